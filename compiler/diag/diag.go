@@ -1,0 +1,136 @@
+// Package diag holds the mistakes that the author of a query can mend: what is wrong, where, and what was perhaps meant.
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Span is a half-open range of bytes in the text of a query. The zero Span means that there is no place to point at:
+// the node was made by the compiler, or the query came as JSON.
+type Span struct{ Start, End int }
+
+// IsZero tells whether the span points nowhere.
+func (s Span) IsZero() bool { return s == Span{} }
+
+// To returns the span from the start of s to the end of end.
+func (s Span) To(end Span) Span {
+	if s.IsZero() {
+		return end
+	}
+	if end.IsZero() {
+		return s
+	}
+	return Span{s.Start, end.End}
+}
+
+// Code names a family of mistakes for programs. It is part of the API: add, never rename.
+type Code string
+
+// The codes of contract hogql.md, section 16.
+const (
+	// SyntaxError occurs when the text does not parse, is empty, or names a reserved alias.
+	SyntaxError Code = "hogql_syntax_error"
+	// QueryError occurs when a query parses and means nothing: an unknown name, a wrong number of arguments, a misplaced clause.
+	QueryError Code = "hogql_query_error"
+	// HogQLError occurs for other mistakes in a query that its author may see.
+	HogQLError Code = "hogql_error"
+	// ParseError occurs when the JSON around a query has the wrong shape.
+	ParseError Code = "parse_error"
+	// InvalidInput occurs when a JSON field holds a value that it must not hold.
+	InvalidInput Code = "invalid_input"
+	// AccessDenied occurs when a query names a table that the caller must not read.
+	AccessDenied Code = "table_access_denied"
+)
+
+// Error is a mistake the author of a query can mend (contract: hogql.md, section 16). Any other
+// error is a bug or an outage: its text stays in the server log.
+type Error struct {
+	Code   Code
+	Detail string // for people, in the contract's words where it has them
+	Span   Span   // bytes of the query text; zero when the query came as JSON
+	Attr   string // dotted field of the JSON body, such as series.1.math
+	Hint   string // the nearest name that would have been right; empty when none is near
+}
+
+// Error returns the detail, led by the place where there is one, as "start:end: detail".
+func (e *Error) Error() string {
+	switch {
+	case !e.Span.IsZero():
+		return fmt.Sprintf("%d:%d: %s", e.Span.Start, e.Span.End, e.Detail)
+	case e.Attr != "":
+		return e.Attr + ": " + e.Detail
+	}
+	return e.Detail
+}
+
+// New makes a single mistake with a place.
+func New(code Code, at Span, format string, args ...any) *Error {
+	return &Error{Code: code, Span: at, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Field makes a single mistake in a field of a JSON body; attr is its dotted path.
+func Field(code Code, attr, format string, args ...any) *Error {
+	return &Error{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Errors is every mistake of a query, in the order of the text.
+type Errors []*Error
+
+// Error joins the mistakes, one a line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives errors.As access to each mistake.
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+// List collects mistakes while a stage walks on. Its zero value is ready; what comes past a hundred is dropped.
+type List struct{ found Errors }
+
+const maxMistakes = 100
+
+// Add notes one mistake.
+func (l *List) Add(e *Error) {
+	if len(l.found) < maxMistakes {
+		l.found = append(l.found, e)
+	}
+}
+
+// Addf notes one mistake at a place.
+func (l *List) Addf(code Code, at Span, format string, args ...any) {
+	l.Add(New(code, at, format, args...))
+}
+
+// Err returns nil when nothing was noted, else all mistakes sorted by place.
+func (l *List) Err() error {
+	if len(l.found) == 0 {
+		return nil
+	}
+	out := slices.Clone(l.found)
+	slices.SortStableFunc(out, func(a, b *Error) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
+	return out
+}
+
+// Position is a place as people read it: lines and columns count from 1, columns in characters.
+type Position struct{ Line, Column int }
+
+// Locate finds the line and column of a byte offset in text.
+func Locate(text string, offset int) Position {
+	offset = min(max(offset, 0), len(text))
+	before := text[:offset]
+	line := strings.Count(before, "\n")
+	return Position{Line: line + 1, Column: len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1}
+}

@@ -1,0 +1,123 @@
+package hogql
+
+var (
+	binaryFunctions = [...]string{Plus: "plus", Minus: "minus", Multiply: "multiply", Divide: "divide", Modulo: "modulo"}
+
+	// compareFunctions are the functions of the comparisons; those without one are handled where they are written.
+	compareFunctions = map[CompareOp]string{
+		Equals: "equals", NotEquals: "notEquals", Less: "less", LessOrEquals: "lessOrEquals", Greater: "greater",
+		GreaterOrEquals: "greaterOrEquals", In: "in", NotIn: "notIn", Like: "like", NotLike: "notLike", ILike: "ilike",
+		NotILike: "notILike", Match: "match",
+	}
+
+	// castFunctions are the functions of the types that a cast accepts (contract: hogql.md, section 5).
+	castFunctions = map[string]string{
+		"int": "toInt64", "integer": "toInt64",
+		"float": "toFloat64", "double": "toFloat64", "double precision": "toFloat64", "real": "toFloat64",
+		"text": "toString", "varchar": "toString", "char": "toString", "string": "toString",
+		"boolean": "toBool", "bool": "toBool", "date": "toDate",
+		"datetime": "toDateTime", "timestamp": "toDateTime", "timestamptz": "toDateTime",
+	}
+
+	intervalFunctions = map[string]string{
+		"second": "toIntervalSecond", "minute": "toIntervalMinute", "hour": "toIntervalHour", "day": "toIntervalDay",
+		"week": "toIntervalWeek", "month": "toIntervalMonth", "quarter": "toIntervalQuarter", "year": "toIntervalYear",
+	}
+)
+
+// functionForm writes e as a function when it is made by an operator; false: it is not, and nothing was written.
+func (p *printer) functionForm(e Expr) bool {
+	switch n := e.(type) {
+	case *Unary:
+		if n.Op == Not {
+			p.call("not", []Expr{n.X})
+		} else {
+			p.call("minus", []Expr{&Const{Value: int64(0)}, n.X})
+		}
+	case *Binary:
+		p.call(binaryFunctions[n.Op], []Expr{n.Left, n.Right})
+	case *Compare:
+		return p.compareFunction(n)
+	case *Logic:
+		if n.Or {
+			p.call("or", n.Args)
+		} else {
+			p.call("and", n.Args)
+		}
+	case *Case:
+		p.caseFunction(n)
+	case *Cast:
+		name, ok := castFunctions[n.Type]
+		if !ok {
+			return false
+		}
+		p.call(name, []Expr{n.X})
+	case *Tuple:
+		p.call("tuple", n.Items)
+	case *Dict:
+		args := []Expr{&Const{Value: "__hx_tag"}, &Const{Value: "__hx_obj"}}
+		for i, key := range n.Keys {
+			args = append(args, key, n.Values[i])
+		}
+		p.call("tuple", args)
+	case *Interval:
+		p.call(intervalFunctions[n.Unit], []Expr{n.N})
+	case *Const, *Field, *Star, *ColumnsMatching, *Call, *Between, *Array, *Lambda, *Index, *Slice, *Element, *Member,
+		*Placeholder, *Subquery, *Alias, *Column, *LambdaParam, *AliasRef, *Native:
+		return false
+	}
+	return true
+}
+
+func (p *printer) compareFunction(n *Compare) bool {
+	operands := []Expr{n.Left, n.Right}
+	switch n.Op {
+	case InCohort, NotInCohort:
+		return false
+	case NotMatch:
+		p.put("not(")
+		p.call("match", operands)
+		p.put(")")
+	case IMatch:
+		p.foldMatch(n)
+	case NotIMatch:
+		p.put("not(")
+		p.foldMatch(n)
+		p.put(")")
+	default:
+		p.call(compareFunctions[n.Op], operands)
+	}
+	return true
+}
+
+// foldMatch writes the match that takes no notice of case.
+func (p *printer) foldMatch(n *Compare) {
+	pattern := &Call{Name: "concat", Args: []Expr{&Const{Value: "(?i)"}, n.Right}}
+	p.call("match", []Expr{n.Left, pattern})
+}
+
+// caseFunction writes CASE as if, multiIf or transform. Without ELSE the rest is NULL.
+func (p *printer) caseFunction(n *Case) {
+	var otherwise Expr = &Const{}
+	if n.Else != nil {
+		otherwise = n.Else
+	}
+	if n.X != nil {
+		from, to := new(Array), new(Array)
+		for _, w := range n.Whens {
+			from.Items = append(from.Items, w.If)
+			to.Items = append(to.Items, w.Then)
+		}
+		p.call("transform", []Expr{n.X, from, to, otherwise})
+		return
+	}
+	var args []Expr
+	for _, w := range n.Whens {
+		args = append(args, w.If, w.Then)
+	}
+	name := "if"
+	if len(n.Whens) > 1 {
+		name = "multiIf"
+	}
+	p.call(name, append(args, otherwise))
+}

@@ -1,0 +1,209 @@
+package hogql
+
+// join takes the tables of FROM.
+func (p *parser) join() Table {
+	start := p.start()
+	left := p.table()
+	for p.mistake == nil {
+		j := p.joinOperator()
+		if j == nil {
+			return left
+		}
+		p.links++
+		j.Left, j.Right = left, p.table()
+		if j.Kind != CrossJoin {
+			p.joinCondition(j)
+		}
+		j.Pos = p.from(start)
+		left = j
+	}
+	return left
+}
+
+// joinOperator takes a comma or the words up to JOIN, nil when neither comes.
+func (p *parser) joinOperator() *Join {
+	if p.accept(tokComma) {
+		return &Join{Kind: CrossJoin}
+	}
+	if p.startsArrayJoin() {
+		return nil
+	}
+	j := new(Join)
+	first := p.cur()
+	kinds, strict := 0, 0
+	for p.mistake == nil {
+		t := p.cur()
+		switch t.word {
+		case wordJoin:
+			p.next()
+			return j
+		case wordInner:
+			kinds++
+		case wordLeft:
+			j.Kind = LeftJoin
+			kinds++
+		case wordRight:
+			j.Kind = RightJoin
+			kinds++
+		case wordFull:
+			j.Kind = FullJoin
+			kinds++
+		case wordCross:
+			j.Kind = CrossJoin
+			kinds++
+		case wordOuter:
+			if j.Kind == InnerJoin || j.Kind == CrossJoin {
+				p.unexpected("JOIN")
+			}
+		case wordAll:
+			j.Strictness = JoinAll
+			strict++
+		case wordAny:
+			j.Strictness = JoinAny
+			strict++
+		case wordAsof:
+			j.Strictness = JoinAsof
+			strict++
+		case wordSemi:
+			j.Strictness = JoinSemi
+			strict++
+		case wordAnti:
+			j.Strictness = JoinAnti
+			strict++
+		case wordPositional:
+			p.refuse(t.span(), "POSITIONAL JOIN is not supported")
+		default:
+			if kinds+strict > 0 {
+				p.unexpected("JOIN")
+			}
+			return nil
+		}
+		if kinds > 1 || strict > 1 || j.Kind == CrossJoin && strict > 0 {
+			p.unexpected("JOIN behind '" + p.text[first.start:p.tokens[p.pos-1].end] + "'")
+		}
+		p.next()
+	}
+	return nil
+}
+
+// joinCondition takes ON e, USING (a, b) or USING a.
+func (p *parser) joinCondition(j *Join) {
+	switch {
+	case p.acceptWord(wordOn):
+		j.On = p.expr(levelAlias)
+	case p.acceptWord(wordUsing):
+		if p.at(tokLParen) {
+			j.Using = p.names("the name of a column")
+			return
+		}
+		j.Using = []Name{p.name("the name of a column")}
+	default:
+		p.unexpected("ON or USING")
+	}
+}
+
+// table takes one table with its alias.
+func (p *parser) table() Table {
+	start := p.start()
+	var t Table
+	switch {
+	case p.accept(tokLParen):
+		q := p.setQuery()
+		p.expect(tokRParen, "')'")
+		d := &Derived{Query: q}
+		d.Alias = p.tableAlias()
+		if p.at(tokLParen) && d.Alias.Text != "" {
+			d.Columns = p.names("the name of a column")
+		}
+		d.Pos = p.from(start)
+		t = d
+	case p.accept(tokLBrace):
+		x := p.expr(levelAlias)
+		p.expect(tokRBrace, "'}'")
+		alias := p.tableAlias()
+		t = &TablePlaceholder{Pos: p.from(start), X: x, Alias: alias}
+	default:
+		t = p.namedTable(start)
+	}
+	p.refusedClauses()
+	if p.mistake == nil && p.at(tokLParen) {
+		p.refuse(p.cur().span(), "Only a subquery with an alias can be given names for its columns")
+	}
+	return t
+}
+
+// namedTable takes a table by its name, or a table function.
+func (p *parser) namedTable(start int) Table {
+	if p.atWord(wordValues) && p.ahead(1).kind == tokLParen {
+		p.refuse(p.cur().span(), "VALUES is not supported: write (SELECT … UNION ALL SELECT …)")
+	}
+	first := p.name("a table")
+	if p.accept(tokLParen) {
+		f := &TableFunc{Name: first, Args: p.exprs(tokRParen, "',' or ')'")}
+		f.Alias = p.tableAlias()
+		f.Pos = p.from(start)
+		return f
+	}
+	t := &TableName{Chain: []Name{first}}
+	for p.accept(tokDot) {
+		t.Chain = append(t.Chain, p.memberName())
+	}
+	if p.at(tokLParen) {
+		p.refuse(p.from(start), "Only a plain name can be called as a table function")
+	}
+	t.Alias = p.tableAlias()
+	if p.atWord(wordSample) {
+		t.Sample = p.sample()
+	}
+	t.Pos = p.from(start)
+	return t
+}
+
+// tableAlias takes [AS] alias, if it comes.
+func (p *parser) tableAlias() Name {
+	switch {
+	case p.acceptWord(wordAs):
+	case !p.atBareAlias():
+		if p.atWord(wordPivot) || p.atWord(wordUnpivot) {
+			p.refuse(p.cur().span(), "PIVOT and UNPIVOT are not supported")
+		}
+		return Name{}
+	}
+	return p.plainAlias("a name for the table")
+}
+
+// sample takes SAMPLE ratio [OFFSET ratio].
+func (p *parser) sample() *Sample {
+	start := p.start()
+	p.next()
+	s := &Sample{Ratio: p.ratio()}
+	if p.acceptWord(wordOffset) {
+		s.Offset = p.ratio()
+	}
+	s.Pos = p.from(start)
+	return s
+}
+
+// ratio takes a number, a fraction or a placeholder.
+func (p *parser) ratio() Expr {
+	start := p.start()
+	switch {
+	case p.accept(tokLBrace):
+		x := p.expr(levelAlias)
+		p.expect(tokRBrace, "'}'")
+		return &Placeholder{Pos: p.from(start), X: x}
+	case !p.at(tokNumber):
+		p.unexpected("a number")
+		return badExpr()
+	}
+	x := p.number(start, false)
+	if !p.accept(tokSlash) {
+		return x
+	}
+	if !p.at(tokNumber) {
+		p.unexpected("a number")
+		return badExpr()
+	}
+	y := p.number(p.start(), false)
+	return &Binary{Pos: p.from(start), Op: Divide, Left: x, Right: y}
+}

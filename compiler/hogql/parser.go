@@ -1,0 +1,378 @@
+package hogql
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+)
+
+const (
+	// maxText is the longest query in bytes.
+	maxText = 1 << 20
+	// maxDepth bounds how deep a tree may be. ClickHouse takes a depth of 1000 (max_ast_depth), and the stages behind put
+	// up to three functions around each node.
+	maxDepth = 256
+)
+
+// Parse reads one query (contract: hogql.md, sections 3 to 5). The mistake that it finds is a *diag.Error with its place
+// in the text; it stops at the first. Whatever the text is, Parse takes time and memory in proportion to its length, and
+// the tree is at most 256 nodes deep.
+func Parse(text string) (Query, error) {
+	p, err := newParser(text, "query")
+	if err != nil {
+		return nil, err
+	}
+	q := p.setQuery()
+	p.accept(tokSemicolon)
+	p.end()
+	if p.mistake == nil && p.tooDeep() {
+		var m depthMeter
+		m.rewriter().Query(q)
+		p.mistake = m.mistake
+	}
+	if p.mistake != nil {
+		return nil, p.mistake
+	}
+	return q, nil
+}
+
+// ParseExpr reads one expression, in the way of Parse.
+func ParseExpr(text string) (Expr, error) {
+	p, err := newParser(text, "expression")
+	if err != nil {
+		return nil, err
+	}
+	e := p.expr(levelAlias)
+	p.end()
+	if p.mistake == nil && p.tooDeep() {
+		var m depthMeter
+		m.rewriter().Expr(e)
+		p.mistake = m.mistake
+	}
+	if p.mistake != nil {
+		return nil, p.mistake
+	}
+	return e, nil
+}
+
+// parser goes through the tokens of a text. After the first mistake it stands on the last token, tokEnd: every list ends
+// there, so that all functions return soon, with nodes that nobody sees.
+type parser struct {
+	text    string
+	whole   string // what the text is, for messages
+	tokens  []token
+	pos     int
+	lexical *diag.Error // the mistake of the tokBad, if there is one
+	mistake *diag.Error
+	// depth counts the calls on the stack, deepest is the most they have been, and links counts the nodes that were put
+	// on top of others without a call, as in a + b + c.
+	depth, deepest, links int
+}
+
+func newParser(text, whole string) (*parser, error) {
+	if len(text) > maxText {
+		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is longer than %d bytes", whole, maxText)
+	}
+	if at, ok := invalidUTF8(text); ok {
+		return nil, diag.New(diag.SyntaxError, Span{Start: at, End: at + 1}, "The %s is not valid UTF-8", whole)
+	}
+	p := &parser{text: text, whole: whole}
+	p.tokens, p.lexical = lex(text)
+	if p.at(tokEnd) {
+		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is empty", whole)
+	}
+	return p, nil
+}
+
+// invalidUTF8 finds the first byte of text that no character holds.
+func invalidUTF8(text string) (at int, found bool) {
+	if utf8.ValidString(text) {
+		return 0, false
+	}
+	for {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at, true
+		}
+		at += size
+	}
+}
+
+// cur is the token to be taken next.
+func (p *parser) cur() token { return p.tokens[p.pos] }
+
+// ahead is the token n places behind the current one.
+func (p *parser) ahead(n int) token { return p.tokens[min(p.pos+n, len(p.tokens)-1)] }
+
+func (p *parser) at(k kind) bool { return p.tokens[p.pos].kind == k }
+
+func (p *parser) atWord(w word) bool { return p.tokens[p.pos].word == w }
+
+// atWords tells whether the next tokens are these two keywords.
+func (p *parser) atWords(first, second word) bool {
+	return p.atWord(first) && p.ahead(1).word == second
+}
+
+// next takes the current token.
+func (p *parser) next() token {
+	t := p.tokens[p.pos]
+	if t.kind != tokEnd {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) accept(k kind) bool {
+	if !p.at(k) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) acceptWord(w word) bool {
+	if !p.atWord(w) {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// expect takes a token of kind k; what says in the mistake what was expected.
+func (p *parser) expect(k kind, what string) {
+	if !p.accept(k) {
+		p.unexpected(what)
+	}
+}
+
+func (p *parser) expectWord(w word, what string) {
+	if !p.acceptWord(w) {
+		p.unexpected(what)
+	}
+}
+
+// end expects that all has been read.
+func (p *parser) end() {
+	if p.mistake == nil && !p.at(tokEnd) {
+		p.unexpected("the end of the " + p.whole)
+	}
+}
+
+// textOf is the text of a token.
+func (p *parser) textOf(t token) string { return p.text[t.start:t.end] }
+
+// start is the place where the next node starts.
+func (p *parser) start() int { return int(p.tokens[p.pos].start) }
+
+// from is the span from start to the end of the token taken last.
+func (p *parser) from(start int) Span {
+	if p.pos == 0 {
+		return Span{Start: start, End: start}
+	}
+	return Span{Start: start, End: int(p.tokens[p.pos-1].end)}
+}
+
+// fail notes the first mistake and goes to the end of the tokens.
+func (p *parser) fail(code diag.Code, at Span, format string, args ...any) {
+	if p.mistake == nil {
+		p.mistake = diag.New(code, at, format, args...)
+	}
+	p.pos = len(p.tokens) - 1
+}
+
+// refuse is fail with a mistake of syntax.
+func (p *parser) refuse(at Span, format string, args ...any) {
+	p.fail(diag.SyntaxError, at, format, args...)
+}
+
+// unexpected fails at the current token.
+func (p *parser) unexpected(expected string) {
+	t := p.cur()
+	switch {
+	case t.kind == tokBad && p.mistake == nil:
+		p.mistake = p.lexical
+		p.pos = len(p.tokens) - 1
+	case t.kind == tokEnd:
+		p.refuse(t.span(), "Unexpected end of the %s, expected %s", p.whole, expected)
+	case t.kind == tokQuoted || t.kind == tokString:
+		p.refuse(t.span(), "Unexpected %s, expected %s", clip(p.textOf(t)), expected)
+	default:
+		p.refuse(t.span(), "Unexpected '%s', expected %s", clip(p.textOf(t)), expected)
+	}
+}
+
+// badExpr stands for an expression after a mistake.
+func badExpr() Expr { return &Const{} }
+
+// enter starts a production that can hold itself; leave ends it. When enter returns false, the text goes too deep and the
+// production must return at once.
+func (p *parser) enter() bool {
+	p.depth++
+	p.deepest = max(p.deepest, p.depth)
+	if p.depth > maxDepth {
+		p.refuse(p.cur().span(), "The query is nested deeper than %d levels", maxDepth)
+		return false
+	}
+	return true
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// tooDeep tells whether the tree could be deeper than maxDepth, so that it must be measured.
+func (p *parser) tooDeep() bool { return p.deepest+p.links > maxDepth }
+
+// depthMeter finds a node that is too deep in a tree. It never goes deeper itself.
+type depthMeter struct {
+	depth   int
+	mistake *diag.Error
+}
+
+func (m *depthMeter) enter(at Span) bool {
+	if m.mistake == nil && m.depth >= maxDepth {
+		m.mistake = diag.New(diag.SyntaxError, at, "The query is nested deeper than %d levels: long chains of operators count too", maxDepth)
+	}
+	m.depth++
+	return m.mistake == nil
+}
+
+func (m *depthMeter) rewriter() *Rewriter {
+	r := new(Rewriter)
+	r.Expr = func(e Expr) Expr {
+		if m.enter(e.At()) {
+			r.ExprChildren(e)
+		}
+		m.depth--
+		return e
+	}
+	r.Query = func(q Query) Query {
+		if m.enter(q.At()) {
+			r.QueryChildren(q)
+		}
+		m.depth--
+		return q
+	}
+	r.Table = func(t Table) Table {
+		if m.enter(t.At()) {
+			r.TableChildren(t)
+		}
+		m.depth--
+		return t
+	}
+	return r
+}
+
+// Names.
+
+// isName tells whether a token can be a name where standing says which keywords cannot.
+func isName(t token, without standing) bool {
+	return t.kind == tokQuoted || t.kind == tokName && standings[t.word] < without
+}
+
+// atName tells whether an identifier comes next that is not a part of the grammar.
+func (p *parser) atName() bool { return isName(p.cur(), standsClose) }
+
+// atBareAlias tells whether the next token is an alias without AS.
+func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
+
+// nameOf makes the Name of a token that is one.
+func (p *parser) nameOf(t token) Name {
+	n := Name{Pos: t.span(), Text: p.textOf(t)}
+	if t.kind == tokQuoted || t.kind == tokString {
+		n.Quoted = true
+		n.Text = p.contentOf(t)
+	}
+	return n
+}
+
+// contentOf is what a quoted token stands for.
+func (p *parser) contentOf(t token) string {
+	s := p.text[t.start+1 : t.end-1]
+	if t.escaped {
+		return unescape(s, p.text[t.start])
+	}
+	return s
+}
+
+// name takes an identifier; what says in the mistake what it would have been.
+func (p *parser) name(what string) Name {
+	if t := p.cur(); t.kind == tokName && standings[t.word] >= standsValue {
+		p.refuse(t.span(), "'%s' is a reserved word: put it in backquotes to use it as %s", p.textOf(t), what)
+		return Name{}
+	}
+	if !p.atName() {
+		p.unexpected(what)
+		return Name{}
+	}
+	return p.nameOf(p.next())
+}
+
+// memberName takes a name behind a dot, where keywords are nothing special.
+func (p *parser) memberName() Name {
+	if !p.at(tokName) && !p.at(tokQuoted) {
+		p.unexpected("a name")
+		return Name{}
+	}
+	return p.nameOf(p.next())
+}
+
+// names takes (a, b, …).
+func (p *parser) names(what string) []Name {
+	p.expect(tokLParen, "'('")
+	var out []Name
+	for {
+		out = append(out, p.name(what))
+		if !p.accept(tokComma) || p.at(tokRParen) {
+			break
+		}
+	}
+	p.expect(tokRParen, "',' or ')'")
+	return out
+}
+
+// alias takes the name of a column, behind AS or alone.
+func (p *parser) alias(what string) Name {
+	if !p.at(tokString) {
+		return p.plainAlias(what)
+	}
+	n := p.nameOf(p.next())
+	switch {
+	case n.Text == "":
+		p.refuse(n.Pos, "An identifier must not be empty")
+	case strings.Contains(n.Text, "%"):
+		p.refuse(n.Pos, "The identifier '%s' is not permitted as it contains the character %%", clip(n.Text))
+	}
+	p.checkAlias(n)
+	return n
+}
+
+// plainAlias takes the name of a table or column that is not in single quotes.
+func (p *parser) plainAlias(what string) Name {
+	var n Name
+	if p.atWord(wordNull) || p.atWord(wordTrue) || p.atWord(wordFalse) {
+		n = p.nameOf(p.next())
+	} else {
+		n = p.name(what)
+	}
+	p.checkAlias(n)
+	return n
+}
+
+// checkAlias refuses the names that no alias may have (contract: hogql.md, section 6).
+func (p *parser) checkAlias(n Name) {
+	for _, reserved := range [...]string{"true", "false", "null", "team_id"} {
+		if strings.EqualFold(n.Text, reserved) {
+			p.refuse(n.Pos, "'%s' cannot be an alias: it is a reserved name", n.Text)
+		}
+	}
+}
+
+// isPlain tells whether a name needs no quotes wherever keywords do not matter.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if !isNamePart(s[i]) {
+			return false
+		}
+	}
+	return s != "" && isNameStart(s[0])
+}

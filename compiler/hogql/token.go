@@ -1,0 +1,349 @@
+package hogql
+
+// kind says what a token is.
+type kind uint8
+
+// The kinds of tokens.
+const (
+	tokEnd    kind = iota // behind the last byte of the text
+	tokBad                // the text here is no token; the lexer's mistake says why
+	tokName               // a plain identifier or keyword
+	tokQuoted             // an identifier in backquotes or double quotes
+	tokNumber
+	tokPathIndex // digits behind a dot: t.1
+	tokString
+	tokTemplate     // f' of a template string
+	tokTemplateText // the text of a template between its quotes and braces
+	tokTemplateEnd  // the closing quote of a template
+	tokLParen
+	tokRParen
+	tokLBracket
+	tokRBracket
+	tokLBrace
+	tokRBrace
+	tokComma
+	tokSemicolon
+	tokDot
+	tokNullDot // ?.
+	tokQuestion
+	tokCoalesce // ??
+	tokColon
+	tokCast  // ::
+	tokArrow // ->
+	tokPlus
+	tokMinus
+	tokStar
+	tokSlash
+	tokPercent
+	tokConcat // ||
+	tokEquals
+	tokNotEquals
+	tokLess
+	tokLessOrEquals
+	tokGreater
+	tokGreaterOrEquals
+	tokMatch
+	tokNotMatch
+	tokIMatch
+	tokNotIMatch
+)
+
+// token is a piece of the text. Escaped tells that the content of a string, template text or quoted identifier is not
+// the bytes between its quotes.
+type token struct {
+	kind       kind
+	word       word
+	escaped    bool
+	start, end int32
+}
+
+func (t token) span() Span { return Span{Start: int(t.start), End: int(t.end)} }
+
+// word is a keyword, known by its text in any case; notWord is any other name.
+type word uint8
+
+// The keywords.
+const (
+	notWord word = iota
+	wordAll
+	wordAnd
+	wordAnti
+	wordAny
+	wordArray
+	wordAs
+	wordAsc
+	wordAscending
+	wordAsof
+	wordBetween
+	wordBoth
+	wordBy
+	wordCase
+	wordCast
+	wordCatch
+	wordCohort
+	wordCollate
+	wordColumns
+	wordCross
+	wordCube
+	wordCurrent
+	wordDate
+	wordDesc
+	wordDescending
+	wordDistinct
+	wordElse
+	wordEnd
+	wordExcept
+	wordExclude
+	wordFalse
+	wordFill
+	wordFilter
+	wordFinal
+	wordFinally
+	wordFirst
+	wordFn
+	wordFollowing
+	wordFor
+	wordFormat
+	wordFrom
+	wordFull
+	wordFun
+	wordGroup
+	wordGrouping
+	wordHaving
+	wordILike
+	wordIn
+	wordInf
+	wordInner
+	wordIntersect
+	wordInterval
+	wordInto
+	wordIs
+	wordJoin
+	wordLambda
+	wordLast
+	wordLeading
+	wordLeft
+	wordLet
+	wordLike
+	wordLimit
+	wordMaterialized
+	wordName
+	wordNaN
+	wordNot
+	wordNull
+	wordNulls
+	wordOffset
+	wordOn
+	wordOr
+	wordOrder
+	wordOuter
+	wordOver
+	wordPartition
+	wordPivot
+	wordPositional
+	wordPrecision
+	wordPreceding
+	wordPrewhere
+	wordQualify
+	wordRange
+	wordRecursive
+	wordReplace
+	wordRight
+	wordRollup
+	wordRow
+	wordRows
+	wordSample
+	wordSelect
+	wordSemi
+	wordSets
+	wordSettings
+	wordStep
+	wordSubstring
+	wordThen
+	wordThrow
+	wordTies
+	wordTimestamp
+	wordTo
+	wordTop
+	wordTotals
+	wordTrailing
+	wordTrim
+	wordTrue
+	wordTry
+	wordTryCast
+	wordUnbounded
+	wordUnion
+	wordUnpivot
+	wordUsing
+	wordValues
+	wordWhen
+	wordWhere
+	wordWhile
+	wordWindow
+	wordWith
+	wordWithin
+)
+
+// standing says where a keyword can be used as a name without quotes. Behind a dot every keyword can.
+type standing uint8
+
+// The standings of keywords.
+const (
+	standsFree  standing = iota // everywhere
+	standsNamed                 // everywhere but as an alias without AS, where it would go on with the query
+	standsClose                 // never: it is a part of the grammar wherever it can occur
+	standsValue                 // never: it is a constant
+	standsOther                 // never: it belongs to the language of programs that shares the peer's lexer
+)
+
+// words are the keywords, by their text in lower case.
+var words = map[string]struct {
+	word     word
+	standing standing
+}{
+	"all":          {wordAll, standsNamed},
+	"and":          {wordAnd, standsClose},
+	"anti":         {wordAnti, standsNamed},
+	"any":          {wordAny, standsNamed},
+	"array":        {wordArray, standsNamed},
+	"as":           {wordAs, standsClose},
+	"asc":          {wordAsc, standsNamed},
+	"ascending":    {wordAscending, standsNamed},
+	"asof":         {wordAsof, standsNamed},
+	"between":      {wordBetween, standsClose},
+	"both":         {wordBoth, standsNamed},
+	"by":           {wordBy, standsNamed},
+	"case":         {wordCase, standsClose},
+	"cast":         {wordCast, standsFree},
+	"catch":        {wordCatch, standsOther},
+	"cohort":       {wordCohort, standsNamed},
+	"collate":      {wordCollate, standsNamed},
+	"columns":      {wordColumns, standsFree},
+	"cross":        {wordCross, standsNamed},
+	"cube":         {wordCube, standsFree},
+	"current":      {wordCurrent, standsFree},
+	"date":         {wordDate, standsFree},
+	"desc":         {wordDesc, standsNamed},
+	"descending":   {wordDescending, standsNamed},
+	"distinct":     {wordDistinct, standsNamed},
+	"else":         {wordElse, standsClose},
+	"end":          {wordEnd, standsNamed},
+	"except":       {wordExcept, standsClose},
+	"exclude":      {wordExclude, standsNamed},
+	"false":        {wordFalse, standsValue},
+	"fill":         {wordFill, standsFree},
+	"filter":       {wordFilter, standsNamed},
+	"final":        {wordFinal, standsNamed},
+	"finally":      {wordFinally, standsOther},
+	"first":        {wordFirst, standsFree},
+	"fn":           {wordFn, standsOther},
+	"following":    {wordFollowing, standsNamed},
+	"for":          {wordFor, standsNamed},
+	"format":       {wordFormat, standsNamed},
+	"from":         {wordFrom, standsClose},
+	"full":         {wordFull, standsNamed},
+	"fun":          {wordFun, standsOther},
+	"group":        {wordGroup, standsNamed},
+	"grouping":     {wordGrouping, standsFree},
+	"having":       {wordHaving, standsClose},
+	"ilike":        {wordILike, standsClose},
+	"in":           {wordIn, standsClose},
+	"inf":          {wordInf, standsValue},
+	"infinity":     {wordInf, standsValue},
+	"inner":        {wordInner, standsNamed},
+	"intersect":    {wordIntersect, standsClose},
+	"interval":     {wordInterval, standsNamed},
+	"into":         {wordInto, standsNamed},
+	"is":           {wordIs, standsClose},
+	"join":         {wordJoin, standsClose},
+	"lambda":       {wordLambda, standsFree},
+	"last":         {wordLast, standsFree},
+	"leading":      {wordLeading, standsNamed},
+	"left":         {wordLeft, standsNamed},
+	"let":          {wordLet, standsOther},
+	"like":         {wordLike, standsClose},
+	"limit":        {wordLimit, standsClose},
+	"materialized": {wordMaterialized, standsNamed},
+	"name":         {wordName, standsFree},
+	"nan":          {wordNaN, standsValue},
+	"not":          {wordNot, standsClose},
+	"null":         {wordNull, standsValue},
+	"nulls":        {wordNulls, standsNamed},
+	"offset":       {wordOffset, standsNamed},
+	"on":           {wordOn, standsClose},
+	"or":           {wordOr, standsClose},
+	"order":        {wordOrder, standsNamed},
+	"outer":        {wordOuter, standsNamed},
+	"over":         {wordOver, standsNamed},
+	"partition":    {wordPartition, standsNamed},
+	"pivot":        {wordPivot, standsNamed},
+	"positional":   {wordPositional, standsNamed},
+	"precision":    {wordPrecision, standsFree},
+	"preceding":    {wordPreceding, standsNamed},
+	"prewhere":     {wordPrewhere, standsClose},
+	"qualify":      {wordQualify, standsNamed},
+	"range":        {wordRange, standsNamed},
+	"recursive":    {wordRecursive, standsNamed},
+	"replace":      {wordReplace, standsNamed},
+	"right":        {wordRight, standsNamed},
+	"rollup":       {wordRollup, standsFree},
+	"row":          {wordRow, standsFree},
+	"rows":         {wordRows, standsNamed},
+	"sample":       {wordSample, standsNamed},
+	"select":       {wordSelect, standsClose},
+	"semi":         {wordSemi, standsNamed},
+	"sets":         {wordSets, standsFree},
+	"settings":     {wordSettings, standsNamed},
+	"step":         {wordStep, standsFree},
+	"substring":    {wordSubstring, standsFree},
+	"then":         {wordThen, standsClose},
+	"throw":        {wordThrow, standsOther},
+	"ties":         {wordTies, standsFree},
+	"timestamp":    {wordTimestamp, standsFree},
+	"to":           {wordTo, standsNamed},
+	"top":          {wordTop, standsFree},
+	"totals":       {wordTotals, standsFree},
+	"trailing":     {wordTrailing, standsNamed},
+	"trim":         {wordTrim, standsFree},
+	"true":         {wordTrue, standsValue},
+	"try":          {wordTry, standsOther},
+	"try_cast":     {wordTryCast, standsFree},
+	"unbounded":    {wordUnbounded, standsNamed},
+	"union":        {wordUnion, standsClose},
+	"unpivot":      {wordUnpivot, standsNamed},
+	"using":        {wordUsing, standsClose},
+	"values":       {wordValues, standsFree},
+	"when":         {wordWhen, standsClose},
+	"where":        {wordWhere, standsClose},
+	"while":        {wordWhile, standsOther},
+	"window":       {wordWindow, standsNamed},
+	"with":         {wordWith, standsClose},
+	"within":       {wordWithin, standsNamed},
+}
+
+// longestWord is the length of the longest keyword: try no longer name.
+const longestWord = len("materialized")
+
+// standings holds the standing of each keyword by its number.
+var standings = func() (out [256]standing) {
+	for _, w := range words {
+		out[w.word] = w.standing
+	}
+	return out
+}()
+
+// lookupWord gives the keyword that a name is, in any case.
+func lookupWord(name string) word {
+	if len(name) < 2 || len(name) > longestWord {
+		return notWord
+	}
+	var buf [longestWord]byte
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		buf[i] = c
+	}
+	return words[string(buf[:len(name)])].word
+}

@@ -1,0 +1,35 @@
+package hogql
+
+// Type is what the compiler knows of a value: enough for the rules on NULL, time zones and property access, no more.
+// The zero Type is unknown, and unknown values count as nullable.
+type Type struct {
+	Kind     Kind
+	Nullable bool
+	Elem     *Type // of an Array
+}
+
+// Kind is the family of a type.
+type Kind uint8
+
+// The kinds of types.
+const (
+	Unknown Kind = iota
+	Null
+	Bool
+	Int
+	Float
+	Decimal
+	String
+	UUID
+	Date
+	DateTime
+	IntervalKind
+	JSON // a JSON document, read as text
+	ArrayKind
+	TupleKind
+	MapKind
+	State // an intermediate aggregate state
+)
+
+// MayBeNull tells whether a value of the type can be NULL, as far as is known.
+func (t Type) MayBeNull() bool { return t.Nullable || t.Kind == Unknown || t.Kind == Null }
