@@ -1,0 +1,166 @@
+package cache
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Encoding is a content coding of a body.
+type Encoding uint8
+
+// The content codings that bodies are kept in.
+const (
+	Identity Encoding = iota // as it is
+	Gzip
+	Zstd
+	encodings int = iota
+)
+
+// String is the coding's name in the Content-Encoding header.
+func (e Encoding) String() string {
+	switch e {
+	case Identity:
+		return "identity"
+	case Gzip:
+		return "gzip"
+	case Zstd:
+		return "zstd"
+	}
+	return fmt.Sprintf("encoding %d", uint8(e))
+}
+
+// Negotiate picks the encoding that an Accept-Encoding header likes best. Among equals zstd comes before
+// gzip and gzip before identity. A header that accepts nothing we have, or none at all, gets Identity;
+// an element that is malformed counts as absent. It does not allocate.
+func Negotiate(header string) Encoding {
+	const unsaid = -1
+	weights := [encodings]int{unsaid, unsaid, unsaid}
+	others := unsaid
+	for rest := header; rest != ""; {
+		var element string
+		element, rest, _ = strings.Cut(rest, ",")
+		coding, parameter, weighted := strings.Cut(element, ";")
+		weight := 1000
+		if weighted {
+			var ok bool
+			if weight, ok = parseWeight(trimSpace(parameter)); !ok {
+				continue
+			}
+		}
+		switch coding = trimSpace(coding); {
+		case coding == "*":
+			others = weight
+		case strings.EqualFold(coding, "zstd"):
+			weights[Zstd] = weight
+		case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+			weights[Gzip] = weight
+		case strings.EqualFold(coding, "identity"):
+			weights[Identity] = weight
+		}
+	}
+	best, bestWeight := Identity, max(0, weights[Identity])
+	for _, encoding := range [...]Encoding{Gzip, Zstd} {
+		weight := weights[encoding]
+		if weight == unsaid {
+			weight = max(0, others)
+		}
+		if weight > 0 && weight >= bestWeight {
+			best, bestWeight = encoding, weight
+		}
+	}
+	return best
+}
+
+// parseWeight reads "q=0.5" as 500.
+func parseWeight(parameter string) (thousandths int, ok bool) {
+	name, value, _ := strings.Cut(parameter, "=")
+	if name = trimSpace(name); name != "q" && name != "Q" {
+		return 0, false
+	}
+	value = trimSpace(value)
+	if value == "" || value[0] != '0' && value[0] != '1' {
+		return 0, false
+	}
+	thousandths = 1000 * int(value[0]-'0')
+	if value = value[1:]; value == "" {
+		return thousandths, true
+	}
+	if value[0] != '.' || len(value) > 4 {
+		return 0, false
+	}
+	for i, unit := 1, 100; i < len(value); i, unit = i+1, unit/10 {
+		if value[i] < '0' || value[i] > '9' {
+			return 0, false
+		}
+		thousandths += unit * int(value[i]-'0')
+	}
+	return thousandths, thousandths <= 1000
+}
+
+func trimSpace(s string) string { return strings.Trim(s, " \t") }
+
+// MatchETag tells whether an If-None-Match header names the entity tag, by the weak comparison that the
+// header asks for: a list of tags, weak or strong, or "*". It does not allocate.
+func MatchETag(header, etag string) bool {
+	if etag == "" {
+		return false
+	}
+	if trimSpace(header) == "*" {
+		return true
+	}
+	etag = strings.TrimPrefix(etag, "W/")
+	for rest := strings.TrimLeft(header, " \t,"); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
+		rest = strings.TrimPrefix(rest, "W/")
+		if rest == "" || rest[0] != '"' {
+			return false
+		}
+		end := strings.IndexByte(rest[1:], '"')
+		if end < 0 {
+			return false
+		}
+		if rest[:end+2] == etag {
+			return true
+		}
+		rest = rest[end+2:]
+	}
+	return false
+}
+
+// newZstd gives an encoder that serves any number of goroutines. Its window is small: bodies are
+// seldom large, and a browser has to hold it.
+func newZstd() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithWindowSize(1<<20))
+}
+
+func compressZstd(encoder *zstd.Encoder, plain []byte) []byte {
+	return fit(encoder.EncodeAll(plain, make([]byte, 0, len(plain)/4)))
+}
+
+var gzipPool = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+func compressGzip(plain []byte) []byte {
+	w := gzipPool.Get().(*gzip.Writer)
+	defer gzipPool.Put(w)
+	out := buffer(make([]byte, 0, len(plain)/4))
+	w.Reset(&out)
+	if _, err := w.Write(plain); err != nil {
+		panic("BUG: compressing into memory: " + err.Error())
+	}
+	if err := w.Close(); err != nil {
+		panic("BUG: compressing into memory: " + err.Error())
+	}
+	return fit(out)
+}
+
+// buffer is a writer whose writes never fail.
+type buffer []byte
+
+// Write appends p.
+func (b *buffer) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}

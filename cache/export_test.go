@@ -1,0 +1,15 @@
+package cache
+
+// Collide gives the key the hash that all collided keys have.
+func Collide(k Key) Key {
+	k.hash = 42
+	return k
+}
+
+// Misplace stores a page under the hash of another one.
+func (c *Cache) Misplace(e *Entry, key, under PageKey) {
+	id := pageID{entry: e.id, PageKey: key}
+	body, _ := c.lookupPage(id)
+	c.store.put(pageID{entry: e.id, PageKey: under}.hash(), &page{id: id, body: body}, 1, pageTTL)
+	c.store.settle()
+}

@@ -1,0 +1,251 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// A flight is one computation of one key and those who wait for it.
+//
+//	waiting ──start──▶ running ──settle──▶ settled ──the store has it──▶ gone
+//	   │                  │
+//	   └── nobody waits ──┴──▶ gone (a running load is cancelled, a refresh goes on)
+//
+// At most one flight of a key is in Cache.flights, running or settled. It stays there until the store
+// has applied its result, so that a call that comes right after always finds one or the other. A flight
+// that must begin after it, because of Recompute, waits in its next field.
+type flight struct {
+	key        Key
+	fresh      time.Duration // window of the call that began it
+	load       Load
+	refreshing *record // the stale record that a background refresh is to replace; nil for a call's flight
+	claimed    int64   // when that call arrived, in Unix nanoseconds
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Guarded by Cache.mu.
+	waiters    int
+	generation uint64 // of the project when the load began
+	started    bool
+	settled    bool
+	abandoned  bool
+	next       *flight
+
+	// Set before done is closed.
+	entry *Entry
+	err   error
+	done  chan struct{}
+}
+
+// PanicError is what the callers get whose load panicked, or ended its goroutine.
+type PanicError struct {
+	Value any    // what was given to panic; nil when the load ended its goroutine
+	Stack []byte // where it happened
+}
+
+// Error names the panic's value without the stack.
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return "BUG: the load of a result ended its goroutine"
+	}
+	return fmt.Sprintf("BUG: the load of a result panicked: %v", e.Value)
+}
+
+// Unwrap is the panic's value if that was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+var errNoEntry = errors.New("BUG: the load of a result gave neither an entry nor an error")
+
+// joined is what join found: a flight to wait for, or an entry that has arrived meanwhile.
+type joined struct {
+	*flight
+	hit *Entry
+}
+
+// join makes the call a waiter of a flight that suits its policy, beginning one if there is none. shared
+// tells that another call began it.
+func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joined, shared bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return joined{}, false, ErrClosed
+	}
+	running := c.flights[key]
+	switch {
+	case running == nil:
+		// The flight that the call just missed may have landed in the store before we got the lock.
+		if rec := c.lookup(key); rec != nil && p.Mode != Recompute && rec.entry.age(p.Now) < p.Fresh {
+			return joined{hit: rec.entry}, false, nil
+		}
+		f := newFlight(ctx, key, p.Fresh, load)
+		f.waiters = 1
+		c.start(f)
+		return joined{flight: f}, false, nil
+	case p.Mode != Recompute && !running.settled:
+		running.waiters++
+		return joined{flight: running}, true, nil
+	case p.Mode != Recompute && running.entry.age(p.Now) < p.Fresh:
+		return joined{hit: running.entry}, false, nil
+	case running.next == nil || running.next.waiters == 0:
+		running.next = newFlight(ctx, key, p.Fresh, load)
+		running.next.waiters = 1
+		return joined{flight: running.next}, false, nil
+	default:
+		running.next.waiters++
+		return joined{flight: running.next}, true, nil
+	}
+}
+
+// refresh sees to it that a stale record is recomputed in the background, once at a time.
+func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
+	now := p.Now.UnixNano()
+	quiet := rec.quietUntil.Load()
+	if now < quiet || !rec.quietUntil.CompareAndSwap(quiet, now+int64(c.refreshTimeout)) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flights[rec.key] != nil {
+		rec.quietUntil.Store(quiet) // a flight that may yet be abandoned: whoever comes next looks again
+		return
+	}
+	if c.closed || c.lookup(rec.key) != rec {
+		return
+	}
+	f := newFlight(ctx, rec.key, p.Fresh, load)
+	f.refreshing, f.claimed = rec, now
+	c.start(f)
+	c.stats.refreshes.Add(1)
+}
+
+func newFlight(ctx context.Context, key Key, fresh time.Duration, load Load) *flight {
+	f := &flight{key: key, fresh: fresh, load: load, done: make(chan struct{})}
+	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return f
+}
+
+// start runs a flight. The caller holds mu.
+func (c *Cache) start(f *flight) {
+	if c.closed {
+		f.err, f.settled = ErrClosed, true
+		f.cancel(ErrClosed)
+		close(f.done)
+		return
+	}
+	f.started = true
+	f.generation = c.generation(f.key.project)
+	c.flights[f.key] = f
+	c.loads.Add(1)
+	go c.run(f)
+}
+
+// run calls the load, and settles the flight however it ends.
+func (c *Cache) run(f *flight) {
+	defer c.loads.Done()
+	stop := context.AfterFunc(c.base, func() { f.cancel(ErrClosed) })
+	defer stop()
+	ctx, began := f.ctx, time.Now()
+	if f.refreshing != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.refreshTimeout)
+		defer cancel()
+	}
+
+	var entry *Entry
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			err = &PanicError{Value: recover(), Stack: debug.Stack()}
+			c.stats.panics.Add(1)
+			c.report(f.key, err)
+		}
+		c.settle(f, entry, err)
+		if f.refreshing != nil && err != nil {
+			c.refreshFailed(f, err, ctx.Err() != nil, time.Since(began))
+		}
+		f.cancel(nil)
+	}()
+	entry, err = f.load(ctx)
+	returned = true
+	switch {
+	case err == nil && entry == nil:
+		err = errNoEntry
+	case err != nil && c.base.Err() != nil:
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+}
+
+// settle hands the outcome to those who wait, and then to the store.
+func (c *Cache) settle(f *flight, entry *Entry, err error) {
+	c.mu.Lock()
+	if f.abandoned { // a newer flight may be running: what we found may be older than what it finds
+		c.mu.Unlock()
+		return
+	}
+	f.entry, f.err, f.settled = entry, err, true
+	if err != nil {
+		c.retire(f)
+	}
+	c.mu.Unlock()
+	close(f.done)
+	if err != nil {
+		return
+	}
+	if f.generation == c.generation(f.key.project) {
+		c.keep(f)
+	}
+	c.mu.Lock()
+	c.retire(f)
+	c.mu.Unlock()
+}
+
+// refreshFailed decides what becomes of the stale record. An outage leaves it in use for a while; any
+// other error is the query's own, and the next call has to see it.
+func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Duration) {
+	if errors.Is(err, ErrClosed) {
+		return
+	}
+	c.stats.refreshFailures.Add(1)
+	if _, crash := errors.AsType[*PanicError](err); !crash { // run has reported a panic
+		c.report(f.key, err)
+	}
+	if !expired && !c.isOutage(err) {
+		c.store.remove(f.refreshing)
+		return
+	}
+	f.refreshing.quietUntil.Store(f.claimed + int64(took+c.refreshRetry))
+}
+
+// leave takes a waiter off a flight, and ends the flight if that was the last one.
+func (c *Cache) leave(f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.waiters--
+	if f.waiters > 0 || f.settled || f.refreshing != nil || !f.started {
+		return
+	}
+	f.abandoned = true
+	f.cancel(context.Canceled)
+	c.retire(f)
+}
+
+// retire takes a flight out of the way of the next one: it has ended, nobody waits for it, or it began
+// before its project was purged and is left to its waiters. The caller holds mu.
+func (c *Cache) retire(f *flight) {
+	if c.flights[f.key] != f {
+		return
+	}
+	delete(c.flights, f.key)
+	if next := f.next; next != nil && next.waiters > 0 {
+		f.next = nil
+		c.start(next)
+	}
+}

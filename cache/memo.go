@@ -1,0 +1,130 @@
+package cache
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Memo remembers what the exact bytes of a request were found to mean, so that the same request need
+// not be parsed twice. It holds a bounded number of bytes, forgets what has not been asked for lately,
+// and needs no closing. All methods may be called from many goroutines at once.
+//
+// It is a set-associative table: a key's hash names a set of eight slots, each an atomic pointer. A
+// look-up is a hash and a comparison, takes no lock and allocates nothing, and a Put is visible as soon
+// as it returns, in contrast to Ristretto, whose writes are asynchronous and whose look-ups lock a shard.
+type Memo[V any] struct {
+	sets     []memoSet[V]
+	shift    uint
+	setBytes int
+	sizeOf   func(V) int
+}
+
+type memoSet[V any] struct {
+	slots [memoWays]atomic.Pointer[memoEntry[V]]
+
+	mu    sync.Mutex // guards writes to slots, and what follows
+	bytes int
+	hand  int // the slot to try next when room must be made
+}
+
+type memoEntry[V any] struct {
+	hash  uint64
+	size  int
+	used  atomic.Bool // asked for since the hand last passed
+	key   string
+	value V
+}
+
+const (
+	memoWays     = 8
+	memoExpected = 1 << 10 // bytes that an entry is expected to take
+)
+
+// NewMemo gives an empty memo of at most maxBytes, at least 64 KiB. A single entry takes at most a set's
+// share, which is 8 to 16 KiB. sizeOf tells the bytes that a value refers to beside its own; nil stands for none.
+func NewMemo[V any](maxBytes int, sizeOf func(V) int) *Memo[V] {
+	maxBytes = max(maxBytes, 64<<10)
+	order := bits.Len(uint(maxBytes/(memoWays*memoExpected))) - 1
+	sets := 1 << order
+	if sizeOf == nil {
+		sizeOf = func(V) int { return 0 }
+	}
+	return &Memo[V]{
+		sets:     make([]memoSet[V], sets),
+		shift:    uint(64 - order),
+		setBytes: maxBytes / sets,
+		sizeOf:   sizeOf,
+	}
+}
+
+// Get gives the value that was put under exactly these bytes.
+func (m *Memo[V]) Get(key []byte) (value V, ok bool) {
+	hash := maphash.Bytes(seed, key)
+	set := m.set(hash)
+	for i := range set.slots {
+		e := set.slots[i].Load()
+		if e != nil && e.hash == hash && e.key == string(key) {
+			if !e.used.Load() { // a write would take the line from other cores each time
+				e.used.Store(true)
+			}
+			return e.value, true
+		}
+	}
+	return value, false
+}
+
+// Put remembers a value for a copy of key, in place of an earlier one. It does nothing when the entry is
+// too large for the memo.
+func (m *Memo[V]) Put(key []byte, value V) {
+	hash := maphash.Bytes(seed, key)
+	e := &memoEntry[V]{hash: hash, key: string(key), value: value}
+	e.size = int(unsafe.Sizeof(*e)) + len(key) + m.sizeOf(value)
+	set := m.set(hash)
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	set.forget(hash, e.key)
+	if e.size > m.setBytes {
+		return
+	}
+	free := set.makeRoom(m.setBytes - e.size)
+	set.slots[free].Store(e)
+	set.bytes += e.size
+}
+
+func (m *Memo[V]) set(hash uint64) *memoSet[V] { return &m.sets[hash>>m.shift] }
+
+// forget empties the slot of a key, if it has one. The caller holds mu.
+func (s *memoSet[V]) forget(hash uint64, key string) {
+	for i := range s.slots {
+		if e := s.slots[i].Load(); e != nil && e.hash == hash && e.key == key {
+			s.slots[i].Store(nil)
+			s.bytes -= e.size
+			return
+		}
+	}
+}
+
+// makeRoom empties slots until one is free and no more than limit bytes are taken, and gives the number of
+// a free one. What was asked for since the hand last came by is spared once. The caller holds mu.
+func (s *memoSet[V]) makeRoom(limit int) (free int) {
+	free = -1
+	for i := range s.slots {
+		if s.slots[i].Load() == nil {
+			free = i
+		}
+	}
+	for tries := 0; free < 0 || s.bytes > limit; s.hand = (s.hand + 1) % memoWays {
+		tries++
+		e := s.slots[s.hand].Load()
+		if e == nil || e.used.Swap(false) && tries <= 2*memoWays { // look-ups may mark faster than we clear
+			continue
+		}
+		s.slots[s.hand].Store(nil)
+		s.bytes -= e.size
+		free = s.hand
+	}
+	return free
+}

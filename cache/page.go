@@ -1,0 +1,153 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// PageKey tells the pages of one entry apart. What render puts into a page must depend on nothing but
+// the entry and this.
+type PageKey struct {
+	Offset, Limit int
+	Variant       string // what else the body depends on, such as whether it has the debug fields
+}
+
+// Body is a rendered page, ready to be sent. It is shared: its bytes must not be changed.
+type Body struct {
+	Bytes    []byte
+	Encoding Encoding
+	// The strong entity tag of this representation, quoted: it changes with the content and the encoding.
+	ETag string
+	// The length of Bytes in decimal, for the header.
+	ContentLength string
+}
+
+// compressFrom is the length of a body that is worth compressing.
+const compressFrom = 1 << 10
+
+// pageTTL is how long a page is kept that is no longer asked for, or whose entry has been replaced.
+const pageTTL = 10 * time.Minute
+
+// pageOverhead is what a page takes beside its bytes: the structs here and Ristretto's bookkeeping.
+const pageOverhead = 384
+
+type pageID struct {
+	entry uint64
+	PageKey
+	encoding Encoding
+}
+
+func (id pageID) hash() uint64 { return maphash.Comparable(seed, id) }
+
+type page struct {
+	id   pageID
+	body Body
+}
+
+// rendering is the making of a page; concurrent calls for it share one.
+type rendering struct{ body func() Body }
+
+// GetPage gives a page of an entry in an encoding if it is stored: the part of Page that needs no render.
+// Nothing is counted when it is not, since Page follows.
+func (c *Cache) GetPage(e *Entry, key PageKey, encoding Encoding) (Body, bool) {
+	body, ok := c.lookupPage(pageID{entry: e.id, PageKey: key, encoding: encoding})
+	if ok {
+		c.stats.pageHit()
+	}
+	return body, ok
+}
+
+// Page gives a page of an entry in an encoding: the stored body, or what render appends to dst, which is
+// then stored. A body that is short, or that compression does not make shorter, comes unencoded.
+func (c *Cache) Page(e *Entry, key PageKey, encoding Encoding, render func(dst []byte) []byte) Body {
+	id := pageID{entry: e.id, PageKey: key, encoding: encoding}
+	if body, ok := c.lookupPage(id); ok {
+		c.stats.pageHit()
+		return body
+	}
+	c.renderMu.Lock()
+	r := c.renderings[id]
+	if r == nil {
+		r = &rendering{body: sync.OnceValue(func() Body { return c.renderAndKeep(id, render) })}
+		c.renderings[id] = r
+	}
+	c.renderMu.Unlock()
+	return r.body()
+}
+
+func (c *Cache) lookupPage(id pageID) (Body, bool) {
+	if pg, ok := c.store.get(id.hash()).(*page); ok && pg.id == id {
+		return pg.body, true
+	}
+	return Body{}, false
+}
+
+func (c *Cache) renderAndKeep(id pageID, render func([]byte) []byte) Body {
+	defer func() {
+		c.renderMu.Lock()
+		delete(c.renderings, id)
+		c.renderMu.Unlock()
+	}()
+	if body, ok := c.lookupPage(id); ok { // rendered between the caller's look and its turn
+		c.stats.pageHit()
+		return body
+	}
+	c.stats.pageMisses.Add(1)
+	body := c.Render(id.encoding, render)
+	hash := id.hash()
+	c.store.put(hash, &page{id: id, body: body}, int64(cap(body.Bytes)+len(id.Variant))+pageOverhead, pageTTL)
+	c.store.settle()
+	return body
+}
+
+// Render makes a body as Page does, but stores nothing: for a page that nobody will ask for again.
+func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
+	scratch := scratchPool.Get().(*[]byte)
+	defer func() {
+		if cap(*scratch) <= maxScratch {
+			scratchPool.Put(scratch)
+		}
+	}()
+	*scratch = render((*scratch)[:0])
+	plain := *scratch
+	var packed []byte
+	if len(plain) >= compressFrom {
+		switch encoding {
+		case Gzip:
+			packed = compressGzip(plain)
+		case Zstd:
+			packed = compressZstd(c.zstd, plain)
+		case Identity:
+		}
+	}
+	if packed == nil || len(packed) >= len(plain) {
+		packed, encoding = append(make([]byte, 0, len(plain)), plain...), Identity
+	}
+	return Body{
+		Bytes:         packed,
+		Encoding:      encoding,
+		ETag:          etag(plain, encoding),
+		ContentLength: strconv.Itoa(len(packed)),
+	}
+}
+
+// scratchPool holds buffers to render into; those of huge pages are not kept.
+var scratchPool = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 4 << 20
+
+func etag(plain []byte, encoding Encoding) string {
+	sum := sha256.Sum256(plain)
+	tag := make([]byte, 0, 32)
+	tag = append(tag, '"')
+	tag = base64.RawURLEncoding.AppendEncode(tag, sum[:16])
+	if encoding != Identity {
+		tag = append(tag, '-')
+		tag = append(tag, encoding.String()...)
+	}
+	return string(append(tag, '"'))
+}

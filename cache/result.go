@@ -1,0 +1,187 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"unsafe"
+)
+
+// Column is a column's name and its ClickHouse type.
+type Column struct{ Name, Type string }
+
+// ErrTooLarge says that a result has more rows or bytes than it may have.
+var ErrTooLarge = errors.New("the result is too large")
+
+// Limits bounds a result that is being built. A zero field does not limit.
+type Limits struct {
+	// Rows to keep. Rows that come after them are left out and make Result.More true: ask the
+	// database for one row more than this to learn whether there are more.
+	Keep int
+	// Rows above which the result is refused with ErrTooLarge.
+	MaxRows int
+	// Bytes of rows above which the result is refused with ErrTooLarge. Never more than 4 GiB.
+	MaxBytes int64
+}
+
+// Builder collects a result row by row, in the shape in which an executor delivers it. It is for one
+// goroutine. The zero Builder has no limits.
+type Builder struct {
+	limits  Limits
+	columns []Column
+	begun   bool
+	more    bool
+	data    []byte
+	starts  []uint32
+}
+
+// NewBuilder gives an empty builder with limits.
+func NewBuilder(limits Limits) *Builder { return &Builder{limits: limits} }
+
+// Columns sets the columns. It comes once, before the first row.
+func (b *Builder) Columns(columns []Column) error {
+	if b.begun {
+		return errors.New("columns of a result given twice")
+	}
+	b.begun = true
+	b.columns = slices.Clone(columns)
+	return nil
+}
+
+// Row adds a copy of one row, a JSON array. It fails with ErrTooLarge when the row exceeds the limits.
+func (b *Builder) Row(json []byte) error {
+	switch {
+	case !b.begun:
+		return errors.New("row of a result given before its columns")
+	case len(json) < 2 || json[0] != '[' || json[len(json)-1] != ']':
+		return errors.New("row of a result is not a JSON array")
+	case b.limits.Keep > 0 && len(b.starts) >= b.limits.Keep:
+		b.more = true
+		return nil
+	case b.limits.MaxRows > 0 && len(b.starts) >= b.limits.MaxRows:
+		return fmt.Errorf("%w: more than %d rows", ErrTooLarge, b.limits.MaxRows)
+	}
+	size := int64(len(b.data)) + int64(len(json))
+	if len(b.starts) > 0 {
+		size++ // the comma
+	}
+	if most := b.maxBytes(); size > most {
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+	}
+	if len(b.starts) > 0 {
+		b.data = append(b.data, ',')
+	}
+	b.starts = append(b.starts, uint32(len(b.data))) //nolint:gosec // maxBytes is below 1<<32
+	b.data = append(b.data, json...)
+	return nil
+}
+
+func (b *Builder) maxBytes() int64 {
+	const most = math.MaxUint32 - 1 // ends are kept as 32 bits, too
+	if b.limits.MaxBytes <= 0 {
+		return most
+	}
+	return min(b.limits.MaxBytes, most)
+}
+
+// Result gives what was collected. The builder must not be used after it.
+func (b *Builder) Result() *Result {
+	return &Result{columns: b.columns, more: b.more, data: fit(b.data), starts: fit(b.starts)}
+}
+
+// fit moves s to memory of its own size when growing it left more than an eighth unused.
+func fit[E any](s []E) []E {
+	if cap(s)-len(s) > cap(s)/8 {
+		return append(make([]E, 0, len(s)), s...)
+	}
+	return s
+}
+
+// Result is the columns and rows of one query, the rows as the database encoded them. It is immutable:
+// what its methods give out must not be changed.
+type Result struct {
+	columns []Column
+	more    bool
+	data    []byte   // the rows, joined by commas
+	starts  []uint32 // where in data each row begins
+}
+
+// Columns are the columns in order.
+func (r *Result) Columns() []Column { return r.columns }
+
+// Len is the number of rows.
+func (r *Result) Len() int { return len(r.starts) }
+
+// More tells whether the query has rows beyond those kept.
+func (r *Result) More() bool { return r.more }
+
+// Row is row i as a JSON array, for i from 0 to Len()-1.
+func (r *Result) Row(i int) []byte {
+	start, end := r.starts[i], r.end(i)
+	return r.data[start:end:end]
+}
+
+// Rows are the rows in order, each a JSON array.
+func (r *Result) Rows() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := range r.starts {
+			if !yield(r.Row(i)) {
+				return
+			}
+		}
+	}
+}
+
+// AppendRows appends to dst the rows from offset on, at most limit of them, as one JSON array of row
+// arrays. A negative limit means all; an offset beyond the end gives an empty array.
+func (r *Result) AppendRows(dst []byte, offset, limit int) []byte {
+	first, last := r.span(offset, limit)
+	if first == last {
+		return append(dst, '[', ']')
+	}
+	rows := r.data[r.starts[first]:r.end(last-1)]
+	dst = slices.Grow(dst, len(rows)+2)
+	dst = append(dst, '[')
+	dst = append(dst, rows...)
+	return append(dst, ']')
+}
+
+// PageLen is the number of rows that AppendRows gives for offset and limit.
+func (r *Result) PageLen(offset, limit int) int {
+	first, last := r.span(offset, limit)
+	return last - first
+}
+
+// HasMore tells whether there are rows after the page at offset and limit, kept or not.
+func (r *Result) HasMore(offset, limit int) bool {
+	_, last := r.span(offset, limit)
+	return last < r.Len() || r.more
+}
+
+// span turns offset and limit into the rows [first, last).
+func (r *Result) span(offset, limit int) (first, last int) {
+	first = min(max(offset, 0), r.Len())
+	if limit < 0 || limit > r.Len()-first {
+		return first, r.Len()
+	}
+	return first, first + limit
+}
+
+// end is where in data row i ends.
+func (r *Result) end(i int) int {
+	if i+1 < len(r.starts) {
+		return int(r.starts[i+1]) - 1
+	}
+	return len(r.data)
+}
+
+// Size is the memory that the result takes, in bytes.
+func (r *Result) Size() int64 {
+	size := int64(unsafe.Sizeof(*r)) + int64(cap(r.data)) + int64(cap(r.starts))*int64(unsafe.Sizeof(uint32(0)))
+	for _, column := range r.columns {
+		size += int64(unsafe.Sizeof(column)) + int64(len(column.Name)+len(column.Type))
+	}
+	return size
+}

@@ -1,0 +1,196 @@
+package cache
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
+)
+
+// store holds values under 64-bit hashes in Ristretto. A hash is no proof of identity: whoever gets a
+// value has to compare its full key. A value whose hash collides with another's replaces it.
+type store struct {
+	ristretto *ristretto.Cache[uint64, any] // of *record and *page
+	gate      gate
+	stats     *counters
+	largest   int64 // cost of the largest value that is kept
+}
+
+// expectedSize is the size of a value that decides, by default, how many are expected.
+const expectedSize = 8 << 10
+
+func (s *store) open(maxBytes, expected int64, stats *counters) error {
+	if expected <= 0 {
+		expected = max(1024, maxBytes/expectedSize)
+	}
+	s.stats = stats
+	s.largest = maxBytes / 8
+	var err error
+	s.ristretto, err = ristretto.NewCache(&ristretto.Config[uint64, any]{
+		NumCounters:        10 * expected,
+		MaxCost:            maxBytes,
+		BufferItems:        64,
+		IgnoreInternalCost: true, // our costs have it in them
+		KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
+		// Ristretto's own metrics would cost each hit an atomic addition for figures that we have.
+		OnEvict:  func(*ristretto.Item[any]) { stats.evicted.Add(1) },
+		OnReject: func(*ristretto.Item[any]) { stats.rejected.Add(1) },
+	})
+	return err
+}
+
+// close waits for the calls that are inside, and frees the memory.
+func (s *store) close() {
+	if s.gate.shut() {
+		s.ristretto.Close()
+	}
+}
+
+// get gives what is stored under a hash, or nil.
+func (s *store) get(hash uint64) any {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return nil
+	}
+	value, _ := s.ristretto.Get(hash)
+	return value
+}
+
+// put offers a value to Ristretto, which may refuse it. It is forgotten after ttl.
+func (s *store) put(hash uint64, value any, cost int64, ttl time.Duration) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	switch {
+	case !open:
+	case cost > s.largest:
+		s.stats.tooLarge.Add(1)
+		s.ristretto.Del(hash) // an older value would be served on as if there were no newer one
+	case !s.ristretto.SetWithTTL(hash, value, cost, ttl):
+		s.stats.dropped.Add(1)
+	}
+}
+
+// settle returns when everything that was put before is either visible to get or refused.
+func (s *store) settle() {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if open {
+		s.ristretto.Wait()
+	}
+}
+
+// remove forgets a record unless a newer one has taken its place.
+func (s *store) remove(rec *record) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return
+	}
+	if value, _ := s.ristretto.Get(rec.key.hash); value == any(rec) {
+		s.ristretto.Del(rec.key.hash)
+	}
+}
+
+// drop forgets a project's records, and the pages rendered from them.
+func (s *store) drop(project int64) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return
+	}
+	var hashes []uint64
+	entries := make(map[uint64]bool)
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if rec, ok := value.(*record); ok && rec.key.project == project {
+			hashes = append(hashes, rec.key.hash)
+			entries[rec.entry.id] = true
+		}
+		return false
+	})
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if pg, ok := value.(*page); ok && entries[pg.id.entry] {
+			hashes = append(hashes, pg.id.hash())
+		}
+		return false
+	})
+	for _, hash := range hashes {
+		s.ristretto.Del(hash)
+	}
+	s.ristretto.Wait()
+}
+
+// used is how many bytes of the budget are taken.
+func (s *store) used() int64 {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return 0
+	}
+	return s.ristretto.MaxCost() - s.ristretto.RemainingCost()
+}
+
+// A gate keeps Ristretto from being closed under a running call, on which it would panic, without a
+// lock: those who enter are counted, spread over the stripes so that cores seldom share one.
+type gate struct {
+	closed  atomic.Bool
+	stripes [stripes]struct {
+		inside atomic.Int64
+		_      [56]byte // a cache line each
+	}
+}
+
+// enter counts the caller in. It has to leave with the pass it gets, also when the gate is not open.
+func (g *gate) enter() (pass uint32, open bool) {
+	pass = stripe()
+	g.stripes[pass].inside.Add(1)
+	return pass, !g.closed.Load()
+}
+
+func (g *gate) leave(pass uint32) { g.stripes[pass].inside.Add(-1) }
+
+// shut lets nobody in any more and waits until all have left. It tells whether the gate was open.
+func (g *gate) shut() bool {
+	if g.closed.Swap(true) {
+		return false
+	}
+	for i := range g.stripes {
+		for g.stripes[i].inside.Load() != 0 {
+			runtime.Gosched()
+		}
+	}
+	return true
+}
+
+// record is an entry as it is stored, with all that must hold for it to be served.
+type record struct {
+	key        Key
+	generation uint64
+	entry      *Entry
+	// quietUntil is when a refresh may be begun next, in Unix nanoseconds.
+	quietUntil atomic.Int64
+}
+
+// lookup gives the record of exactly this key, or nil.
+func (c *Cache) lookup(key Key) *record {
+	if key.text == "" {
+		panic("BUG: a cache key must come from KeyParts.Key")
+	}
+	rec, ok := c.store.get(key.hash).(*record)
+	if !ok || rec.key != key || rec.generation != c.generation(key.project) {
+		return nil
+	}
+	return rec
+}
+
+// keep stores what a flight has found, and returns when calls can see it.
+func (c *Cache) keep(f *flight) {
+	ttl := f.fresh + c.stale // a backstop: the entry's own age is what counts
+	if ttl <= 0 {
+		return
+	}
+	rec := &record{key: f.key, generation: f.generation, entry: f.entry}
+	c.store.put(f.key.hash, rec, f.entry.Size()+int64(len(f.key.text)), ttl)
+	c.store.settle()
+}
