@@ -1,0 +1,118 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var now = time.Date(2026, 2, 3, 4, 5, 6, 789012345, time.UTC)
+
+// moment is now as every store holds it.
+var moment = now.Truncate(time.Microsecond)
+
+// quiet leaves the background work to other tests.
+var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour}
+
+// openAt opens a registry on a file, and closes it with the test.
+func openAt(tb testing.TB, path string, opts registry.Options) *registry.Registry {
+	tb.Helper()
+	r, err := registry.Open(tb.Context(), openStore(tb, path), opts)
+	if err != nil {
+		tb.Fatalf("Open() = %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			tb.Errorf("Close() = %v", err)
+		}
+	})
+	return r
+}
+
+func openStore(tb testing.TB, path string) registry.Store {
+	tb.Helper()
+	s, err := sqlite.Open(tb.Context(), path)
+	if err != nil {
+		tb.Fatalf("sqlite.Open() = %v", err)
+	}
+	return s
+}
+
+// fresh opens a registry on a new file, with one project.
+func fresh(tb testing.TB) (*registry.Registry, *registry.Project) {
+	tb.Helper()
+	r := openAt(tb, filepath.Join(tb.TempDir(), "registry.db"), quiet)
+	return r, must(r.CreateProject(tb.Context(), registry.NewProject{Name: "Shop"}, now))(tb)
+}
+
+// must unwraps a result that can't fail: must(f())(t).
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return v
+	}
+}
+
+// mistake is the field mistake in err, nil when there is none.
+func mistake(t *testing.T, err error) *registry.FieldError {
+	t.Helper()
+	found, ok := errors.AsType[*registry.FieldError](err)
+	if !ok && err != nil {
+		t.Errorf("the error is no field mistake: %v", err)
+	}
+	return found
+}
+
+// records is all that a snapshot shows, through its public methods.
+func records(s *registry.Snapshot) []registry.ProjectRecord {
+	var all []registry.ProjectRecord
+	for _, p := range s.Projects() {
+		rec := registry.ProjectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID)}
+		for _, k := range s.Keys(p.ID) {
+			rec.Keys = append(rec.Keys, *k)
+		}
+		for _, e := range s.Endpoints(p.ID) {
+			rec.Endpoints = append(rec.Endpoints, *e)
+		}
+		for _, v := range s.Variables(p.ID) {
+			rec.Variables = append(rec.Variables, *v)
+		}
+		all = append(all, rec)
+	}
+	return all
+}
+
+// checkSame compares what two snapshots show, in order.
+func checkSame(t *testing.T, want, got *registry.Snapshot) {
+	t.Helper()
+	if diff := difference(want, got); diff != "" {
+		t.Errorf("snapshots differ (-want +got):\n%s", diff)
+	}
+}
+
+func difference(want, got *registry.Snapshot) string {
+	type shown struct {
+		Revision uint64
+		Projects []registry.ProjectRecord
+	}
+	return cmp.Diff(shown{want.Revision, records(want)}, shown{got.Revision, records(got)}, cmpopts.EquateEmpty())
+}
+
+func query(sql string) json.RawMessage {
+	text, err := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": sql})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// KeyKind tells who a key stands for.
+type KeyKind string
+
+// The kinds of keys (contract: api.md, sections 6.2 and 6.3).
+const (
+	Personal KeyKind = "personal" // phx_…: a person's, good for what its scopes say
+	Secret   KeyKind = "secret"   // phs_…: a project's own, for running endpoints
+)
+
+// Prefix returns what every key of the kind begins with.
+func (k KeyKind) Prefix() string {
+	if k == Secret {
+		return "phs_"
+	}
+	return "phx_"
+}
+
+// Key is a credential. The text of the key itself is nowhere: only its hash.
+type Key struct {
+	ID           string
+	Kind         KeyKind
+	Label        string
+	Mask         string // first and last four characters of the key
+	Hash         [32]byte
+	Project      int64
+	Scopes       []string
+	CreatedAt    time.Time
+	ExpiresAt    time.Time // zero: never
+	LastUsedAt   time.Time // zero: never; up to an hour late
+	LastRolledAt time.Time // zero: never
+	RevokedAt    time.Time // zero: not revoked
+}
+
+// Expired tells whether the key's time is over.
+func (k *Key) Expired(now time.Time) bool {
+	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
+}
+
+// Allows tells whether the key holds a scope such as endpoint:read: x:write holds x:read, * holds all
+// (contract: api.md, section 6.4).
+func (k *Key) Allows(scope string) bool {
+	object, reading := strings.CutSuffix(scope, ":read")
+	for _, held := range k.Scopes {
+		if held == scope || held == "*" {
+			return true
+		}
+		if writes, ok := strings.CutSuffix(held, ":write"); ok && reading && writes == object {
+			return true
+		}
+	}
+	return false
+}
+
+// HashKey returns what a key is stored and found by: the SHA-256 of its text. A fast hash is enough, since a key is 280
+// random bits.
+func HashKey(key string) [sha256.Size]byte {
+	var room [128]byte // keeps the conversion off the heap for any key that we made
+	return sha256.Sum256(append(room[:0], key...))
+}
+
+// The limits of contract api.md, sections 6 and 8.
+const (
+	maxKeyLabel   = 40
+	maxSecretKeys = 50
+	keyBytes      = 35
+	keyIDBytes    = 16
+)
+
+// NewKey says what a key is to be.
+type NewKey struct {
+	Project   int64
+	Kind      KeyKind   // empty for Personal
+	Label     string    // at most 40 characters; unique among a project's secret keys unless empty
+	Scopes    []string  // at least one: "object:read" or "object:write" of the closed list, or "*" for a personal key
+	ExpiresAt time.Time // zero: never
+}
+
+// CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is
+// ErrNotFound.
+func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *Key, text string, err error) {
+	if n.Kind == "" {
+		n.Kind = Personal
+	}
+	n.Label = strings.TrimSpace(n.Label)
+	if err := n.validate(now); err != nil {
+		return nil, "", err
+	}
+	created := Key{
+		ID:        randomText(keyIDBytes),
+		Kind:      n.Kind,
+		Label:     n.Label,
+		Project:   n.Project,
+		Scopes:    once(n.Scopes),
+		CreatedAt: moment(now),
+		ExpiresAt: moment(n.ExpiresAt),
+	}
+	text = created.renew()
+	err = r.write(ctx, func(tx Tx) error {
+		if _, err := tx.Project(ctx, n.Project); err != nil {
+			return fmt.Errorf("project %d: %w", n.Project, err)
+		}
+		if n.Kind == Secret {
+			if count, err := tx.CountKeys(ctx, n.Project, Secret); err != nil {
+				return err
+			} else if count >= maxSecretKeys {
+				return invalid("label", "A project can have at most %d secret keys.", maxSecretKeys)
+			}
+		}
+		return taken(tx.InsertKey(ctx, created), ConflictLabel, "label", "A key with this label already exists for this project.")
+	}, func(d *draft) { d.putKey(created) })
+	if err != nil {
+		return nil, "", fmt.Errorf("creating a key: %w", err)
+	}
+	return &created, text, nil
+}
+
+func (n NewKey) validate(now time.Time) error {
+	switch {
+	case n.Kind != Personal && n.Kind != Secret:
+		return notChoice("kind", string(n.Kind))
+	case utf8.RuneCountInString(n.Label) > maxKeyLabel:
+		return tooLong("label", maxKeyLabel)
+	case len(n.Scopes) == 0:
+		return required("scopes")
+	case !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now):
+		return invalid("expires_at", "The time of expiry must be in the future.")
+	}
+	return validateScopes(n.Kind, n.Scopes)
+}
+
+// RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a
+// revoked key ErrRevoked.
+func (r *Registry) RollKey(ctx context.Context, id string, now time.Time) (k *Key, text string, err error) {
+	rolled, err := r.changeKey(ctx, id, func(k *Key) error {
+		if !k.RevokedAt.IsZero() {
+			return ErrRevoked
+		}
+		text = k.renew()
+		k.LastRolledAt = moment(now)
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("rolling key %q: %w", id, err)
+	}
+	return rolled, text, nil
+}
+
+// RevokeKey ends a key for good; when it returns, the key no longer works on this node. Revoking one again changes nothing.
+// An unknown id is ErrNotFound.
+func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Key, error) {
+	revoked, err := r.changeKey(ctx, id, func(k *Key) error {
+		if k.RevokedAt.IsZero() {
+			k.RevokedAt = moment(now)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("revoking key %q: %w", id, err)
+	}
+	return revoked, nil
+}
+
+func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) error) (*Key, error) {
+	var k Key
+	err := r.write(ctx, func(tx Tx) (err error) {
+		if k, err = tx.Key(ctx, id); err != nil {
+			return err
+		}
+		if err := change(&k); err != nil {
+			return err
+		}
+		return tx.UpdateKey(ctx, k)
+	}, func(d *draft) { d.putKey(k) })
+	if err != nil {
+		return nil, err
+	}
+	return &k, nil
+}
+
+// renew gives the key a new text, and returns it.
+func (k *Key) renew() string {
+	text := k.Kind.Prefix() + randomText(keyBytes)
+	k.Hash = HashKey(text)
+	k.Mask = text[:4] + "..." + text[len(text)-4:]
+	return text
+}
+
+// randomText returns n random bytes in base 62: digits, lower case, upper case.
+func randomText(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // documented never to fail
+	return new(big.Int).SetBytes(b).Text(62)
+}
+
+// validateScopes checks each scope against the closed lists (contract: api.md, sections 6.2 and 6.3).
+func validateScopes(kind KeyKind, scopes []string) error {
+	for _, scope := range scopes {
+		if !scopeExists(scope) || kind == Secret && !slices.Contains(secretScopes, scope) {
+			return invalid("scopes", "Invalid scope: %s", scope)
+		}
+	}
+	return nil
+}
+
+func scopeExists(scope string) bool {
+	if scope == "*" {
+		return true
+	}
+	object, action, ok := strings.Cut(scope, ":")
+	if !ok || action != "read" && action != "write" {
+		return false
+	}
+	_, known := slices.BinarySearch(scopeObjects, object)
+	return known
+}
+
+// secretScopes are what a project secret key may hold (contract: api.md, section 6.3): the peer's list and, as its
+// documentation has it, query:read. Only endpoint:read opens anything here; the others are taken so that a key's record
+// can be carried over as it is.
+var secretScopes = []string{"account:read", "endpoint:read", "experiment:read", "feature_flag:read", "loop:write", "query:read"}
+
+// scopeObjects is the peer's list of objects that a personal key can be given, sorted. Most have no route here.
+var scopeObjects = []string{
+	"access_control", "account", "action", "activity_log", "ai_observability_clusters", "alert", "annotation", "approvals",
+	"batch_export", "batch_import", "batch_import_support", "billing", "business_knowledge",
+	"canvas", "cohort", "comment", "conversation", "customer_analytics", "customer_journey", "customer_profile_config", "customer_task",
+	"dashboard", "dashboard_template", "data_catalog", "data_catalog_approval", "dataset",
+	"early_access_feature", "element", "endpoint", "engineering_analytics", "error_tracking", "evaluation", "event_definition", "event_filter",
+	"experiment", "experiment_holdout", "experiment_saved_metric", "export", "external_data_schema", "external_data_source",
+	"feature_flag", "field_note", "file_system", "file_system_shortcut",
+	"group", "health_issue", "heatmap", "hog_flow", "hog_function",
+	"ingestion_warning", "insight", "insight_variable", "integration",
+	"legal_document", "link", "live_debugger", "llm_analytics", "llm_gateway", "llm_playground", "llm_prompt", "llm_provider_key", "llm_skill",
+	"logs", "loop", "marketing_analytics", "mcp_analytics", "metrics", "notebook",
+	"organization", "organization_integration", "organization_member",
+	"person", "plugin", "product_enablement", "product_tour", "project", "property_definition",
+	"query", "query_performance", "replay_scanner", "revenue_analytics", "review_hog",
+	"session_recording", "session_recording_playlist", "sharing_configuration", "signal_scout", "stamphog", "streamlit_app", "subscription", "survey",
+	"tagger", "task", "ticket", "toolbar", "tracing",
+	"uploaded_media", "usage_metric", "user", "user_interview", "vision_action", "vision_alert", "visual_review",
+	"warehouse_objects", "warehouse_table", "warehouse_view", "web_analytics", "webhook", "wizard_session",
+}

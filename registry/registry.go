@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Options tune a Registry; the zero value is good.
+type Options struct {
+	// How often to ask the store whether another process wrote. Default: 1s.
+	Poll time.Duration
+	// How long to gather uses of keys and endpoints before they are written together. Default: 1s.
+	Gather time.Duration
+	// Told of failures of the store in the background. Default: nobody.
+	Logger *zap.Logger
+}
+
+// storeTimeout bounds what the registry asks of the store in the background.
+const storeTimeout = 10 * time.Second
+
+// Registry is the one place for reads and writes of what Store keeps. It is safe for concurrent use.
+type Registry struct {
+	store    Store
+	log      *zap.Logger
+	snapshot atomic.Pointer[Snapshot]
+	uses     chan timedUse
+
+	mu     sync.Mutex // held by what replaces the snapshot
+	closed bool
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// Open reads the store whole. The registry owns the store from then on, unless Open fails.
+func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
+	r := &Registry{store: store, log: cmp.Or(opts.Logger, zap.NewNop()), uses: make(chan timedUse, usesWaiting)}
+	r.snapshot.Store(&Snapshot{})
+	if err := r.reload(ctx); err != nil {
+		return nil, fmt.Errorf("reading the registry: %w", err)
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, time.Second)) })
+	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, time.Second)) })
+	return r, nil
+}
+
+// Close ends the background work, writes the uses still gathered, and closes the store. Snapshots stay usable.
+func (r *Registry) Close() error {
+	r.stop()
+	r.done.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if err := r.store.Close(); err != nil {
+		return fmt.Errorf("closing the registry: %w", err)
+	}
+	return nil
+}
+
+// Snapshot returns the registry as it is now.
+func (r *Registry) Snapshot() *Snapshot { return r.snapshot.Load() }
+
+// Refresh reads what other processes wrote, now rather than with the next poll.
+func (r *Registry) Refresh(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	revision, err := r.store.Revision(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the registry's revision: %w", err)
+	}
+	if revision == r.Snapshot().Revision {
+		return nil
+	}
+	if err := r.reload(ctx); err != nil {
+		return fmt.Errorf("reading the registry: %w", err)
+	}
+	return nil
+}
+
+// write persists what do does, and then shows it: change does the same to the snapshot. Nothing is shown that isn't
+// persisted.
+func (r *Registry) write(ctx context.Context, do func(Tx) error, change func(*draft)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	revision, err := r.store.Write(ctx, do)
+	if err != nil || revision == 0 {
+		return err
+	}
+	now := r.Snapshot()
+	d := newDraft(now)
+	change(d)
+	if revision == now.Revision+1 {
+		r.snapshot.Store(d.finish(revision))
+		return nil
+	}
+	// Others wrote in between. Our own change must show at once even if theirs can't be read.
+	r.snapshot.Store(d.finish(now.Revision))
+	if err := r.reload(ctx); err != nil {
+		r.log.Warn("reading what another process wrote; trying again with the next poll", zap.Error(err))
+	}
+	return nil
+}
+
+// reload brings the snapshot up to date with the store. The caller holds mu, or is alone.
+func (r *Registry) reload(ctx context.Context) error {
+	from := r.Snapshot()
+	changes, err := r.store.Load(ctx, from.Revision)
+	if err != nil {
+		return err
+	}
+	if changes.Revision < from.Revision { // an older state was restored: nothing that we know can be trusted
+		if changes, err = r.store.Load(ctx, 0); err != nil {
+			return err
+		}
+		from = &Snapshot{}
+	}
+	d := newDraft(from)
+	for _, rec := range changes.Projects {
+		if err := d.replace(rec); err != nil {
+			// One project that can't be used must not keep the others from seeing a revoked key.
+			r.log.Error("leaving out a project", zap.Int64("project", rec.Project.ID), zap.Error(err))
+		}
+	}
+	r.snapshot.Store(d.finish(changes.Revision))
+	return nil
+}
+
+func (r *Registry) poll(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		err := r.Refresh(limited)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			failing = true
+			r.log.Warn("the store does not answer; serving what is known", zap.Error(err))
+		case err == nil && failing:
+			failing = false
+			r.log.Info("the store answers again")
+		}
+	}
+}

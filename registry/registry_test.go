@@ -1,0 +1,374 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// switched is a store that can be made to fail, or to become another one.
+type switched struct {
+	registry.Store
+
+	mu                    sync.Mutex
+	load, write, revision error
+	writes                int           // asked for
+	hold                  chan struct{} // writes wait until it is closed; nil: they don't
+}
+
+func (s *switched) set(change func(*switched)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *switched) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.load != nil {
+		return nil, s.load
+	}
+	return s.Store.Load(ctx, since)
+}
+
+func (s *switched) Write(ctx context.Context, fn func(registry.Tx) error) (uint64, error) {
+	if hold := s.asked(); hold != nil {
+		<-hold
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.write != nil {
+		return 0, s.write
+	}
+	return s.Store.Write(ctx, fn)
+}
+
+func (s *switched) asked() (hold chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	return s.hold
+}
+
+func (s *switched) Revision(ctx context.Context) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.revision != nil {
+		return 0, s.revision
+	}
+	return s.Store.Revision(ctx)
+}
+
+var errDown = errors.New("the store is down")
+
+// openSwitched is openAt with a store that can be made to fail.
+func openSwitched(t *testing.T, path string, opts registry.Options) (*registry.Registry, *switched) {
+	t.Helper()
+	s := &switched{Store: openStore(t, path)}
+	r, err := registry.Open(t.Context(), s, opts)
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return r, s
+}
+
+func createKey(tb testing.TB, r *registry.Registry, project int64) (*registry.Key, string) {
+	tb.Helper()
+	k, text, err := r.CreateKey(tb.Context(), registry.NewKey{Project: project, Scopes: []string{"*"}}, now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return k, text
+}
+
+func TestAnotherProcessSeesARevokedKeyWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "registry.db")
+		here, there := openAt(t, path, registry.Options{}), openAt(t, path, registry.Options{})
+		p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+		k, text := createKey(t, here, p.ID)
+		wait := func() {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		wait()
+		if there.Snapshot().KeyByHash(registry.HashKey(text)) == nil {
+			t.Fatal("the other process doesn't see the new key")
+		}
+		must(here.RevokeKey(t.Context(), k.ID, now))(t)
+		wait()
+		if there.Snapshot().KeyByHash(registry.HashKey(text)) != nil {
+			t.Error("the other process still takes the revoked key")
+		}
+		checkSame(t, here.Snapshot(), there.Snapshot())
+	})
+}
+
+func TestPollSaysOnceThatTheStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		r, s := openSwitched(t, filepath.Join(t.TempDir(), "registry.db"), registry.Options{Logger: zap.New(core)})
+		must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+		s.set(func(s *switched) { s.revision = errDown })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if r.Snapshot().Project(1) == nil {
+			t.Error("the snapshot is gone with the store")
+		}
+		s.set(func(s *switched) { s.revision = nil })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		var got []string
+		for _, entry := range logs.All() {
+			got = append(got, entry.Message)
+		}
+		want := []string{"the store does not answer; serving what is known", "the store answers again"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	r, s := openSwitched(t, path, quiet)
+	other := openAt(t, path, quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	k, text := createKey(t, r, p.ID)
+	if err := other.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(other.CreateProject(t.Context(), registry.NewProject{Name: "Elsewhere"}, now))(t)
+
+	s.set(func(s *switched) { s.load = errDown })
+	must(r.RevokeKey(t.Context(), k.ID, now))(t)
+	if r.Snapshot().KeyByHash(registry.HashKey(text)) != nil {
+		t.Error("the revoked key still works")
+	}
+	if err := r.Refresh(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("Refresh() = %v, want %v", err, errDown)
+	}
+
+	s.set(func(s *switched) { s.load = nil })
+	if err := r.Refresh(t.Context()); err != nil {
+		t.Errorf("Refresh() = %v", err)
+	}
+	checkSame(t, openAt(t, path, quiet).Snapshot(), r.Snapshot())
+}
+
+func TestWriteOnTopOfAnothersChange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	here, there := openAt(t, path, quiet), openAt(t, path, quiet)
+	p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	must(here.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
+
+	// "there" knows nothing of all this yet.
+	e := must(there.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: query("select 2")}, now))(t)
+	if e.CurrentVersion != 2 {
+		t.Errorf("the update made version %d, want 2", e.CurrentVersion)
+	}
+	e = must(here.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: query("select 3")}, now))(t)
+	if e.CurrentVersion != 3 {
+		t.Errorf("the update made version %d, want 3", e.CurrentVersion)
+	}
+	k, _ := createKey(t, there, p.ID)
+	must(here.RevokeKey(t.Context(), k.ID, now))(t)
+	if err := there.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, here.Snapshot(), there.Snapshot())
+}
+
+func TestSchemaStaysTheSameWhenAnotherProcessChangesOtherThings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	here, there := openAt(t, path, quiet), openAt(t, path, quiet)
+	p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	before := here.Snapshot().Schema(p.ID)
+	createKey(t, there, p.ID)
+	if err := here.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if here.Snapshot().Schema(p.ID) != before {
+		t.Error("a new key made another schema")
+	}
+	d := registry.PropertyDefinition{Scope: registry.EventProperty, Name: "x", Type: registry.PropertyNumeric}
+	if err := there.SetProperty(t.Context(), p.ID, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := here.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if here.Snapshot().Schema(p.ID) == before {
+		t.Error("a new property definition made no other schema")
+	}
+}
+
+func TestFailedWriteShowsNothing(t *testing.T) {
+	r, s := openSwitched(t, filepath.Join(t.TempDir(), "registry.db"), quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	before := r.Snapshot()
+	s.set(func(s *switched) { s.write = errDown })
+	_, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Scopes: []string{"*"}}, now)
+	if !errors.Is(err, errDown) || err.Error() != "creating a key: the store is down" {
+		t.Errorf("CreateKey() = %v", err)
+	}
+	if r.Snapshot() != before {
+		t.Error("a write that failed made another snapshot")
+	}
+}
+
+func TestRestoredStoreIsReadWhole(t *testing.T) {
+	dir := t.TempDir()
+	r, s := openSwitched(t, filepath.Join(dir, "registry.db"), quiet)
+	for _, name := range []string{"Shop", "Elsewhere"} {
+		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: name}, now))(t)
+		createKey(t, r, p.ID)
+	}
+	backup := filepath.Join(dir, "backup.db")
+	old := openAt(t, backup, quiet)
+	must(old.CreateProject(t.Context(), registry.NewProject{Name: "Long ago"}, now))(t)
+
+	restored := openStore(t, backup)
+	s.set(func(s *switched) {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		s.Store = restored
+	})
+	if err := r.Refresh(t.Context()); err != nil {
+		t.Fatalf("Refresh() = %v", err)
+	}
+	checkSame(t, old.Snapshot(), r.Snapshot())
+}
+
+func TestProjectThatCanNotBeUsedIsLeftOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	core, logs := observer.New(zap.InfoLevel)
+	r, s := openSwitched(t, path, registry.Options{Poll: time.Hour, Gather: time.Hour, Logger: zap.New(core)})
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	k, text := createKey(t, r, p.ID)
+
+	// As a newer version of the program, which knows one zone more, would write.
+	_, err := s.Store.Write(t.Context(), func(tx registry.Tx) error {
+		_, err := tx.InsertProject(t.Context(), registry.Project{Name: "Base", Timezone: "Mars/Base", CreatedAt: now})
+		k.RevokedAt = now
+		return errors.Join(err, tx.UpdateKey(t.Context(), *k))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Refresh(t.Context()); err != nil {
+		t.Fatalf("Refresh() = %v", err)
+	}
+	if r.Snapshot().KeyByHash(registry.HashKey(text)) != nil {
+		t.Error("one unusable project hides that a key was revoked")
+	}
+	if r.Snapshot().Project(2) != nil {
+		t.Error("a project in an unknown zone is served")
+	}
+	if got := logs.FilterMessage("leaving out a project").Len(); got != 1 {
+		t.Errorf("it was logged %d times, want once", got)
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	s := &switched{Store: openStore(t, filepath.Join(t.TempDir(), "registry.db")), load: errDown}
+	if _, err := registry.Open(t.Context(), s, registry.Options{}); err == nil || err.Error() != "reading the registry: the store is down" {
+		t.Errorf("Open() = %v", err)
+	}
+	if _, err := s.Store.Revision(t.Context()); err != nil {
+		t.Errorf("Open() closed a store that it could not read: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	r, p := fresh(t)
+	if err := r.Close(); err != nil {
+		t.Fatalf("Close() = %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("Close() again = %v", err)
+	}
+	if _, err := r.CreateProject(t.Context(), registry.NewProject{Name: "Late"}, now); !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("CreateProject() = %v, want %v", err, registry.ErrClosed)
+	}
+	if err := r.Refresh(t.Context()); !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("Refresh() = %v, want %v", err, registry.ErrClosed)
+	}
+	if r.Snapshot().Project(p.ID) == nil {
+		t.Error("the last snapshot is gone")
+	}
+}
+
+func TestReadersWhileWriting(t *testing.T) {
+	r, p := fresh(t)
+	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 0")}, now))(t)
+	_, text := createKey(t, r, p.ID)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s := r.Snapshot()
+				e := s.Endpoint(p.ID, "e")
+				if e.Version(0) == nil || e.CurrentVersion != len(e.Versions) || len(s.Endpoints(p.ID)) != 1 {
+					t.Errorf("at revision %d the endpoint is at version %d of %d", s.Revision, e.CurrentVersion, len(e.Versions))
+				}
+				k := s.KeyByHash(registry.HashKey(text))
+				r.Touch(k, now)
+				r.Executed(e, e.CurrentVersion, now)
+			}
+		})
+	}
+	for i := range 30 {
+		must(r.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: query("select " + string(rune('a'+i)))}, now))(t)
+	}
+	close(stop)
+	readers.Wait()
+}
+
+func TestLookupsOfAnUnknownProject(t *testing.T) {
+	r, _ := fresh(t)
+	s := r.Snapshot()
+	if s.Project(9) != nil || s.Schema(9) != nil || s.Keys(9) != nil || s.Endpoint(9, "e") != nil || s.Endpoints(9) != nil || s.Variables(9) != nil ||
+		s.VariableByCode(9, "v") != nil || s.VariableByID(9, "v") != nil || s.VariableDefaults(9) != nil || s.PropertyDefinitions(9) != nil || s.GroupTypes(9) != nil {
+		t.Error("something is found in a project that is not there")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&registry.FieldError{Field: "name", Code: registry.CodeRequired, Message: "This field is required."}, "name: This field is required."},
+		{&registry.ConflictError{Field: registry.ConflictLabel}, "label is taken"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("Error() = %q, want %q", got, tt.want)
+		}
+	}
+}

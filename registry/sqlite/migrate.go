@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrateTries is how often migrate begins again after it failed: when several processes open a new file at once, all but
+// one find a table made under their feet, and nothing left to do when they look again.
+const migrateTries = 10
+
+// migrate brings the tables up to date.
+func migrate(ctx context.Context, db *sql.DB) error {
+	var failed error
+	for range migrateTries {
+		p, err := migrator(db)
+		if err != nil {
+			return err
+		}
+		current, target, err := p.GetVersions(ctx)
+		if err != nil {
+			failed = err
+			continue
+		}
+		if current > target {
+			return fmt.Errorf("its tables are at version %d, and this program knows versions up to %d: a newer version of the program wrote it", current, target)
+		}
+		if _, err := p.Up(ctx); err != nil {
+			failed = err
+			continue
+		}
+		return nil
+	}
+	return fmt.Errorf("bringing its tables up to date: %w", failed)
+}
+
+func migrator(db *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("reading the migrations: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	if errors.Is(err, goose.ErrNoMigrations) {
+		panic("BUG: no migrations are embedded")
+	}
+	return p, err
+}

@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// fileAt makes a file whose tables are at an older version, and returns its path.
+func fileAt(t *testing.T, version int64, fill func(db *sql.DB) error) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "registry.db")
+	db := connect(path, "_txlock", "immediate")
+	defer func() { _ = db.Close() }()
+	p, err := migrator(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(db); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMigrateKeepsWhatOlderVersionsWrote(t *testing.T) {
+	at := time.UnixMicro(1).UTC()
+	hash := registry.HashKey("k")
+	path := fileAt(t, 1, func(db *sql.DB) error {
+		_, err := db.ExecContext(t.Context(), `
+			INSERT INTO projects (name, timezone, week_start, created_at, revision) VALUES ('Shop', 'UTC', 0, 1, 7);
+			INSERT INTO keys (id, project_id, kind, label, mask, hash, scopes, created_at) VALUES ('k', 1, 'personal', 'l', 'm', ?, '["*"]', 1);
+			UPDATE registry SET revision = 7;`, hash[:])
+		return err
+	})
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	defer func() { _ = s.Close() }()
+	got, err := s.Load(t.Context(), 0)
+	if err != nil {
+		t.Fatalf("Load() = %v", err)
+	}
+	want := &registry.Changes{Revision: 7, Projects: []registry.ProjectRecord{{
+		Project: registry.Project{ID: 1, Name: "Shop", Timezone: "UTC", CreatedAt: at},
+		Keys: []registry.Key{{
+			ID: "k", Kind: registry.Personal, Label: "l", Mask: "m", Hash: hash, Project: 1, Scopes: []string{"*"}, CreatedAt: at,
+		}},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load(0) (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenRefusesANewerFile(t *testing.T) {
+	path := fileAt(t, 3, func(db *sql.DB) error {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
+		return err
+	})
+	_, err := Open(t.Context(), path)
+	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 3: a newer version of the program wrote it"
+	if err == nil || err.Error() != want {
+		t.Errorf("Open() = %v, want %s", err, want)
+	}
+}
+
+func TestConnectionsAreSafe(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000"}
+	for _, db := range []*sql.DB{s.write, s.read} {
+		got := make(map[string]string)
+		for pragma := range want {
+			var value string
+			if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&value); err != nil {
+				t.Fatal(err)
+			}
+			got[pragma] = value
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pragmas (-want +got):\n%s", diff)
+		}
+	}
+	if _, err := s.read.ExecContext(t.Context(), `UPDATE registry SET revision = 9`); err == nil {
+		t.Error("a reading connection can write")
+	}
+}

@@ -1,0 +1,158 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// How often the last use is rewritten (contract: api.md, sections 6.2 and 5.3).
+const (
+	keyUseEvery    = time.Hour
+	executionEvery = 30 * time.Minute
+
+	usesWaiting = 1024
+)
+
+// use names what was used: a key, or a version of an endpoint.
+type use struct {
+	project  int64
+	key      string // id; empty for an endpoint
+	endpoint string // id
+	name     string // of the endpoint
+	version  int
+}
+
+type timedUse struct {
+	use
+	at time.Time
+}
+
+// Touch says that a key was used. It never waits: the time is written later, together with others, and at most once an hour.
+func (r *Registry) Touch(k *Key, now time.Time) {
+	e := r.Snapshot().keys.get(k.Hash)
+	if e == nil {
+		return // rolled or revoked in between
+	}
+	r.offer(e.used, keyUseEvery, now, use{project: e.Project, key: e.ID})
+}
+
+// Executed says that a version of an endpoint was run with a key. It never waits: the time is written later, together with
+// others, and at most every half hour.
+func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
+	p := r.Snapshot().projects.get(e.Project)
+	if p == nil {
+		return
+	}
+	entry := p.endpoints[e.Name]
+	if entry == nil || entry.ID != e.ID || version < 1 || version > len(entry.executed) {
+		return // deleted in between
+	}
+	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, name: e.Name, version: version})
+}
+
+// offer hands a use to the background when the last one is long enough ago. When too many wait it is dropped, and the next
+// use tries again.
+func (r *Registry) offer(clock *atomic.Int64, every time.Duration, now time.Time, u use) {
+	was := clock.Load()
+	at := now.Unix()
+	if at-was < int64(every/time.Second) || !clock.CompareAndSwap(was, at) {
+		return
+	}
+	select {
+	case r.uses <- timedUse{u, moment(now)}:
+	default:
+		clock.CompareAndSwap(at, was)
+	}
+}
+
+// recordUses writes the uses until ctx ends, and then what is left.
+func (r *Registry) recordUses(ctx context.Context, gather time.Duration) {
+	pending := make(map[use]time.Time)
+	ticker := time.NewTicker(gather)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case u := <-r.uses:
+			pending[u.use] = u.at
+		case <-ticker.C:
+			r.writeUses(ctx, pending)
+		}
+	}
+	for {
+		select {
+		case u := <-r.uses:
+			pending[u.use] = u.at
+			continue
+		default:
+		}
+		r.writeUses(ctx, pending)
+		return
+	}
+}
+
+// writeUses writes the uses in one transaction, and forgets them. When the store fails they stay for the next time.
+func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
+	if len(pending) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // Close waits for it
+	defer cancel()
+	var moved []timedUse
+	err := r.write(ctx, func(tx Tx) error {
+		moved = moved[:0]
+		for u, at := range pending {
+			record := func() (bool, error) { return tx.EndpointExecuted(ctx, u.endpoint, u.version, at) }
+			if u.key != "" {
+				record = func() (bool, error) { return tx.KeyUsed(ctx, u.key, at) }
+			}
+			switch did, err := record(); {
+			case err != nil:
+				return err
+			case did:
+				moved = append(moved, timedUse{u, at})
+			}
+		}
+		return nil
+	}, func(d *draft) {
+		for _, u := range moved {
+			d.putUse(u)
+		}
+	})
+	if err != nil {
+		r.log.Warn("writing when keys and endpoints were last used; trying again", zap.Int("waiting", len(pending)), zap.Error(err))
+		return
+	}
+	clear(pending)
+}
+
+// putUse shows a use that was written.
+func (d *draft) putUse(u timedUse) {
+	p, _ := d.project(u.project)
+	if p == nil {
+		return
+	}
+	if u.key != "" {
+		if e := p.keys[u.key]; e != nil {
+			k := e.Key
+			k.LastUsedAt = u.at
+			d.putKey(k)
+		}
+		return
+	}
+	entry := p.endpoints[u.name]
+	if entry == nil || entry.ID != u.endpoint || u.version > len(entry.Versions) {
+		return
+	}
+	e := entry.Endpoint
+	e.Versions = slices.Clone(e.Versions)
+	e.Versions[u.version-1].LastExecutedAt = u.at
+	if u.at.After(e.LastExecutedAt) {
+		e.LastExecutedAt = u.at
+	}
+	d.putEndpoint(e)
+}

@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// VariableType says what values an insight variable takes.
+type VariableType string
+
+// The types of insight variables (contract: api.md, section 4.6).
+const (
+	VariableString  VariableType = "String"
+	VariableNumber  VariableType = "Number"
+	VariableBoolean VariableType = "Boolean"
+	VariableList    VariableType = "List"
+	VariableDate    VariableType = "Date"
+)
+
+// Variable is the definition of a {variables.x} of a project's queries (contract: api.md, section 4.6).
+type Variable struct {
+	ID        string // UUID
+	Project   int64
+	Name      string
+	CodeName  string // x in {variables.x}; never changes
+	Type      VariableType
+	Default   any // JSON value: nil, bool, int64, float64, string, []any or map[string]any; not to be changed
+	Values    []any
+	IsMulti   bool
+	CreatedAt time.Time
+	CreatedBy string
+}
+
+const (
+	maxVariableName = 400
+	variableTaken   = "Variable with this code name already exists"
+)
+
+// NewVariable says what a variable is to be.
+type NewVariable struct {
+	Project   int64
+	Name      string          // required, at most 400 characters
+	Type      VariableType    // required
+	Default   json.RawMessage // empty for null
+	Values    json.RawMessage // a JSON array, of a List only; empty for none
+	IsMulti   bool
+	CreatedBy string
+}
+
+// CreateVariable adds an insight variable. Mistakes are *FieldError; an unknown project is ErrNotFound.
+func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.Time) (*Variable, error) {
+	n.Name = strings.TrimSpace(n.Name)
+	v := Variable{
+		ID: newID(), Project: n.Project, Name: n.Name, CodeName: codeName(n.Name), Type: n.Type,
+		IsMulti: n.IsMulti, CreatedAt: moment(now), CreatedBy: n.CreatedBy,
+	}
+	if err := v.setJSON(n.Default, n.Values); err != nil {
+		return nil, err
+	}
+	if err := v.validate(); err != nil {
+		return nil, err
+	}
+	err := r.write(ctx, func(tx Tx) error {
+		if _, err := tx.Project(ctx, n.Project); err != nil {
+			return fmt.Errorf("project %d: %w", n.Project, err)
+		}
+		return taken(tx.InsertVariable(ctx, v), ConflictCodeName, "code_name", variableTaken)
+	}, func(d *draft) { d.putVariable(v) })
+	if err != nil {
+		return nil, fmt.Errorf("creating variable %q: %w", n.Name, err)
+	}
+	return &v, nil
+}
+
+// VariableUpdate says what of a variable is to change; nil fields stay.
+type VariableUpdate struct {
+	Name    *string // the code name stays: queries use it
+	Type    *VariableType
+	Default json.RawMessage // null takes the default away
+	Values  json.RawMessage
+	IsMulti *bool
+}
+
+// UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
+func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string, u VariableUpdate) (*Variable, error) {
+	var v Variable
+	err := r.write(ctx, func(tx Tx) (err error) {
+		if v, err = tx.Variable(ctx, project, id); err != nil {
+			return err
+		}
+		if u.Name != nil {
+			v.Name = strings.TrimSpace(*u.Name)
+		}
+		if u.Type != nil {
+			v.Type = *u.Type
+		}
+		if u.IsMulti != nil {
+			v.IsMulti = *u.IsMulti
+		}
+		if err := v.setJSON(u.Default, u.Values); err != nil {
+			return err
+		}
+		if err := v.validate(); err != nil {
+			return err
+		}
+		return tx.UpdateVariable(ctx, v)
+	}, func(d *draft) { d.putVariable(v) })
+	if err != nil {
+		return nil, fmt.Errorf("updating variable %q: %w", id, err)
+	}
+	return &v, nil
+}
+
+// DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
+func (r *Registry) DeleteVariable(ctx context.Context, project int64, id string) error {
+	err := r.write(ctx, func(tx Tx) error {
+		return tx.DeleteVariable(ctx, project, id)
+	}, func(d *draft) { d.deleteVariable(project, id) })
+	if err != nil {
+		return fmt.Errorf("deleting variable %q: %w", id, err)
+	}
+	return nil
+}
+
+// setJSON takes over the JSON fields that were given.
+func (v *Variable) setJSON(def, values json.RawMessage) error {
+	if len(def) > 0 {
+		d, err := DecodeJSON(def)
+		if err != nil {
+			return invalid("default_value", "Value must be valid JSON.")
+		}
+		v.Default = d
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	d, err := DecodeJSON(values)
+	if err != nil {
+		return invalid("values", "Value must be valid JSON.")
+	}
+	switch d := d.(type) {
+	case nil:
+		v.Values = nil
+	case []any:
+		v.Values = d
+	default:
+		return invalid("values", "Expected a list of items.")
+	}
+	return nil
+}
+
+func (v *Variable) validate() error {
+	switch {
+	case v.Name == "":
+		return required("name")
+	case utf8.RuneCountInString(v.Name) > maxVariableName:
+		return tooLong("name", maxVariableName)
+	case v.CodeName == "":
+		return invalid("name", "The name must have a letter or a digit.")
+	case v.Type == "":
+		return required("type")
+	}
+	switch v.Type {
+	case VariableString, VariableNumber, VariableBoolean, VariableList, VariableDate:
+	default:
+		return notChoice("type", string(v.Type))
+	}
+	return nil
+}
+
+// codeName makes the name that queries use: letters, digits, _ for spaces, lower case (contract: api.md, section 4.6).
+func codeName(name string) string {
+	return strings.ToLower(strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '_'
+		case c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c):
+			return c
+		}
+		return -1
+	}, name))
+}
+
+// DecodeJSON reads one JSON value; whole numbers that fit are int64, others float64, so that a value reads the same after
+// it was written as JSON again.
+func DecodeJSON(raw json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return plainNumbers(v)
+}
+
+func plainNumbers(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		f, err := v.Float64()
+		if whole := math.Trunc(f); err == nil && whole == f && math.Abs(f) < 1<<63 {
+			return int64(f), nil
+		}
+		return f, err
+	case []any:
+		for i := range v {
+			if v[i], err = plainNumbers(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for k := range v {
+			if v[k], err = plainNumbers(v[k]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
