@@ -1,0 +1,343 @@
+//go:build linux || darwin
+
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Engine is a running engine: a child process, and a goroutine that starts another when it dies.
+type Engine struct {
+	cfg      Config
+	log      *zap.Logger
+	listener *net.TCPListener // held here, so that the port stays ours while no child listens
+	socket   *os.File         // the same socket, for the child
+	orders   orders
+	dsn      string
+
+	pid    atomic.Int64
+	cancel context.CancelFunc
+	done   chan struct{}
+	killed error // why the last child did not stop by itself; valid once done is closed
+}
+
+// Start runs the engine and waits until it answers. The context bounds the start alone; the engine runs
+// until Close.
+//
+// While the child is down, a new connection to the DSN waits for half a second and is then closed, so that a
+// client sees an error at once and not a timeout.
+func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("listening for the embedded engine: %w", err)
+	}
+	socket, err := listener.File()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listening for the embedded engine: %w", err), listener.Close())
+	}
+	e := &Engine{
+		cfg:      cfg,
+		log:      log,
+		listener: listener,
+		socket:   socket,
+		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries},
+		done:     make(chan struct{}),
+	}
+	dsn := url.URL{
+		Scheme: "http",
+		User:   url.UserPassword(e.orders.User, e.orders.Password),
+		Host:   listener.Addr().String(),
+		Path:   "/" + Database,
+	}
+	e.dsn = dsn.String()
+
+	first, err := e.spawn(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the embedded engine: %w", err), e.closeSocket())
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	go e.supervise(run, first)
+	log.Info("the embedded engine runs", zap.Int("pid", e.PID()), zap.String("data_dir", cfg.DataDir))
+	return e, nil
+}
+
+// complete fills in the defaults.
+func (cfg *Config) complete() error {
+	if cfg.DataDir == "" {
+		return errors.New("the embedded engine needs a data folder")
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("finding the engine's data folder: %w", err)
+	}
+	cfg.DataDir = dir
+	if cfg.Library, err = findLibrary(cfg.Library); err != nil {
+		return err
+	}
+	if len(cfg.Command) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding the embedded engine's program: %w", err)
+		}
+		cfg.Command = []string{self, "analytics-engine"}
+	}
+	if cfg.StartTimeout == 0 {
+		cfg.StartTimeout = time.Minute
+	}
+	if cfg.StopTimeout == 0 {
+		cfg.StopTimeout = 10 * time.Second
+	}
+	return nil
+}
+
+// DSN is where clickhouse-go finds the engine. It stays the same while the child is restarted.
+func (e *Engine) DSN() string { return e.dsn }
+
+// PID is the process id of the child, 0 while there is none.
+func (e *Engine) PID() int { return int(e.pid.Load()) }
+
+// Close stops the child: running queries get Config.StopTimeout to finish or be cancelled, then the child is
+// killed and Close says so.
+func (e *Engine) Close() error {
+	e.cancel()
+	<-e.done
+	return errors.Join(e.killed, e.closeSocket())
+}
+
+func (e *Engine) closeSocket() error {
+	return errors.Join(ignoreClosed(e.listener.Close()), e.socket.Close())
+}
+
+// supervise keeps a child running until the context is done.
+func (e *Engine) supervise(ctx context.Context, c *child) {
+	defer close(e.done)
+	failures := 0
+	for {
+		started := time.Now()
+		select {
+		case <-ctx.Done():
+			e.killed = c.stop(e.cfg.StopTimeout)
+			e.pid.Store(0)
+			return
+		case <-c.exited:
+		}
+		e.pid.Store(0)
+		e.log.Error("the embedded engine died; starting it again",
+			zap.Error(c.err), zap.Duration("uptime", time.Since(started)), zap.Strings("last_lines", c.tail.lines(60)))
+		if time.Since(started) > steady {
+			failures = 0
+		}
+		if c, failures = e.restart(ctx, failures); c == nil {
+			return
+		}
+		e.log.Info("the embedded engine is back", zap.Int("pid", e.PID()))
+	}
+}
+
+// steady is how long a child has to live for its end to count as the first one.
+const steady = time.Minute
+
+// patience is how long a new connection waits for a child before connections are refused.
+const patience = 500 * time.Millisecond
+
+// restart tries until a child is up, or gives nil when the context is done.
+func (e *Engine) restart(ctx context.Context, failures int) (*child, int) {
+	refusing, stop := context.WithCancel(ctx)
+	refused := make(chan struct{})
+	go func() {
+		defer close(refused)
+		e.refuse(refusing)
+	}()
+	defer func() {
+		stop()
+		<-refused
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, failures
+		case <-time.After(backoff(failures)):
+		}
+		failures++
+		c, err := e.spawn(ctx)
+		if err == nil {
+			return c, failures
+		}
+		if ctx.Err() == nil {
+			e.log.Error("the embedded engine does not start", zap.Error(err), zap.Duration("next_try", backoff(failures)))
+		}
+	}
+}
+
+// backoff is the wait before a start after so many starts that came to nothing.
+func backoff(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(100*time.Millisecond<<min(failures, 10), 10*time.Second)
+}
+
+// refuse closes new connections until the context is done, once patience has passed.
+func (e *Engine) refuse(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(patience):
+	}
+	for ctx.Err() == nil {
+		// A short wait, so that the end of the context is seen soon. SetDeadline fails with Accept, if it does.
+		_ = e.listener.SetDeadline(time.Now().Add(20 * time.Millisecond))
+		c, err := e.listener.Accept()
+		switch {
+		case err == nil:
+			_ = c.Close() // all that it was accepted for
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			e.log.Error("refusing connections to the embedded engine", zap.Error(err))
+			return
+		}
+	}
+}
+
+// child is one run of the child process.
+type child struct {
+	cmd     *exec.Cmd
+	tail    tail
+	control *os.File
+	exited  chan struct{}
+	err     error // how it ended; valid, as is tail, once exited is closed
+}
+
+// spawn starts a child and waits until it answers.
+func (e *Engine) spawn(ctx context.Context) (*child, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartTimeout, fmt.Errorf("no answer within %s", e.cfg.StartTimeout))
+	defer cancel()
+	controlR, controlW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	statusR, statusW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, controlR.Close(), controlW.Close())
+	}
+	defer func() { _ = statusR.Close() }()
+	args := append([]string{}, e.cfg.Command[1:]...)
+	args = append(args, "--data-dir", e.cfg.DataDir, "--library", e.cfg.Library)
+	c := &child{control: controlW, exited: make(chan struct{})}
+	c.cmd = exec.Command(e.cfg.Command[0], args...) //nolint:gosec,noctx // the operator's command; it outlives ctx
+	c.cmd.Env = childEnv(e.cfg.Env)
+	c.cmd.Stdout, c.cmd.Stderr = &c.tail, &c.tail
+	c.cmd.WaitDelay = time.Second
+	c.cmd.SysProcAttr = childAttr()
+	c.cmd.ExtraFiles = []*os.File{controlR, statusW, e.socket}
+	err = c.start()
+	err = errors.Join(err, controlR.Close(), statusW.Close(), e.keepNonblocking())
+	if err != nil {
+		_ = controlW.Close()
+		return nil, err
+	}
+	if err := json.NewEncoder(controlW).Encode(e.orders); err != nil { //nolint:gosec // a pipe to our child alone
+		return nil, errors.Join(err, c.stop(0))
+	}
+	answer := make(chan status, 1)
+	go func() {
+		var s status
+		if err := json.NewDecoder(statusR).Decode(&s); err != nil {
+			s.Error = "it ended without a word"
+		}
+		answer <- s
+	}()
+	select {
+	case s := <-answer:
+		if s.Ready {
+			e.pid.Store(int64(c.cmd.Process.Pid))
+			return c, nil
+		}
+		_ = c.stop(e.cfg.StopTimeout) // its own error says more
+		return nil, c.failure(s.Error)
+	case <-ctx.Done():
+		_ = c.stop(0) // killed on purpose
+		return nil, c.failure(context.Cause(ctx).Error())
+	}
+}
+
+// failure words why a child that has ended did not come up.
+func (c *child) failure(reason string) error {
+	if lines := c.tail.lines(5); len(lines) > 0 && reason != "" && lines[len(lines)-1] != reason {
+		return fmt.Errorf("%s; its last lines were %q", reason, lines)
+	}
+	return errors.New(reason)
+}
+
+// start starts the process and waits for its end in a goroutine that keeps its thread: on Linux the child
+// dies with the thread that started it.
+func (c *child) start() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := c.cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		c.err = c.cmd.Wait()
+		if c.err == nil {
+			c.err = errors.New("exit status 0")
+		}
+		_ = c.control.Close() // nobody reads it any more
+		close(c.exited)
+	}()
+	return <-started
+}
+
+// stop ends the process: politely, and after the timeout by force. It returns when the process is gone.
+func (c *child) stop(timeout time.Duration) error {
+	if timeout > 0 {
+		_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails when it is gone already
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		select {
+		case <-c.exited:
+			return nil
+		case <-timer.C:
+		}
+	}
+	_ = c.cmd.Process.Kill() // fails when it is gone already
+	<-c.exited
+	if timeout > 0 {
+		return fmt.Errorf("the embedded engine did not stop within %s and was killed", timeout)
+	}
+	return nil
+}
+
+// keepNonblocking undoes what handing a file to a child does to the socket: both share its mode.
+func (e *Engine) keepNonblocking() error {
+	raw, err := e.listener.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) { set = syscall.SetNonblock(int(fd), true) }); err != nil {
+		return err
+	}
+	return set
+}

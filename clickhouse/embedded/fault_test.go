@@ -1,0 +1,374 @@
+//go:build linux || darwin
+
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+)
+
+// slack is the limit for what takes a fraction of a second on a machine that has nothing else to do.
+const slack = 3 * time.Second
+
+// endless never produces a row.
+const endless = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)) GROUP BY 'x'"
+
+func TestCancel(t *testing.T) {
+	c := connect(t, engine(t))
+	execute(t, c, "CREATE TABLE IF NOT EXISTS sink (n UInt64) ENGINE = Null")
+	running := func(comment string) uint64 {
+		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes WHERE Settings['log_comment'] = {c:String}", clickhouse.Named("c", comment))
+	}
+	for _, tt := range []struct{ name, query string }{
+		{"no block yet", endless},
+		{"while it is analysed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))"},
+		{"between blocks", "SELECT number, sleepEachRow(0.001) FROM numbers(1000000000) SETTINGS max_block_size = 100"},
+		{"streaming", "SELECT number, toString(number) FROM numbers(1000000000000)"},
+		{"a statement without a result", "INSERT INTO sink SELECT number FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			settings := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"log_comment": tt.name}))
+			ended := make(chan error, 1)
+			go func() {
+				r, err := c.QueryFormat(settings, "JSONEachRow", tt.query)
+				if err == nil {
+					_, err = io.ReadFull(r, make([]byte, 2<<20))
+					if err == nil {
+						<-ctx.Done()
+					}
+					err = errors.Join(err, r.Close())
+				}
+				ended <- err
+			}()
+			eventually(t, 5*time.Second, "the query runs", func() bool { return running(tt.name) == 1 })
+			cancel()
+			eventually(t, slack, "the query is stopped", func() bool { return running(tt.name) == 0 })
+			if err := <-ended; err == nil {
+				t.Error("the cancelled query ended without an error")
+			}
+		})
+	}
+}
+
+func TestKillQuery(t *testing.T) {
+	c := connect(t, engine(t))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Exec(clickhouse.Context(t.Context(), clickhouse.WithQueryID("to-kill"), clickhouse.WithSettings(clickhouse.Settings{"log_comment": "kill"})), endless)
+	}()
+	eventually(t, 5*time.Second, "the query runs", func() bool {
+		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes WHERE Settings['log_comment'] = 'kill'") == 1
+	})
+	err := c.Exec(clickhouse.Context(t.Context(), clickhouse.WithQueryID("to-kill")), "SELECT 1")
+	if code(err) != 216 {
+		t.Errorf("a second query with the id: %v, want code 216", err)
+	}
+	var status, id, user, query string
+	if err := c.QueryRow(t.Context(), "KILL QUERY WHERE query_id = 'to-kill' SYNC").Scan(&status, &id, &user, &query); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint([]string{status, id, user, query}), fmt.Sprint([]string{"finished", "to-kill", "default", endless}); got != want {
+		t.Errorf("KILL QUERY answers %s, want %s", got, want)
+	}
+	if err := <-ended; code(err) != 394 {
+		t.Errorf("the killed query: %v, want code 394", err)
+	}
+	rows, err := c.Query(t.Context(), "KILL QUERY WHERE query_id = 'nobody'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	if rows.Next() {
+		t.Error("killing a query that is not there answers with a row")
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	e := engine(t)
+	for _, tt := range []struct{ name, user, password string }{
+		{"wrong password", "analytics", "wrong"},
+		{"no password", "analytics", ""},
+		{"wrong user", "default", "x"},
+		{"nobody", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			options, err := clickhouse.ParseDSN(e.DSN())
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Auth.Username, options.Auth.Password = tt.user, tt.password
+			c, err := clickhouse.Open(options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			err = c.Ping(t.Context())
+			var status *clickhouse.HTTPError
+			if code(err) != 516 || !errors.As(err, &status) || status.StatusCode != http.StatusForbidden {
+				t.Errorf("Ping: %v, want status 403 and code 516", err)
+			}
+		})
+	}
+	t.Run("the address", func(t *testing.T) {
+		u, err := url.Parse(e.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Hostname() != "127.0.0.1" {
+			t.Errorf("the engine listens on %s", u.Hostname())
+		}
+		password, _ := u.User.Password()
+		for _, file := range []string{"cmdline", "environ"} {
+			text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.PID()), file))
+			if err == nil && strings.Contains(string(text), password) {
+				t.Errorf("the child's %s holds the password", file)
+			}
+		}
+	})
+}
+
+func TestFolderInUse(t *testing.T) {
+	engine(t)
+	_, err := embedded.Start(t.Context(), config(filepath.Join(shared.dir, "a folder")), zap.NewNop())
+	want := fmt.Sprintf("starting the embedded engine: the data folder %s is in use by another process (pid %d): one process at a time can have it",
+		filepath.Join(shared.dir, "a folder"), engine(t).PID())
+	if err == nil || err.Error() != want {
+		t.Errorf("a second engine in the folder:\n%v\nwant:\n%s", err, want)
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.Library = filepath.Join(t.TempDir(), "libchdb.so")
+	_, err := embedded.Start(t.Context(), cfg, zap.NewNop())
+	want := "the embedded engine's library is not at " + cfg.Library +
+		`: run "make engine", name another with engine_library, or point clickhouse at a server`
+	if err == nil || err.Error() != want {
+		t.Errorf("Start without a library:\n%v\nwant:\n%s", err, want)
+	}
+	if err := os.WriteFile(cfg.Library, []byte("not a library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = embedded.Start(t.Context(), cfg, zap.NewNop())
+	if err == nil || !strings.HasPrefix(err.Error(), "starting the embedded engine: loading the engine's library "+cfg.Library) {
+		t.Errorf("Start with a broken library: %v", err)
+	}
+}
+
+// TestRestart kills the child and expects the service back, at the same address, with the data.
+func TestRestart(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	e := start(t, config(t.TempDir()), zap.New(core))
+	c := connect(t, e)
+	execute(t, c, "CREATE TABLE kept (n UInt64, j JSON) ENGINE = MergeTree ORDER BY n",
+		`INSERT INTO kept SELECT number, '{"a": 1}' FROM numbers(100000)`)
+	running := make(chan error, 1)
+	go func() { running <- c.Exec(t.Context(), endless) }()
+	eventually(t, 5*time.Second, "the query runs", func() bool {
+		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes") == 2
+	})
+
+	dsn, pid := e.DSN(), e.PID()
+	for round := range 2 {
+		if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			select {
+			case err := <-running:
+				if err == nil || code(err) != 0 {
+					t.Errorf("the running query: %v, want a broken connection", err)
+				}
+			case <-time.After(slack):
+				t.Errorf("the running query does not notice within %s", slack)
+			}
+		}
+		eventually(t, 5*time.Second, "the service is back", func() bool {
+			begun := time.Now()
+			n, err := ask[uint64](c, t.Context(), "SELECT sum(j.a::UInt64) FROM kept")
+			if took := time.Since(begun); took > slack {
+				t.Errorf("while the child was down a query took %s", took)
+			}
+			if err != nil && code(err) != 0 {
+				t.Errorf("while the child was down: %v, want a connection error", err)
+			}
+			return err == nil && n == 100000
+		})
+	}
+	if e.DSN() != dsn || e.PID() == pid {
+		t.Errorf("after the restart: DSN %s, PID %d; before: %s, %d", e.DSN(), e.PID(), dsn, pid)
+	}
+	if n := logs.FilterMessage("the embedded engine died; starting it again").Len(); n != 2 {
+		t.Errorf("%d deaths in the log, want 2", n)
+	}
+}
+
+// TestDown keeps the child from coming back and expects errors at once.
+func TestDown(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.Library = filepath.Join(t.TempDir(), "libchdb.so")
+	library, err := embedded.DefaultLibrary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(library, cfg.Library); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	e := start(t, cfg, zap.New(core))
+	c := connect(t, e)
+	execute(t, c, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept VALUES (1)")
+	if err := os.Remove(cfg.Library); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine does not start").Len() > 0 })
+	for range 3 {
+		begun := time.Now()
+		_, err := ask[uint64](c, t.Context(), "SELECT count() FROM kept")
+		if took := time.Since(begun); err == nil || code(err) != 0 || took > slack {
+			t.Errorf("without a child: %v after %s, want a connection error within %s", err, took, slack)
+		}
+	}
+	if err := os.Symlink(library, cfg.Library); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "the service is back", func() bool {
+		n, err := ask[uint64](c, t.Context(), "SELECT count() FROM kept")
+		return err == nil && n == 1
+	})
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	engine(t)
+	before := runtime.NumGoroutine()
+	e, err := embedded.Start(t.Context(), config(t.TempDir()), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := e.PID()
+	if err := e.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if alive(pid) || e.PID() != 0 {
+		t.Errorf("the child %d outlives Close", pid)
+	}
+	eventually(t, slack, "its goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	address := strings.TrimSuffix(strings.SplitAfter(e.DSN(), "@")[1], "/"+embedded.Database)
+	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
+		_ = c.Close()
+		t.Error("the socket outlives Close")
+	}
+}
+
+func TestClose(t *testing.T) {
+	dir := t.TempDir()
+	e, err := embedded.Start(t.Context(), config(dir), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, e)
+	execute(t, c, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept VALUES (7)")
+	running := make(chan error, 1)
+	go func() { running <- c.Exec(t.Context(), endless) }()
+	eventually(t, 5*time.Second, "the query runs", func() bool {
+		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes") == 2
+	})
+	pid, begun := e.PID(), time.Now()
+	if err := e.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	t.Logf("Close took %s", time.Since(begun))
+	if err := <-running; err == nil {
+		t.Error("the running query ended without an error")
+	}
+	if alive(pid) {
+		t.Error("the child outlives Close")
+	}
+	again := start(t, config(dir), zap.NewNop())
+	if n := value[uint64](t, connect(t, again), t.Context(), "SELECT sum(n) FROM kept"); n != 7 {
+		t.Errorf("after a clean stop: %d, want 7", n)
+	}
+}
+
+// TestOrphan kills a parent and expects its child to go too.
+func TestOrphan(t *testing.T) {
+	cmd := exec.Command(os.Args[0], t.TempDir()) //nolint:noctx // killed below
+	cmd.Env = append(os.Environ(), "EMBEDDED_TEST_PARENT=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatalf("the parent does not tell its child's pid: %v", err)
+	}
+	if !alive(pid) {
+		t.Fatal("the child is not there")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	eventually(t, 5*time.Second, "the child is gone", func() bool { return !alive(pid) })
+}
+
+// parent is the main function of the process that TestOrphan kills.
+func parent() {
+	cfg := config(os.Args[1])
+	e, err := embedded.Start(context.Background(), cfg, zap.NewNop())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(e.PID())
+	select {}
+}
+
+// alive tells whether a process runs; a dead one that nobody has waited for does not.
+func alive(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err == nil {
+		_, rest, _ := strings.Cut(string(text), ") ")
+		return !strings.HasPrefix(rest, "Z")
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+func TestChildByHand(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "--data-dir", t.TempDir(), "--library", "x") //nolint:noctx // ends by itself
+	cmd.Env = append(os.Environ(), childEnv)
+	out, err := cmd.CombinedOutput()
+	if err == nil || string(out) != "this command is run by the server itself, not by hand\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -1,0 +1,350 @@
+//go:build linux || darwin
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// query is one request's statement on its way through the engine.
+type query struct {
+	id       string // the client's query id
+	text     string
+	database string
+	format   string            // of the result, unless the text names one
+	settings map[string]string // for this query alone
+	params   []param
+	data     io.Reader // rows that follow an INSERT, nil when there are none
+	whole    bool      // nothing is sent before the result is complete
+
+	mark   string             // what the text begins with in system.processes
+	cancel context.CancelFunc // stops it from elsewhere
+	done   chan struct{}
+}
+
+// codes of the engine's errors that this server makes or looks at itself.
+const (
+	codeNotImplemented  = 48
+	codeSyntax          = 62
+	codeBadArguments    = 36
+	codeUnknownDatabase = 81
+	codeUnknownSetting  = 115
+	codeReadonly        = 164
+	codeSameID          = 216
+	codeCancelled       = 394
+)
+
+// run answers a query: it waits for a slot, opens a session with the query's settings, and sends the result.
+// An error from the client's side ends the query too, and is given back.
+func (s *server) run(ctx context.Context, q *query, out *answer) error {
+	ctx, q.cancel = context.WithCancel(ctx)
+	defer q.cancel()
+	if err := s.enter(q); err != nil {
+		return err
+	}
+	defer s.leave(q)
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it began")
+	}
+
+	// A session's calls stay on one thread: the engine attaches its query to it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c, err := s.session(q)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+
+	ended := make(chan struct{})
+	defer close(ended)
+	unwatch := context.AfterFunc(ctx, func() { s.kill(q.mark, ended) })
+	defer unwatch()
+	err = s.execute(ctx, c, q, out)
+	if err != nil && ctx.Err() != nil {
+		// Whatever the engine says now, it is because it was stopped.
+		if e, ok := errors.AsType[*exceptionError](err); !ok || e.code != codeCancelled {
+			err = exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled")
+		}
+	}
+	return err
+}
+
+// enter lists the query as running.
+func (s *server) enter(q *query) error {
+	q.mark = fmt.Sprintf("/* %d */ ", s.serial.Add(1))
+	q.done = make(chan struct{})
+	s.queries.Lock()
+	defer s.queries.Unlock()
+	if s.queries.closed {
+		return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "The engine is stopping")
+	}
+	if s.queries.byID[q.id] != nil {
+		return exceptionf(codeSameID, "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING", "Query with id = %s is already running", q.id)
+	}
+	s.queries.byID[q.id] = q
+	s.running.Add(1)
+	return nil
+}
+
+func (s *server) leave(q *query) {
+	s.queries.Lock()
+	delete(s.queries.byID, q.id)
+	s.queries.Unlock()
+	close(q.done)
+	s.running.Done()
+}
+
+// session opens a session for one query. Nothing that the query does to it outlives the query.
+func (s *server) session(q *query) (*conn, error) {
+	args := []string{"--path=" + s.path}
+	for name, value := range q.settings {
+		if !s.settings[name] {
+			return nil, exceptionf(codeUnknownSetting, "UNKNOWN_SETTING", "Unknown setting '%s'", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			return nil, exceptionf(codeBadArguments, "BAD_ARGUMENTS", "The value of setting '%s' holds a zero byte", name)
+		}
+		args = append(args, "--"+name+"="+value)
+	}
+	slices.Sort(args[1:])
+	c, err := s.lib.open(args...)
+	if err != nil {
+		return nil, s.explainRefusal(q, err)
+	}
+	if q.database != "default" { // where every session begins
+		if _, err := c.text("USE "+quoteName(q.database), "TSV"); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// explainRefusal finds the setting whose value the engine refused: opening a session does not say.
+func (s *server) explainRefusal(q *query, refused error) error {
+	c, err := s.lib.open("--path=" + s.path)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for name, value := range q.settings {
+		if _, err := c.text("SET "+name+" = "+quoteText(value), "TSV"); err != nil {
+			return err
+		}
+		if _, err := c.text("SET "+name+" = DEFAULT", "TSV"); err != nil {
+			return err
+		}
+	}
+	return refused
+}
+
+// execute runs the query's text in the way that suits it.
+func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) error {
+	st := readStatement(q.text)
+	if q.data != nil {
+		if st.first == "INSERT" && (st.format != "" || !st.hasWord(q.text, "SELECT")) {
+			return insert(c, q, st, out)
+		}
+		// The text goes on in the body.
+		rest, err := io.ReadAll(q.data)
+		if err != nil {
+			return fmt.Errorf("reading the request: %w", err)
+		}
+		q.text += "\n" + string(rest)
+		st = readStatement(q.text)
+	}
+	a := c.classify(q.text)
+	if err := permit(c, q, st, a); err != nil {
+		return err
+	}
+	if st.format != "" && st.first != "INSERT" {
+		q.format = st.format
+	}
+	out.format(q.format)
+	rows, streams := streamable(q.format)
+	// The one setting that makes a document of a row format.
+	document := strings.Contains(q.text, jsonArraySetting) || q.settings[jsonArraySetting] != ""
+	if a.Class != classReadOnly || !streams || q.whole || document {
+		return complete(c, q, out)
+	}
+	err := stream(ctx, c, q, rows, out)
+	if e, ok := errors.AsType[*exceptionError](err); ok && e.code == codeBadArguments && strings.Contains(e.text, "Streaming query is not supported") {
+		return complete(c, q, out) // SHOW, EXPLAIN and the like
+	}
+	return err
+}
+
+const jsonArraySetting = "output_format_json_array_of_rows"
+
+// permit refuses what a server's HTTP interface refuses, but the library would do.
+func permit(c *conn, q *query, st statement, a analysis) error {
+	switch {
+	case a.Statements == 0:
+		// It does not parse. formatQuery says why, with the position, and runs nothing.
+		if _, err := c.text("SELECT formatQuery({q:String})", "TSV", param{"q", escapeText(q.text)}); err != nil {
+			return trimScope(err)
+		}
+		return exceptionf(codeSyntax, "SYNTAX_ERROR", "Syntax error")
+	case a.Statements > 1:
+		return exceptionf(codeSyntax, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
+	case a.Class != classReadOnly && q.settings["readonly"] != "" && q.settings["readonly"] != "0":
+		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
+	case a.Class == classControl && !slices.Contains([]string{"KILL", "SET", "USE", "SYSTEM", "CREATE", "ATTACH", "DETACH"}, st.first):
+		// INTO OUTFILE is one of these: the library would write the file.
+		return exceptionf(codeNotImplemented, "NOT_IMPLEMENTED", "This statement is not supported by the embedded engine")
+	case st.first == "INSERT" && st.hasWord(q.text, "INFILE"):
+		return exceptionf(codeNotImplemented, "NOT_IMPLEMENTED", "INFILE is not supported by the embedded engine")
+	}
+	return nil
+}
+
+// trimScope takes the text of the probing query off a syntax error.
+func trimScope(err error) error {
+	e, ok := errors.AsType[*exceptionError](err)
+	if !ok || e.code != codeSyntax {
+		return err
+	}
+	if at := strings.Index(e.text, ": In scope SELECT formatQuery("); at >= 0 {
+		return &exceptionError{e.code, e.text[:at] + ". (SYNTAX_ERROR)"}
+	}
+	return e
+}
+
+// complete runs a statement to its end and sends its result.
+func complete(c *conn, q *query, out *answer) error {
+	r, err := c.query(q.mark+q.text, q.format, q.params)
+	if err != nil {
+		return err
+	}
+	defer r.free()
+	out.progress.count(r)
+	_, err = out.Write(r.bytes())
+	return err
+}
+
+// stream sends a result while the query runs. The engine waits while the client is slow.
+func stream(ctx context.Context, c *conn, q *query, rows rowFormat, out *answer) error {
+	st, err := c.stream(q.mark+q.text, q.format, q.params)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	pieces := joiner{format: rows}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := st.next()
+		if err != nil {
+			return err
+		}
+		piece := r.bytes()
+		if len(piece) == 0 {
+			r.free()
+			return nil
+		}
+		out.progress.count(r)
+		_, err = out.Write(pieces.join(piece))
+		r.free()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// insert runs an INSERT whose rows come with the request.
+func insert(c *conn, q *query, st statement, out *answer) error {
+	if readonly := q.settings["readonly"]; readonly != "" && readonly != "0" {
+		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
+	}
+	text, format := q.text, "Values"
+	if st.format != "" {
+		// The library wants the name of the format apart.
+		text, format = text[:st.formatStart]+text[st.formatEnd:], st.format
+	}
+	out.format("Null")
+	// The library puts the format behind the text: the line break ends a comment that may stand there.
+	in, err := c.insert(q.mark+strings.TrimRight(text, "; \t\r\n")+"\n", format, q.params)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	_, err = io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{q.data}, make([]byte, 256<<10))
+	if err != nil && !errors.Is(err, errInsertStopped) {
+		return fmt.Errorf("reading the rows to insert: %w", err)
+	}
+	r, err := in.done()
+	if err != nil {
+		return err
+	}
+	defer r.free()
+	out.progress.count(r)
+	return nil
+}
+
+// kill stops the query with this mark, and tries again until it has ended: it may not have begun yet.
+func (s *server) kill(mark string, ended <-chan struct{}) {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		s.control.Lock()
+		if s.control.conn == nil {
+			s.control.Unlock()
+			return // the engine has stopped, and the query with it
+		}
+		// There is nobody to tell: the loop ends with the query.
+		_, _ = s.control.conn.text("KILL QUERY WHERE startsWith(query, {mark:String}) ASYNC", "TSV", param{"mark", mark})
+		s.control.Unlock()
+		select {
+		case <-ended:
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// killByID stops the query that a client named, and gives the line of KILL QUERY's answer about it.
+func (s *server) killByID(ctx context.Context, id string, wait bool) (status string, killed *query) {
+	s.queries.Lock()
+	q := s.queries.byID[id]
+	s.queries.Unlock()
+	if q == nil {
+		return "", nil
+	}
+	q.cancel()
+	if !wait {
+		return "waiting", q
+	}
+	select {
+	case <-q.done:
+		return "finished", q
+	case <-ctx.Done():
+		return "waiting", q
+	}
+}
+
+// quoteName makes an identifier of any text.
+func quoteName(name string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+}
+
+// quoteText makes a string literal of any text.
+func quoteText(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// escapeText writes a value in the form of a query parameter.
+func escapeText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(text)
+}
