@@ -1,0 +1,323 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// call resolves a call of a function.
+func (s *scope) call(c *hogql.Call) hogql.Expr {
+	if c.Filter != nil {
+		return s.filtered(c)
+	}
+	f, ok := schema.LookupFunction(c.Name)
+	if !ok {
+		s.unknownFunction(c)
+		return &hogql.Const{Pos: c.Pos}
+	}
+	args := c.Args
+	if f.Rule == schema.RuleCount {
+		args = withoutStar(args)
+	}
+	if wrong := f.CheckArity(len(args), len(c.Params)); wrong != "" {
+		s.r.mistake(c.Pos, "%s", wrong)
+		s.rest(c)
+		return &hogql.Const{Pos: c.Pos}
+	}
+	if !s.placed(c, f) {
+		s.rest(c)
+		return &hogql.Const{Pos: c.Pos}
+	}
+	aggregates := f.Aggregate && c.Over == nil && f.Rule != schema.RuleMacro // what a macro stands for has its own
+	if aggregates {
+		s.sawAggregate(f.Name, c.Pos)
+		outer := s.aggregate
+		s.aggregate = f.Name
+		defer func() { s.aggregate = outer }()
+	}
+	return s.rewrite(&calling{Call: c, f: f, args: args})
+}
+
+// calling is one call on its way through a rewrite.
+type calling struct {
+	*hogql.Call
+	f    *schema.Function
+	args []hogql.Expr // as written, without the star of count(*)
+}
+
+// rewrite applies the rule of the function.
+func (s *scope) rewrite(c *calling) hogql.Expr {
+	switch c.f.Rule {
+	case schema.RuleCompare:
+		return s.compare(&hogql.Compare{Pos: c.Pos, Op: compareCalls[c.f.Name], Left: c.args[0], Right: c.args[1]}, false)
+	case schema.RuleLogic:
+		if len(c.args) == 1 {
+			return s.negation(c.Pos, c.args[0])
+		}
+		return s.logic(c.Pos, c.f.Name == "or", c.args, s.expr)
+	case schema.RuleConcat:
+		return s.concat(c)
+	case schema.RuleToDateTime:
+		return s.toDateTimeCall(c)
+	case schema.RuleToDate:
+		return s.toDate(c)
+	case schema.RuleNow:
+		return s.now(c)
+	case schema.RuleStartOfWeek:
+		return s.startOfWeek(c)
+	case schema.RuleLagLead:
+		return s.lagLead(c)
+	case schema.RuleArrayReduce:
+		return s.arrayReduce(c)
+	case schema.RuleIf:
+		return s.ifCall(c)
+	case schema.RuleCoalesce:
+		return s.coalesce(c)
+	case schema.RuleInterval:
+		return s.unitCall(c)
+	case schema.RuleDateAdd:
+		return s.dateAdd(c)
+	case schema.RuleDatePart:
+		return s.datePart(c)
+	case schema.RuleLambda:
+		return s.lambdaCall(c)
+	case schema.RuleTumble:
+		return s.tumble(c)
+	case schema.RuleMacro:
+		return s.expr(c.f.Expand(c.Pos, c.args))
+	case schema.RuleArithmetic:
+		return arithmetic(c.Pos, c.f.ClickHouse(), s.expr(c.args[0]), s.expr(c.args[1]))
+	case schema.RuleDecimal:
+		return s.decimal(c)
+	case schema.RuleDateTime64:
+		return s.dateTime64(c)
+	case schema.RuleParseTime:
+		return s.parseTime(c)
+	case schema.RuleRename, schema.RuleCount:
+		if e := s.jsonCall(c); e != nil {
+			return e
+		}
+		return s.finish(c, s.arguments(c))
+	}
+	return s.finish(c, s.arguments(c))
+}
+
+// arguments resolves the arguments of a call.
+func (s *scope) arguments(c *calling) []hogql.Expr {
+	out := make([]hogql.Expr, len(c.args))
+	for i, arg := range c.args {
+		switch {
+		case i == 0 && keepsText[c.f.Name]:
+			out[i] = s.asText(arg)
+		case i == 0 && c.f.Name == "toFloat":
+			out[i] = s.number(arg)
+		case conditionAt(c.f, len(c.args)) == i+1:
+			out[i] = s.condition(arg)
+		default:
+			out[i] = s.expr(arg)
+		}
+	}
+	return out
+}
+
+// keepsText are the functions whose argument is a property's text whatever its declared type is.
+var keepsText = map[string]bool{"toFloatOrZero": true, "toIntOrZero": true, "toFloatOrDefault": true}
+
+// asText resolves an expression, a property as text.
+func (s *scope) asText(e hogql.Expr) hogql.Expr {
+	if isAccess(e) {
+		if d := s.document(e); d != nil && len(d.keys) > 0 {
+			return s.r.property(d, textValue, e.At())
+		}
+	}
+	return s.expr(e)
+}
+
+// number resolves the argument of a conversion to a number. The number of a property is read as such where it is stored
+// as one, which gives the same as reading its text.
+func (s *scope) number(e hogql.Expr) hogql.Expr {
+	if isAccess(e) {
+		if d := s.document(e); d != nil && d.isText(s.r) {
+			return s.r.property(d, floatValue, e.At())
+		}
+	}
+	return s.expr(e)
+}
+
+// conditionAt is the place, from 1, of the condition among the arguments of an aggregate with If; 0 when there is none.
+func conditionAt(f *schema.Function, args int) int {
+	if n := len(f.Name); f.Aggregate && n > 2 && f.Name[n-2:] == "If" {
+		return args
+	}
+	return 0
+}
+
+// finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone behind them.
+func (s *scope) finish(c *calling, args []hogql.Expr) hogql.Expr {
+	f := c.f
+	typ := resultType(f, args)
+	if f.Name == "toFloat" && typeOf(args[0]).Kind == hogql.Float {
+		return args[0]
+	}
+	for i, to := range f.Casts {
+		if to != "" && i < len(args) {
+			args[i] = native(typeOf(args[i]), args[i].At(), to, args[i])
+		}
+	}
+	if f.Zone > 0 && len(args) == f.Zone-1 {
+		args = append(args, literal(s.r.zone))
+	}
+	for _, extra := range f.Extra {
+		args = append(args, literal(extraValue(extra)))
+	}
+	out := &hogql.Native{Pos: c.Pos, Name: f.ClickHouse(), Args: args, Distinct: c.Distinct, Type: typ}
+	for _, p := range c.Params {
+		e := s.expr(p)
+		if !constant(e) {
+			s.r.mistake(p.At(), "The parameters of '%s' must be constant", f.Name)
+		}
+		out.Params = append(out.Params, e)
+	}
+	if c.Over != nil {
+		out.Over = s.over(c.Over)
+	}
+	return out
+}
+
+func extraValue(v any) any {
+	if n, ok := v.(int); ok {
+		return int64(n)
+	}
+	return v
+}
+
+// placed refuses what the call asks of its function and the function cannot do.
+func (s *scope) placed(c *hogql.Call, f *schema.Function) bool {
+	switch {
+	case f.WindowOnly && c.Over == nil:
+		s.r.mistake(c.Pos, "Function '%s' needs OVER", f.Name)
+	case c.Over != nil && !f.WindowOnly && !f.Aggregate:
+		s.r.mistake(c.Pos, "Function '%s' cannot have OVER", f.Name)
+	case f.Rule == schema.RuleMacro && (c.Over != nil || c.Distinct):
+		s.r.mistake(c.Pos, "Function '%s' cannot have OVER or DISTINCT", f.Name)
+	case len(c.OrderBy) > 0:
+		s.r.mistake(c.OrderBy[0].Pos, "ORDER BY inside the arguments of '%s' is not supported", f.Name)
+	case c.Distinct && !f.Aggregate:
+		s.r.mistake(c.Pos, "Function '%s' cannot have DISTINCT", f.Name)
+	case c.Over != nil && c.Over.Name.Text != "" && s.window(c.Over.Name.Text) == nil && !s.windowAhead(c.Over.Name.Text):
+		s.r.mistake(c.Over.Name.Pos, "Unknown window: %s", c.Over.Name.Text)
+	case c.Over != nil && s.clause != "":
+		s.r.mistake(c.Pos, "Window function '%s' cannot be used in %s", f.Name, s.clause)
+	default:
+		return true
+	}
+	return false
+}
+
+// windowAhead tells whether the SELECT names a window further on.
+func (s *scope) windowAhead(name string) bool {
+	for _, w := range s.windows {
+		if w.Name.Text == name {
+			return true
+		}
+	}
+	return false
+}
+
+// filtered resolves agg(x) FILTER (WHERE c), which is aggIf(x, c).
+func (s *scope) filtered(c *hogql.Call) hogql.Expr {
+	with := *c
+	with.Filter = nil
+	f, ok := schema.LookupFunction(c.Name)
+	if !ok || !f.Aggregate {
+		s.r.mistake(c.Pos, "Only an aggregation can have FILTER, which '%s' is not", c.Name)
+		return s.call(&with)
+	}
+	if f.Rule == schema.RuleCount {
+		with.Args = withoutStar(c.Args)
+	}
+	with.Name = f.Name + "If"
+	with.Args = append(slices.Clip(with.Args), c.Filter)
+	return s.call(&with)
+}
+
+// unknownFunction reports a function that does not exist, and resolves what it was given.
+func (s *scope) unknownFunction(c *hogql.Call) {
+	e := diag.New(diag.QueryError, c.NamePos, "Unsupported function call '%s(...)'", c.Name)
+	if near := schema.NearestFunction(c.Name); near != "" {
+		e.Hint = near
+		e.Detail += ". Perhaps you meant '" + near + "(...)'?"
+	}
+	s.r.mistakes.Add(e)
+	s.rest(c)
+}
+
+// rest resolves the arguments of a call that is a mistake itself, for the mistakes in them.
+func (s *scope) rest(c *hogql.Call) {
+	for _, arg := range c.Args {
+		if _, star := arg.(*hogql.Star); !star {
+			s.expr(arg)
+		}
+	}
+}
+
+// withoutStar is count(*) as count().
+func withoutStar(args []hogql.Expr) []hogql.Expr {
+	if len(args) == 1 {
+		if star, ok := args[0].(*hogql.Star); ok && len(star.Table) == 0 {
+			return nil
+		}
+	}
+	return args
+}
+
+// resultType is the type of a call, from those of its arguments.
+func resultType(f *schema.Function, args []hogql.Expr) hogql.Type {
+	res := f.Result
+	at := func(n int) hogql.Type {
+		if n > len(args) {
+			return hogql.Type{}
+		}
+		return typeOf(args[n-1])
+	}
+	var typ hogql.Type
+	switch {
+	case res.Like > 0:
+		typ = at(res.Like)
+	case res.ElemOf > 0:
+		typ = elementType(at(res.ElemOf))
+	case res.ArrayOf > 0:
+		elem := at(res.ArrayOf)
+		typ = hogql.Type{Kind: hogql.ArrayKind, Elem: &elem}
+	default:
+		typ = hogql.Type{Kind: res.Kind}
+		if res.Elem != hogql.Unknown {
+			typ.Elem = &hogql.Type{Kind: res.Elem}
+		}
+	}
+	switch res.Nulls {
+	case schema.NullsPropagate:
+		for _, arg := range args {
+			typ.Nullable = typ.Nullable || typeOf(arg).MayBeNull()
+		}
+	case schema.NullsNever:
+		typ.Nullable = false
+	case schema.NullsAlways:
+		typ.Nullable = true
+	case schema.NullsButLast:
+		for _, arg := range args[:max(len(args)-1, 0)] {
+			typ.Nullable = typ.Nullable || typeOf(arg).MayBeNull()
+		}
+	}
+	return typ
+}
+
+// compareCalls are the operators that functions stand for.
+var compareCalls = map[string]hogql.CompareOp{
+	"equals": hogql.Equals, "notEquals": hogql.NotEquals, "less": hogql.Less, "lessOrEquals": hogql.LessOrEquals,
+	"greater": hogql.Greater, "greaterOrEquals": hogql.GreaterOrEquals, "like": hogql.Like, "notLike": hogql.NotLike,
+	"ilike": hogql.ILike, "notILike": hogql.NotILike, "in": hogql.In, "notIn": hogql.NotIn,
+}

@@ -1,0 +1,381 @@
+package resolve
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// expr resolves an expression.
+func (s *scope) expr(e hogql.Expr) hogql.Expr {
+	if !s.r.enter(e.At()) {
+		return &hogql.Const{Pos: e.At()}
+	}
+	defer s.r.leave()
+	switch e := e.(type) {
+	case *hogql.Const:
+		return e
+	case *hogql.Field:
+		return s.field(e)
+	case *hogql.Star:
+		s.r.mistake(e.Pos, "An asterisk can stand only in a select list or in count(*)")
+	case *hogql.ColumnsMatching:
+		s.r.mistake(e.Pos, "COLUMNS can stand only in a select list")
+	case *hogql.Call:
+		return s.call(e)
+	case *hogql.Unary:
+		return s.unary(e)
+	case *hogql.Binary:
+		return s.binary(e)
+	case *hogql.Compare:
+		return s.compare(e, false)
+	case *hogql.Logic:
+		return s.logic(e.Pos, e.Or, e.Args, s.expr)
+	case *hogql.Between:
+		return s.between(e, false)
+	case *hogql.Case:
+		return s.caseOf(e)
+	case *hogql.Cast:
+		return s.cast(e)
+	case *hogql.Tuple:
+		return &hogql.Tuple{Pos: e.Pos, Items: s.list(e.Items)}
+	case *hogql.Array:
+		return &hogql.Array{Pos: e.Pos, Items: s.list(e.Items)}
+	case *hogql.Dict:
+		return s.dict(e)
+	case *hogql.Lambda:
+		return s.lambda(e, nil)
+	case *hogql.Index:
+		return s.index(e)
+	case *hogql.Slice:
+		return s.slice(e)
+	case *hogql.Element:
+		if d := s.document(e); d != nil {
+			return s.r.property(d, typedValue, e.Pos)
+		}
+		return s.member(s.expr(e.X), hogql.Name{Pos: e.Pos, Text: strconv.Itoa(e.N), Index: true}, e.Pos)
+	case *hogql.Member:
+		if d := s.document(e); d != nil {
+			return s.r.property(d, typedValue, e.Pos)
+		}
+		return s.member(s.expr(e.X), e.Name, e.Pos)
+	case *hogql.Interval:
+		return s.interval(e)
+	case *hogql.Placeholder:
+		s.r.mistake(e.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(e.X))
+	case *hogql.Subquery:
+		return s.subquery(e)
+	case *hogql.Alias:
+		return s.aliased(e)
+	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Native:
+		s.r.mistake(e.At(), "Unable to resolve field: %s", hogql.FunctionForm(e)) // only the resolver makes these
+	}
+	return &hogql.Const{Pos: e.At()}
+}
+
+func (s *scope) list(items []hogql.Expr) []hogql.Expr {
+	if plainConstants(items) {
+		return slices.Clone(items)
+	}
+	out := make([]hogql.Expr, len(items))
+	for i, item := range items {
+		out[i] = s.expr(item)
+	}
+	return out
+}
+
+// aliased resolves an alias inside an expression: it is defined where it stands.
+func (s *scope) aliased(e *hogql.Alias) hogql.Expr {
+	for fr := s.frame; fr != nil; fr = fr.outer {
+		a := fr.byName[e.Name.Text]
+		if a == nil || a.node != e {
+			continue
+		}
+		if a.state == aliasOpen {
+			break
+		}
+		value := s.define(a)
+		if a.grouped {
+			s.sawAggregate(a.name, e.Pos)
+		}
+		return &hogql.Alias{Pos: e.Pos, X: value, Name: hogql.Name{Text: a.printed}}
+	}
+	return s.expr(e.X) // refused when the aliases were collected
+}
+
+func (s *scope) unary(e *hogql.Unary) hogql.Expr {
+	if e.Op == hogql.Not {
+		return s.negation(e.Pos, e.X)
+	}
+	x := s.expr(e.X)
+	if c, ok := x.(*hogql.Const); ok {
+		switch v := c.Value.(type) {
+		case int64:
+			return &hogql.Const{Pos: e.Pos, Value: -v}
+		case float64:
+			return &hogql.Const{Pos: e.Pos, Value: -v}
+		}
+	}
+	return native(typeOf(x), e.Pos, "minus", literal(int64(0)), x)
+}
+
+func (s *scope) binary(e *hogql.Binary) hogql.Expr {
+	name := [...]string{
+		hogql.Plus: "plus", hogql.Minus: "minus", hogql.Multiply: "multiply", hogql.Divide: "divide", hogql.Modulo: "modulo",
+	}[e.Op]
+	return arithmetic(e.Pos, name, s.expr(e.Left), s.expr(e.Right))
+}
+
+// arithmetic makes an operation on numbers, times and intervals.
+func arithmetic(at hogql.Span, name string, left, right hogql.Expr) hogql.Expr {
+	l, r := typeOf(left), typeOf(right)
+	var typ hogql.Type
+	switch {
+	case name == "divide":
+		typ.Kind = hogql.Float
+	case l.Kind == hogql.IntervalKind && r.Kind == hogql.IntervalKind:
+		typ.Kind = hogql.TupleKind // of intervals of several units
+		if l.Kind == hogql.TupleKind {
+			typ = l
+		}
+	case r.Kind == hogql.IntervalKind || r.Kind == hogql.TupleKind && isTime(l.Kind):
+		typ = afterInterval(l, right)
+	case l.Kind == hogql.IntervalKind || l.Kind == hogql.TupleKind && isTime(r.Kind):
+		typ = afterInterval(r, left)
+	case isTime(l.Kind) && isTime(r.Kind):
+		typ.Kind = hogql.Int
+	case isTime(l.Kind):
+		typ.Kind = l.Kind
+	case numeric(l.Kind) && numeric(r.Kind):
+		typ.Kind = max(l.Kind, r.Kind, hogql.Int)
+	}
+	typ.Nullable = l.MayBeNull() || r.MayBeNull()
+	return native(typ, at, name, left, right)
+}
+
+func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
+
+// afterInterval is the type of a time with an interval added: hours make a time of a date.
+func afterInterval(t hogql.Type, interval hogql.Expr) hogql.Type {
+	if n, ok := interval.(*hogql.Native); ok && t.Kind == hogql.Date {
+		switch n.Name {
+		case "toIntervalDay", "toIntervalWeek", "toIntervalMonth", "toIntervalQuarter", "toIntervalYear":
+		default:
+			t.Kind = hogql.DateTime
+		}
+	}
+	return t
+}
+
+func (s *scope) interval(e *hogql.Interval) hogql.Expr {
+	n := s.expr(e.N)
+	unit, ok := schema.LookupUnit(e.Unit)
+	if !ok || unit.Interval == "" {
+		s.r.mistake(e.Pos, "Unknown interval unit: %s", e.Unit)
+		return &hogql.Const{Pos: e.Pos}
+	}
+	return native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(n).MayBeNull()}, e.Pos, unit.Interval, n)
+}
+
+// dict makes a dictionary a tuple that says of itself what it is.
+func (s *scope) dict(e *hogql.Dict) hogql.Expr {
+	items := []hogql.Expr{literal("__hx_tag"), literal("__hx_obj")}
+	for i := range e.Keys {
+		items = append(items, s.expr(e.Keys[i]), s.expr(e.Values[i]))
+	}
+	return &hogql.Tuple{Pos: e.Pos, Items: items}
+}
+
+// index resolves x[i]: a key of a JSON document, an element of an array from 1, a value of a map.
+func (s *scope) index(e *hogql.Index) hogql.Expr {
+	if d := s.document(e); d != nil {
+		return s.r.property(d, typedValue, e.Pos)
+	}
+	x, i := s.expr(e.X), s.expr(e.Index)
+	typ := typeOf(x)
+	if c, ok := i.(*hogql.Const); ok && c.Value == int64(0) && typ.Kind != hogql.MapKind {
+		s.r.zeroIndex(e.Index.At())
+	}
+	switch typ.Kind {
+	case hogql.TupleKind:
+		return native(hogql.Type{}, e.Pos, "tupleElement", x, i)
+	case hogql.JSON:
+		return fromText(x, []hogql.Name{nameOf(i)}, e.Pos)
+	default:
+		return native(elementType(typ), e.Pos, "arrayElement", x, i)
+	}
+}
+
+func nameOf(e hogql.Expr) hogql.Name {
+	switch c := e.(*hogql.Const); v := c.Value.(type) {
+	case int64:
+		return hogql.Name{Text: strconv.FormatInt(v, 10), Index: true}
+	case string:
+		return hogql.Name{Text: v}
+	}
+	return hogql.Name{}
+}
+
+func elementType(t hogql.Type) hogql.Type {
+	if t.Kind == hogql.ArrayKind && t.Elem != nil {
+		return *t.Elem
+	}
+	return hogql.Type{}
+}
+
+func (r *resolver) zeroIndex(at hogql.Span) {
+	r.mistake(at, "SQL indexes start from one, not from zero. E.g: array[1]")
+}
+
+// member resolves x.1 and x.name on a value.
+func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
+	typ := typeOf(x)
+	if n.Index && n.Text == "0" {
+		s.r.zeroIndex(n.Pos)
+	}
+	switch typ.Kind {
+	case hogql.JSON:
+		return fromText(x, []hogql.Name{n}, at)
+	case hogql.TupleKind, hogql.Unknown, hogql.ArrayKind, hogql.MapKind, hogql.State:
+	default:
+		if !isNull(x) { // which a mistake left in the place of a value
+			s.r.mistake(at, "Unable to resolve field: %s: there is nothing below a value that is no JSON, tuple or map", n.Text)
+		}
+		return &hogql.Const{Pos: at}
+	}
+	if typ.Kind == hogql.MapKind && !n.Index {
+		return native(hogql.Type{}, at, "arrayElement", x, literal(n.Text))
+	}
+	return native(hogql.Type{}, at, "tupleElement", x, keyConst(n))
+}
+
+// slice resolves x[from:to], both ends included.
+func (s *scope) slice(e *hogql.Slice) hogql.Expr {
+	x := s.expr(e.X)
+	from := hogql.Expr(literal(int64(1)))
+	if e.From != nil {
+		from = s.expr(e.From)
+		if c, ok := from.(*hogql.Const); ok && c.Value == int64(0) {
+			s.r.zeroIndex(e.From.At())
+		}
+	}
+	typ := typeOf(x)
+	if e.To == nil {
+		return native(typ, e.Pos, "arraySlice", x, from)
+	}
+	to := s.expr(e.To)
+	if length, ok := fixedLength(from, to); ok {
+		return native(typ, e.Pos, "arraySlice", x, from, literal(length))
+	}
+	return s.once(e.Pos, func(first, again []hogql.Expr) hogql.Expr {
+		length := arithmetic(e.Pos, "plus", arithmetic(e.Pos, "minus", to, again[0]), literal(int64(1)))
+		return native(typ, e.Pos, "arraySlice", x, first[0], length)
+	}, from)
+}
+
+// fixedLength is the length of a slice with constant ends, both from 1.
+func fixedLength(from, to hogql.Expr) (int64, bool) {
+	a, fixedFrom := from.(*hogql.Const)
+	b, fixedTo := to.(*hogql.Const)
+	if !fixedFrom || !fixedTo {
+		return 0, false
+	}
+	first, ok1 := a.Value.(int64)
+	last, ok2 := b.Value.(int64)
+	return last - first + 1, ok1 && ok2 && first > 0 && last >= first-1
+}
+
+// subquery resolves a query that is used as a value; it sees nothing of the query around it but the CTEs.
+func (s *scope) subquery(e *hogql.Subquery) hogql.Expr {
+	rel := s.r.query(e.Query, s.env)
+	return &hogql.Subquery{Pos: e.Pos, Query: rel.core}
+}
+
+// caseOf resolves CASE.
+func (s *scope) caseOf(e *hogql.Case) hogql.Expr {
+	otherwise := hogql.Expr(literal(nil))
+	if e.X == nil {
+		args := make([]hogql.Expr, 0, 2*len(e.Whens)+1)
+		for _, w := range e.Whens {
+			args = append(args, s.condition(w.If), s.expr(w.Then))
+		}
+		if e.Else != nil {
+			otherwise = s.expr(e.Else)
+		}
+		return choice(e.Pos, append(args, otherwise))
+	}
+	x := s.expr(e.X)
+	var ifs, thens []hogql.Expr
+	for _, w := range e.Whens {
+		ifs, thens = append(ifs, s.expr(w.If)), append(thens, s.expr(w.Then))
+	}
+	if e.Else != nil {
+		otherwise = s.expr(e.Else)
+	}
+	if matches(x, ifs) && uniform(thens) {
+		typ := common(append(slices.Clone(thens), otherwise)...)
+		return native(typ, e.Pos, "transform", x, &hogql.Array{Items: ifs}, &hogql.Array{Items: thens}, otherwise)
+	}
+	args := make([]hogql.Expr, 0, 2*len(e.Whens)+1)
+	for i, w := range e.Whens {
+		is := s.compare(&hogql.Compare{Pos: w.If.At(), Op: hogql.Equals, Left: e.X, Right: w.If}, true)
+		args = append(args, is, thens[i])
+	}
+	return choice(e.Pos, append(args, otherwise))
+}
+
+// matches tells whether transform can compare x with the values.
+func matches(x hogql.Expr, values []hogql.Expr) bool {
+	return uniform(values) && typeOf(x).Kind == typeOf(values[0]).Kind
+}
+
+// uniform tells whether values are constants of one kind, none of them NULL.
+func uniform(values []hogql.Expr) bool {
+	for _, v := range values {
+		c, ok := v.(*hogql.Const)
+		if !ok || c.Value == nil || constType(c.Value).Kind != typeOf(values[0]).Kind {
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+// choice makes if or multiIf of conditions, values and the value for the rest.
+func choice(at hogql.Span, args []hogql.Expr) hogql.Expr {
+	values := []hogql.Expr{args[len(args)-1]}
+	for i := 1; i < len(args)-1; i += 2 {
+		values = append(values, args[i])
+	}
+	name := "multiIf"
+	if len(args) == 3 {
+		name = "if"
+	}
+	return native(common(values...), at, name, args...)
+}
+
+// cast resolves CAST(x AS type) and x::type.
+func (s *scope) cast(e *hogql.Cast) hogql.Expr {
+	x := s.expr(e.X)
+	null := typeOf(x).MayBeNull()
+	to := func(kind hogql.Kind, name string) hogql.Expr {
+		return native(hogql.Type{Kind: kind, Nullable: null}, e.Pos, name, x)
+	}
+	switch e.Type {
+	case "int", "integer":
+		return to(hogql.Int, "toInt64")
+	case "float", "double", "double precision", "real":
+		return to(hogql.Float, "toFloat64")
+	case "text", "varchar", "char", "string":
+		return to(hogql.String, "toString")
+	case "boolean", "bool":
+		return to(hogql.Bool, "toBool")
+	case "date":
+		return to(hogql.Date, "toDate")
+	case "datetime", "timestamp", "timestamptz":
+		return s.toDateTime(e.Pos, x, literal(s.r.zone))
+	}
+	s.r.mistake(e.Pos, "Unsupported type cast: %s", e.Type)
+	return x
+}

@@ -1,0 +1,347 @@
+package resolve
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// with resolves the CTEs of one WITH. Each sees those before it.
+func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *environment {
+	outer := env
+	for _, c := range list {
+		name := c.Name.Text
+		if recursive {
+			r.mistake(c.Pos, "WITH RECURSIVE is not supported")
+		}
+		for e := env; e != outer; e = e.outer {
+			if e.name == name {
+				r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
+			}
+		}
+		next := &environment{outer: env, name: name, value: c.X}
+		if c.Query != nil {
+			rel := r.query(c.Query, env)
+			next.table = &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos)}
+		}
+		env = next
+	}
+	return env
+}
+
+// columnNames are what the columns of a relation are called around it.
+func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span) []string {
+	names := make([]string, len(rel.columns))
+	for i, c := range rel.columns {
+		names[i] = c.name
+	}
+	if len(given) == 0 {
+		return names
+	}
+	if len(given) != len(names) && len(names) > 0 {
+		r.mistake(at, "Expected %d column names, found %d", len(names), len(given))
+	}
+	for i, n := range given {
+		if i < len(names) {
+			names[i] = n.Text
+		}
+	}
+	return names
+}
+
+// from resolves FROM: the tables become the sources of the scope.
+func (s *scope) from(sel *hogql.Select) {
+	if sel.From == nil {
+		return
+	}
+	if name, ok := sel.From.(*hogql.TableName); ok && s.env.find(single(name.Chain)) == nil {
+		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil {
+			src := s.newTable(table, tableAlias(name))
+			src.direct = !s.mayJoin(sel, src)
+			s.addSource(src, name.Pos)
+			s.core.From = src.from(s.sample(name.Sample))
+			return
+		}
+	}
+	s.core.From = s.table(sel.From)
+}
+
+func single(chain []hogql.Name) string {
+	if len(chain) != 1 {
+		return ""
+	}
+	return chain[0].Text
+}
+
+func tableAlias(t *hogql.TableName) string {
+	if t.Alias.Text != "" {
+		return t.Alias.Text
+	}
+	return t.Chain[len(t.Chain)-1].Text
+}
+
+// addSource puts a table in scope. Two tables of one SELECT need different names.
+func (s *scope) addSource(src source, at hogql.Span) {
+	for _, other := range s.sources {
+		if other.called() == src.called() && src.called() != "" {
+			s.r.mistake(at, "Already have joined a table called \"%s\". Can't join another one with the same name.", src.called())
+			return
+		}
+	}
+	s.sources = append(s.sources, src)
+}
+
+// table resolves what stands in FROM beside or below other tables.
+func (s *scope) table(t hogql.Table) hogql.Table {
+	if !s.r.enter(t.At()) {
+		return t
+	}
+	defer s.r.leave()
+	switch t := t.(type) {
+	case *hogql.TableName:
+		return s.tableName(t)
+	case *hogql.TableFunc:
+		return s.tableFunc(t)
+	case *hogql.Derived:
+		return s.derived(t)
+	case *hogql.Join:
+		return s.join(t)
+	case *hogql.TablePlaceholder:
+		s.r.mistake(t.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(t.X))
+	case *hogql.Scan: // only the resolver makes it
+		s.r.mistake(t.Pos, "Unknown table `%s`.", t.Table)
+	}
+	return t
+}
+
+func (s *scope) tableName(t *hogql.TableName) hogql.Table {
+	name := single(t.Chain)
+	if env := s.env.find(name); env != nil && name != "" {
+		if env.table == nil {
+			s.r.mistake(t.Pos, "CTE `%s` is a value, not a table", name)
+			s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
+			return t
+		}
+		if t.Sample != nil {
+			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
+		}
+		src := &querySource{r: s.r, name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
+		s.addSource(src, t.Pos)
+		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env)}}, Alias: hogql.Name{Text: src.alias}}
+	}
+	table, ok := s.r.db.Table(name)
+	if !ok {
+		s.r.unknownTable(t.Chain, t.Pos, s.env)
+		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
+		return t
+	}
+	src := s.newTable(table, tableAlias(t))
+	s.addSource(src, t.Pos)
+	if t.Sample != nil && table.Merge != nil {
+		s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored as it is, which %s is not", table.Name)
+	}
+	return src.from(s.sample(t.Sample))
+}
+
+// useCTE makes sure that a table CTE is defined, and returns the name that it is defined by.
+func (r *resolver) useCTE(env *environment) string {
+	c := env.table
+	if c.ref == "" {
+		c.ref = r.refs.unique(env.name)
+		r.ctes = append(r.ctes, &hogql.CTE{Name: hogql.Name{Text: c.ref}, Query: c.rel.core})
+	}
+	return c.ref
+}
+
+// unknownTable reports a table that does not exist.
+func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environment) {
+	e := diag.New(diag.QueryError, at, "Unknown table `%s`.", dotted(chain))
+	e.Hint = schema.Nearest(dotted(chain), func(yield func(string) bool) {
+		for name := range r.db.TableNames() {
+			if !yield(name) {
+				return
+			}
+		}
+		for ; env != nil; env = env.outer {
+			if env.table != nil && !yield(env.name) {
+				return
+			}
+		}
+	})
+	r.mistakes.Add(e)
+}
+
+func dotted(chain []hogql.Name) string {
+	parts := make([]string, len(chain))
+	for i, n := range chain {
+		parts[i] = n.Text
+	}
+	return strings.Join(parts, ".")
+}
+
+// tableFunc resolves numbers(n) and numbers(offset, n), the only table function.
+func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
+	name := t.Name.Text
+	if name != "numbers" {
+		if _, table := s.r.db.Table(name); table {
+			s.r.mistake(t.Pos, "Table `%s` does not accept arguments", name)
+		} else {
+			s.r.unknownTable([]hogql.Name{t.Name}, t.Pos, s.env)
+		}
+		s.addSource(&missingSource{name: name}, t.Pos)
+		return t
+	}
+	switch n := len(t.Args); {
+	case n == 0:
+		s.r.mistake(t.Pos, "Table function 'numbers' requires at least 1 argument")
+	case n > 2:
+		s.r.mistake(t.Pos, "Table function 'numbers' requires at most 2 arguments")
+	}
+	called := name
+	if t.Alias.Text != "" {
+		called = t.Alias.Text
+	}
+	out := &hogql.TableFunc{Pos: t.Pos, Name: t.Name, Alias: hogql.Name{Text: s.uniqueTable(called)}}
+	apart := &scope{r: s.r, env: s.env, core: &hogql.Select{}, clause: "a table function"}
+	apart.frame = &apart.aliases
+	for _, arg := range t.Args {
+		e := apart.expr(arg)
+		if !constant(e) {
+			s.r.mistake(arg.At(), "The arguments of 'numbers' must be constant")
+		}
+		out.Args = append(out.Args, e)
+	}
+	s.addSource(&numbersSource{name: called, alias: out.Alias.Text}, t.Pos)
+	return out
+}
+
+func (s *scope) derived(t *hogql.Derived) hogql.Table {
+	rel := s.r.query(t.Query, s.env)
+	src := &querySource{
+		r: s.r, name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
+	}
+	s.addSource(src, t.Pos)
+	return &hogql.Derived{Pos: t.Pos, Query: rel.core, Alias: hogql.Name{Text: src.alias}}
+}
+
+// join resolves a join; its condition sees the tables so far.
+func (s *scope) join(j *hogql.Join) hogql.Table {
+	out := &hogql.Join{Pos: j.Pos, Kind: j.Kind, Strictness: j.Strictness, Left: s.table(j.Left)}
+	before := len(s.sources)
+	out.Right = s.table(j.Right)
+	if len(j.Using) > 0 {
+		out.On = s.usingColumns(j, before)
+		return out
+	}
+	if j.On == nil {
+		return out
+	}
+	clause := s.clause
+	s.clause = onClause
+	out.On = s.condition(j.On)
+	s.clause = clause
+	return out
+}
+
+// onClause is the clause in which a comparison stays bare, so that ClickHouse sees the keys of the join.
+const onClause = "JOIN ON"
+
+// usingColumns turns USING into the condition that it means. Its columns can be named without their table; they are read
+// from the side whose rows are all kept.
+func (s *scope) usingColumns(j *hogql.Join, before int) hogql.Expr {
+	if len(s.sources) <= before {
+		return nil
+	}
+	right := s.sources[before]
+	var conditions []hogql.Expr
+	for _, name := range j.Using {
+		var left source
+		if left = s.using[name.Text]; left == nil {
+			for _, src := range s.sources[:before] {
+				if _, ok := src.find(name.Text); ok {
+					left = src
+					break
+				}
+			}
+		}
+		other, ok := right.find(name.Text)
+		if left == nil || !ok {
+			s.r.mistake(name.Pos, "Unable to resolve field: %s", name.Text)
+			continue
+		}
+		one, _ := left.find(name.Text)
+		conditions = append(conditions, native(boolType, name.Pos, "equals", s.read(one, nil, name.Pos), s.read(other, nil, name.Pos)))
+		if s.using == nil {
+			s.using = map[string]source{}
+		}
+		switch j.Kind {
+		case hogql.RightJoin:
+			s.using[name.Text] = right
+		case hogql.FullJoin: // neither side has all rows: the name alone stays ambiguous
+			delete(s.using, name.Text)
+		case hogql.InnerJoin, hogql.LeftJoin, hogql.CrossJoin:
+			s.using[name.Text] = left
+		}
+	}
+	if len(conditions) == 1 {
+		return conditions[0]
+	}
+	return &hogql.Logic{Pos: j.Pos, Args: conditions}
+}
+
+// sample resolves SAMPLE; all of the rows is no sample.
+func (s *scope) sample(sm *hogql.Sample) *hogql.Sample {
+	if sm == nil {
+		return nil
+	}
+	out := &hogql.Sample{Pos: sm.Pos, Ratio: s.ratio(sm.Ratio), Offset: s.ratio(sm.Offset)}
+	if c, ok := out.Ratio.(*hogql.Const); ok && (c.Value == int64(1) || c.Value == float64(1)) {
+		return nil
+	}
+	return out
+}
+
+// ratio resolves a number or a fraction of two.
+func (s *scope) ratio(e hogql.Expr) hogql.Expr {
+	if e == nil {
+		return nil
+	}
+	if c, ok := e.(*hogql.Const); ok && numeric(constType(c.Value).Kind) {
+		return c
+	}
+	if b, ok := e.(*hogql.Binary); ok && b.Op == hogql.Divide {
+		return native(hogql.Type{Kind: hogql.Float}, b.Pos, "divide", s.ratio(b.Left), s.ratio(b.Right))
+	}
+	s.r.mistake(e.At(), "SAMPLE takes a number or a fraction of two numbers")
+	return e
+}
+
+// arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT.
+func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
+	if a == nil {
+		return
+	}
+	out := &hogql.ArrayJoin{Pos: a.Pos, Left: a.Left}
+	if len(s.sources) == 0 {
+		s.r.mistake(a.Pos, "ARRAY JOIN needs a FROM")
+	}
+	s.clause = "ARRAY JOIN"
+	for _, array := range a.Arrays {
+		value := s.expr(array.X)
+		name := array.Name.Text
+		if s.aliases.byName[name] != nil {
+			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
+			continue
+		}
+		item := &alias{name: name, printed: s.unique(name), state: aliasDefined, array: true}
+		if t := typeOf(value); t.Elem != nil {
+			item.typ = *t.Elem
+		}
+		s.aliases.byName[name] = item
+		out.Arrays = append(out.Arrays, named(value, item.printed))
+	}
+	s.clause = ""
+	s.core.ArrayJoin = out
+}

@@ -1,0 +1,127 @@
+package resolve
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// membership resolves IN and NOT IN. With transform_null_in, ClickHouse finds NULL in a set that holds it, so that no
+// wrapping is needed.
+func (s *scope) membership(n *hogql.Compare) hogql.Expr {
+	not := n.Op == hogql.NotIn
+	name := "in"
+	if not {
+		name = "notIn"
+	}
+	if is[*hogql.Subquery](n.Right) {
+		left := s.expr(n.Left)
+		return native(boolType, n.Pos, name, left, s.expr(n.Right))
+	}
+	if list, ok := members(n.Right); ok {
+		return s.inList(n, name, list)
+	}
+	left, right := s.expr(n.Left), s.expr(n.Right)
+	switch typeOf(right).Kind {
+	case hogql.ArrayKind, hogql.Unknown:
+		return s.has(n.Pos, right, left, not)
+	case hogql.TupleKind:
+		if is[*hogql.Native](right) {
+			return native(boolType, n.Pos, name, left, right)
+		}
+		s.r.mistake(n.Right.At(), "IN takes a list, an array or a subquery")
+	default:
+	}
+	op := hogql.Equals
+	if not {
+		op = hogql.NotEquals
+	}
+	return s.compare(&hogql.Compare{Pos: n.Pos, Op: op, Left: n.Left, Right: n.Right}, false)
+}
+
+// members lists what a set holds that is written out.
+func members(e hogql.Expr) ([]hogql.Expr, bool) {
+	if t, ok := e.(*hogql.Tuple); ok {
+		return t.Items, true
+	}
+	if a, ok := e.(*hogql.Array); ok {
+		return a.Items, true
+	}
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return nil, false
+	}
+	list, ok := c.Value.([]any)
+	if !ok {
+		return []hogql.Expr{c}, true
+	}
+	items := make([]hogql.Expr, len(list))
+	for i, v := range list {
+		items[i] = &hogql.Const{Pos: c.Pos, Value: v}
+	}
+	return items, true
+}
+
+// inList resolves the test whether a value is one of several.
+func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.Expr {
+	not := name == "notIn"
+	var left hogql.Expr
+	items := list
+	if words := allWords(list); words {
+		left = s.stringProperty(n.Left)
+	}
+	if left == nil {
+		left = s.expr(n.Left)
+	}
+	if !plainConstants(list) {
+		items = make([]hogql.Expr, len(list))
+		for i, item := range list {
+			items[i] = s.expr(item)
+		}
+	}
+	if len(items) == 0 {
+		return truthOf(not, n.Pos)
+	}
+	if typeOf(left).Kind == hogql.DateTime {
+		items = s.r.instants(items)
+		left = bare(left)
+	}
+	if !allConstant(items) {
+		return s.has(n.Pos, &hogql.Array{Pos: n.Right.At(), Items: items}, left, not)
+	}
+	return native(boolType, n.Pos, name, left, &hogql.Tuple{Pos: n.Right.At(), Items: items})
+}
+
+// has tests whether an array that is not known beforehand holds a value. NULL is a value like any other for it.
+func (s *scope) has(at hogql.Span, array, value hogql.Expr, not bool) hogql.Expr {
+	e := native(boolType, at, "has", array, value)
+	if not {
+		return native(boolType, at, "not", e)
+	}
+	return e
+}
+
+// plainConstants tells whether a list holds nothing that is to be resolved.
+func plainConstants(list []hogql.Expr) bool {
+	for _, item := range list {
+		c, ok := item.(*hogql.Const)
+		if !ok {
+			return false
+		}
+		switch c.Value.(type) {
+		case nil, bool, int64, uint64, float64, string, time.Time:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func allWords(list []hogql.Expr) bool {
+	for _, item := range list {
+		if !isWord(item) {
+			return false
+		}
+	}
+	return len(list) > 0
+}

@@ -1,0 +1,226 @@
+package resolve_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// mistakes gives the mistakes of a query, one a line, with their hints behind an arrow.
+func mistakes(t *testing.T, text string) string {
+	t.Helper()
+	_, _, err := resolve.Query(mustParse(t, text), database(t, "UTC"), noon)
+	var found diag.Errors
+	if err != nil && !errors.As(err, &found) {
+		t.Fatalf("Query(%q): %v is no diag.Errors", text, err)
+	}
+	lines := make([]string, len(found))
+	for i, e := range found {
+		lines[i] = e.Error()
+		if e.Hint != "" {
+			lines[i] += " → " + e.Hint
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"unknown field", "select evnt from events", "7:11: Unable to resolve field: evnt → event"},
+		{"unknown field of a table", "select e.evnt from events e", "7:13: Unable to resolve field: evnt → event"},
+		{"unknown field of a lazy join", "select pdi.persn_id from events", "7:19: Unable to resolve field: persn_id → person_id"},
+		{"field without a table", "select event", "7:12: Unable to resolve field: event"},
+		{"unknown table", "select 1 from evnts", "14:19: Unknown table `evnts`. → events"},
+		{"unknown table hides its columns", "select a, b from nothing_like_it", "17:32: Unknown table `nothing_like_it`."},
+		{"physical table", "select 1 from person_distinct_id2", "14:33: Unknown table `person_distinct_id2`. → person_distinct_ids"},
+		{"system table", "select 1 from system.tables", "14:27: Unknown table `system.tables`."},
+		{"unknown table function", "select 1 from url('x')", "14:22: Unknown table `url`."},
+		{"table with arguments", "select 1 from events(1)", "14:23: Table `events` does not accept arguments"},
+		{"numbers without arguments", "select 1 from numbers()", "14:23: Table function 'numbers' requires at least 1 argument"},
+		{"numbers of a column", "select 1 from events, numbers(event)", "30:35: Unable to resolve field: event"},
+		{
+			"unknown function", "select cuont() from events",
+			"7:12: Unsupported function call 'cuont(...)'. Perhaps you meant 'count(...)'? → count",
+		},
+		{"function of the engine", "select sleep(1)", "7:12: Unsupported function call 'sleep(...)'"},
+		{"too few arguments", "select toInt()", "7:14: Function 'toInt' expects 1 argument, found 0"},
+		{"all mistakes", "select a, count(count()), f(b) from events where sum(1) > c", "7:8: Unable to resolve field: a\n" +
+			"16:23: Aggregation 'count' cannot be nested inside another aggregation 'count'.\n" +
+			"26:27: Unsupported function call 'f(...)'\n28:29: Unable to resolve field: b\n" +
+			"49:55: Aggregation 'sum' cannot be used in WHERE\n58:59: Unable to resolve field: c"},
+		{"aggregate by its alias", "select count() as n from events where n > 1", "38:39: Aggregation 'n' cannot be used in WHERE"},
+		{
+			"aggregate of an aggregate's alias", "select count() as n, sum(n) from events",
+			"25:26: Aggregation 'n' cannot be nested inside another aggregation 'sum'.",
+		},
+		{"alias twice", "select 1 as a, 2 as a", "20:21: Cannot redefine an alias with the name: a"},
+		{"table twice", "select 1 from events join events on 1", "26:32: Already have joined a table called \"events\". Can't join another one with the same name."},
+		{
+			"ambiguous", "select event from events a join events b on a.uuid = b.uuid",
+			"7:12: Ambiguous query. Found multiple sources for field: event",
+		},
+		{"table as a column", "select events from events", "7:13: Can't select table when a column is expected: events"},
+		{"lazy join as a column", "select pdi from events", "7:10: Can't select pdi: it is a table. Select one of its columns, such as pdi.distinct_id"},
+		{"below a column", "select event.x from events", "7:14: Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map"},
+		{"asterisk without a table", "select *", "7:8: Cannot use '*' when there are no tables in the query"},
+		{"asterisk of two tables", "select * from events a, events b", "7:8: Cannot use '*' without table name when there are multiple tables in the query"},
+		{"asterisk of no table", "select x.* from events", "7:10: Unable to resolve field: x"},
+		{"asterisk inside", "select upper(*) from events", "13:14: An asterisk can stand only in a select list or in count(*)"},
+		{"no correlation", "select (select e.event) from events e", "15:22: Unable to resolve field: e"},
+		{"CTE that uses itself", "with x as (select * from x) select * from x", "25:26: Unknown table `x`."},
+		{"CTE twice", "with x as (select 1), x as (select 2) select 1", "22:23: Cannot redefine a CTE with the name: x"},
+		{"value as a table", "with 1 as x select * from x", "26:27: CTE `x` is a value, not a table"},
+		{"recursion", "with recursive x as (select 1) select * from x", "15:30: WITH RECURSIVE is not supported"},
+		{"columns of a union", "select 1, 2 union all select 1", "22:30: The members of a set operation must have as many columns as the first: 2, found 1"},
+		{"column names of a subquery", "select a from (select 1, 2) as t (a)", "14:36: Expected 2 column names, found 1"},
+		{"zero index", "select [1][0], properties.x[0], (1, 2).0 from events", "11:12: SQL indexes start from one, not from zero. E.g: array[1]\n" +
+			"28:29: SQL indexes start from one, not from zero. E.g: array[1]\n" +
+			"32:40: SQL indexes start from one, not from zero. E.g: array[1]"},
+		{
+			"text beside a number", "select 1 from events where properties.n > 5",
+			"27:43: Cannot compare text with a number: write toFloat(properties.n)",
+		},
+		{"cohort", "select 1 from events where person_id in cohort 2", "27:48: IN COHORT is not supported"},
+		{"cast", "select 1::uint8", "7:15: Unsupported type cast: uint8"},
+		{"position", "select event from events group by 2", "34:35: Position 2 is not in the select list of 1 columns"},
+		{"unit that is no unit", "select dateDiff('fortnight', timestamp, now()) from events", "16:27: Unknown unit of time for 'dateDiff': fortnight"},
+		{"unit that is not constant", "select dateTrunc(event, timestamp) from events", "17:22: The unit of 'dateTrunc' must be a constant text, such as 'day'"},
+		{"aggregate for arrayReduce", "select arrayReduce('sleep', [1])", "19:26: Invalid aggregate function for 'arrayReduce': it takes the name of one of " +
+			"avg, avgMap, avgMapState, avgState, count, countMap, countMapState, max, maxMap, maxMapState, median, min, minMap, minMapState, " +
+			"sum, sumMap, sumMapState, uniq, uniqMap, uniqMapState, uniqState"},
+		{"window function without a window", "select row_number() from events", "7:19: Function 'row_number' needs OVER"},
+		{"window of a scalar", "select upper(event) over () from events", "7:27: Function 'upper' cannot have OVER"},
+		{"unknown window", "select count() over w from events", "20:21: Unknown window: w"},
+		{"distinct of a scalar", "select upper(distinct event) from events", "7:28: Function 'upper' cannot have DISTINCT"},
+		{"order inside a call", "select groupArray(event order by timestamp) from events", "33:42: ORDER BY inside the arguments of 'groupArray' is not supported"},
+		{"macro over a window", "select every(1) over () from events", "7:23: Function 'every' cannot have OVER or DISTINCT"},
+		{"sample of a merged table", "select id from persons sample 1/2", "23:33: SAMPLE needs a table that is stored as it is, which persons is not"},
+		{"column of USING", "select 1 from events a join persons b using (event)", "45:50: Unable to resolve field: event"},
+		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns match COLUMNS('^nothing$')"},
+		{"excluded column", "select * exclude (evnt) from events", "18:22: Unable to resolve field: evnt → event"},
+		{"reserved name of a parameter", "select arrayMap(team_id -> 1, [1])", "16:28: Alias 'team_id' is a reserved keyword."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, mistakes(t, tt.in)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestOutputNames(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"select event, events.event, upper(event) as u from events", []string{"event", "event", "u"}},
+		{"select properties.$browser, properties.a.b, properties['a b']['c'], properties.list.1 from events", []string{"$browser", "a__b", "a b__c", "list__1"}},
+		{"select person.properties.email, group_0.properties.x.y from events", []string{"email", "x__y"}},
+		{"select count(), 1 + 2, [1, 2][1] from events", []string{"count()", "plus(1, 2)", "[1, 2][1]"}},
+		{"select 1 as a union all select 2 as b", []string{"a"}},
+		{"select * from (select 1 as a, 2 as b)", []string{"a", "b"}},
+		{"select * from groups", []string{"index", "key", "created_at", "updated_at", "properties"}},
+		{"select * from persons", []string{"id", "created_at", "properties", "is_identified"}},
+		{"select * from person_distinct_ids", []string{"distinct_id", "person_id"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.in, func(t *testing.T) {
+			_, outputs, err := resolve.Query(mustParse(t, tt.in), database(t, "UTC"), noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := make([]string, len(outputs))
+			for i, o := range outputs {
+				names[i] = o.Name
+			}
+			if diff := cmp.Diff(tt.want, names); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// times joins the texts that f makes of 0 to n-1.
+func times(n int, f func(int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(f(i))
+	}
+	return b.String()
+}
+
+// Queries that are long, deep, or small and blown up by what they define, must end in time in proportion to their text.
+func TestLargeQueries(t *testing.T) {
+	list := strings.Repeat("'x', ", 49_999) + "'y'"
+	doubled := "with 1 as c0" + times(40, func(i int) string { return fmt.Sprintf(", c%d + c%d as c%d", i, i, i+1) })
+	aliases := "select 1 as a0" + times(200, func(i int) string { return fmt.Sprintf(", a%d + a%d as a%d", i, i, i+1) })
+	ctes := "with t0 as (select properties from events)" + times(60, func(i int) string {
+		return fmt.Sprintf(", t%d as (select a.properties from t%d a join t%d b on a.properties.k = b.properties.k)", i+1, i, i)
+	})
+	nested := "properties.x"
+	for i := range 100 {
+		nested = fmt.Sprintf("nullIf(%s = properties.y, %d)", nested, i)
+	}
+	lambdas := "nullIf(x, 0)"
+	for i := range 60 {
+		lambdas = fmt.Sprintf("nullIf(%s = nullIf(x, %d), 1)", lambdas, i)
+	}
+	slices := "xs"
+	for range 60 {
+		slices = "xs[" + slices + "[1]:5]"
+	}
+	tests := []struct{ name, in, want string }{
+		{"list", "select event from events where event in (" + list + ")", ""},
+		{"properties in a list", "select event from events where properties.x not in (" + list + ")", ""},
+		{"union", "select 1 as a" + strings.Repeat(" union all select 1 as a", 9_999), ""},
+		{"and", "select 1 from events where event = 'a'" + strings.Repeat(" and event = 'b'", 9_999), ""},
+		{"columns", "select properties.a" + strings.Repeat(", properties.a", 9_999) + " from events", ""},
+		{"aliases that double", aliases, ""},
+		{"comparisons of comparisons", "select " + nested + " from events", ""},
+		{"comparisons of comparisons in a lambda", "select arrayMap(x -> " + lambdas + ", [1])", ""},
+		{"slices of slices", "select " + slices + " from (select [1, 2] as xs) as t", ""},
+		{"CTEs that double", ctes + " select properties.k from t60", ""},
+		{"column CTEs that double", doubled + " select c40", "The query is too large or too deeply nested."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			q := mustParse(t, tt.in)
+			start := time.Now()
+			core, _, err := resolve.Query(q, database(t, "UTC"), noon)
+			if err == nil {
+				_, _, err = sql.Print(core, database(t, "UTC"))
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+			got := ""
+			if found, ok := errors.AsType[diag.Errors](err); ok {
+				got = found[0].Detail
+			}
+			if got != tt.want {
+				t.Errorf("mistake %q, want %q (%v)", got, tt.want, err)
+			}
+		})
+	}
+}
+
+func TestQueryLeavesItsInput(t *testing.T) {
+	for _, text := range nasty {
+		q := mustParse(t, text)
+		if _, _, err := resolve.Query(q, database(t, "UTC"), noon); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(mustParse(t, text), q); diff != "" {
+			t.Errorf("%s was changed (-before +after):\n%s", text, diff)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package resolve
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// The rules on NULL (contract: hogql.md, section 10). A comparison is wrapped just as far as its sides may be NULL, and
+// where a NULL counts as false anyway, as in WHERE, not even that: what is bare, ClickHouse can look up in its index.
+
+// comparison says what a comparison compiles to, and gives where one side is NULL and where both are.
+type comparison struct {
+	name string
+	not  bool // around the function
+	fold bool // the pattern ignores case
+	one  bool
+	both bool
+}
+
+var comparisons = map[hogql.CompareOp]comparison{
+	hogql.Equals:          {name: "equals", both: true},
+	hogql.NotEquals:       {name: "notEquals", one: true},
+	hogql.Less:            {name: "less"},
+	hogql.LessOrEquals:    {name: "lessOrEquals"},
+	hogql.Greater:         {name: "greater"},
+	hogql.GreaterOrEquals: {name: "greaterOrEquals"},
+	hogql.Like:            {name: "like", both: true},
+	hogql.NotLike:         {name: "notLike", one: true},
+	hogql.ILike:           {name: "ilike", both: true},
+	hogql.NotILike:        {name: "notILike", one: true},
+	hogql.Match:           {name: "match", both: true},
+	hogql.NotMatch:        {name: "match", not: true, one: true},
+	hogql.IMatch:          {name: "match", fold: true, both: true},
+	hogql.NotIMatch:       {name: "match", fold: true, not: true, one: true},
+}
+
+// compare resolves a comparison. With filter, a NULL may stand for false.
+func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
+	c, ok := comparisons[n.Op]
+	switch {
+	case ok:
+	case n.Op == hogql.In || n.Op == hogql.NotIn:
+		return s.membership(n)
+	default:
+		s.r.mistake(n.Pos, "IN COHORT is not supported")
+		s.expr(n.Left)
+		return &hogql.Const{Pos: n.Pos}
+	}
+	left, right := s.sides(n)
+	left, right = s.r.comparands(left, right)
+	s.checkText(n.Pos, n.Left, left, right)
+	s.checkText(n.Pos, n.Right, right, left)
+	switch {
+	case isNull(left) && isNull(right):
+		return truthOf(c.both, n.Pos)
+	case isNull(left):
+		return c.withNull(n.Pos, right)
+	case isNull(right):
+		return c.withNull(n.Pos, left)
+	}
+	l, r := typeOf(left).MayBeNull(), typeOf(right).MayBeNull()
+	bothCount := l && r && (c.one || c.both) // so that two NULLs are not as one
+	switch {
+	case !l && !r, filter && s.clause == onClause, filter && !c.one && !bothCount:
+		return c.call(n.Pos, left, right, l || r)
+	case bothCount:
+		return s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+			return native(boolType, n.Pos, "ifNull", c.call(n.Pos, first[0], first[1], true), c.ofNulls(n.Pos, again))
+		}, left, right)
+	}
+	return native(boolType, n.Pos, "ifNull", c.call(n.Pos, left, right, true), truthOf(c.one, n.Pos))
+}
+
+// ofNulls is the comparison of two values of which at least one is NULL.
+func (c comparison) ofNulls(at hogql.Span, sides []hogql.Expr) hogql.Expr {
+	test := "isNull"
+	if c.one {
+		test = "isNotNull"
+	}
+	return &hogql.Logic{Pos: at, Or: c.one, Args: []hogql.Expr{native(boolType, at, test, sides[0]), native(boolType, at, test, sides[1])}}
+}
+
+// withNull is the comparison of a value with the constant NULL.
+func (c comparison) withNull(at hogql.Span, value hogql.Expr) hogql.Expr {
+	switch {
+	case c.both:
+		return native(boolType, at, "isNull", value)
+	case c.one:
+		return native(boolType, at, "isNotNull", value)
+	}
+	return truthOf(false, at)
+}
+
+func (c comparison) call(at hogql.Span, left, right hogql.Expr, null bool) hogql.Expr {
+	typ := hogql.Type{Kind: hogql.Bool, Nullable: null}
+	if c.fold {
+		if s, ok := text(right); ok {
+			right = &hogql.Const{Pos: right.At(), Value: "(?i)" + s}
+		} else {
+			right = native(typeOf(right), right.At(), "concat", literal("(?i)"), right)
+		}
+	}
+	e := native(typ, at, c.name, left, right)
+	if c.not {
+		return native(typ, at, "not", e)
+	}
+	return e
+}
+
+// truthOf makes a constant condition.
+func truthOf(b bool, at hogql.Span) hogql.Expr { return &hogql.Const{Pos: at, Value: b} }
+
+// sides resolves the two sides of a comparison. A property beside a word is read as a string only: nothing else that a
+// property can hold has the text of a word.
+func (s *scope) sides(n *hogql.Compare) (left, right hogql.Expr) {
+	if n.Op == hogql.Equals || n.Op == hogql.NotEquals {
+		if isWord(n.Right) {
+			if e := s.stringProperty(n.Left); e != nil {
+				return e, n.Right
+			}
+		}
+		if isWord(n.Left) {
+			if e := s.stringProperty(n.Right); e != nil {
+				return n.Left, e
+			}
+		}
+	}
+	return s.expr(n.Left), s.expr(n.Right)
+}
+
+// stringProperty reads a property of type String as a string only; nil when e is something else.
+func (s *scope) stringProperty(e hogql.Expr) hogql.Expr {
+	if !isAccess(e) {
+		return nil
+	}
+	d := s.document(e)
+	if d == nil || !d.isText(s.r) {
+		return nil
+	}
+	return s.r.property(d, stringValue, e.At())
+}
+
+// isText tells whether a property is read as text.
+func (p *property) isText(r *resolver) bool {
+	if len(p.keys) == 0 {
+		return false
+	}
+	typ := p.definition(r.db)
+	return typ != schema.NumericProperty && typ != schema.BooleanProperty && typ != schema.DateTimeProperty
+}
+
+// isWord tells whether an expression is a text that is no JSON value other than a string, and not one of the two texts that
+// a column which holds a property may have in the place of nothing.
+func isWord(e hogql.Expr) bool {
+	s, ok := text(e)
+	if !ok || s == "" {
+		return false
+	}
+	switch s {
+	case "true", "false", "null":
+		return false
+	}
+	return !strings.ContainsRune("0123456789-[{+.", rune(s[0])) && !strings.EqualFold(s, "nan") && !strings.EqualFold(s, "inf")
+}
+
+// checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short.
+func (s *scope) checkText(at hogql.Span, side, value, other hogql.Expr) {
+	if typeOf(value).Kind != hogql.String || is[*hogql.Const](value) {
+		return
+	}
+	if c, ok := other.(*hogql.Const); ok && numeric(constType(c.Value).Kind) {
+		s.r.mistake(at, "Cannot compare text with a number: write toFloat(%s)", hogql.PrintExpr(side))
+	}
+}
+
+// condition resolves an expression where a NULL counts as false.
+func (s *scope) condition(e hogql.Expr) hogql.Expr {
+	if !s.r.enter(e.At()) {
+		return e
+	}
+	defer s.r.leave()
+	if n, ok := e.(*hogql.Logic); ok {
+		return s.logic(n.Pos, n.Or, n.Args, s.condition)
+	}
+	if n, ok := e.(*hogql.Compare); ok {
+		return s.compare(n, true)
+	}
+	if n, ok := e.(*hogql.Between); ok {
+		return s.between(n, true)
+	}
+	if n, ok := e.(*hogql.Call); ok {
+		if op, ok := compareCalls[n.Name]; ok && len(n.Args) == 2 {
+			return s.compare(&hogql.Compare{Pos: n.Pos, Op: op, Left: n.Args[0], Right: n.Args[1]}, true)
+		}
+		if (n.Name == "and" || n.Name == "or") && len(n.Args) > 1 {
+			return s.logic(n.Pos, n.Name == "or", n.Args, s.condition)
+		}
+	}
+	return s.expr(e)
+}
+
+// logic resolves AND or OR, and folds what is constant.
+func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql.Expr) hogql.Expr) hogql.Expr {
+	out := &hogql.Logic{Pos: at, Or: or, Args: make([]hogql.Expr, 0, len(args))}
+	decided := false
+	for _, arg := range args {
+		e := each(arg)
+		if value, known := truth(e); known {
+			decided = decided || value == or
+			continue
+		}
+		if inner, ok := e.(*hogql.Logic); ok && inner.Or == or {
+			out.Args = append(out.Args, inner.Args...)
+			continue
+		}
+		out.Args = append(out.Args, e)
+	}
+	switch {
+	case decided:
+		return truthOf(or, at)
+	case len(out.Args) == 0:
+		return truthOf(!or, at)
+	case len(out.Args) == 1:
+		return out.Args[0]
+	}
+	return out
+}
+
+// negation resolves NOT. A negated test for equality is the opposite test, on NULL too.
+func (s *scope) negation(at hogql.Span, x hogql.Expr) hogql.Expr {
+	if c, ok := x.(*hogql.Compare); ok {
+		if op, ok := opposites[c.Op]; ok {
+			return s.compare(&hogql.Compare{Pos: at, Op: op, Left: c.Left, Right: c.Right}, false)
+		}
+	}
+	e := s.expr(x)
+	if value, known := truth(e); known {
+		return truthOf(!value, at)
+	}
+	return native(hogql.Type{Kind: hogql.Bool, Nullable: typeOf(e).MayBeNull()}, at, "not", e)
+}
+
+var opposites = map[hogql.CompareOp]hogql.CompareOp{
+	hogql.Equals: hogql.NotEquals, hogql.NotEquals: hogql.Equals,
+	hogql.In: hogql.NotIn, hogql.NotIn: hogql.In,
+	hogql.Like: hogql.NotLike, hogql.NotLike: hogql.Like,
+	hogql.ILike: hogql.NotILike, hogql.NotILike: hogql.ILike,
+	hogql.Match: hogql.NotMatch, hogql.NotMatch: hogql.Match,
+	hogql.IMatch: hogql.NotIMatch, hogql.NotIMatch: hogql.IMatch,
+}
+
+// between resolves BETWEEN, which with a NULL on any side is false, negated or not.
+func (s *scope) between(n *hogql.Between, filter bool) hogql.Expr {
+	x, low, high := s.expr(n.X), s.expr(n.Low), s.expr(n.High)
+	if isNull(x) || isNull(low) || isNull(high) {
+		return truthOf(false, n.Pos)
+	}
+	fromX, low := s.r.comparands(x, low)
+	toX, high := s.r.comparands(x, high)
+	if fromX != toX { // only one of the bounds is a time
+		fromX = x
+	}
+	null := typeOf(x).MayBeNull() || typeOf(low).MayBeNull() || typeOf(high).MayBeNull()
+	typ := hogql.Type{Kind: hogql.Bool, Nullable: null}
+	var e hogql.Expr
+	switch {
+	case !n.Not:
+		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+			return both(native(typ, n.Pos, "greaterOrEquals", first[0], low), native(typ, n.Pos, "lessOrEquals", again[0], high))
+		}, fromX)
+	case typeOf(low).MayBeNull() || typeOf(high).MayBeNull():
+		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+			return &hogql.Logic{Pos: n.Pos, Args: []hogql.Expr{
+				outside(n.Pos, typ, first[0], first[1], again[0], first[2]),
+				native(boolType, n.Pos, "isNotNull", again[1]), native(boolType, n.Pos, "isNotNull", again[2]),
+			}}
+		}, fromX, low, high)
+	default:
+		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+			return outside(n.Pos, typ, first[0], low, again[0], high)
+		}, fromX)
+	}
+	if null && !filter {
+		return native(boolType, n.Pos, "ifNull", e, truthOf(false, n.Pos))
+	}
+	return e
+}
+
+// outside tells whether a value is less than one bound or greater than another.
+func outside(at hogql.Span, typ hogql.Type, x, low, again, high hogql.Expr) hogql.Expr {
+	return &hogql.Logic{Pos: at, Or: true, Args: []hogql.Expr{
+		native(typ, at, "less", x, low), native(typ, at, "greater", again, high),
+	}}
+}

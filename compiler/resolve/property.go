@@ -1,0 +1,377 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// property is what lies at a path below a JSON document: the document itself where there are no keys.
+type property struct {
+	place place // of the document: a field of a table, or a column of a subquery
+	keys  []hogql.Name
+}
+
+func (p *property) with(keys []hogql.Name) *property {
+	if len(keys) == 0 {
+		return p
+	}
+	return &property{place: p.place, keys: slices.Concat(p.keys, keys)}
+}
+
+// wanted is a form in which a property is read.
+type wanted string
+
+// The forms of a property.
+const (
+	typedValue  wanted = ""  // by its declared type, else as text
+	textValue   wanted = "t" // as text: strings bare, all else as JSON text, NULL when it is missing or null
+	stringValue wanted = "s" // as text if it is a string; for anything else, something that no word can equal
+	floatValue  wanted = "f" // as a number, from a number or a text
+	boolValue   wanted = "b" // as a boolean, from a boolean or the texts true and false
+	rawValue    wanted = "r" // as JSON text, strings in quotes, '' when it is missing; native JSON only
+	scalarValue wanted = "v" // the same, null for an object; native JSON only
+)
+
+// document finds the JSON document or property that an expression stands for, without any computing on the way; nil when
+// it is something else.
+func (s *scope) document(e hogql.Expr) *property {
+	base, keys := peel(e)
+	if a, ok := base.(*hogql.Alias); ok {
+		if d := s.document(a.X); d != nil {
+			return d.with(keys)
+		}
+	}
+	if f, ok := base.(*hogql.Field); ok {
+		return s.documentOfField(f, keys)
+	}
+	return nil
+}
+
+func (s *scope) documentOfField(f *hogql.Field, keys []hogql.Name) *property {
+	if s.param(f, s.frame) != nil {
+		return nil
+	}
+	if p, rest, ok := s.qualified(f.Chain); ok {
+		return p.documentBelow(slices.Concat(rest, keys))
+	}
+	rest := slices.Concat(f.Chain[1:], keys)
+	if a := s.alias(f.Chain[0].Text, s.frame); a != nil {
+		if d := s.documentOfAlias(a); d != nil {
+			return d.with(rest)
+		}
+		return nil
+	}
+	if p, n := s.unqualified(f.Chain[0]); n > 0 {
+		return p.documentBelow(rest)
+	}
+	return nil
+}
+
+// documentOfAlias is document of the expression that an alias stands for.
+func (s *scope) documentOfAlias(a *alias) *property {
+	if a.node == nil {
+		return nil
+	}
+	state, inner := a.state, s.frame
+	a.state, s.frame = aliasOpen, a.home
+	d := s.document(a.node.X)
+	a.state, s.frame = state, inner
+	return d
+}
+
+// documentBelow goes on from a place to the JSON document that names behind it lead to.
+func (p place) documentBelow(rest []hogql.Name) *property {
+	for p.table != nil && !p.field.IsColumn() {
+		if len(rest) == 0 {
+			return nil
+		}
+		next, ok := p.below(rest[0].Text)
+		if !ok {
+			return nil
+		}
+		p, rest = next, rest[1:]
+	}
+	if d := p.document(); d != nil {
+		return d.with(rest)
+	}
+	return nil
+}
+
+// document is the JSON document that a place holds; nil when it holds none.
+func (p place) document() *property {
+	switch {
+	case p.table != nil && p.field.Type.Kind == hogql.JSON:
+		return &property{place: p}
+	case p.query != nil:
+		if c := p.query.rel.columns[p.index]; c.from != nil || c.typ.Kind == hogql.JSON {
+			return &property{place: p}
+		}
+	}
+	return nil
+}
+
+// peel takes the accesses with constant keys off an expression, outermost last.
+func peel(e hogql.Expr) (base hogql.Expr, keys []hogql.Name) {
+	for {
+		below, key, ok := access(e)
+		if !ok {
+			slices.Reverse(keys)
+			return e, keys
+		}
+		e, keys = below, append(keys, key)
+	}
+}
+
+// access takes one access with a constant key apart.
+func access(e hogql.Expr) (below hogql.Expr, key hogql.Name, ok bool) {
+	if m, ok := e.(*hogql.Member); ok {
+		return m.X, m.Name, true
+	}
+	if n, ok := e.(*hogql.Element); ok {
+		return n.X, hogql.Name{Pos: n.Pos, Text: strconv.Itoa(n.N), Index: true}, true
+	}
+	i, ok := e.(*hogql.Index)
+	if !ok {
+		return nil, hogql.Name{}, false
+	}
+	c, ok := i.Index.(*hogql.Const)
+	if !ok {
+		return nil, hogql.Name{}, false
+	}
+	switch v := c.Value.(type) {
+	case string:
+		return i.X, hogql.Name{Pos: c.Pos, Text: v, Quoted: true}, true
+	case int64:
+		return i.X, hogql.Name{Pos: c.Pos, Text: strconv.FormatInt(v, 10), Index: true}, true
+	}
+	return nil, hogql.Name{}, false
+}
+
+// definition is the declared type of a property; only what lies directly in a document has one.
+func (p *property) definition(db *schema.Database) schema.PropertyType {
+	if p.place.query != nil {
+		if from := p.place.query.rel.columns[p.place.index].from; from != nil {
+			return from.with(p.keys).definition(db)
+		}
+		return schema.StringProperty
+	}
+	if len(p.keys) != 1 || p.keys[0].Index {
+		return schema.StringProperty
+	}
+	f, name := p.place.field, p.keys[0].Text
+	if strings.HasPrefix(name, "$ai_") && strings.HasSuffix(name, "_id") {
+		return schema.StringProperty
+	}
+	key := schema.PropertyKey{Scope: f.Scope, Group: f.Group, Name: name}
+	if group := p.place.table.group; group >= 0 {
+		key.Scope, key.Group = schema.GroupProperty, group
+	}
+	return db.Properties.Of(key)
+}
+
+// property reads a property in the form that is wanted.
+func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr {
+	for _, key := range p.keys {
+		if key.Index && key.Text == "0" {
+			r.zeroIndex(key.Pos)
+			return &hogql.Const{Pos: at}
+		}
+	}
+	if p.place.query != nil {
+		return r.passedProperty(p, want, at)
+	}
+	if len(p.keys) == 0 {
+		return p.whole(at)
+	}
+	if want == typedValue {
+		switch p.definition(r.db) {
+		case schema.NumericProperty:
+			want = floatValue
+		case schema.BooleanProperty:
+			want = boolValue
+		case schema.DateTimeProperty:
+			return r.bestEffort(r.property(p, textValue, at), at)
+		case schema.StringProperty:
+			want = textValue
+		default:
+			want = textValue
+		}
+	}
+	t, f := p.place.table, p.place.field
+	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) hogql.Expr {
+		return t.stored(f, p.keys, want, scanned, at)
+	})
+}
+
+// whole reads all of a document, as JSON text.
+func (p *property) whole(at hogql.Span) hogql.Expr {
+	t, f := p.place.table, p.place.field
+	return t.column(f, f.Key(), f.Name, func(scanned string) hogql.Expr {
+		typ := t.r.db.FieldType(t.table, f)
+		c := &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: typ}
+		if t.r.db.NativeJSON(t.table, f) {
+			return native(typ, at, "toJSONString", c)
+		}
+		return c
+	})
+}
+
+// keyText tells paths apart: a number is no text of digits.
+func keyText(keys []hogql.Name) string {
+	var b strings.Builder
+	for _, k := range keys {
+		if k.Index {
+			b.WriteByte('#')
+		}
+		b.WriteString(k.Text)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// propertyName is what a column for a property is called.
+func propertyName(document string, keys []hogql.Name) string {
+	var b strings.Builder
+	b.WriteString(document)
+	for _, k := range keys {
+		b.WriteString("__")
+		b.WriteString(k.Text)
+	}
+	return b.String()
+}
+
+// passedProperty reads a property of what a subquery shows. Where the subquery shows the rows of its own tables, it gives a
+// column for the property, so that the property is read where it is stored; else the property is taken out of the text.
+func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) hogql.Expr {
+	q := p.place.query
+	if len(p.keys) == 0 {
+		return q.column(p.place.index, at)
+	}
+	if i, ok := r.extend(q.rel, p.place.index, p.keys, want); ok {
+		return q.column(i, at)
+	}
+	value := fromText(q.column(p.place.index, at), p.keys, at)
+	return r.converted(value, p, want, at)
+}
+
+// extend adds a column for a property to a query, and tells where.
+func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) (int, bool) {
+	id := fmt.Sprintf("%d %s%s", i, keyText(keys), want)
+	if known, ok := rel.below[id]; ok {
+		return known, true
+	}
+	if !rel.extensible(i) {
+		return 0, false
+	}
+	c := &column{hidden: true, from: rel.columns[i].from.with(keys)}
+	if rel.scope != nil {
+		value := r.property(c.from, want, hogql.Span{})
+		c.printed, c.typ = rel.scope.unique(propertyName(rel.columns[i].printed, keys)), typeOf(value)
+		rel.scope.core.Columns = append(rel.scope.core.Columns, named(value, c.printed))
+	}
+	for n, m := range rel.members {
+		j, _ := r.extend(m, i, keys, want)
+		if n == 0 {
+			c.printed, c.typ = m.columns[j].printed, m.columns[j].typ
+		} else {
+			c.typ = merged(c.typ, m.columns[j].typ)
+		}
+	}
+	if rel.below == nil {
+		rel.below = map[string]int{}
+	}
+	rel.columns = append(rel.columns, c)
+	rel.below[id] = len(rel.columns) - 1
+	return rel.below[id], true
+}
+
+// extensible tells whether a column can be added to a query that shows what is below one of its columns, with no change to
+// its rows.
+func (rel *relation) extensible(i int) bool {
+	if i >= len(rel.columns) || rel.columns[i].from == nil {
+		return false
+	}
+	if s := rel.scope; s != nil {
+		return !s.core.Distinct && !s.grouped && s.aggregates == 0
+	}
+	for _, op := range rel.ops {
+		if op != hogql.UnionAll {
+			return false
+		}
+	}
+	for _, m := range rel.members {
+		if !m.extensible(i) || len(m.columns) != len(rel.columns) {
+			return false
+		}
+	}
+	return len(rel.members) > 0
+}
+
+// converted makes the wanted form of a property from its text.
+func (r *resolver) converted(value hogql.Expr, p *property, want wanted, at hogql.Span) hogql.Expr {
+	if want == typedValue {
+		switch p.definition(r.db) {
+		case schema.NumericProperty:
+			want = floatValue
+		case schema.BooleanProperty:
+			want = boolValue
+		case schema.DateTimeProperty:
+			return r.bestEffort(value, at)
+		case schema.StringProperty:
+		}
+	}
+	switch want {
+	case floatValue:
+		return floatOf(value, at)
+	case boolValue:
+		return boolOf(value, at)
+	case typedValue, textValue, stringValue, rawValue, scalarValue:
+	}
+	return value
+}
+
+var (
+	nullableString = nullable(stringType)
+	nullableFloat  = hogql.Type{Kind: hogql.Float, Nullable: true}
+	nullableBool   = nullable(boolType)
+)
+
+// floatOf reads a number from a text; NULL when it holds none.
+func floatOf(text hogql.Expr, at hogql.Span) hogql.Expr {
+	return native(nullableFloat, at, "accurateCastOrNull", text, literal("Float64"))
+}
+
+// boolOf reads a boolean from a text; NULL when it holds none.
+func boolOf(text hogql.Expr, at hogql.Span) hogql.Expr {
+	names := &hogql.Array{Items: []hogql.Expr{literal("true"), literal("false")}}
+	values := &hogql.Array{Items: []hogql.Expr{literal(int64(1)), literal(int64(0))}}
+	return native(nullableBool, at, "toBool", native(nullable(intType), at, "transform", text, names, values, literal(nil)))
+}
+
+// bestEffort reads a time from a text, in the project's zone where the text names none; NULL when it holds none.
+func (r *resolver) bestEffort(text hogql.Expr, at hogql.Span) hogql.Expr {
+	return native(nullable(timeType), at, "parseDateTime64BestEffortOrNull", text, literal(int64(6)), literal(r.zone))
+}
+
+// fromText takes what is at a path out of JSON text: strings bare, all else as JSON text, NULL for nothing or null.
+func fromText(document hogql.Expr, keys []hogql.Name, at hogql.Span) hogql.Expr {
+	args := []hogql.Expr{document}
+	for _, k := range keys {
+		args = append(args, keyConst(k))
+	}
+	return native(nullableString, at, "JSONExtract", append(args, literal("Nullable(String)"))...)
+}
+
+func keyConst(k hogql.Name) hogql.Expr {
+	if k.Index {
+		if n, err := strconv.ParseInt(k.Text, 10, 64); err == nil {
+			return literal(n)
+		}
+	}
+	return literal(k.Text)
+}

@@ -1,0 +1,183 @@
+// Package resolve decides what every name in a query means: text ─▶ parse ─▶ bind ─▶ [resolve] ─▶ print.
+//
+// What comes in is HogQL over virtual tables; what goes out is the core form that the printer takes: columns of physical
+// tables, functions by ClickHouse's own names, and the rules of the dialect on NULL, time zones and properties made
+// explicit. It is also here that each scan of a physical table gets the guard of its project.
+//
+// The parts, in the order in which a query meets them:
+//
+//	select.go      the clauses of one SELECT, and sets of them
+//	from.go        what stands in FROM: tables, joins, subqueries, CTEs
+//	table.go       one table of the schema: its guarded rows, grown column by column as they are used
+//	sources.go     the other things in FROM, and where a name below one of them leads
+//	scope.go       names in expressions: tables, columns, aliases, lambda parameters
+//	star.go        *, t.* and COLUMNS('…')
+//	expr.go        the other nodes of expressions
+//	property.go    what is below a JSON document, wherever the document comes from
+//	storage.go     how a property is read in each way of storing it
+//	null.go        comparisons that never give NULL, AND and OR that fold; membership.go is about IN
+//	zone.go        times in the project's zone
+//	call.go        functions; rule_*.go holds the rewrites of those that are more than another name
+//	once.go        values that an expression needs twice
+//	names.go       names that are printed
+package resolve
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Output is one column of a query's result.
+type Output struct {
+	// Name is what the column is called for people (contract: hogql.md, section 1). Names may repeat.
+	Name string
+	Type hogql.Type
+}
+
+// Limits of one query. Both are far above what people write, and end what macros and column CTEs can blow up.
+const (
+	maxNodes = 1_000_000
+	maxDepth = 1_000
+)
+
+// Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
+// the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
+// mistake, not only the first.
+func Query(q hogql.Query, db *schema.Database, now time.Time) (hogql.Query, []Output, error) {
+	r := &resolver{db: db, now: now, zone: db.Zone()}
+	rel := r.query(q, nil)
+	if err := r.mistakes.Err(); err != nil {
+		return nil, nil, err
+	}
+	r.fillEmpty()
+	outputs := make([]Output, 0, len(rel.columns))
+	for _, c := range rel.columns {
+		if !c.hidden {
+			outputs = append(outputs, Output{Name: c.name, Type: c.typ})
+		}
+	}
+	switch core := rel.core.(type) {
+	case *hogql.Select:
+		core.With = r.ctes
+	case *hogql.SetQuery:
+		core.With = r.ctes
+	case *hogql.QueryPlaceholder: // a mistake, noted above
+	}
+	return rel.core, outputs, nil
+}
+
+// resolver is the state of one call of Query.
+type resolver struct {
+	db       *schema.Database
+	now      time.Time
+	zone     string
+	mistakes diag.List
+
+	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
+	// so that ClickHouse's rules on the scope of WITH do not matter.
+	ctes []*hogql.CTE
+	// grown are the SELECTs of tables, whose columns are added while the queries around them are resolved.
+	grown []*hogql.Select
+	refs  names // of ctes
+
+	nodes, depth int
+	spent        bool // too many nodes or too deep; noted once
+}
+
+// relation is a resolved query and the columns that it gives.
+type relation struct {
+	core    hogql.Query
+	columns []*column
+	scope   *scope      // of a SELECT
+	members []*relation // of a set
+	ops     []hogql.SetOp
+	below   map[string]int // columns that were added for properties, by key
+}
+
+// column is one column that a query gives.
+type column struct {
+	name    string // for people, and for queries around this one
+	printed string // the alias that it has in ClickHouse
+	typ     hogql.Type
+	from    *property // the JSON document or property that the column shows; nil for any other
+	hidden  bool      // added for a query around this one
+}
+
+// environment is a chain of CTEs, the latest first.
+type environment struct {
+	outer *environment
+	name  string
+	table *cte       // a table CTE
+	value hogql.Expr // a column CTE
+}
+
+// cte is a table CTE; ref is its name in the core form once it is used.
+type cte struct {
+	rel   *relation
+	names []string
+	ref   string
+}
+
+func (env *environment) find(name string) *environment {
+	for ; env != nil; env = env.outer {
+		if env.name == name {
+			return env
+		}
+	}
+	return nil
+}
+
+func (r *resolver) mistake(at hogql.Span, format string, args ...any) {
+	r.mistakes.Addf(diag.QueryError, at, format, args...)
+}
+
+// query resolves one query that sees the CTEs of env.
+func (r *resolver) query(q hogql.Query, env *environment) *relation {
+	if !r.enter(q.At()) {
+		return &relation{core: q}
+	}
+	defer r.leave()
+	switch q := q.(type) {
+	case *hogql.Select:
+		return r.selection(q, env)
+	case *hogql.SetQuery:
+		return r.set(q, env)
+	case *hogql.QueryPlaceholder:
+		r.mistake(q.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(q.X))
+	}
+	return &relation{core: q}
+}
+
+// enter counts one node on the way down, and tells whether there is room for it.
+func (r *resolver) enter(at hogql.Span) bool {
+	r.nodes++
+	r.depth++
+	if r.nodes <= maxNodes && r.depth <= maxDepth {
+		return true
+	}
+	if !r.spent {
+		r.spent = true
+		r.mistake(at, "The query is too large or too deeply nested.")
+	}
+	r.depth--
+	return false
+}
+
+func (r *resolver) leave() { r.depth-- }
+
+// fillEmpty gives a column to each table of which none is used: ClickHouse wants one.
+func (r *resolver) fillEmpty() {
+	for _, sel := range r.grown {
+		if len(sel.Columns) == 0 {
+			sel.Columns = []hogql.Expr{named(&hogql.Const{Value: int64(1)}, "one")}
+		}
+	}
+}
+
+// named gives an expression an alias.
+func named(e hogql.Expr, alias string) *hogql.Alias {
+	return &hogql.Alias{Pos: e.At(), X: e, Name: hogql.Name{Text: alias}}
+}

@@ -1,0 +1,323 @@
+package resolve_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+const project = 7
+
+var noon = time.Date(2024, 5, 31, 12, 0, 0, 0, time.UTC)
+
+// database is a project with a bit of everything.
+func database(t *testing.T, zone string) *schema.Database {
+	t.Helper()
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &schema.Database{
+		Project: project, Location: location,
+		GroupTypes: map[string]int{"organization": 0},
+		Properties: schema.PropertyTypes{
+			{Scope: schema.EventProperty, Name: "amount"}:               schema.NumericProperty,
+			{Scope: schema.EventProperty, Name: "paid"}:                 schema.BooleanProperty,
+			{Scope: schema.EventProperty, Name: "due"}:                  schema.DateTimeProperty,
+			{Scope: schema.EventProperty, Name: "$ai_trace_id"}:         schema.NumericProperty,
+			{Scope: schema.PersonProperty, Name: "age"}:                 schema.NumericProperty,
+			{Scope: schema.GroupProperty, Group: 0, Name: "seats"}:      schema.NumericProperty,
+			{Scope: schema.GroupProperty, Group: 1, Name: "not_seats"}:  schema.NumericProperty,
+			{Scope: schema.PersonProperty, Name: "amount"}:              schema.StringProperty,
+			{Scope: schema.EventProperty, Group: 0, Name: "of no type"}: "Whatever",
+		},
+	}
+}
+
+func mustParse(t *testing.T, text string) hogql.Query {
+	t.Helper()
+	q, err := hogql.Parse(text)
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", text, err)
+	}
+	return q
+}
+
+// compiled gives the SQL of a query with its parameters in place, the texts of properties written P(path).
+func compiled(t *testing.T, db *schema.Database, text string) string {
+	t.Helper()
+	core, _, err := resolve.Query(mustParse(t, text), db, noon)
+	if err != nil {
+		t.Fatalf("Query(%q): %v", text, err)
+	}
+	out, params, err := sql.Print(core, db)
+	if err != nil {
+		t.Fatalf("Print(%q): %v", text, err)
+	}
+	for _, p := range slices.Backward(params) {
+
+		value := p.Value
+		if p.Type == "String" {
+			value = "'" + value + "'"
+		}
+		out = strings.ReplaceAll(out, "{"+p.Name+":"+p.Type+"}", value)
+	}
+	return strings.ReplaceAll(out, "`", "")
+}
+
+// texts shortens the reading of a property as text.
+func texts(sql string, paths ...string) string {
+	for _, path := range paths {
+		column, key, _ := strings.Cut(path, ".")
+		full := "multiIf(isNotNull(" + path + ".:String), " + path + ".:String, isNotNull(" + path + "), toJSONString(" + path +
+			"), nullIf(toJSONString(" + column + ".^" + key + "), '{}'))"
+		sql = strings.ReplaceAll(sql, full, "P("+key+")")
+	}
+	return sql
+}
+
+func TestExpressions(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"column", "event", "event"},
+		{"text property", "properties.x", "P(x)"},
+		{"key with a dot", "JSONHas(properties, 'a.b') or properties['a.b'] = 'c'", "notEmpty(multiIf(isNotNull(properties.a%2Eb), " +
+			"assumeNotNull(toJSONString(properties.a%2Eb)), toJSONString(properties.^a%2Eb) != '{}', toJSONString(properties.^a%2Eb), '')) " +
+			"OR ifNull(properties.a%2Eb.:String = 'c', 0)"},
+		{"nested", "properties.x.y", "P(x.y)"},
+		{"element", "properties.x[1].y", "JSONExtract(toJSONString(properties.x), 1, 'y', 'Nullable(String)')"},
+		{"whole document", "properties", "toJSONString(properties)"},
+		{"number", "properties.amount", "multiIf(isNotNull(properties.amount.:Float64), properties.amount.:Float64, " +
+			"isNotNull(properties.amount.:Int64), toFloat64(properties.amount.:Int64), " +
+			"accurateCastOrNull(properties.amount.:String, 'Float64'))"},
+		{"boolean", "properties.paid", "if(isNotNull(properties.paid.:Bool), properties.paid.:Bool, " +
+			"toBool(transform(properties.paid.:String, ['true','false'], [1, 0], NULL)))"},
+		{"time", "properties.due", "parseDateTime64BestEffortOrNull(P(due), 6, 'UTC')"},
+		{"typed only one level deep", "properties.amount.x", "P(amount.x)"},
+		{"text where a function takes text", "toFloatOrZero(properties.amount)", "toFloat64OrZero(P(amount))"},
+		{"ids of traces are texts", "properties.$ai_trace_id", "P($ai_trace_id)"},
+		{"type of another scope", "person.properties.amount", "P(amount)"},
+
+		{"equal", "event = 'a'", "event = 'a'"},
+		{"equal to NULL", "properties.x = null", "isNull(P(x))"},
+		{"not equal to NULL", "null != properties.x", "isNotNull(P(x))"},
+		{"less than NULL", "1 < null", "0"},
+		{"both NULL", "null = null", "1"},
+		{"word", "properties.x = 'a'", "ifNull(properties.x.:String = 'a', 0)"},
+		{"other than a word", "properties.x != 'a'", "ifNull(properties.x.:String != 'a', 1)"},
+		{"text that may be a number", "properties.x = '5'", "ifNull(P(x) = '5', 0)"},
+		{"text that may be a boolean", "properties.x = 'true'", "ifNull(P(x) = 'true', 0)"},
+		{"both nullable", "nullIf(event, 'a') = properties.x", "ifNull((nullIf(event, 'a') AS value) = (P(x) AS value_2), " +
+			"isNull(value) AND isNull(value_2))"},
+		{"like", "properties.x not like 'a%'", "ifNull(P(x) NOT LIKE 'a%', 1)"},
+		{"match", "properties.x =~* 'a'", "ifNull(match(P(x), '(?i)a'), 0)"},
+		{"not match", "event !~ 'a'", "NOT match(event, 'a')"},
+		{"in words", "properties.x in ('a', 'b')", "properties.x.:String IN ['a','b']"},
+		{"in with NULL", "properties.x not in ('a', null)", "P(x) NOT IN ['a',NULL]"},
+		{"in nothing", "event in []", "0"},
+		{"not in nothing", "event not in []", "1"},
+		{"in what is not constant", "event in (distinct_id, 'a')", "has([distinct_id, 'a'], event)"},
+		{"not of equal", "not properties.x = 'a'", "ifNull(properties.x.:String != 'a', 1)"},
+		{"between", "(properties.amount is null) and (toInt(event) between 1 and 2)", "isNull(multiIf(isNotNull(properties.amount.:Float64), " +
+			"properties.amount.:Float64, isNotNull(properties.amount.:Int64), toFloat64(properties.amount.:Int64), " +
+			"accurateCastOrNull(properties.amount.:String, 'Float64'))) AND ifNull((accurateCastOrNull(event, 'Int64') AS value) >= 1 " +
+			"AND value <= 2, 0)"},
+		{"and folds", "event = 'a' and true and 1", "event = 'a'"},
+		{"and with false", "event = 'a' and 0", "0"},
+		{"or folds", "event = 'a' or false", "event = 'a'"},
+		{"or with true", "event = 'a' or 1", "1"},
+
+		{"concat", "event || 3 || properties.x", "concat(event, toString(3), ifNull(P(x), ''))"},
+		{"coalesce is not nullable", "coalesce(properties.x, 'a') = 'b'", "coalesce(P(x), 'a') = 'b'"},
+		{"if of nullable", "if(properties.x = 'a', 1, 2)", "if(properties.x.:String = 'a', 1, 2)"},
+		{"case", "case when event = 'a' then 1 when event = 'b' then 2 end", "multiIf(event = 'a', 1, event = 'b', 2, NULL)"},
+		{"case of a value", "case event when 'a' then 1 else 2 end", "transform(event, ['a'], [1], 2)"},
+		{"case of a value, not constant", "case event when distinct_id then 1 else 2 end", "if(event = distinct_id, 1, 2)"},
+		{"cast", "event::int", "toInt64(event)"},
+		{"negative", "-toInt(event)", "0 - accurateCastOrNull(event, 'Int64')"},
+		{"negative literal", "-(3)", "-3"},
+		{"slice", "[1, 2, 3][2:3]", "arraySlice([1, 2, 3], 2, 2)"},
+		{"open slice", "[1, 2, 3][2:]", "arraySlice([1, 2, 3], 2)"},
+		{"dictionary", "{'k': 1}", "tuple('__hx_tag', '__hx_obj', 'k', 1)"},
+		{"tuple element", "(1, 'a').2", "tupleElement(tuple(1, 'a'), 2)"},
+		{"lambda", "arrayMap(x -> x + 1, [1])", "arrayMap(x -> x + 1, [1])"},
+		{"lambda over what can be NULL", "arrayExists(x -> x = 'a', [properties.x])", "arrayExists(x -> ifNull(x = 'a', 0), [P(x)])"},
+		{"lambda over what cannot", "arrayExists(x -> x = 'a', elements_chain_texts)", "arrayExists(x -> x = 'a', elements_chain_texts)"},
+
+		{"number of text", "toFloat(properties.x)", "multiIf(isNotNull(properties.x.:Float64), properties.x.:Float64, " +
+			"isNotNull(properties.x.:Int64), toFloat64(properties.x.:Int64), accurateCastOrNull(properties.x.:String, 'Float64'))"},
+		{"count all", "count(*)", "count()"},
+		{"count distinct", "count(distinct event)", "count(DISTINCT event)"},
+		{"filter", "count(*) filter (where properties.x = 'a')", "countIf(properties.x.:String = 'a')"},
+		{"JSON function on a document", "JSONExtractString(properties, 'x')", "ifNull(properties.x.:String, '')"},
+		{"JSON function with a scalar", "JSONExtractInt(properties, 'x', 'y')", "JSONExtractInt(ifNull(toJSONString(properties.x.y), 'null'))"},
+		{"macro", "split_part(event, '-', 2)", "arrayElement(splitByString('-', event), 2)"},
+		{"decimal", "toDecimal(event, 2)", "accurateCastOrNull(event, 'Decimal64(2)')"},
+		{"not between with a bound that can be NULL", "(event not between nullIf(event, 'a') and 'z')", "ifNull((event < (nullIf(event, 'a') AS value) " +
+			"OR event > 'z') AND isNotNull(value) AND isNotNull('z'), 0)"},
+		{
+			"both nullable in a lambda", "arrayMap(x -> nullIf(x, 1) = nullIf(x, 2), [1])",
+			"arrayMap(x -> arrayElement(arrayMap((value, value_2) -> ifNull(value = value_2, isNull(value) AND isNull(value_2)), " +
+				"[nullIf(x, 1)], [nullIf(x, 2)]), 1), [1])",
+		},
+		{"slice from what is computed", "[1, 2][length(event):length(event)]", "arraySlice([1, 2], (length(event) AS value), length(event) - value + 1)"},
+		{"lag", "lag(event) over (order by timestamp)", "lagInFrame(toNullable(event)) OVER (ORDER BY timestamp ASC " +
+			"ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"},
+	}
+	db := database(t, "UTC")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := compiled(t, db, "select "+tt.in+" as result from events")
+			got, _, _ = strings.Cut(strings.TrimPrefix(got, "SELECT "), " AS result FROM events WHERE team_id = 7")
+			got = texts(got, "properties.x.y", "properties.amount.x", "properties.x", "properties.due", "properties.amount",
+				"properties.$ai_trace_id", "person_properties.amount")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestConditionsStayBare(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"event", "event = 'a'", "event = 'a'"},
+		{"events", "event in ('a', 'b')", "event IN ['a','b']"},
+		{"text beside a time", "timestamp >= '2024-03-01'", "timestamp >= toDateTime64('2024-03-01', 6, 'America/New_York')"},
+		{"free text beside a time", "timestamp < '1 March 2024'", "timestamp < parseDateTime64BestEffort('1 March 2024', 6, 'America/New_York')"},
+		{"time", "toDateTime('2024-03-01 10:00:00') < timestamp", "toDateTime('2024-03-01 10:00:00', 'America/New_York') < timestamp"},
+		{"fine time", "timestamp = toDateTime('2024-03-01 10:00:00.5')", "timestamp = toDateTime64('2024-03-01 10:00:00.5', 6, 'America/New_York')"},
+		{"zone of its own", "timestamp < toDateTime('2024-03-01', 'UTC')", "timestamp < toDateTime('2024-03-01', 'UTC')"},
+		{"date", "timestamp >= toDate('2024-03-01')", "timestamp >= toDateTime(toDate('2024-03-01'), 'America/New_York')"},
+		{"range", "timestamp between '2024-03-01' and now()", "timestamp >= toDateTime64('2024-03-01', 6, 'America/New_York') " +
+			"AND timestamp <= now64(6, 'America/New_York')"},
+		{"set of times", "timestamp in ('2024-03-01', '2024-03-02')", "timestamp IN (toDateTime64('2024-03-01', 6, 'America/New_York'), " +
+			"toDateTime64('2024-03-02', 6, 'America/New_York'))"},
+		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},
+		{"word", "properties.x = 'a'", "properties.x.:String = 'a'"},
+		{"order of a nullable", "toInt(event) > 5", "accurateCastOrNull(event, 'Int64') > 5"},
+		{"other than a word", "properties.x != 'a'", "ifNull(properties.x.:String != 'a', 1)"},
+		{"not of a nullable", "not (toInt(event) > 5)", "NOT ifNull(accurateCastOrNull(event, 'Int64') > 5, 0)"},
+		{"parts of OR", "event = 'b' or properties.x = 'a'", "(event = 'b' OR properties.x.:String = 'a')"},
+		{"always", "true", ""},
+	}
+	db := database(t, "America/New_York")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := compiled(t, db, "select 1 as one from events where "+tt.in)
+			got = strings.TrimPrefix(strings.TrimPrefix(got, "SELECT 1 AS one FROM events WHERE team_id = 7"), " AND ")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("where %s (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestQueries(t *testing.T) {
+	const (
+		overrides = "ANY LEFT JOIN (SELECT distinct_id, argMax(person_distinct_id_overrides.person_id, version) AS person_id " +
+			"FROM person_distinct_id_overrides WHERE team_id = 7 GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0) AS override " +
+			"ON events.distinct_id = override.distinct_id"
+		events = "(SELECT if(notEmpty(override.person_id), override.person_id, events.person_id) AS person_id FROM " +
+			"(SELECT distinct_id, person_id FROM events WHERE team_id = 7) AS events " + overrides + ") AS events"
+	)
+	tests := []struct{ name, in, want string }{
+		{"one table", "select event from events", "SELECT event FROM events WHERE team_id = 7"},
+		{"alias of a table", "select e.event from events e", "SELECT event FROM events AS e WHERE team_id = 7"},
+		{"person with overrides", "select person_id from events", "SELECT person_id FROM " + events},
+		{
+			"person.id is person_id", "select person.id from events where person_id = person.id",
+			"SELECT person_id AS id FROM " + events + " WHERE person_id = person_id",
+		},
+		{"recorded person", "select poe.id, event_person_id from events", "SELECT person_id AS id, person_id AS event_person_id FROM events WHERE team_id = 7"},
+		{
+			"joined tables are wrapped", "select a.event from events a left join events b on a.uuid = b.uuid",
+			"SELECT a.event AS event FROM (SELECT uuid, event FROM events WHERE team_id = 7) AS a " +
+				"LEFT JOIN (SELECT uuid FROM events WHERE team_id = 7) AS b ON a.uuid = b.uuid",
+		},
+		{"merged table", "select id from persons", "SELECT id FROM (SELECT id FROM person WHERE team_id = 7 GROUP BY id " +
+			"HAVING argMax(is_deleted, version) = 0 AND argMax(created_at, version) < toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC')) AS persons"},
+		{"raw table", "select id, version from raw_persons", "SELECT id, version FROM person AS raw_persons WHERE team_id = 7"},
+		{"group", "select organization.key from events", "SELECT group_0__key AS key FROM (SELECT group_0.key AS group_0__key FROM " +
+			"(SELECT $group_0 FROM events WHERE team_id = 7) AS events ANY LEFT JOIN (SELECT group_key AS key FROM groups " +
+			"WHERE team_id = 7 AND group_type_index = 0 GROUP BY group_type_index, group_key) AS group_0 ON events.$group_0 = group_0.key) AS events"},
+		{
+			"property through a subquery", "select p.x = 'a' as y from (select properties as p from events) as t",
+			"SELECT ifNull(p__x = 'a', 0) AS y FROM (SELECT toJSONString(properties) AS p, properties.x.:String AS p__x FROM events WHERE team_id = 7) AS t",
+		},
+		{
+			"property of grouped documents", "select p.x from (select properties as p from events group by p) as t",
+			"SELECT JSONExtract(p, 'x', 'Nullable(String)') AS x FROM (SELECT toJSONString(properties) AS p FROM events WHERE team_id = 7 GROUP BY p) AS t",
+		},
+		{
+			"alias hides a column", "select upper(event) as event from events where event = 'A'",
+			"SELECT upper(events.event) AS event FROM events WHERE team_id = 7 AND event = 'A'",
+		},
+		{
+			"alias of a column is the column", "select timestamp as t from events where t > '2024-01-01'",
+			"SELECT timestamp AS t FROM events WHERE team_id = 7 AND timestamp > toDateTime64('2024-01-01', 6, 'UTC')",
+		},
+		{"alias before its definition", "select a + 1 as b, 2 + 3 as a", "SELECT a + 1 AS b, 2 + 3 AS a"},
+		{
+			"alias that a lambda uses", "select arrayMap(x -> a + x, [1]) as b, x + 1 as a from (select 5 as x) as t",
+			"SELECT arrayMap(x -> a + x, [1]) AS b, t.x + 1 AS a FROM (SELECT 5 AS x) AS t",
+		},
+		{"column CTE", "with 2 + 3 as five select five", "SELECT 2 + 3 AS five"},
+		{
+			"table CTEs go to the top", "select a from (with x as (select 1 as a) select a from x) as t",
+			"WITH x AS (SELECT 1 AS a) SELECT a FROM (SELECT a FROM x) AS t",
+		},
+		{"unused CTE", "with x as (select 1 as a) select 2 as b", "SELECT 2 AS b"},
+		{
+			"CTE with the name of a table", "with events as (select event from events) select event from events",
+			"WITH events_ AS (SELECT event FROM events WHERE team_id = 7) SELECT event FROM events_ AS events",
+		},
+		{
+			"CTE of the first member", "with x as (select 1 as a) select a from x union all select a from x",
+			"WITH x AS (SELECT 1 AS a) SELECT * FROM (SELECT a FROM x UNION ALL SELECT a FROM x)",
+		},
+		{
+			"positions", "select event, count() as n from events group by 1 order by 2 desc",
+			"SELECT event, count() AS n FROM events WHERE team_id = 7 GROUP BY event ORDER BY n DESC",
+		},
+		{
+			"using", "select a from (select 1 as a) x join (select 1 as a) y using (a)",
+			"SELECT x.a AS a FROM (SELECT 1 AS a) AS x INNER JOIN (SELECT 1 AS a) AS y ON x.a = y.a",
+		},
+		{
+			"keys of a join stay bare", "select x.a from (select nullIf(1, 2) as a) x join (select nullIf(1, 2) as a) y on x.a = y.a",
+			"SELECT x.a AS a FROM (SELECT nullIf(1, 2) AS a) AS x INNER JOIN (SELECT nullIf(1, 2) AS a) AS y ON x.a = y.a",
+		},
+		{"named columns", "select b from (select 1 as a) as t (b)", "SELECT a AS b FROM (SELECT 1 AS a) AS t"},
+		{"numbers", "select number from numbers(1, 2 + 3)", "SELECT number FROM numbers(1, 2 + 3) AS numbers"},
+		{
+			"array join", "select x + 1 as y from (select [1] as xs) as t array join xs as x",
+			"SELECT x + 1 AS y FROM (SELECT [1] AS xs) AS t ARRAY JOIN xs AS x",
+		},
+		{"sample", "select event from events sample 1", "SELECT event FROM events WHERE team_id = 7"},
+		{"sample of a part", "select event from events sample 1/10", "SELECT event FROM events SAMPLE 1 / 10 WHERE team_id = 7"},
+		{"prewhere", "select event from events prewhere event = 'a'", "SELECT event FROM events PREWHERE team_id = 7 AND event = 'a' WHERE team_id = 7"},
+		{
+			"prewhere of a subquery", "select x from (select 1 as x) as t prewhere x = 1 where x = 2",
+			"SELECT x FROM (SELECT 1 AS x) AS t WHERE x = 1 AND x = 2",
+		},
+		{
+			"excluded and replaced", "select * exclude (b) replace (a + 1 as a) from (select 1 as a, 2 as b, 3 as c) as t",
+			"SELECT t.a + 1 AS a, c FROM (SELECT 1 AS a, 2 AS b, 3 AS c) AS t",
+		},
+	}
+	db := database(t, "UTC")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, compiled(t, db, tt.in)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}

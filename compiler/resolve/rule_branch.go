@@ -1,0 +1,31 @@
+package resolve
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// ifCall resolves if and multiIf, where a condition that is NULL is not met.
+func (s *scope) ifCall(c *calling) hogql.Expr {
+	args := make([]hogql.Expr, len(c.args))
+	for i, arg := range c.args {
+		if i%2 == 0 && i < len(c.args)-1 {
+			args[i] = s.condition(arg)
+		} else {
+			args[i] = s.expr(arg)
+		}
+	}
+	if len(args)%2 == 0 {
+		s.r.mistake(c.Pos, "Function '%s' expects an odd number of arguments, found %d", c.f.Name, len(args))
+		return &hogql.Const{Pos: c.Pos}
+	}
+	return choice(c.Pos, args)
+}
+
+// coalesce resolves ifNull and coalesce: one value that cannot be NULL is enough.
+func (s *scope) coalesce(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	typ := common(args...)
+	typ.Nullable = true
+	for _, arg := range args {
+		typ.Nullable = typ.Nullable && typeOf(arg).MayBeNull()
+	}
+	return native(typ, c.Pos, c.f.ClickHouse(), args...)
+}

@@ -1,0 +1,60 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// jsonScalars are the functions that read a value which is no object and no array.
+var jsonScalars = map[string]bool{
+	"JSONExtractString": true, "JSONExtractInt": true, "JSONExtractUInt": true, "JSONExtractFloat": true, "JSONExtractBool": true,
+}
+
+// jsonTyped tells, for the functions that go down a path of keys, whether a type comes behind the keys.
+var jsonTyped = map[string]bool{
+	"JSONExtractString": false, "JSONExtractInt": false, "JSONExtractUInt": false, "JSONExtractFloat": false, "JSONExtractBool": false,
+	"JSONExtractRaw": false, "JSONExtractArrayRaw": false, "JSONExtractKeys": false, "JSONExtractKeysAndValuesRaw": false,
+	"JSONHas": false, "JSONLength": false, "JSONType": false, "JSONExtract": true, "JSONExtractKeysAndValues": true,
+}
+
+// jsonCall resolves JSONExtractString(properties, 'key', …) and the like over a document in ClickHouse's JSON type. The
+// function wants text, and the text of a whole document is costly to make; so the path goes into the reading of the
+// document, and the function gets just the text of what lies there. It returns nil for any other call.
+func (s *scope) jsonCall(c *calling) hogql.Expr {
+	typed, ok := jsonTyped[c.f.Name]
+	if !ok || !isAccess(c.args[0]) {
+		return nil
+	}
+	d := s.document(c.args[0])
+	if d == nil || len(d.keys) > 0 || d.place.table == nil || !s.r.db.NativeJSON(d.place.table.table, d.place.field) {
+		return nil
+	}
+	path := c.args[1:]
+	if typed {
+		path = path[:max(len(path)-1, 0)]
+	}
+	var keys []hogql.Name
+	for _, arg := range path {
+		key, ok := text(arg)
+		if !ok || key == "" {
+			break
+		}
+		keys = append(keys, hogql.Name{Pos: arg.At(), Text: key, Quoted: true})
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rest := c.args[1+len(keys):]
+	d = d.with(keys)
+	switch {
+	case len(rest) == 0 && c.f.Name == "JSONExtractString":
+		return native(stringType, c.Pos, "ifNull", s.r.property(d, stringValue, c.Pos), literal(""))
+	case len(rest) == 0 && c.f.Name == "JSONHas":
+		return native(boolType, c.Pos, "notEmpty", s.r.property(d, rawValue, c.Pos))
+	case len(rest) == 0 && jsonScalars[c.f.Name]:
+		return s.finish(c, []hogql.Expr{s.r.property(d, scalarValue, c.Pos)})
+	}
+	args := []hogql.Expr{s.r.property(d, rawValue, c.Pos)}
+	return s.finish(c, slices.Concat(args, s.list(rest)))
+}

@@ -1,0 +1,47 @@
+package resolve
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// lambdaCall resolves a function whose first argument may be a lambda over the elements of the arrays behind it.
+func (s *scope) lambdaCall(c *calling) hogql.Expr {
+	l, ok := c.args[0].(*hogql.Lambda)
+	if !ok {
+		return s.finish(c, s.arguments(c))
+	}
+	arrays := make([]hogql.Expr, len(c.args)-1)
+	types := make([]hogql.Type, len(arrays))
+	for i, arg := range c.args[1:] {
+		arrays[i] = s.expr(arg)
+		types[i] = elementType(typeOf(arrays[i]))
+	}
+	if c.f.Name == "arrayFold" { // the accumulator comes first, and its initial value last
+		types = append([]hogql.Type{{}}, types[:max(len(types)-1, 0)]...)
+	}
+	lambda := s.lambda(l, types)
+	typ := resultType(c.f, arrays)
+	if c.f.Name == "arrayMap" {
+		elem := typeOf(lambda.Body)
+		typ.Elem = &elem
+	}
+	out := s.finish(c, append([]hogql.Expr{lambda}, arrays...))
+	if n, ok := out.(*hogql.Native); ok {
+		n.Type = typ
+	}
+	return out
+}
+
+// arrayReduce resolves arrayReduce('aggregate', array, …), which takes only some aggregates.
+func (s *scope) arrayReduce(c *calling) hogql.Expr {
+	name, ok := text(c.args[0])
+	if !ok || !schema.ReducibleBy(name) {
+		s.r.mistake(c.args[0].At(), "Invalid aggregate function for '%s': it takes the name of one of %s", c.f.Name,
+			strings.Join(schema.ReducingAggregates(), ", "))
+		return &hogql.Const{Pos: c.Pos}
+	}
+	return s.finish(c, s.arguments(c))
+}

@@ -1,0 +1,115 @@
+package resolve
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// toDateTimeCall resolves toDateTime(x[, zone]).
+func (s *scope) toDateTimeCall(c *calling) hogql.Expr {
+	zone := hogql.Expr(literal(s.r.zone))
+	x := s.asText(c.args[0])
+	if len(c.args) > 1 {
+		zone = s.expr(c.args[1])
+	}
+	return s.toDateTime(c.Pos, x, zone)
+}
+
+// toDateTime makes a time of a value (contract: hogql.md, section 11). A constant text that is no time fails; what comes
+// out of the data and is none gives NULL.
+func (s *scope) toDateTime(at hogql.Span, x, zone hogql.Expr) hogql.Expr {
+	typ := typeOf(x)
+	result := hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}
+	if value, ok := text(x); ok {
+		switch {
+		case plainTime.MatchString(value):
+			return native(result, at, "toDateTime", x, zone)
+		case fineTime.MatchString(value):
+			return native(result, at, "toDateTime64", x, literal(int64(6)), zone)
+		}
+		return native(result, at, "parseDateTime64BestEffort", x, literal(int64(6)), zone)
+	}
+	switch typ.Kind {
+	case hogql.String, hogql.JSON:
+		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
+	case hogql.Unknown: // the text of a time is a time again
+		x = native(nullable(stringType), at, "toString", x)
+		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
+	default:
+		return native(result, at, "toDateTime", bare(x), zone)
+	}
+}
+
+// toDate resolves toDate(x): the day of a time; NULL where a text holds none.
+func (s *scope) toDate(c *calling) hogql.Expr {
+	x := s.asText(c.args[0])
+	typ := typeOf(x)
+	result := hogql.Type{Kind: hogql.Date, Nullable: typ.MayBeNull()}
+	if value, ok := text(x); ok && plainDate.MatchString(value) {
+		return native(result, c.Pos, "toDate", x)
+	}
+	switch typ.Kind {
+	case hogql.String, hogql.JSON:
+		return native(nullable(result), c.Pos, "toDateOrNull", x)
+	case hogql.Unknown:
+		return native(nullable(result), c.Pos, "toDateOrNull", native(nullable(stringType), c.Pos, "toString", x))
+	default:
+		return native(result, c.Pos, "toDate", x)
+	}
+}
+
+// now resolves now([zone]): the moment of the query, to the microsecond.
+func (s *scope) now(c *calling) hogql.Expr {
+	zone := hogql.Expr(literal(s.r.zone))
+	if len(c.args) > 0 {
+		zone = s.expr(c.args[0])
+	}
+	return native(timeType, c.Pos, c.f.ClickHouse(), literal(int64(6)), zone)
+}
+
+// The modes of ClickHouse's week functions by which weeks start on Sunday and on Monday.
+const (
+	sundayMode = 0
+	mondayMode = 3
+)
+
+// startOfWeek resolves toStartOfWeek(x[, mode]): the project's week is the default.
+func (s *scope) startOfWeek(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	if len(args) == 1 {
+		mode := int64(sundayMode)
+		if s.r.db.WeekStart == 1 {
+			mode = mondayMode
+		}
+		args = append(args, literal(mode))
+	}
+	return s.finish(c, args)
+}
+
+// tumble resolves the functions of time windows, whose first argument is a plain time, or a window where it is the only one.
+func (s *scope) tumble(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	if len(args) > 1 {
+		args[0] = native(hogql.Type{Kind: hogql.DateTime, Nullable: typeOf(args[0]).MayBeNull()}, args[0].At(), "toDateTime",
+			bare(args[0]), literal(s.r.zone))
+	}
+	return s.finish(c, args)
+}
+
+// dateTime64 resolves toDateTime64(x[, scale[, zone]]).
+func (s *scope) dateTime64(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	if len(args) == 1 {
+		args = append(args, literal(int64(6)))
+	}
+	return s.finish(c, args)
+}
+
+// parseTime resolves f(x[, zone]), which ClickHouse has as f(x, scale, zone).
+func (s *scope) parseTime(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	zone := hogql.Expr(literal(s.r.zone))
+	if len(args) > 1 {
+		zone = args[1]
+	}
+	return native(nullable(timeType), c.Pos, c.f.ClickHouse(), args[0], literal(int64(6)), zone)
+}

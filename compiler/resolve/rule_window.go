@@ -1,0 +1,40 @@
+package resolve
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// lagLead resolves lag and lead as PostgreSQL has them: they see the whole partition unless there is a frame of rows, and
+// outside of it give NULL.
+func (s *scope) lagLead(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	typ := typeOf(args[0])
+	args[0] = native(nullable(typ), args[0].At(), "toNullable", args[0])
+	return &hogql.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, c.args[0]), Type: nullable(typ)}
+}
+
+// wholePartition is a window with a frame of all rows, unless it has a frame of rows.
+func (s *scope) wholePartition(w *hogql.Window, x hogql.Expr) *hogql.Window {
+	if named := w.Name.Text; named != "" {
+		for _, n := range s.windows {
+			if n.Name.Text == named && n.Window != nil {
+				whole := *n.Window
+				if len(w.OrderBy) > 0 {
+					whole.OrderBy = w.OrderBy
+				}
+				if w.Frame != nil {
+					whole.Frame = w.Frame
+				}
+				w = &whole
+				break
+			}
+		}
+	}
+	out := s.over(w)
+	out.Name = hogql.Name{}
+	if len(out.OrderBy) == 0 {
+		out.OrderBy = []*hogql.Order{{Pos: x.At(), X: s.expr(x)}}
+	}
+	if out.Frame == nil || out.Frame.Range {
+		out.Frame = &hogql.Frame{Start: hogql.Bound{Kind: hogql.UnboundedPreceding}, End: hogql.Bound{Kind: hogql.UnboundedFollowing}}
+	}
+	return out
+}

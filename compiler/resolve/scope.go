@@ -1,0 +1,377 @@
+package resolve
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// scope is what names mean in one SELECT.
+type scope struct {
+	r       *resolver
+	env     *environment
+	core    *hogql.Select
+	sources []source
+	using   map[string]source // columns of USING, and the table that an unqualified name takes them from
+	aliases frame             // of the SELECT itself
+	frame   *frame            // the innermost lambda, else aliases
+	names   names             // aliases that the core SELECT has
+	tables  names             // names of tables that it has
+	outputs []*column         // once the select list is resolved
+	windows []*hogql.NamedWindow
+
+	clause     string // the clause that is being resolved, where aggregates are refused; empty where they are not
+	aggregate  string // the aggregate whose arguments are being resolved
+	aggregates int    // how many were seen
+	grouped    bool
+}
+
+// frame holds the names that a SELECT or a lambda defines.
+type frame struct {
+	outer  *frame
+	byName map[string]*alias
+	params []*hogql.LambdaParam
+	shown  []string // what the params are called in the query
+}
+
+// alias is a name for an expression of the same SELECT.
+type alias struct {
+	name    string
+	node    *hogql.Alias
+	home    *frame // what its expression sees
+	printed string
+	state   aliasState
+	value   hogql.Expr // once it is defined
+	typ     hogql.Type
+	array   bool // of ARRAY JOIN
+	grouped bool // holds an aggregate
+}
+
+type aliasState uint8
+
+const (
+	aliasNew aliasState = iota
+	aliasOpen
+	aliasDefined
+)
+
+// source is one entry of FROM.
+type source interface {
+	// called is the name of the table in the query, empty when it has none.
+	called() string
+	// find leads to a column by its name, or to a table below a table.
+	find(name string) (place, bool)
+	// columns lists what * stands for.
+	columns() []place
+	// each yields the names that find knows.
+	each(yield func(string) bool)
+}
+
+// place is where a chain of names leads: to a field of a table, or to a column of a subquery.
+type place struct {
+	name  string
+	table *tableSource
+	field *schema.Field
+	query *querySource
+	index int // of the column in query
+
+	numbers *numbersSource
+	missing bool // of a table that does not exist
+}
+
+// collectAliases registers the aliases of a SELECT, wherever in it they stand.
+func (s *scope) collectAliases(sel *hogql.Select) {
+	own := *sel
+	own.With, own.From, own.ArrayJoin = nil, nil, nil
+	v := s.aliasVisitor(&s.aliases)
+	v.Query = func(q hogql.Query) bool { return q == &own }
+	v.WalkQuery(&own)
+}
+
+// aliasVisitor registers the aliases that it meets in f, those of subqueries and lambdas left out.
+func (s *scope) aliasVisitor(f *frame) *hogql.Visitor {
+	return &hogql.Visitor{
+		Expr: func(e hogql.Expr) bool {
+			if a, ok := e.(*hogql.Alias); ok {
+				s.register(f, a)
+			}
+			return !is[*hogql.Lambda](e) && !is[*hogql.Subquery](e)
+		},
+		Query: func(hogql.Query) bool { return false },
+	}
+}
+
+func (s *scope) register(f *frame, e *hogql.Alias) {
+	name := e.Name.Text
+	if strings.EqualFold(name, schema.ProjectColumn) {
+		s.r.mistakes.Addf(diag.SyntaxError, e.Name.Pos, "Alias '%s' is a reserved keyword.", name)
+		return
+	}
+	if known := f.byName[name]; known != nil {
+		if known.node != e {
+			s.r.mistake(e.Name.Pos, "Cannot redefine an alias with the name: %s", name)
+		}
+		return
+	}
+	f.byName[name] = &alias{name: name, node: e, home: f, printed: s.unique(name)}
+}
+
+// unique makes a name for a column of the core SELECT that nothing else in it has. Names keep to what every name in
+// ClickHouse can hold; what people see is not printed.
+func (s *scope) unique(name string) string { return s.names.unique(name) }
+
+// uniqueTable makes a name for a table in FROM that no other has.
+func (s *scope) uniqueTable(name string) string {
+	if name == "" {
+		name = "q"
+	}
+	return s.tables.unique(name)
+}
+
+// define resolves the expression of an alias, once.
+func (s *scope) define(a *alias) hogql.Expr {
+	if a.state == aliasDefined {
+		return a.value
+	}
+	a.state = aliasOpen
+	clause, aggregate, inner, seen := s.clause, s.aggregate, s.frame, s.aggregates
+	s.clause, s.aggregate, s.frame = "", "", a.home
+	a.value = s.expr(a.node.X)
+	a.typ = typeOf(a.value)
+	a.grouped = s.aggregates > seen
+	s.clause, s.aggregate, s.frame = clause, aggregate, inner
+	a.state = aliasDefined
+	return a.value
+}
+
+// reference makes the use of an alias. What is a mere column is written again, so that conditions on it reach the table.
+func (s *scope) reference(a *alias, at hogql.Span) hogql.Expr {
+	value := a.value
+	if a.state != aliasDefined {
+		value = s.define(a)
+	}
+	if a.grouped {
+		s.sawAggregate(a.name, at)
+	}
+	if read := bare(value); is[*hogql.Column](read) || is[*hogql.LambdaParam](read) {
+		return value
+	}
+	return &hogql.AliasRef{Pos: at, Name: a.printed, Type: a.typ}
+}
+
+// sawAggregate notes an aggregate, and refuses it where none can be.
+func (s *scope) sawAggregate(name string, at hogql.Span) {
+	s.aggregates++
+	switch {
+	case s.aggregate != "":
+		s.r.mistake(at, "Aggregation '%s' cannot be nested inside another aggregation '%s'.", name, s.aggregate)
+	case s.clause != "":
+		s.r.mistake(at, "Aggregation '%s' cannot be used in %s", name, s.clause)
+	}
+}
+
+// field resolves a chain of names.
+func (s *scope) field(f *hogql.Field) hogql.Expr {
+	if e, ok := s.lookup(f, s.frame); ok {
+		return e
+	}
+	s.unknown(f)
+	return &hogql.Const{Pos: f.Pos}
+}
+
+// lookup finds what a chain means: a lambda's parameter, a column of a table that the chain names, an alias, a column, a
+// column CTE.
+func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
+	if p := s.param(f, from); p != nil {
+		return s.below(p, f.Chain[1:], f.Pos), true
+	}
+	if p, rest, ok := s.qualified(f.Chain); ok {
+		return s.read(p, rest, f.Pos), true
+	}
+	head := f.Chain[0].Text
+	if a := s.alias(head, from); a != nil {
+		if doc := s.documentOfAlias(a); doc != nil && len(f.Chain) > 1 {
+			return s.r.property(doc.with(f.Chain[1:]), typedValue, f.Pos), true
+		}
+		return s.below(s.reference(a, f.Pos), f.Chain[1:], f.Pos), true
+	}
+	if p, n := s.unqualified(f.Chain[0]); n > 0 {
+		if n > 1 && !p.missing {
+			s.r.mistake(f.Pos, "Ambiguous query. Found multiple sources for field: %s", head)
+		}
+		return s.read(p, f.Chain[1:], f.Pos), true
+	}
+	if env := s.env.find(head); env != nil && env.value != nil {
+		return s.columnCTE(env, f), true
+	}
+	return nil, false
+}
+
+// param finds a lambda's parameter by the first name of a chain.
+func (s *scope) param(f *hogql.Field, from *frame) hogql.Expr {
+	for fr := from; fr != nil; fr = fr.outer {
+		for i, name := range fr.shown {
+			if name == f.Chain[0].Text {
+				p := *fr.params[i]
+				p.Pos = f.Pos
+				return &p
+			}
+		}
+		if a := fr.byName[f.Chain[0].Text]; a != nil && a.state != aliasOpen {
+			return nil // a nearer alias hides the parameter
+		}
+	}
+	return nil
+}
+
+// alias finds an alias that is not being defined right now: inside its own definition, a name means the column.
+func (s *scope) alias(name string, from *frame) *alias {
+	for fr := from; fr != nil; fr = fr.outer {
+		if a := fr.byName[name]; a != nil && a.state != aliasOpen {
+			return a
+		}
+	}
+	return nil
+}
+
+// qualified finds a column of the table that the first name of a chain means.
+func (s *scope) qualified(chain []hogql.Name) (place, []hogql.Name, bool) {
+	if len(chain) < 2 {
+		return place{}, nil, false
+	}
+	for _, src := range s.sources {
+		if src.called() == chain[0].Text && src.called() != "" {
+			if p, ok := src.find(chain[1].Text); ok {
+				return p, chain[2:], true
+			}
+		}
+	}
+	return place{}, nil, false
+}
+
+// unqualified finds a column by its name alone, in any table, and tells how many there are.
+func (s *scope) unqualified(name hogql.Name) (place, int) {
+	if src := s.using[name.Text]; src != nil {
+		p, _ := src.find(name.Text)
+		return p, 1
+	}
+	var found place
+	n := 0
+	for _, src := range s.sources {
+		if p, ok := src.find(name.Text); ok {
+			if n++; n == 1 {
+				found = p
+			}
+		}
+	}
+	return found, n
+}
+
+// read makes the value of a place and of what a chain leads to behind it.
+func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) hogql.Expr {
+	for p.table != nil && !p.field.IsColumn() {
+		if len(rest) == 0 {
+			s.r.mistake(at, "Can't select %s: it is a table. Select one of its columns, such as %s", p.name, p.example())
+			return &hogql.Const{Pos: at}
+		}
+		next, ok := p.below(rest[0].Text)
+		if !ok {
+			s.r.unresolved(rest[0].Text, at, p.fieldNames)
+			return &hogql.Const{Pos: at}
+		}
+		p, rest = next, rest[1:]
+	}
+	if doc := p.document(); doc != nil {
+		return s.r.property(doc.with(rest), typedValue, at)
+	}
+	return s.below(s.r.zoned(p.value(at), p.zone(s.r)), rest, at)
+}
+
+// below makes the value of what a chain leads to behind a value.
+func (s *scope) below(e hogql.Expr, rest []hogql.Name, at hogql.Span) hogql.Expr {
+	for _, n := range rest {
+		e = s.member(e, n, at)
+	}
+	return e
+}
+
+// columnCTE puts the expression of a column CTE in the place of its name.
+func (s *scope) columnCTE(env *environment, f *hogql.Field) hogql.Expr {
+	if len(f.Chain) > 1 {
+		s.r.mistake(f.Pos, "Cannot access fields on CTE %s yet", f.Chain[0].Text)
+		return &hogql.Const{Pos: f.Pos}
+	}
+	outer, fr := s.env, s.frame
+	s.env = env.outer
+	e := s.expr(env.value)
+	s.env, s.frame = outer, fr
+	return e
+}
+
+// unknown reports a chain that means nothing.
+func (s *scope) unknown(f *hogql.Field) {
+	name := f.Chain[0].Text
+	for _, src := range s.sources {
+		if src.called() != name {
+			continue
+		}
+		if len(f.Chain) == 1 {
+			s.r.mistake(f.Pos, "Can't select table when a column is expected: %s", name)
+		} else {
+			s.r.unresolved(f.Chain[1].Text, f.Pos, src.each)
+		}
+		return
+	}
+	s.r.unresolved(name, f.Pos, func(yield func(string) bool) {
+		for _, src := range s.sources {
+			for candidate := range src.each {
+				if !yield(candidate) {
+					return
+				}
+			}
+		}
+		for fr := s.frame; fr != nil; fr = fr.outer {
+			for _, shown := range fr.shown {
+				if !yield(shown) {
+					return
+				}
+			}
+			for candidate := range fr.byName {
+				if !yield(candidate) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// unresolved reports an unknown name, with the nearest of the known ones.
+func (r *resolver) unresolved(name string, at hogql.Span, among func(func(string) bool)) {
+	e := diag.New(diag.QueryError, at, "Unable to resolve field: %s", name)
+	e.Hint = schema.Nearest(name, among)
+	r.mistakes.Add(e)
+}
+
+// lambda resolves a lambda whose parameters take values of the given types, as far as they are known.
+func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *hogql.Lambda {
+	fr := &frame{outer: s.frame, byName: map[string]*alias{}, shown: l.Params}
+	out := &hogql.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
+	for i, name := range l.Params {
+		if strings.EqualFold(name, schema.ProjectColumn) {
+			s.r.mistakes.Addf(diag.SyntaxError, l.Pos, "Alias '%s' is a reserved keyword.", name)
+		}
+		p := &hogql.LambdaParam{Name: name}
+		if i < len(types) {
+			p.Type = types[i]
+		}
+		fr.params = append(fr.params, p)
+	}
+	s.aliasVisitor(fr).WalkExpr(l.Body)
+	s.frame = fr
+	out.Body = s.expr(l.Body)
+	s.frame = fr.outer
+	return out
+}

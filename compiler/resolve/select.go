@@ -1,0 +1,274 @@
+package resolve
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// selection resolves one SELECT.
+func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
+	s := &scope{
+		r: r, env: r.with(sel.With, sel.Recursive, env),
+		core: &hogql.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
+	}
+	s.aliases.byName = map[string]*alias{}
+	s.frame = &s.aliases
+	s.from(sel)
+	s.arrayJoin(sel.ArrayJoin)
+	s.collectAliases(sel)
+	rel := &relation{core: s.core, scope: s, columns: s.columns(sel.Columns)}
+	s.outputs = rel.columns
+
+	s.clause = "PREWHERE"
+	prewhere := s.conditionOf(sel.Prewhere)
+	s.clause = "WHERE"
+	s.core.Where = s.conditionOf(sel.Where)
+	if _, scan := s.core.From.(*hogql.Scan); scan {
+		s.core.Prewhere = prewhere
+	} else { // what stands in FROM is a subquery, which has no rows to read first
+		s.core.Where = both(prewhere, s.core.Where)
+	}
+	s.clause = "GROUP BY"
+	s.core.GroupBy = s.groupBy(sel.GroupBy)
+	s.clause = ""
+	s.core.Having = s.conditionOf(sel.Having)
+	s.namedWindows(sel.Windows)
+	s.core.OrderBy = s.orderBy(sel.OrderBy, true)
+	if by := sel.LimitBy; by != nil {
+		s.core.LimitBy = &hogql.LimitBy{Pos: by.Pos, N: s.optional(by.N), Offset: s.optional(by.Offset), Keys: s.keys(by.Keys)}
+	}
+	s.core.Limit = s.limit(sel.Limit)
+	return rel
+}
+
+// columns resolves the select list, and gives each column a name of its own in ClickHouse.
+func (s *scope) columns(list []hogql.Expr) []*column {
+	out := make([]*column, 0, len(list))
+	add := func(name string, e hogql.Expr, from *property, printed string) {
+		if printed == "" {
+			printed = s.unique(name)
+		}
+		s.core.Columns = append(s.core.Columns, named(e, printed))
+		out = append(out, &column{name: name, printed: printed, typ: typeOf(e), from: from})
+	}
+	for _, e := range list {
+		if items, ok := s.star(e); ok {
+			for _, item := range items {
+				add(item.name, item.value, item.from, "")
+			}
+			continue
+		}
+		named, ok := e.(*hogql.Alias)
+		if !ok {
+			add(outputName(e), s.expr(e), s.document(e), "")
+			continue
+		}
+		a := s.frame.byName[named.Name.Text]
+		if a == nil || a.node != named { // refused before
+			s.expr(named.X)
+			continue
+		}
+		add(a.name, s.define(a), s.document(named.X), a.printed)
+	}
+	return out
+}
+
+// outputName names a column without an alias (contract: hogql.md, section 1): the keys behind the last «properties» of a
+// chain joined by __, else the chain's last name, else the expression in function form.
+func outputName(e hogql.Expr) string {
+	base, keys := peel(e)
+	field, ok := base.(*hogql.Field)
+	if !ok {
+		return hogql.FunctionForm(e)
+	}
+	chain := slices.Concat(field.Chain, keys)
+	for i := len(chain) - 2; i >= 0; i-- {
+		if chain[i].Text == "properties" {
+			parts := make([]string, 0, len(chain)-i-1)
+			for _, n := range chain[i+1:] {
+				parts = append(parts, n.Text)
+			}
+			return strings.Join(parts, "__")
+		}
+	}
+	if len(keys) > 0 {
+		return hogql.FunctionForm(e)
+	}
+	return chain[len(chain)-1].Text
+}
+
+// conditionOf resolves a clause that rows must meet; nil when all do.
+func (s *scope) conditionOf(e hogql.Expr) hogql.Expr {
+	if e == nil {
+		return nil
+	}
+	out := s.condition(e)
+	if value, known := truth(out); known && value {
+		return nil
+	}
+	return out
+}
+
+// both joins two conditions of which either may be nil.
+func both(a, b hogql.Expr) hogql.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &hogql.Logic{Pos: a.At(), Args: []hogql.Expr{a, b}}
+}
+
+func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
+	if g == nil {
+		return nil
+	}
+	s.grouped = true
+	out := &hogql.GroupBy{Pos: g.Pos, Mode: g.Mode, Keys: s.keys(g.Keys), Totals: g.Totals}
+	for _, set := range g.Sets {
+		out.Sets = append(out.Sets, s.keys(set))
+	}
+	return out
+}
+
+// keys resolves the keys of GROUP BY and LIMIT BY, where a whole number is the place of a column in the select list.
+func (s *scope) keys(list []hogql.Expr) []hogql.Expr {
+	out := make([]hogql.Expr, len(list))
+	for i, e := range list {
+		out[i] = s.key(e)
+	}
+	return out
+}
+
+func (s *scope) key(e hogql.Expr) hogql.Expr {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return s.expr(e)
+	}
+	n, ok := c.Value.(int64)
+	if !ok {
+		return s.expr(e)
+	}
+	if n < 1 || n > int64(len(s.outputs)) {
+		s.r.mistake(e.At(), "Position %d is not in the select list of %d columns", n, len(s.outputs))
+		return e
+	}
+	col := s.outputs[n-1]
+	return &hogql.AliasRef{Pos: e.At(), Name: col.printed, Type: col.typ}
+}
+
+func (s *scope) orderBy(list []*hogql.Order, positions bool) []*hogql.Order {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*hogql.Order, len(list))
+	for i, o := range list {
+		c := *o
+		if positions {
+			c.X = s.key(o.X)
+		} else {
+			c.X = s.expr(o.X)
+		}
+		if o.Fill != nil {
+			c.Fill = &hogql.Fill{From: s.optional(o.Fill.From), To: s.optional(o.Fill.To), Step: s.optional(o.Fill.Step)}
+		}
+		out[i] = &c
+	}
+	return out
+}
+
+func (s *scope) optional(e hogql.Expr) hogql.Expr {
+	if e == nil {
+		return nil
+	}
+	return s.expr(e)
+}
+
+func (s *scope) limit(l *hogql.Limit) *hogql.Limit {
+	if l == nil {
+		return nil
+	}
+	return &hogql.Limit{Pos: l.Pos, N: s.optional(l.N), Offset: s.optional(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+}
+
+func (s *scope) namedWindows(list []*hogql.NamedWindow) {
+	for _, w := range list {
+		if s.window(w.Name.Text) != nil {
+			s.r.mistake(w.Name.Pos, "Cannot redefine a window with the name: %s", w.Name.Text)
+			continue
+		}
+		out := &hogql.NamedWindow{Pos: w.Pos, Name: w.Name, Window: s.over(w.Window)}
+		s.core.Windows = append(s.core.Windows, out)
+	}
+}
+
+func (s *scope) window(name string) *hogql.NamedWindow {
+	for _, w := range s.core.Windows {
+		if w.Name.Text == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// over resolves the definition of a window.
+func (s *scope) over(w *hogql.Window) *hogql.Window {
+	if w == nil {
+		return nil
+	}
+	out := &hogql.Window{Pos: w.Pos, Name: w.Name, OrderBy: s.orderBy(w.OrderBy, false)}
+	for _, e := range w.PartitionBy {
+		out.PartitionBy = append(out.PartitionBy, s.expr(e))
+	}
+	if w.Frame != nil {
+		f := *w.Frame
+		f.Start.N, f.End.N = s.optional(f.Start.N), s.optional(f.End.N)
+		out.Frame = &f
+	}
+	return out
+}
+
+// set resolves queries joined by set operators. The columns are those of the first member, and its CTEs are seen by all.
+func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
+	env = r.with(q.With, false, env)
+	core := &hogql.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]hogql.Query, len(q.Members))}
+	rel := &relation{core: core, ops: q.Ops, members: make([]*relation, len(q.Members))}
+	for i, m := range q.Members {
+		member := r.query(m, env)
+		if i == 0 && member.scope != nil {
+			env = member.scope.env
+		}
+		rel.members[i], core.Members[i] = member, member.core
+	}
+	first := rel.members[0]
+	for _, c := range first.columns {
+		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, hidden: c.hidden})
+	}
+	for i, m := range rel.members[1:] {
+		if len(m.columns) != len(first.columns) {
+			if len(m.columns) > 0 && len(first.columns) > 0 {
+				r.mistake(q.Members[i+1].At(), "The members of a set operation must have as many columns as the first: %d, found %d",
+					len(first.columns), len(m.columns))
+			}
+			continue
+		}
+		for j, c := range m.columns {
+			rel.columns[j].typ = merged(rel.columns[j].typ, c.typ)
+		}
+	}
+	if len(q.OrderBy) > 0 || q.Limit != nil {
+		s := &scope{r: r, env: env, core: &hogql.Select{}, outputs: rel.columns}
+		s.aliases.byName = map[string]*alias{}
+		s.frame = &s.aliases
+		for _, c := range rel.columns {
+			if s.aliases.byName[c.name] == nil {
+				s.aliases.byName[c.name] = &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined}
+			}
+		}
+		core.OrderBy, core.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
+	}
+	return rel
+}

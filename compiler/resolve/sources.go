@@ -1,0 +1,158 @@
+package resolve
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// querySource is a subquery or a CTE in FROM.
+type querySource struct {
+	r     *resolver
+	name  string // in the query; empty for a subquery without a name
+	alias string // in the core form
+	rel   *relation
+	names []string // of the columns of rel, as this use calls them
+}
+
+func (q *querySource) called() string { return q.name }
+
+func (q *querySource) find(name string) (place, bool) {
+	for i, n := range q.names {
+		if n == name {
+			return place{name: name, query: q, index: i}, true
+		}
+	}
+	return place{}, false
+}
+
+func (q *querySource) columns() []place {
+	out := make([]place, 0, len(q.names))
+	for i, name := range q.names {
+		out = append(out, place{name: name, query: q, index: i})
+	}
+	return out
+}
+
+func (q *querySource) each(yield func(string) bool) {
+	for _, name := range q.names {
+		if !yield(name) {
+			return
+		}
+	}
+}
+
+// column reads a column of the subquery.
+func (q *querySource) column(i int, at hogql.Span) *hogql.Column {
+	c := q.rel.columns[i]
+	return &hogql.Column{Pos: at, Table: q.alias, Name: c.printed, Type: c.typ}
+}
+
+// numbersSource is numbers(n) in FROM.
+type numbersSource struct{ name, alias string }
+
+const numbersColumn = "number"
+
+func (n *numbersSource) called() string { return n.name }
+
+func (n *numbersSource) find(name string) (place, bool) {
+	return place{name: name, numbers: n}, name == numbersColumn
+}
+
+func (n *numbersSource) columns() []place { return []place{{name: numbersColumn, numbers: n}} }
+
+func (n *numbersSource) each(yield func(string) bool) { yield(numbersColumn) }
+
+// missingSource stands for a table that does not exist, so that its columns are no further mistakes.
+type missingSource struct{ name string }
+
+func (m *missingSource) called() string { return m.name }
+
+func (m *missingSource) find(name string) (place, bool) {
+	return place{name: name, missing: true}, true
+}
+
+func (m *missingSource) columns() []place { return nil }
+
+func (m *missingSource) each(func(string) bool) {}
+
+// value reads the column that the place leads to, without the project's zone.
+func (p place) value(at hogql.Span) hogql.Expr {
+	switch {
+	case p.query != nil:
+		return p.query.column(p.index, at)
+	case p.numbers != nil:
+		return &hogql.Column{Pos: at, Table: p.numbers.alias, Name: numbersColumn, Type: intType}
+	case p.table != nil:
+		return p.fieldValue(at)
+	}
+	return &hogql.Const{Pos: at} // of a missing table
+}
+
+// zone is the time zone in which a time is shown that the place leads to; empty when that is not known.
+func (p place) zone(r *resolver) string {
+	switch {
+	case p.table == nil: // computed by a query, which has shown it in the project's zone
+		return r.zone
+	case p.field.Same != "":
+		same, _ := p.table.find(p.field.Same)
+		return same.zone(r)
+	}
+	return r.db.FieldZone(p.table.table, p.field)
+}
+
+// fieldValue reads a field of a table that is a column.
+func (p place) fieldValue(at hogql.Span) hogql.Expr {
+	t, f := p.table, p.field
+	switch {
+	case f.Same != "":
+		same, _ := t.find(f.Same)
+		return same.fieldValue(at)
+	case f.Override != nil:
+		return t.overridden(f)
+	}
+	return t.column(f, f.Key(), f.Name, func(scanned string) hogql.Expr {
+		return &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+	})
+}
+
+// below finds what a name means below a table that is part of another.
+func (p place) below(name string) (place, bool) {
+	if j := p.field.Join; j != nil {
+		return p.table.join(j).find(name)
+	}
+	f, ok := p.table.r.db.Below(p.table.table, p.field, name)
+	return place{name: name, table: p.table, field: f}, ok
+}
+
+// fieldNames yields the names that below knows.
+func (p place) fieldNames(yield func(string) bool) {
+	if j := p.field.Join; j != nil {
+		p.table.join(j).each(yield)
+		return
+	}
+	for i := range p.field.Fields {
+		if !yield(p.field.Fields[i].Name) {
+			return
+		}
+	}
+}
+
+// example names one column below a table that is part of another.
+func (p place) example() string {
+	for name := range p.fieldNames {
+		return p.name + "." + name
+	}
+	return p.name
+}
+
+// overridden makes the value of a field that another table's row takes the place of, where there is one. A row without
+// partner has the default value, which is empty.
+func (t *tableSource) overridden(f *schema.Field) hogql.Expr {
+	other := t.join(f.Override)
+	key := f.Key() + "\x00" + other.alias
+	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() hogql.Expr {
+		own, theirs := t.rowField(f.Name), other.rowField(f.Name)
+		given := native(boolType, hogql.Span{}, "notEmpty", theirs)
+		return native(own.Type, hogql.Span{}, "if", given, theirs, own)
+	}))
+}

@@ -1,0 +1,113 @@
+package resolve
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// stored reads a property of a table where it is stored, in the form that is wanted. Scanned is the name of the table.
+func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, scanned string, at hogql.Span) hogql.Expr {
+	storage := t.r.db.Storage(t.table, f, keys[0].Text)
+	document := &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+	if storage.Kind == schema.NativeJSON {
+		return nativeProperty(document, keys, want, at)
+	}
+	value := fromText(document, keys, at)
+	if storage.Kind == schema.Materialized && len(keys) == 1 && !keys[0].Index {
+		value = materialized(storage, value, want, scanned, at)
+	}
+	switch want {
+	case floatValue:
+		return floatOf(value, at)
+	case boolValue:
+		return boolOf(value, at)
+	case typedValue, textValue, stringValue, rawValue, scalarValue:
+	}
+	return value
+}
+
+// materialized reads a property that has a text column of its own. One that is not nullable does not tell an absent
+// property from an empty one, nor null from "null": for these two texts the document decides.
+func materialized(storage schema.Storage, fromDocument hogql.Expr, want wanted, scanned string, at hogql.Span) hogql.Expr {
+	own := &hogql.Column{Pos: at, Table: scanned, Name: storage.Column, Type: hogql.Type{Kind: hogql.String, Nullable: storage.Nullable}}
+	if storage.Nullable || want == stringValue {
+		return own
+	}
+	unsure := native(boolType, at, "in", own, &hogql.Tuple{Items: []hogql.Expr{literal(""), literal("null")}})
+	return native(nullableString, at, "if", unsure, fromDocument, own)
+}
+
+// nativeProperty reads a property from a column of ClickHouse's JSON type.
+//
+// Such a column keeps the value at each path in a sub-column of the type Dynamic, and that has one sub-column for each
+// type of value. Reading just these is what makes the type fast, so the usual types come first, and the costly forms,
+// of arrays and of objects, are computed only for the rows that need them. A path that leads to an object holds nothing
+// itself; the object is put together from the paths below.
+func nativeProperty(document *hogql.Column, keys []hogql.Name, want wanted, at hogql.Span) hogql.Expr {
+	if n := slices.IndexFunc(keys, func(k hogql.Name) bool { return k.Index || k.Text == "" }); n >= 0 {
+		return nativeElement(document, keys, n, want, at)
+	}
+	path := make([]string, len(keys))
+	for i, k := range keys {
+		path[i] = escapeKey(k.Text)
+	}
+	read := func(kind hogql.PathKind, typ hogql.Type) *hogql.Column {
+		return &hogql.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: kind, Type: nullable(typ)}
+	}
+	text := read(hogql.PathString, stringType)
+	switch want {
+	case stringValue:
+		return text
+	case floatValue:
+		float, whole := read(hogql.PathFloat, hogql.Type{Kind: hogql.Float}), read(hogql.PathInt, intType)
+		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), native(nullableFloat, at, "toFloat64", whole),
+			floatOf(text, at))
+	case boolValue:
+		flag := read(hogql.PathBool, boolType)
+		return native(nullableBool, at, "if", present(flag), flag, boolOf(text, at))
+	case typedValue, textValue, rawValue, scalarValue:
+	}
+	value, object := read(hogql.PathDynamic, hogql.Type{}), read(hogql.PathObject, hogql.Type{Kind: hogql.JSON})
+	valueText, objectText := native(nullableString, at, "toJSONString", value), native(stringType, at, "toJSONString", object)
+	switch want {
+	case scalarValue:
+		return native(stringType, at, "ifNull", valueText, literal("null"))
+	case rawValue:
+		exists := native(boolType, at, "notEquals", objectText, literal("{}"))
+		return native(stringType, at, "multiIf",
+			present(value), native(stringType, at, "assumeNotNull", valueText), exists, objectText, literal(""))
+	case typedValue, textValue, stringValue, floatValue, boolValue:
+	}
+	return native(nullableString, at, "multiIf",
+		present(text), text, present(value), valueText, native(nullableString, at, "nullIf", objectText, literal("{}")))
+}
+
+// nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has
+// the rest of the path.
+func nativeElement(document *hogql.Column, keys []hogql.Name, n int, want wanted, at hogql.Span) hogql.Expr {
+	var array hogql.Expr = document
+	if n > 0 {
+		path := make([]string, n)
+		for i, k := range keys[:n] {
+			path[i] = escapeKey(k.Text)
+		}
+		array = &hogql.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: hogql.PathDynamic}
+	}
+	value := fromText(native(nullableString, at, "toJSONString", array), keys[n:], at)
+	switch want {
+	case floatValue:
+		return floatOf(value, at)
+	case boolValue:
+		return boolOf(value, at)
+	case typedValue, textValue, stringValue, rawValue, scalarValue:
+	}
+	return value
+}
+
+func present(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "isNotNull", e) }
+
+// escapeKey writes a key as ClickHouse stores it in a path: dots would divide it.
+func escapeKey(key string) string { return strings.ReplaceAll(key, ".", "%2E") }

@@ -1,0 +1,311 @@
+package resolve
+
+import (
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// tableSource is one table of the schema in FROM, or one that was joined to it because a query uses its fields.
+//
+// The only table of a SELECT, without joined ones, is scanned directly. Any other is a subquery, so that no condition and
+// no kind of join around it can reach past its guard: rows is the SELECT that reads the physical table, behind the guard
+// and merged where the table asks for that, and it gives just the columns that are used. Once a lazy join is used, whole
+// joins rows with the tables that it leads to, and stands in FROM in the place of rows.
+type tableSource struct {
+	r      *resolver
+	table  *schema.Table
+	name   string // in the query
+	alias  string // in the core form
+	direct bool
+
+	placed *hogql.Derived // what stands in FROM when the table is not scanned directly
+	rows   *grown
+	whole  *grown
+	joins  map[string]*tableSource
+	parent *tableSource // of a lazily joined table
+	group  int          // the type of group that rows are held to; -1 for all
+}
+
+// grown is a SELECT whose columns are added as they are used.
+type grown struct {
+	core  *hogql.Select
+	names names
+	keys  []string                 // in the order of the columns
+	byKey map[string]*hogql.Column // as the query around sees it
+}
+
+// newTable makes the source for a table that a query names.
+func (s *scope) newTable(t *schema.Table, name string) *tableSource {
+	return &tableSource{r: s.r, table: t, name: name, alias: s.uniqueTable(name), group: -1}
+}
+
+func (t *tableSource) called() string { return t.name }
+
+func (t *tableSource) find(name string) (place, bool) {
+	f, ok := t.r.db.Field(t.table, name)
+	return place{name: name, table: t, field: f}, ok
+}
+
+func (t *tableSource) columns() []place {
+	var out []place
+	for f := range t.r.db.Star(t.table) {
+		out = append(out, place{name: f.Name, table: t, field: f})
+	}
+	return out
+}
+
+func (t *tableSource) each(yield func(string) bool) {
+	for name := range t.r.db.FieldNames(t.table) {
+		if !yield(name) {
+			return
+		}
+	}
+}
+
+// from makes what stands in FROM for the table.
+func (t *tableSource) from(sample *hogql.Sample) hogql.Table {
+	scan := t.scan()
+	scan.Sample = sample
+	if t.direct {
+		return scan
+	}
+	t.placed = &hogql.Derived{Query: t.read(scan), Alias: hogql.Name{Text: t.alias}}
+	return t.placed
+}
+
+// scan makes the guarded reading of the physical table.
+func (t *tableSource) scan() *hogql.Scan {
+	name := t.scanned()
+	project := &hogql.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
+	return &hogql.Scan{
+		Table: t.table.Physical, Alias: name,
+		Guard: native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project)),
+	}
+}
+
+// read makes rows: the SELECT that reads the scan, and merges versions where the table asks for that.
+func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
+	physical := t.table.Physical
+	core := &hogql.Select{From: scan}
+	t.rows = t.r.grow(core)
+	if t.group >= 0 {
+		core.Where = native(boolType, hogql.Span{}, "equals", t.raw("index"), literal(int64(t.group)))
+	}
+	m := t.table.Merge
+	if m == nil {
+		return core
+	}
+	core.GroupBy = &hogql.GroupBy{}
+	for _, key := range m.Keys {
+		core.GroupBy.Keys = append(core.GroupBy.Keys, t.raw(key))
+	}
+	var having []hogql.Expr
+	if m.Deleted != "" {
+		deleted := &hogql.Column{Table: physical, Name: m.Deleted, Type: boolType}
+		having = append(having, native(boolType, hogql.Span{}, "equals", t.latest(deleted), literal(int64(0))))
+	}
+	if m.NotAhead != "" {
+		tomorrow := literal(t.r.now.Add(24 * time.Hour))
+		having = append(having, native(boolType, hogql.Span{}, "less", t.latest(t.raw(m.NotAhead)), tomorrow))
+	}
+	switch len(having) {
+	case 0:
+	case 1:
+		core.Having = having[0]
+	default:
+		core.Having = &hogql.Logic{Args: having}
+	}
+	return core
+}
+
+// grow makes a SELECT whose columns are added later.
+func (r *resolver) grow(core *hogql.Select) *grown {
+	r.grown = append(r.grown, core)
+	return &grown{core: core, byKey: map[string]*hogql.Column{}}
+}
+
+// raw makes the physical column of a field, as the scan gives it.
+func (t *tableSource) raw(field string) *hogql.Column {
+	f, _ := t.r.db.Field(t.table, field)
+	return &hogql.Column{Table: t.scanned(), Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+}
+
+// scanned is the name of the physical table where its columns are read.
+func (t *tableSource) scanned() string {
+	if t.direct {
+		return t.alias
+	}
+	return t.table.Physical
+}
+
+// latest makes the value that an expression has in the latest version of a row. A NULL counts as a value like any other,
+// which it does for argMax only inside a tuple.
+func (t *tableSource) latest(e hogql.Expr) hogql.Expr {
+	typ := typeOf(e)
+	version := &hogql.Column{Table: t.table.Physical, Name: t.table.Merge.Version, Type: intType}
+	if !typ.MayBeNull() {
+		return native(typ, hogql.Span{}, "argMax", e, version)
+	}
+	row := native(hogql.Type{Kind: hogql.TupleKind}, hogql.Span{}, "argMax", &hogql.Tuple{Items: []hogql.Expr{e}}, version)
+	return native(typ, hogql.Span{}, "tupleElement", row, literal(int64(1)))
+}
+
+// column makes a value out of columns of the physical table, for use where the source stands. Key tells values apart, name
+// is what a column for it is called as far as that is free, and made gets the name by which the scan's columns are called.
+// Field is the one that the value comes from.
+func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) hogql.Expr) hogql.Expr {
+	if t.direct {
+		return made(t.alias)
+	}
+	return t.outside(key, t.row(f, key, name, made))
+}
+
+// row makes such a value into a column of rows.
+func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned string) hogql.Expr) *hogql.Column {
+	return t.rows.column(key, name, t.alias, func() hogql.Expr {
+		e := made(t.table.Physical)
+		if m := t.table.Merge; m != nil && !slices.Contains(m.Keys, f.Name) {
+			return t.latest(e)
+		}
+		return e
+	})
+}
+
+// rowField makes a field into a column of rows, as it is stored.
+func (t *tableSource) rowField(name string) *hogql.Column {
+	f, _ := t.r.db.Field(t.table, name)
+	return t.row(f, f.Key(), name, func(string) hogql.Expr { return t.raw(name) })
+}
+
+// outside lifts a column of rows to where the source stands.
+func (t *tableSource) outside(key string, c *hogql.Column) *hogql.Column {
+	if t.whole != nil {
+		c = t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
+	}
+	return t.upwards(key, c)
+}
+
+// upwards lifts a column of the source to where the table stands that it was joined to, and so on to the first.
+func (t *tableSource) upwards(key string, c *hogql.Column) *hogql.Column {
+	if t.parent == nil {
+		return c
+	}
+	key = t.alias + "\x00" + key
+	lifted := t.parent.whole.column(key, t.alias+"__"+c.Name, t.parent.alias, func() hogql.Expr { return c })
+	return t.parent.upwards(key, lifted)
+}
+
+// column adds a column to the SELECT unless it is there, and returns it as the query around sees it.
+func (g *grown) column(key, name, alias string, made func() hogql.Expr) *hogql.Column {
+	if c := g.byKey[key]; c != nil {
+		return c
+	}
+	e := made()
+	name = g.names.unique(name)
+	g.core.Columns = append(g.core.Columns, named(e, name))
+	c := &hogql.Column{Table: alias, Name: name, Type: typeOf(e)}
+	g.byKey[key], g.keys = c, append(g.keys, key)
+	return c
+}
+
+// join returns the source that a lazy join leads to, and makes the join when it is used for the first time.
+func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
+	if child := t.joins[j.Name]; child != nil {
+		return child
+	}
+	if t.direct {
+		panic("BUG: a lazy join of a table that is scanned directly")
+	}
+	if t.whole == nil {
+		t.stack()
+	}
+	table, ok := t.r.db.Table(j.Table)
+	if !ok {
+		panic("BUG: a lazy join of an unknown table " + j.Table)
+	}
+	var taken names
+	taken.unique(t.alias)
+	alias := taken.unique(j.Name)
+	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group}
+	right := child.from(nil)
+	out := &hogql.Join{
+		Kind: hogql.LeftJoin, Left: t.whole.core.From, Right: right,
+		On: native(boolType, hogql.Span{}, "equals", t.rowField(j.Local), child.rowField(j.Foreign)),
+	}
+	switch {
+	case j.Inner:
+		out.Kind = hogql.InnerJoin
+	case j.Unique:
+		out.Strictness = hogql.JoinAny // at most one partner: spares ClickHouse the search for a second
+	}
+	t.whole.core.From = out
+	child.parent = t
+	if t.joins == nil {
+		t.joins = map[string]*tableSource{}
+	}
+	t.joins[j.Name] = child
+	return child
+}
+
+// stack puts whole around rows: the columns that were handed out already are passed through.
+func (t *tableSource) stack() {
+	inner := &hogql.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
+	core := &hogql.Select{From: inner}
+	t.whole = t.r.grow(core)
+	t.placed.Query = core
+	for _, key := range t.rows.keys {
+		c := t.rows.byKey[key]
+		t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
+	}
+}
+
+// mayJoin tells whether the clauses of a SELECT may use a field of the table that needs a lazy join.
+func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
+	found := false
+	seen := map[*environment]bool{}
+	var v hogql.Visitor
+	v.Expr = func(e hogql.Expr) bool {
+		if f, ok := e.(*hogql.Field); ok {
+			if env := s.env.find(f.Chain[0].Text); env != nil && env.value != nil && !seen[env] {
+				seen[env] = true
+				v.WalkExpr(env.value)
+			}
+			if len(f.Chain) > 1 && f.Chain[0].Text == t.name {
+				found = found || t.needsJoin(f.Chain[1:])
+			}
+			found = found || t.needsJoin(f.Chain)
+		}
+		return !found && !is[*hogql.Subquery](e)
+	}
+	for _, c := range sel.Columns {
+		if is[*hogql.Star](c) || is[*hogql.ColumnsMatching](c) {
+			for f := range s.r.db.Star(t.table) {
+				found = found || f.Override != nil
+			}
+		}
+	}
+	own := *sel
+	own.With, own.From = nil, nil
+	v.Query = func(q hogql.Query) bool { return q == &own }
+	v.WalkQuery(&own)
+	return found
+}
+
+// needsJoin tells whether a chain of names below the table needs a lazy join.
+func (t *tableSource) needsJoin(chain []hogql.Name) bool {
+	f, ok := t.r.db.Field(t.table, chain[0].Text)
+	switch {
+	case !ok:
+		return false
+	case f.Join != nil || f.Override != nil:
+		return true
+	case f.Fields != nil && len(chain) > 1:
+		if below, ok := t.r.db.Below(t.table, f, chain[1].Text); ok && below.Same != "" {
+			return t.needsJoin([]hogql.Name{{Text: below.Same}})
+		}
+	}
+	return false
+}

@@ -1,0 +1,163 @@
+package resolve_test
+
+import (
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// nasty are queries that try to reach past the guard of their project, by every way in which a table can be read.
+var nasty = []string{
+	"select * from events",
+	"select event from events where team_id = 8 or 1 = 1",
+	"select event from events where event = 'a' or team_id != 7",
+	"select team_id, count() from events group by team_id",
+	"select e.team_id from events e",
+	"select a.event from events a join events b on 1 = 1",
+	"select a.event from events a left join events b on b.team_id = 8",
+	"select b.event from events a right join events b on a.uuid = b.uuid",
+	"select b.event from events a full join events b on a.uuid = b.uuid",
+	"select b.event from events a left anti join events b on a.uuid = b.uuid",
+	"select b.event from events a right semi join events b on a.uuid = b.uuid",
+	"select b.event from events a any join events b on a.uuid = b.uuid",
+	"select b.event from events a asof join events b on a.uuid = b.uuid and a.timestamp >= b.timestamp",
+	"select b.event from events a, events b, persons c, groups d",
+	"select b.event from events a cross join events b",
+	"select a.event from events a join events b using (uuid, team_id)",
+	"select a.event from events a join persons p on a.person_id = p.id join groups g on g.key = a.$group_0",
+	"select person_id, person.properties.email, pdi.person.properties.email, group_0.properties.x, organization.key from events",
+	"select e.pdi.person.pdi.distinct_id from events e",
+	"select p.pdi.person.id from persons p",
+	"select * from persons",
+	"select * from raw_persons",
+	"select * from groups",
+	"select * from raw_groups",
+	"select * from person_distinct_ids",
+	"select * from raw_person_distinct_ids",
+	"select * from person_distinct_id_overrides",
+	"select * from raw_person_distinct_id_overrides",
+	"select person.properties.x from person_distinct_ids",
+	"select (select count() from events) as n, (select count() from persons) as m",
+	"select event from events where distinct_id in (select distinct_id from person_distinct_ids where person_id in (select id from persons))",
+	"select event from (select event from (select event from events) as a) as b",
+	"select event from events union all select event from events union all (select event from events except select event from events)",
+	"with x as (select event from events), y as (select a.event from x a join x b on a.event = b.event) select * from y",
+	"with events as (select event from events) select event from events",
+	"with x as (select * from events) select a.properties.k from x a left join x b on a.uuid = b.uuid",
+	"with (select count() from events) as n select n, n + 1 from persons",
+	"select arrayMap(x -> (select count() from events), [1]) from events",
+	"select arrayMap(events -> events.1, [(1, 2)]), event from events",
+	"select properties as events, events.event from events",
+	"select p.a.b from (select properties as p from events union all select properties from persons) as t",
+	"select event from events array join elements_chain_texts as events",
+	"select event, count() over (partition by team_id) from events",
+	"select event from events sample 1/2 prewhere 1 = 1 where 1 = 1 or 2 = 2",
+	"select event from events where 1 having 1 or team_id = 8 order by team_id limit 1 by team_id",
+	"select columns('.*') from events",
+	"select e.* exclude (uuid) replace (1 as event) from events e join events f on e.uuid = f.uuid",
+	"select if((select max(team_id) from raw_persons) > 1, 1, 0)",
+	"select event from events where (select 1 from persons limit 1) = 1",
+	"select number, event from numbers(10) n join events e on n.number = e.team_id",
+}
+
+func TestEveryScanIsGuarded(t *testing.T) {
+	db := database(t, "Europe/Berlin")
+	for _, text := range nasty {
+		t.Run(text, func(t *testing.T) {
+			core, _, err := resolve.Query(mustParse(t, text), db, noon)
+			if err != nil {
+				t.Fatalf("Query: %v", err)
+			}
+			c := guardChecker{t: t}
+			c.query(core)
+			if c.scans == 0 {
+				t.Error("no scan in the resolved query: the test shows nothing")
+			}
+		})
+	}
+}
+
+// guardChecker goes through a resolved query and fails on each table that is read without the guard of the project.
+type guardChecker struct {
+	t     *testing.T
+	scans int
+	ctes  map[string]bool
+}
+
+func (c *guardChecker) query(q hogql.Query) {
+	var joined map[hogql.Table]bool
+	v := hogql.Visitor{
+		Query: func(q hogql.Query) bool {
+			switch q := q.(type) {
+			case *hogql.Select:
+				c.define(q.With)
+			case *hogql.SetQuery:
+				c.define(q.With)
+			case *hogql.QueryPlaceholder:
+				c.t.Error("a placeholder is left")
+			}
+			return true
+		},
+		Table: func(t hogql.Table) bool {
+			switch t := t.(type) {
+			case *hogql.Join:
+				if joined == nil {
+					joined = map[hogql.Table]bool{}
+				}
+				joined[t.Left], joined[t.Right] = true, true
+			case *hogql.Scan:
+				if joined[t] {
+					c.t.Errorf("the scan of %s stands bare under a join", t.Table)
+				}
+				c.scan(t)
+			case *hogql.TableName:
+				if len(t.Chain) != 1 || !c.ctes[t.Chain[0].Text] {
+					c.t.Errorf("table %v is no CTE", t.Chain)
+				}
+			case *hogql.TableFunc:
+				if t.Name.Text != "numbers" {
+					c.t.Errorf("table function %s", t.Name.Text)
+				}
+			case *hogql.TablePlaceholder:
+				c.t.Error("a placeholder is left")
+			case *hogql.Derived:
+			}
+			return true
+		},
+	}
+	v.WalkQuery(q)
+}
+
+func (c *guardChecker) define(list []*hogql.CTE) {
+	for _, cte := range list {
+		if c.ctes == nil {
+			c.ctes = map[string]bool{}
+		}
+		if cte.Query == nil {
+			c.t.Errorf("CTE %s is no query", cte.Name.Text)
+		}
+		c.ctes[cte.Name.Text] = true
+	}
+}
+
+func (c *guardChecker) scan(s *hogql.Scan) {
+	c.scans++
+	if _, known := schema.PhysicalTable(s.Table); !known {
+		c.t.Errorf("%s is no physical table", s.Table)
+	}
+	guard, ok := s.Guard.(*hogql.Native)
+	if !ok || guard.Name != "equals" || len(guard.Args) != 2 {
+		c.t.Errorf("the scan of %s has no guard: %#v", s.Table, s.Guard)
+		return
+	}
+	column, isColumn := guard.Args[0].(*hogql.Column)
+	value, isConst := guard.Args[1].(*hogql.Const)
+	if !isColumn || column.Name != "team_id" || column.Table != s.Alias || len(column.Path) > 0 {
+		c.t.Errorf("the guard of %s is not about its own team_id: %#v", s.Table, guard.Args[0])
+	}
+	if !isConst || value.Value != int64(project) {
+		c.t.Errorf("the guard of %s lets through %#v", s.Table, guard.Args[1])
+	}
+}

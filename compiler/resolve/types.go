@@ -1,0 +1,190 @@
+package resolve
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// Types that results often have.
+var (
+	boolType   = hogql.Type{Kind: hogql.Bool}
+	intType    = hogql.Type{Kind: hogql.Int}
+	stringType = hogql.Type{Kind: hogql.String}
+	timeType   = hogql.Type{Kind: hogql.DateTime}
+)
+
+func nullable(t hogql.Type) hogql.Type {
+	t.Nullable = true
+	return t
+}
+
+// typeOf returns what is known of the type of a core expression.
+func typeOf(e hogql.Expr) hogql.Type {
+	switch e := e.(type) {
+	case *hogql.Const:
+		return constType(e.Value)
+	case *hogql.Column:
+		return e.Type
+	case *hogql.LambdaParam:
+		return e.Type
+	case *hogql.AliasRef:
+		return e.Type
+	case *hogql.Native:
+		return e.Type
+	case *hogql.Alias:
+		return typeOf(e.X)
+	case *hogql.Logic:
+		t := boolType
+		for _, arg := range e.Args {
+			t.Nullable = t.Nullable || typeOf(arg).MayBeNull()
+		}
+		return t
+	case *hogql.Tuple:
+		return hogql.Type{Kind: hogql.TupleKind}
+	case *hogql.Array:
+		return arrayType(e.Items)
+	case *hogql.Lambda, *hogql.Subquery: // unknown
+	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
+		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
+		*hogql.Interval, *hogql.Placeholder: // not core
+	}
+	return hogql.Type{}
+}
+
+func constType(v any) hogql.Type {
+	switch v := v.(type) {
+	case nil:
+		return hogql.Type{Kind: hogql.Null, Nullable: true}
+	case bool:
+		return boolType
+	case int64, uint64:
+		return intType
+	case float64:
+		return hogql.Type{Kind: hogql.Float}
+	case string:
+		return stringType
+	case time.Time:
+		return timeType
+	case []any:
+		items := make([]hogql.Expr, len(v))
+		for i := range v {
+			items[i] = &hogql.Const{Value: v[i]}
+		}
+		return arrayType(items)
+	}
+	return hogql.Type{}
+}
+
+func arrayType(items []hogql.Expr) hogql.Type {
+	if len(items) == 0 {
+		return hogql.Type{Kind: hogql.ArrayKind}
+	}
+	elem := common(items...)
+	return hogql.Type{Kind: hogql.ArrayKind, Elem: &elem}
+}
+
+// common returns the type that a value has which is one of several.
+func common(values ...hogql.Expr) hogql.Type {
+	var t hogql.Type
+	for i, v := range values {
+		if next := typeOf(v); i == 0 {
+			t = next
+		} else {
+			t = merged(t, next)
+		}
+	}
+	return t
+}
+
+// merged returns the type that holds the values of both.
+func merged(a, b hogql.Type) hogql.Type {
+	null := a.Nullable || b.Nullable
+	switch {
+	case a.Kind == hogql.Null:
+		a = b
+	case b.Kind == hogql.Null || a.Kind == b.Kind:
+	case numeric(a.Kind) && numeric(b.Kind):
+		a = hogql.Type{Kind: max(a.Kind, b.Kind)}
+	default:
+		a = hogql.Type{}
+	}
+	a.Nullable = null
+	return a
+}
+
+func numeric(k hogql.Kind) bool {
+	return k == hogql.Bool || k == hogql.Int || k == hogql.Float || k == hogql.Decimal
+}
+
+// isNull tells whether an expression is the constant NULL.
+func isNull(e hogql.Expr) bool {
+	c, ok := e.(*hogql.Const)
+	return ok && c.Value == nil
+}
+
+// text returns the value of a constant string.
+func text(e hogql.Expr) (string, bool) {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return "", false
+	}
+	s, ok := c.Value.(string)
+	return s, ok
+}
+
+// truth returns the value of a constant condition.
+func truth(e hogql.Expr) (value, known bool) {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return false, false
+	}
+	switch v := c.Value.(type) {
+	case bool:
+		return v, true
+	case int64:
+		return v != 0, true
+	}
+	return false, false
+}
+
+// constant tells whether an expression depends on nothing but itself, so that ClickHouse knows its value beforehand.
+func constant(e hogql.Expr) bool {
+	if t, ok := e.(*hogql.Tuple); ok {
+		return allConstant(t.Items)
+	}
+	if a, ok := e.(*hogql.Array); ok {
+		return allConstant(a.Items)
+	}
+	if n, ok := e.(*hogql.Native); ok {
+		return n.Over == nil && n.Params == nil && allConstant(n.Args)
+	}
+	return is[*hogql.Const](e)
+}
+
+// is tells whether an expression is a node of one kind.
+func is[N hogql.Expr](e hogql.Expr) bool {
+	_, ok := e.(N)
+	return ok
+}
+
+// isAccess tells whether an expression is a name or leads below one, so that it may be a property.
+func isAccess(e hogql.Expr) bool {
+	return is[*hogql.Field](e) || is[*hogql.Index](e) || is[*hogql.Member](e) || is[*hogql.Element](e)
+}
+
+func allConstant(items []hogql.Expr) bool {
+	for _, item := range items {
+		if !constant(item) {
+			return false
+		}
+	}
+	return true
+}
+
+// native makes a call of a ClickHouse function.
+func native(typ hogql.Type, at hogql.Span, name string, args ...hogql.Expr) *hogql.Native {
+	return &hogql.Native{Pos: at, Name: name, Args: args, Type: typ}
+}
+
+func literal(v any) *hogql.Const { return &hogql.Const{Value: v} }

@@ -1,0 +1,87 @@
+package resolve
+
+import (
+	"regexp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// zoned shows a time of a table in the project's zone. Times that are computed are in it already.
+func (r *resolver) zoned(e hogql.Expr, shown string) hogql.Expr {
+	c, ok := e.(*hogql.Column)
+	if !ok || c.Type.Kind != hogql.DateTime || shown == r.zone {
+		return e
+	}
+	return native(c.Type, c.Pos, "toTimeZone", c, literal(r.zone))
+}
+
+// bare takes the zone off a time of a table. An instant stays the same in any zone, and on the bare column ClickHouse can
+// tell which rows a comparison is about.
+func bare(e hogql.Expr) hogql.Expr {
+	if n, ok := e.(*hogql.Native); ok && n.Name == "toTimeZone" && len(n.Args) == 2 {
+		if c, ok := n.Args[0].(*hogql.Column); ok {
+			return c
+		}
+	}
+	return e
+}
+
+// isLeaf tells whether an expression is read rather than computed.
+func isLeaf(e hogql.Expr) bool {
+	if c, ok := e.(*hogql.Const); ok {
+		_, list := c.Value.([]any)
+		return !list
+	}
+	return is[*hogql.Column](e) || is[*hogql.AliasRef](e) || is[*hogql.LambdaParam](e)
+}
+
+// comparands prepares the sides of a comparison: where one is a time, a text beside it is a time in the project's zone,
+// and a date the midnight there; and columns are compared bare.
+func (r *resolver) comparands(left, right hogql.Expr) (hogql.Expr, hogql.Expr) {
+	l, t := typeOf(left).Kind, typeOf(right).Kind
+	if l != hogql.DateTime && t != hogql.DateTime {
+		return left, right
+	}
+	left, right = r.instant(left), r.instant(right)
+	if typeOf(left).Kind == hogql.DateTime && typeOf(right).Kind == hogql.DateTime {
+		return bare(left), bare(right)
+	}
+	return left, right
+}
+
+// instant makes a time of a constant text or of a date, as they stand beside a time.
+func (r *resolver) instant(e hogql.Expr) hogql.Expr {
+	if s, ok := text(e); ok {
+		return r.timeOf(s, e.At())
+	}
+	if t := typeOf(e); t.Kind == hogql.Date {
+		t.Kind = hogql.DateTime
+		return native(t, e.At(), "toDateTime", e, literal(r.zone))
+	}
+	return e
+}
+
+// instants does the same for the members of a set.
+func (r *resolver) instants(items []hogql.Expr) []hogql.Expr {
+	out := make([]hogql.Expr, len(items))
+	for i, item := range items {
+		out[i] = r.instant(item)
+	}
+	return out
+}
+
+// The forms of a time that need no guessing.
+var (
+	plainTime = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2})?$`)
+	fineTime  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{1,6}$`)
+	plainDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+)
+
+// timeOf makes a time of a text, in the project's zone unless the text names another.
+func (r *resolver) timeOf(s string, at hogql.Span) hogql.Expr {
+	name := "parseDateTime64BestEffort"
+	if plainTime.MatchString(s) || fineTime.MatchString(s) {
+		name = "toDateTime64"
+	}
+	return native(timeType, at, name, &hogql.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
+}

@@ -1,0 +1,159 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// combinator is a suffix that makes another aggregate function of one: sum, sumIf.
+type combinator struct {
+	suffix string
+	then   []string // the combinators that may follow it
+	apply  func(*Function)
+}
+
+var combinators = []combinator{
+	{"If", nil, (*Function).addCondition},
+	{"Array", []string{"If", "OrDefault", "OrNull"}, (*Function).overElements},
+	{"Map", []string{"If", "OrDefault", "OrNull"}, (*Function).overMap},
+	{"State", []string{"If", "OrDefault", "OrNull"}, func(f *Function) { f.Result = state }},
+	{"Merge", []string{"If", "OrDefault", "OrNull"}, (*Function).mergeStates},
+	{"ForEach", []string{"If", "OrDefault", "OrNull"}, (*Function).overPositions},
+	{"OrDefault", []string{"If"}, func(*Function) {}},
+	{"OrNull", []string{"If"}, (*Function).nullWhenEmpty},
+	{"ArgMin", []string{"If", "OrDefault", "OrNull"}, (*Function).addKey},
+	{"ArgMax", []string{"If", "OrDefault", "OrNull"}, (*Function).addKey},
+}
+
+// allChains is every chain of combinators that the contract allows behind sum, count and their like: sumStateIf has the
+// chain StateIf.
+var allChains = chainsFrom(nil)
+
+// chainsFrom lists the chains that begin with one of the given combinators, or with any when there are none.
+func chainsFrom(first []string) []string {
+	var chains []string
+	for _, c := range combinators {
+		if first != nil && !slices.Contains(first, c.suffix) {
+			continue
+		}
+		chains = append(chains, c.suffix)
+		if c.then == nil {
+			continue
+		}
+		for _, rest := range chainsFrom(c.then) {
+			chains = append(chains, c.suffix+rest)
+		}
+	}
+	return chains
+}
+
+// derive makes the row of base with a chain of combinators behind its name.
+func derive(base *Function, chain string) *Function {
+	f := *base
+	f.Base, f.Name = base.Name, base.Name+chain
+	if base.Native != "" {
+		f.Native = base.Native + chain
+	}
+	f.Fold = false
+	f.Rule = RuleRename
+	f.Chains = nil
+	for chain != "" {
+		c := combinatorAt(chain)
+		c.apply(&f)
+		chain = strings.TrimPrefix(chain, c.suffix)
+	}
+	return &f
+}
+
+// combinatorAt finds the combinator that a chain begins with.
+func combinatorAt(chain string) combinator {
+	for _, c := range combinators {
+		if strings.HasPrefix(chain, c.suffix) {
+			return c
+		}
+	}
+	panic("BUG: no combinator at the start of " + chain)
+}
+
+func (f *Function) addArgument() {
+	f.MinArgs++
+	if f.MaxArgs != Any {
+		f.MaxArgs++
+	}
+}
+
+// addCondition is If: a condition comes last; a NULL there is false.
+func (f *Function) addCondition() {
+	if f.Result.Nulls == NullsPropagate {
+		f.Result.Nulls = NullsButLast
+	}
+	f.addArgument()
+}
+
+// addKey is ArgMin or ArgMax: only the rows with the least or greatest last argument count.
+func (f *Function) addKey() { f.addArgument() }
+
+// overElements is Array: the arguments are arrays, and each of their elements counts like a row.
+func (f *Function) overElements() {
+	f.needArgument()
+	switch {
+	case f.Result.Like != 0:
+		f.Result = elementOf(f.Result.Like)
+	case f.Result.Nulls == NullsPropagate:
+		f.Result.Nulls = NullsAlways // an element may be NULL
+	}
+}
+
+// overPositions is ForEach: the elements at each position of the arrays are aggregated on their own.
+func (f *Function) overPositions() {
+	f.needArgument()
+	f.Result = array
+}
+
+// overMap is Map: the values of each key are aggregated on their own.
+func (f *Function) overMap() {
+	f.needArgument()
+	f.Result = mapping
+}
+
+// mergeStates is Merge: the argument is what State gave.
+func (f *Function) mergeStates() {
+	f.MinArgs, f.MaxArgs = 1, 1
+	if f.Result.Like != 0 {
+		f.Result = unknown
+	}
+	if f.Result.Nulls != NullsNever {
+		f.Result.Nulls = NullsAlways
+	}
+}
+
+// nullWhenEmpty is OrNull; states, arrays and maps cannot be NULL.
+func (f *Function) nullWhenEmpty() {
+	switch f.Result.Kind {
+	case hogql.State, hogql.ArrayKind, hogql.MapKind:
+	default:
+		f.Result.Nulls = NullsAlways
+	}
+}
+
+// needArgument makes the optional argument of count mandatory.
+func (f *Function) needArgument() { f.MinArgs = max(f.MinArgs, 1) }
+
+// reducing are the aggregates that arrayReduce takes by name, sorted.
+var reducing = []string{
+	"avg", "avgMap", "avgMapState", "avgState",
+	"count", "countMap", "countMapState",
+	"max", "maxMap", "maxMapState",
+	"median",
+	"min", "minMap", "minMapState",
+	"sum", "sumMap", "sumMapState",
+	"uniq", "uniqMap", "uniqMapState", "uniqState",
+}
+
+// ReducibleBy tells whether arrayReduce takes the aggregate of that name.
+func ReducibleBy(aggregate string) bool { return slices.Contains(reducing, aggregate) }
+
+// ReducingAggregates lists the aggregates for which ReducibleBy holds, sorted.
+func ReducingAggregates() []string { return slices.Clone(reducing) }

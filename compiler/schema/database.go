@@ -1,0 +1,77 @@
+package schema
+
+import (
+	"time"
+)
+
+// Database is the virtual schema of one project at one moment. It is immutable and safe for concurrent use.
+type Database struct {
+	// Project is the id that guards every row.
+	Project int64
+	// Location is the project's time zone; nil is UTC.
+	Location *time.Location
+	// WeekStart is the first day of the project's week: 0 Sunday, 1 Monday.
+	WeekStart int
+	// Properties holds the declared types of properties; a property without an entry reads as text.
+	Properties PropertyTypes
+	// GroupTypes gives the index, 0 to 4, of each named group type of the project.
+	GroupTypes map[string]int
+	// Layout says how the physical tables store properties; nil is NativeLayout.
+	Layout *Layout
+}
+
+// Zone returns the name of the project's time zone.
+func (db *Database) Zone() string {
+	if db.Location == nil {
+		return "UTC"
+	}
+	return db.Location.String()
+}
+
+// layout returns the layout of the physical tables.
+func (db *Database) layout() *Layout {
+	if db.Layout == nil {
+		return nativeLayout
+	}
+	return db.Layout
+}
+
+// PropertyScope says whose property it is.
+type PropertyScope uint8
+
+// The scopes of properties. NoProperties marks JSON whose properties have no declared types.
+const (
+	NoProperties PropertyScope = iota
+	EventProperty
+	PersonProperty
+	GroupProperty
+)
+
+// PropertyKey names one declared property. Group is the index of the group type, 0 for events and persons.
+type PropertyKey struct {
+	Scope PropertyScope
+	Group int
+	Name  string
+}
+
+// PropertyType is the declared type of a property.
+type PropertyType string
+
+// The types of properties. Any other type reads as String.
+const (
+	StringProperty   PropertyType = "String"
+	NumericProperty  PropertyType = "Numeric"
+	BooleanProperty  PropertyType = "Boolean"
+	DateTimeProperty PropertyType = "DateTime"
+)
+
+// PropertyTypes holds the declared types of a project's properties.
+type PropertyTypes map[PropertyKey]PropertyType
+
+// Of returns the declared type of a property, StringProperty when there is none.
+func (p PropertyTypes) Of(key PropertyKey) PropertyType {
+	if typ, ok := p[key]; ok {
+		return typ
+	}
+	return StringProperty
+}

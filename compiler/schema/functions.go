@@ -1,0 +1,128 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// Shapes of results that many rows share.
+var (
+	unknown  = Result{}
+	boolean  = Result{Kind: hogql.Bool}
+	integer  = Result{Kind: hogql.Int}
+	float    = Result{Kind: hogql.Float}
+	text     = Result{Kind: hogql.String}
+	uuid     = Result{Kind: hogql.UUID}
+	date     = Result{Kind: hogql.Date}
+	dateTime = Result{Kind: hogql.DateTime}
+	interval = Result{Kind: hogql.IntervalKind}
+	tuple    = Result{Kind: hogql.TupleKind}
+	mapping  = Result{Kind: hogql.MapKind, Nulls: NullsNever}
+	array    = Result{Kind: hogql.ArrayKind, Nulls: NullsNever}
+
+	// same is the result of a function that gives what its first argument is, sameArray where that is an array.
+	same      = Result{Like: 1}
+	sameArray = same.never()
+)
+
+// arrayWith is the result of a function that always gives an array of the same kind of elements.
+func arrayWith(elem hogql.Kind) Result {
+	return Result{Kind: hogql.ArrayKind, Elem: elem, Nulls: NullsNever}
+}
+
+// elementOf is the result of a function that gives an element of its n-th argument, from 1.
+func elementOf(n int) Result { return Result{ElemOf: n} }
+
+// arrayOf is the result of a function that gathers values of its n-th argument, from 1, in an array.
+func arrayOf(n int) Result { return Result{Kind: hogql.ArrayKind, ArrayOf: n, Nulls: NullsNever} }
+
+func (r Result) never() Result  { r.Nulls = NullsNever; return r }
+func (r Result) orNull() Result { r.Nulls = NullsAlways; return r }
+
+// fn begins the row of a scalar function.
+func fn(name string, minArgs, maxArgs int, result Result) Function {
+	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result}
+}
+
+// agg begins the row of an aggregate function; chains are the combinators that may follow its name.
+func agg(name string, minArgs, maxArgs int, result Result, chains ...string) Function {
+	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result, Aggregate: true, Chains: chains}
+}
+
+// window begins the row of a function that needs OVER.
+func window(name string, minArgs, maxArgs int, result Result) Function {
+	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result, WindowOnly: true}
+}
+
+// macro begins the row of a function that stands for other HogQL; its arguments are {a}, {b}, {c} and so on.
+func macro(name string, args int, hogQL string) Function {
+	return Function{Name: name, MinArgs: args, MaxArgs: args, Rule: RuleMacro, Macro: hogQL}
+}
+
+// aggMacro begins the row of a macro that is an aggregate.
+func aggMacro(name string, args int, hogQL string) Function {
+	f := macro(name, args, hogQL)
+	f.Aggregate = true
+	return f
+}
+
+func (f Function) as(native string) Function       { f.Native = native; return f }
+func (f Function) fold() Function                  { f.Fold = true; return f }
+func (f Function) volatile() Function              { f.Volatile = true; return f }
+func (f Function) zone(from int) Function          { f.Zone = from; return f }
+func (f Function) rule(r Rule) Function            { f.Rule = r; return f }
+func (f Function) extra(constants ...any) Function { f.Extra = constants; return f }
+func (f Function) casts(to ...string) Function     { f.Casts = to; return f }
+func (f Function) params(minimum, maximum int) Function {
+	f.MinParams, f.MaxParams = minimum, maximum
+	return f
+}
+
+func family(name string, rows ...Function) []Function {
+	for i := range rows {
+		rows[i].Family = name
+	}
+	return rows
+}
+
+//go:generate go run ./internal/gendocs
+
+// table is every function that is not derived from another, family by family.
+var table = slices.Concat(
+	arithmeticFunctions,
+	mathFunctions,
+	roundingFunctions,
+	logicFunctions,
+	nullFunctions,
+	conversionFunctions,
+	dateParsingFunctions,
+	datePartFunctions,
+	dateTruncationFunctions,
+	dateArithmeticFunctions,
+	clockFunctions,
+	timeWindowFunctions,
+	stringFunctions,
+	searchFunctions,
+	replaceFunctions,
+	jsonFunctions,
+	urlFunctions,
+	arrayFunctions,
+	tupleFunctions,
+	mapFunctions,
+	bitFunctions,
+	bitmapFunctions,
+	vectorFunctions,
+	geoFunctions,
+	otherFunctions,
+	basicAggregates,
+	anyAggregates,
+	arrayAggregates,
+	distinctAggregates,
+	statisticsAggregates,
+	quantileAggregates,
+	mapAggregates,
+	bitAggregates,
+	otherAggregates,
+	windowFunctions,
+)

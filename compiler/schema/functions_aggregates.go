@@ -1,0 +1,114 @@
+package schema
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// Combinators that groups of aggregates take.
+var (
+	withIf    = []string{"If"}
+	withState = []string{"If", "State", "Merge", "StateIf", "MergeIf"}
+)
+
+var state = Result{Kind: hogql.State, Nulls: NullsNever}
+
+var basicAggregates = family("Aggregates",
+	agg("count", 0, 1, integer.never(), allChains...).rule(RuleCount).fold(),
+	agg("countDistinct", 1, 1, integer.never(), allChains...).as("uniqExact"),
+	agg("sum", 1, 1, same, allChains...).fold(),
+	agg("min", 1, 1, same, allChains...).fold(),
+	agg("max", 1, 1, same, allChains...).fold(),
+	agg("avg", 1, 1, float, allChains...).fold(),
+	agg("avgWeighted", 2, 2, float, withIf...),
+	agg("sumWithOverflow", 1, 1, same, withIf...),
+	agg("deltaSum", 1, 1, same.never(), withIf...),
+	agg("deltaSumTimestamp", 2, 2, same.never(), withIf...),
+	aggMacro("every", 1, "toBool(min({a}))"),
+)
+
+var anyAggregates = family("Aggregates: one value",
+	agg("any", 1, 1, same, withIf...),
+	agg("anyHeavy", 1, 1, same, withIf...),
+	agg("anyLast", 1, 1, same, withIf...),
+	agg("argMin", 2, 2, same, withState...),
+	agg("argMax", 2, 2, same, withState...),
+)
+
+var arrayAggregates = family("Aggregates: arrays",
+	agg("groupArray", 1, 1, arrayOf(1), withIf...),
+	agg("array_agg", 1, 1, arrayOf(1)).as("groupArray"),
+	agg("groupUniqArray", 1, 1, arrayOf(1), withIf...),
+	agg("groupUniqArrayArray", 1, 1, sameArray, withIf...).params(0, 1),
+	agg("groupArrayInsertAt", 2, 2, arrayOf(1), withIf...),
+	agg("groupArrayMovingAvg", 1, 1, arrayOf(1), withIf...),
+	agg("groupArrayMovingSum", 1, 1, arrayOf(1), withIf...),
+	agg("groupArraySample", 1, 1, arrayOf(1), withIf...).params(1, 2),
+	agg("topK", 1, 1, arrayOf(1)).params(1, 1),
+	aggMacro("string_agg", 2, "arrayStringConcat(groupArray({a}), {b})"),
+	aggMacro("json_agg", 1, "toJSONString(groupArray({a}))"),
+)
+
+var distinctAggregates = family("Aggregates: distinct values",
+	agg("uniq", 1, Any, integer.never(), withState...),
+	agg("uniqExact", 1, Any, integer.never(), withState...),
+	agg("uniqHLL12", 1, Any, integer.never(), withState...),
+)
+
+var statisticsAggregates = family("Aggregates: statistics",
+	agg("stddevPop", 1, 1, float, withIf...),
+	agg("stddevSamp", 1, 1, float, withIf...),
+	agg("varPop", 1, 1, float, withIf...),
+	agg("varSamp", 1, 1, float, withIf...),
+	agg("skewPop", 1, 1, float, withIf...),
+	agg("skewSamp", 1, 1, float, withIf...),
+	agg("kurtPop", 1, 1, float, withIf...),
+	agg("kurtSamp", 1, 1, float, withIf...),
+	agg("covarPop", 2, 2, float, withIf...),
+	agg("covarSamp", 2, 2, float, withIf...),
+	agg("corr", 2, 2, float, withIf...),
+	agg("simpleLinearRegression", 2, 2, tuple, withIf...),
+	agg("contingency", 2, 2, float, withIf...),
+	agg("cramersV", 2, 2, float, withIf...),
+	agg("cramersVBiasCorrected", 2, 2, float, withIf...),
+	agg("theilsU", 2, 2, float, withIf...),
+	agg("maxIntersections", 2, 2, integer, withIf...),
+	agg("maxIntersectionsPosition", 2, 2, same, withIf...),
+)
+
+var quantileAggregates = family("Aggregates: quantiles",
+	agg("quantile", 1, 1, float, withIf...).params(1, 1),
+	agg("quantileExact", 1, 1, same).params(1, 1),
+	agg("quantiles", 1, 1, array, withState...).params(1, Any),
+	agg("median", 1, 1, float, allChains...),
+	agg("medianExact", 1, 1, same, withIf...),
+	agg("medianExactLow", 1, 1, same, withIf...),
+	agg("medianExactHigh", 1, 1, same, withIf...),
+	agg("medianExactWeighted", 2, 2, same, withIf...),
+	agg("medianTiming", 1, 1, float, withIf...),
+	agg("medianTimingWeighted", 2, 2, float, withIf...),
+	agg("medianDeterministic", 2, 2, float, withIf...),
+	agg("medianTDigest", 1, 1, float, withIf...),
+	agg("medianTDigestWeighted", 2, 2, float, withIf...),
+	agg("medianBFloat16", 1, 1, float, withIf...),
+	agg("medianBFloat16Weighted", 2, 2, float, withIf...),
+)
+
+var mapAggregates = family("Aggregates: maps",
+	agg("sumMap", 1, 2, unknown.never(), withState...),
+	agg("minMap", 1, 2, unknown.never(), withState...),
+	agg("maxMap", 1, 2, unknown.never(), withState...),
+	agg("avgMap", 1, 1, mapping, withState...),
+	agg("uniqMap", 1, 1, mapping, withState...),
+)
+
+var bitAggregates = family("Aggregates: bits",
+	agg("groupBitAnd", 1, 1, integer, withIf...),
+	agg("groupBitOr", 1, 1, integer, withIf...),
+	agg("groupBitXor", 1, 1, integer, withIf...),
+	agg("groupBitmap", 1, 1, integer, "If", "State"),
+	agg("groupBitmapAnd", 1, 1, integer.never(), "If", "State"),
+	agg("groupBitmapOr", 1, 1, integer.never(), "If", "State"),
+	agg("groupBitmapXor", 1, 1, integer.never(), "If", "State"),
+)
+
+var otherAggregates = family("Aggregates: sequences",
+	agg("windowFunnel", 1, 99, integer).params(1, Any),
+)

@@ -1,0 +1,52 @@
+package schema
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// semVer matches a version X.Y.Z, which may have a v before it and a pre-release or build behind it, and takes X.Y.Z out
+// of it. Of any other text it takes nothing, and the only part of nothing is no number: sortableSemVer gives [NULL].
+const semVer = "^[[:space:]]*v?((?:0|[1-9][0-9]*)(?:[.](?:0|[1-9][0-9]*)){2})(?:[-+][^[:space:]]*)?[[:space:]]*$"
+
+var conversionFunctions = family("Conversion",
+	fn("toInt", 1, 1, integer.orNull()).as("accurateCastOrNull").extra("Int64"),
+	fn("toFloat", 1, 1, float.orNull()).as("accurateCastOrNull").extra("Float64"),
+	fn("toDecimal", 2, 2, Result{Kind: hogql.Decimal, Nulls: NullsAlways}).as("accurateCastOrNull").rule(RuleDecimal),
+	fn("toUUID", 1, 1, uuid.orNull()).as("accurateCastOrNull").extra("UUID"),
+	fn("toNullableString", 1, 1, text.orNull()).as("accurateCastOrNull").extra("String"),
+	fn("toIntOrZero", 1, 1, integer).as("toInt64OrZero"),
+	fn("toFloatOrZero", 1, 1, float).as("toFloat64OrZero"),
+	fn("toFloatOrDefault", 1, 2, float.never()).as("toFloat64OrDefault"),
+	fn("toUUIDOrDefault", 2, 2, uuid.never()),
+	fn("toString", 1, 2, text),
+	fn("toBool", 1, 1, boolean),
+	fn("toJSONString", 1, 1, text),
+	fn("toTypeName", 1, 1, text.never()),
+	fn("cityHash64", 1, 1, integer),
+	macro("md5", 1, "hex(_MD5({a}))"),
+	fn("hex", 1, 1, text),
+	fn("unhex", 1, 1, text),
+	fn("reinterpretAsUInt8", 1, 1, integer),
+	fn("reinterpretAsUInt16", 1, 1, integer),
+	fn("reinterpretAsUInt32", 1, 1, integer),
+	fn("reinterpretAsUInt64", 1, 1, integer),
+	fn("reinterpretAsUInt128", 1, 1, integer),
+	fn("reinterpretAsUInt256", 1, 1, integer),
+	fn("reinterpretAsInt8", 1, 1, integer),
+	fn("reinterpretAsInt16", 1, 1, integer),
+	fn("reinterpretAsInt32", 1, 1, integer),
+	fn("reinterpretAsInt64", 1, 1, integer),
+	fn("reinterpretAsInt128", 1, 1, integer),
+	fn("reinterpretAsInt256", 1, 1, integer),
+	fn("reinterpretAsFloat32", 1, 1, float),
+	fn("reinterpretAsFloat64", 1, 1, float),
+	fn("reinterpretAsUUID", 1, 1, uuid),
+	macro("sortableSemVer", 1, "arrayMap(part -> toInt(part), splitByChar('.', extract({a}, '"+semVer+"')))").fold(),
+	fn("_toInt8", 1, 1, integer).as("toInt8"),
+	fn("_toInt16", 1, 1, integer).as("toInt16"),
+	fn("_toInt32", 1, 1, integer).as("toInt32"),
+	fn("_toInt64", 1, 1, integer).as("toInt64"),
+	fn("_toUInt64", 1, 1, integer).as("toUInt64"),
+	fn("_toUInt128", 1, 1, integer).as("toUInt128"),
+	fn("_toDate", 1, 1, date).as("toDate"),
+	fn("_toNullableBool", 1, 1, boolean.orNull()).as("accurateCastOrNull").extra("Bool"),
+	fn("_MD5", 1, 1, text).as("MD5"),
+)

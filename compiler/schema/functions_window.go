@@ -1,0 +1,14 @@
+package schema
+
+var windowFunctions = family("Window functions",
+	window("row_number", 0, 0, integer.never()),
+	window("rank", 0, 0, integer.never()),
+	window("dense_rank", 0, 0, integer.never()),
+	window("first_value", 1, 1, same),
+	window("last_value", 1, 1, same),
+	window("nth_value", 2, 2, same),
+	window("lagInFrame", 1, 3, same),
+	window("leadInFrame", 1, 3, same),
+	window("lag", 1, 3, same.orNull()).as("lagInFrame").rule(RuleLagLead),
+	window("lead", 1, 3, same.orNull()).as("leadInFrame").rule(RuleLagLead),
+)

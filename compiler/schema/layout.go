@@ -1,0 +1,225 @@
+package schema
+
+import (
+	"regexp"
+	"strings"
+)
+
+// PhysicalColumn is one row of ClickHouse's system.columns.
+type PhysicalColumn struct {
+	Table, Name string
+	Type        string // as ClickHouse prints it: LowCardinality(String), DateTime64(6, 'UTC')
+	Comment     string
+
+	DefaultKind       string // DEFAULT, MATERIALIZED, ALIAS, or empty
+	DefaultExpression string
+}
+
+// Layout says how the physical tables are stored: which columns they have, of which types, and where a property is
+// found. It is immutable and safe for concurrent use.
+type Layout struct {
+	types        map[columnKey]string
+	materialized map[propertyKey]materialized
+}
+
+type columnKey struct{ table, column string }
+
+type propertyKey struct{ table, column, property string }
+
+type materialized struct {
+	column   string
+	nullable bool
+}
+
+// The comment by which PostHog marks a column that holds one property of another column:
+// column_materializer::properties::$browser, and ::disabled behind it when the column must not be read.
+const (
+	materializerPrefix   = "column_materializer"
+	materializerSplit    = "::"
+	materializerDisabled = "disabled"
+)
+
+// NewLayout makes a layout of the columns that a ClickHouse server has. Columns of tables that are not physical tables
+// of the schema are of no account.
+func NewLayout(columns []PhysicalColumn) *Layout {
+	l := &Layout{
+		types:        make(map[columnKey]string, len(columns)),
+		materialized: make(map[propertyKey]materialized),
+	}
+	for _, c := range columns {
+		if _, known := PhysicalTable(c.Table); !known {
+			continue
+		}
+		l.types[columnKey{c.Table, c.Name}] = c.Type
+		source, property, ok := materializes(c)
+		if !ok {
+			continue
+		}
+		switch c.Type {
+		case "String":
+			l.addMaterialized(c, source, property, false)
+		case "Nullable(String)":
+			l.addMaterialized(c, source, property, true)
+		}
+	}
+	return l
+}
+
+// addMaterialized notes a column; where two hold the same property, the nullable one wins, for it tells ” from absence.
+func (l *Layout) addMaterialized(c PhysicalColumn, source, property string, nullable bool) {
+	key := propertyKey{c.Table, source, property}
+	if known, ok := l.materialized[key]; ok && known.nullable {
+		return
+	}
+	l.materialized[key] = materialized{c.Name, nullable}
+}
+
+// materializes tells whether a column holds one property of another column: by its comment, else by the expression that
+// fills it.
+func materializes(c PhysicalColumn) (source, property string, ok bool) {
+	if strings.HasPrefix(c.Comment, materializerPrefix+materializerSplit) {
+		return fromComment(c.Comment)
+	}
+	for typ, pattern := range materializing {
+		if m := pattern.FindStringSubmatch(c.DefaultExpression); m != nil && c.Type == typ && c.DefaultKind == "MATERIALIZED" {
+			return m[1], unescaped.Replace(m[2]), true
+		}
+	}
+	return "", "", false
+}
+
+// materializing are the expressions that fill the text column of a property, by the column's type.
+var materializing = map[string]*regexp.Regexp{
+	"String":           regexp.MustCompile(`^replaceRegexpAll\(JSONExtractRaw\((\w+), '((?:[^'\\]|\\.)*)'\), '\^"\|"\$', ''\)$`),
+	"Nullable(String)": regexp.MustCompile(`^JSONExtract\((\w+), '((?:[^'\\]|\\.)*)', 'Nullable\(String\)'\)$`),
+}
+
+var unescaped = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
+
+// fromComment reads PostHog's comment. Old comments have no source column and mean properties.
+func fromComment(comment string) (source, property string, ok bool) {
+	parts := strings.SplitN(comment, materializerSplit, 4)
+	switch {
+	case len(parts) == 2:
+		return "properties", parts[1], true
+	case len(parts) == 3:
+		return parts[1], parts[2], true
+	case parts[3] == materializerDisabled:
+		return "", "", false
+	}
+	return parts[1], parts[2] + materializerSplit + parts[3], true // a property with :: in its name
+}
+
+// Has tells whether a physical table has a column.
+func (l *Layout) Has(table, column string) bool {
+	_, ok := l.types[columnKey{table, column}]
+	return ok
+}
+
+// ColumnType returns ClickHouse's type of a column, empty when the table has no such column.
+func (l *Layout) ColumnType(table, column string) string { return l.types[columnKey{table, column}] }
+
+// ColumnZone returns the time zone that is part of a column's type, as in DateTime64(6, 'UTC'); empty when there is none.
+func (l *Layout) ColumnZone(table, column string) string {
+	typ := l.ColumnType(table, column)
+	open := strings.IndexByte(typ, '\'')
+	end := strings.LastIndexByte(typ, '\'')
+	if !strings.Contains(typ, "DateTime") || open == end {
+		return ""
+	}
+	return typ[open+1 : end]
+}
+
+// nullableColumn tells whether a column may hold NULL.
+func (l *Layout) nullableColumn(table, column string) bool {
+	typ := l.ColumnType(table, column)
+	return strings.HasPrefix(typ, "Nullable(") || strings.HasPrefix(typ, "LowCardinality(Nullable(")
+}
+
+// nativeLayout is what NativeLayout returns.
+var nativeLayout = NewLayout(nativeColumns())
+
+// NativeLayout is the layout of the tables that this product makes itself: properties are native JSON.
+func NativeLayout() *Layout { return nativeLayout }
+
+// nativeColumns are the columns of our own tables that queries can reach.
+func nativeColumns() []PhysicalColumn {
+	const (
+		text   = "String"
+		json   = "JSON"
+		id     = "UUID"
+		moment = "DateTime64(6, 'UTC')"
+		number = "Int64"
+		flag   = "Int8"
+	)
+	tables := []struct {
+		name    string
+		columns [][2]string
+	}{
+		{"events", [][2]string{
+			{"uuid", id},
+			{"event", "LowCardinality(String)"},
+			{"properties", json},
+			{"timestamp", moment},
+			{"team_id", number},
+			{"distinct_id", text},
+			{"elements_chain", text},
+			{"created_at", moment},
+			{"person_id", id},
+			{"person_created_at", moment},
+			{"person_properties", json},
+			{"person_mode", "Enum8('full' = 0, 'propertyless' = 1, 'force_upgrade' = 2)"},
+			{"$group_0", text},
+			{"group0_properties", json},
+			{"group0_created_at", moment},
+			{"$group_1", text},
+			{"group1_properties", json},
+			{"group1_created_at", moment},
+			{"$group_2", text},
+			{"group2_properties", json},
+			{"group2_created_at", moment},
+			{"$group_3", text},
+			{"group3_properties", json},
+			{"group3_created_at", moment},
+			{"$group_4", text},
+			{"group4_properties", json},
+			{"group4_created_at", moment},
+			{"$session_id", text},
+			{"$window_id", text},
+			{"elements_chain_href", text},
+			{"elements_chain_texts", "Array(String)"},
+			{"elements_chain_ids", "Array(String)"},
+			{"elements_chain_elements", "Array(String)"},
+		}},
+		{"person", [][2]string{
+			{"id", id},
+			{"created_at", moment},
+			{"team_id", number},
+			{"properties", json},
+			{"is_identified", flag},
+			{"is_deleted", flag},
+			{"version", "UInt64"},
+		}},
+		{"person_distinct_id2", [][2]string{
+			{"team_id", number}, {"distinct_id", text}, {"person_id", id}, {"is_deleted", flag}, {"version", number},
+		}},
+		{"person_distinct_id_overrides", [][2]string{
+			{"team_id", number}, {"distinct_id", text}, {"person_id", id}, {"is_deleted", flag}, {"version", number},
+		}},
+		{"groups", [][2]string{
+			{"group_type_index", "UInt8"},
+			{"group_key", text},
+			{"created_at", moment},
+			{"team_id", number},
+			{"group_properties", json},
+			{"_timestamp", moment},
+		}},
+	}
+	var columns []PhysicalColumn
+	for _, t := range tables {
+		for _, c := range t.columns {
+			columns = append(columns, PhysicalColumn{Table: t.name, Name: c[0], Type: c[1]})
+		}
+	}
+	return columns
+}

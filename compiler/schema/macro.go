@@ -1,0 +1,51 @@
+package schema
+
+import (
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// Expand returns the expression that a call of a macro stands for: its text with the arguments in place of {a}, {b}, {c}
+// and so on. There are as many arguments as CheckArity allows; each is used at most once and never inside a lambda, so
+// that a call costs no more than it shows, and no name of its author means a parameter of the macro. The new nodes have
+// the place at, so that a mistake points at the call.
+func (f *Function) Expand(at hogql.Span, args []hogql.Expr) hogql.Expr {
+	body, err := hogql.ParseExpr(f.Macro)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: macro of %s: %v", f.Name, err))
+	}
+	return hogql.RewriteExpr(body, func(e hogql.Expr) hogql.Expr {
+		if hole, ok := e.(*hogql.Placeholder); ok {
+			return args[hole.X.(*hogql.Field).Chain[0].Text[0]-'a']
+		}
+		return moved(e, at)
+	})
+}
+
+// moved returns a copy of a node with another place in the text. It knows the nodes of which macros are made.
+func moved(e hogql.Expr, at hogql.Span) hogql.Expr {
+	if n, ok := e.(*hogql.Call); ok {
+		c := *n
+		c.Pos, c.NamePos = at, at
+		return &c
+	}
+	if n, ok := e.(*hogql.Const); ok {
+		return &hogql.Const{Pos: at, Value: n.Value}
+	}
+	if n, ok := e.(*hogql.Binary); ok {
+		return &hogql.Binary{Pos: at, Op: n.Op, Left: n.Left, Right: n.Right}
+	}
+	if n, ok := e.(*hogql.Lambda); ok {
+		return &hogql.Lambda{Pos: at, Params: n.Params, Body: n.Body}
+	}
+	if n, ok := e.(*hogql.Field); ok {
+		chain := make([]hogql.Name, len(n.Chain))
+		for i, name := range n.Chain {
+			name.Pos = at
+			chain[i] = name
+		}
+		return &hogql.Field{Pos: at, Chain: chain}
+	}
+	panic(fmt.Sprintf("BUG: a macro holds a %T", e))
+}

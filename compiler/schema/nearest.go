@@ -1,0 +1,81 @@
+package schema
+
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+// longestNear bounds the names that Nearest compares, in characters. A longer name has no near one: nobody mistypes so
+// much by accident, and the comparison of two names takes time in the product of their lengths.
+const longestNear = 64
+
+// Nearest returns the name among the given ones that was probably meant by a name that is not one of them, or "" when
+// none is near. Names that differ in case only are the nearest; then those with the fewest missing, additional, wrong
+// and swapped characters, case disregarded; then the first by alphabet. The longer a name, the more mistakes it may have.
+func Nearest(name string, among iter.Seq[string]) string {
+	if len(name) > longestNear*utf8.UTFMax {
+		return ""
+	}
+	wanted := []rune(strings.ToLower(name))
+	if len(wanted) == 0 || len(wanted) > longestNear {
+		return ""
+	}
+	nearest, least := "", tolerated(len(wanted))+1
+	for candidate := range among {
+		if len(candidate) > longestNear*utf8.UTFMax {
+			continue
+		}
+		d := distance(wanted, []rune(strings.ToLower(candidate)), least)
+		if d < least || d == least && nearest != "" && candidate < nearest {
+			nearest, least = candidate, d
+		}
+	}
+	return nearest
+}
+
+// tolerated is the number of mistakes with which a name of n characters is still near.
+func tolerated(n int) int {
+	switch {
+	case n < 3:
+		return 0
+	case n < 6:
+		return 1
+	case n < 9:
+		return 2
+	}
+	return 3
+}
+
+// distance counts the characters to insert, delete, replace or swap with their neighbour that make b of a (the optimal
+// string alignment distance). It stops counting beyond limit, and then returns limit+1.
+func distance(a, b []rune, limit int) int {
+	if len(b) > longestNear || max(len(a)-len(b), len(b)-len(a)) > limit {
+		return limit + 1
+	}
+	var rows [3][longestNear + 1]int // the rows before last, last and now
+	before, last, now := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		best := i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			now[j] = min(replace, last[j]+1, now[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+			best = min(best, now[j])
+		}
+		if best > limit {
+			return limit + 1
+		}
+		before, last, now = last, now, before
+	}
+	return min(last[len(b)], limit+1)
+}

@@ -1,0 +1,355 @@
+package schema
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// ProjectColumn is the column that says to which project a row belongs. Every physical table has it.
+const ProjectColumn = "team_id"
+
+// physicalTables are the tables of ClickHouse that may be read (contract: api.md, section 9.2).
+var physicalTables = []string{"events", "groups", "person", "person_distinct_id2", "person_distinct_id_overrides"}
+
+// PhysicalTable tells whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
+// belong to projects, so that each scan needs its guard.
+func PhysicalTable(name string) (guarded, known bool) {
+	known = slices.Contains(physicalTables, name)
+	return known, known
+}
+
+// Table is a table as queries see it. Tables and their fields are shared: never change one.
+type Table struct {
+	Name     string
+	Physical string // the table of ClickHouse that holds the rows
+	// Merge makes one row of the versions of each; nil shows all rows as they are stored.
+	Merge *Merge
+	// Fields are in the order of *.
+	Fields []Field
+
+	byName map[string]*Field
+}
+
+// Merge says how versions become rows: of the rows with the same keys, the one with the highest version counts.
+type Merge struct {
+	Keys    []string // fields
+	Version string   // physical column
+	Deleted string   // physical column that marks a deleted row with 1; empty when nothing is ever deleted
+	// NotBefore is a field of time that lies less than a day ahead in rows that count; empty for no such rule.
+	NotAhead string
+}
+
+// Field is one name below a table: a column, a virtual table, or a lazy join.
+type Field struct {
+	Name   string
+	Column string // of the physical table; empty: the field's name
+	Type   hogql.Type
+	Hidden bool // reachable by its name, left out of *
+
+	// Scope and Group say whose properties a JSON field holds.
+	Scope PropertyScope
+	Group int
+
+	// Fields are those of a virtual table: a part of the same row under one name.
+	Fields []Field
+	// Join leads to the fields of another table.
+	Join *LazyJoin
+	// Override leads to the row whose field of the same name counts instead, where there is one.
+	Override *LazyJoin
+	// Same names the field of the table that this one is another name for.
+	Same string
+}
+
+// LazyJoin joins another table as soon as a query uses one of its fields.
+type LazyJoin struct {
+	Name    string // distinguishes the joins of one table
+	Table   string
+	Local   string // field of the table that joins
+	Foreign string // field of the table that is joined
+	Inner   bool   // rows without a partner vanish; else they get default values
+	// Unique tells that there is at most one partner for a row.
+	Unique bool
+	// Group restricts groups to those of one type; -1 for other tables.
+	Group int
+}
+
+// IsColumn tells whether the field is a value rather than a table below a table.
+func (f *Field) IsColumn() bool { return f.Fields == nil && f.Join == nil }
+
+// PhysicalName is the column of the physical table that the field reads.
+func (f *Field) PhysicalName() string {
+	if f.Column == "" {
+		return f.Name
+	}
+	return f.Column
+}
+
+// Key tells the field from others of the same name in other parts of its table.
+func (f *Field) Key() string { return f.Name + " " + f.PhysicalName() }
+
+// The types of fields.
+var (
+	stringType = hogql.Type{Kind: hogql.String}
+	uuidType   = hogql.Type{Kind: hogql.UUID}
+	timeType   = hogql.Type{Kind: hogql.DateTime}
+	intType    = hogql.Type{Kind: hogql.Int}
+	boolType   = hogql.Type{Kind: hogql.Bool}
+	jsonType   = hogql.Type{Kind: hogql.JSON}
+	stringsOf  = hogql.Type{Kind: hogql.ArrayKind, Elem: &stringType}
+)
+
+var project = Field{Name: ProjectColumn, Type: intType, Hidden: true}
+
+var overrideJoin = &LazyJoin{
+	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1,
+}
+
+// eventPerson are the fields of person on events: the identity with overrides, the rest as the event recorded it.
+var eventPerson = []Field{
+	{Name: "id", Same: "person_id", Type: uuidType},
+	{Name: "created_at", Column: "person_created_at", Type: timeType},
+	{Name: "properties", Column: "person_properties", Type: jsonType, Scope: PersonProperty},
+}
+
+// recordedPerson are the fields of poe: all as the event recorded it.
+var recordedPerson = []Field{
+	{Name: "id", Column: "person_id", Type: uuidType},
+	{Name: "created_at", Column: "person_created_at", Type: timeType},
+	{Name: "properties", Column: "person_properties", Type: jsonType, Scope: PersonProperty},
+}
+
+func eventFields() []Field {
+	fields := []Field{
+		{Name: "uuid", Type: uuidType},
+		{Name: "event", Type: stringType},
+		{Name: "properties", Type: jsonType, Scope: EventProperty},
+		{Name: "timestamp", Type: timeType},
+		project,
+		{Name: "distinct_id", Type: stringType},
+		{Name: "elements_chain", Type: stringType},
+		{Name: "created_at", Type: timeType},
+		{Name: "$session_id", Type: stringType},
+		{Name: "$window_id", Type: stringType},
+		{Name: "person_mode", Type: stringType},
+		{Name: "person_id", Type: uuidType, Override: overrideJoin},
+		{Name: "event_person_id", Column: "person_id", Type: uuidType, Hidden: true},
+	}
+	for i := range groupTypes {
+		fields = append(fields, Field{Name: "$group_" + strconv.Itoa(i), Type: stringType})
+	}
+	fields = append(fields,
+		Field{Name: "elements_chain_href", Type: stringType},
+		Field{Name: "elements_chain_texts", Type: stringsOf},
+		Field{Name: "elements_chain_ids", Type: stringsOf},
+		Field{Name: "elements_chain_elements", Type: stringsOf},
+		Field{Name: "pdi", Join: &LazyJoin{
+			Name: "pdi", Table: "person_distinct_ids", Local: "distinct_id", Foreign: "distinct_id", Inner: true, Unique: true, Group: -1,
+		}},
+		Field{Name: "person", Fields: eventPerson},
+		Field{Name: "poe", Fields: recordedPerson},
+	)
+	for i := range groupTypes {
+		n := strconv.Itoa(i)
+		fields = append(fields,
+			Field{Name: "group_" + n, Join: &LazyJoin{
+				Name: "group_" + n, Table: "groups", Local: "$group_" + n, Foreign: "key", Unique: true, Group: i,
+			}},
+			Field{Name: "goe_" + n, Fields: []Field{
+				{Name: "key", Column: "$group_" + n, Type: stringType},
+				{Name: "created_at", Column: "group" + n + "_created_at", Type: timeType},
+				{Name: "properties", Column: "group" + n + "_properties", Type: jsonType, Scope: GroupProperty, Group: i},
+			}},
+		)
+	}
+	return fields
+}
+
+// groupTypes is the number of group types that a project can have.
+const groupTypes = 5
+
+var personFields = []Field{
+	{Name: "id", Type: uuidType},
+	{Name: "created_at", Type: timeType},
+	project,
+	{Name: "properties", Type: jsonType, Scope: PersonProperty},
+	{Name: "is_identified", Type: boolType},
+	{Name: "pdi", Join: &LazyJoin{
+		Name: "pdi", Table: "person_distinct_ids", Local: "id", Foreign: "person_id", Inner: true, Group: -1,
+	}},
+}
+
+var distinctIDFields = []Field{
+	{Name: "distinct_id", Type: stringType},
+	{Name: "person_id", Type: uuidType},
+	project,
+	{Name: "person", Join: &LazyJoin{
+		Name: "person", Table: "persons", Local: "person_id", Foreign: "id", Inner: true, Unique: true, Group: -1,
+	}},
+}
+
+var groupFields = []Field{
+	{Name: "index", Column: "group_type_index", Type: intType},
+	project,
+	{Name: "key", Column: "group_key", Type: stringType},
+	{Name: "created_at", Type: timeType},
+	{Name: "updated_at", Column: "_timestamp", Type: timeType},
+	{Name: "properties", Column: "group_properties", Type: jsonType},
+}
+
+// versionFields are what the raw tables show beside the merged ones.
+var versionFields = []Field{
+	{Name: "is_deleted", Type: boolType},
+	{Name: "version", Type: intType},
+}
+
+// tables are the virtual tables (contract: hogql.md, section 7).
+var tables = makeTables([]*Table{
+	{Name: "events", Physical: "events", Fields: eventFields()},
+	{
+		Name: "persons", Physical: "person", Fields: personFields,
+		Merge: &Merge{Keys: []string{"id"}, Version: "version", Deleted: "is_deleted", NotAhead: "created_at"},
+	},
+	{Name: "raw_persons", Physical: "person", Fields: slices.Concat(personFields, versionFields)},
+	{
+		Name: "person_distinct_ids", Physical: "person_distinct_id2", Fields: distinctIDFields,
+		Merge: &Merge{Keys: []string{"distinct_id"}, Version: "version", Deleted: "is_deleted"},
+	},
+	{Name: "raw_person_distinct_ids", Physical: "person_distinct_id2", Fields: slices.Concat(distinctIDFields, versionFields)},
+	{
+		Name: "person_distinct_id_overrides", Physical: "person_distinct_id_overrides", Fields: distinctIDFields,
+		Merge: &Merge{Keys: []string{"distinct_id"}, Version: "version", Deleted: "is_deleted"},
+	},
+	{
+		Name: "raw_person_distinct_id_overrides", Physical: "person_distinct_id_overrides",
+		Fields: slices.Concat(distinctIDFields, versionFields),
+	},
+	{
+		Name: "groups", Physical: "groups", Fields: groupFields,
+		Merge: &Merge{Keys: []string{"index", "key"}, Version: "_timestamp"},
+	},
+	{Name: "raw_groups", Physical: "groups", Fields: groupFields},
+})
+
+func makeTables(list []*Table) map[string]*Table {
+	m := make(map[string]*Table, len(list))
+	for _, t := range list {
+		t.byName = make(map[string]*Field, len(t.Fields))
+		for i := range t.Fields {
+			t.byName[t.Fields[i].Name] = &t.Fields[i]
+		}
+		m[t.Name] = t
+	}
+	return m
+}
+
+// Table finds a table by its name in queries.
+func (db *Database) Table(name string) (*Table, bool) {
+	t, ok := tables[name]
+	return t, ok
+}
+
+// TableNames yields the names of the tables that queries can read, in no order.
+func (db *Database) TableNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range tables {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Field finds a field of a table by its name. Beside the fields of the table itself, events has one for each group type
+// by the type's name, unless another field has that name. Fields whose column the physical table lacks do not exist.
+func (db *Database) Field(t *Table, name string) (*Field, bool) {
+	f, ok := t.byName[name]
+	if !ok {
+		index, named := db.GroupTypes[name]
+		if !named || t.Name != "events" {
+			return nil, false
+		}
+		f, ok = t.byName["group_"+strconv.Itoa(index)]
+	}
+	return f, ok && db.exists(t, f)
+}
+
+// Below finds a field of a virtual table.
+func (db *Database) Below(t *Table, virtual *Field, name string) (*Field, bool) {
+	for i := range virtual.Fields {
+		if f := &virtual.Fields[i]; f.Name == name {
+			return f, db.exists(t, f)
+		}
+	}
+	return nil, false
+}
+
+// exists tells whether the physical table has what the field reads. A table of which nothing is known has all.
+func (db *Database) exists(t *Table, f *Field) bool {
+	switch {
+	case f.Join != nil, f.Same != "":
+		return true
+	case f.Fields != nil:
+		for i := range f.Fields {
+			if db.exists(t, &f.Fields[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	return db.layout().Has(t.Physical, f.PhysicalName())
+}
+
+// Star yields the fields that * stands for, in order.
+func (db *Database) Star(t *Table) iter.Seq[*Field] {
+	return func(yield func(*Field) bool) {
+		for i := range t.Fields {
+			if f := &t.Fields[i]; !f.Hidden && f.IsColumn() && db.exists(t, f) && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// FieldNames yields every name that Field finds, in no order.
+func (db *Database) FieldNames(t *Table) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range t.Fields {
+			if f := &t.Fields[i]; db.exists(t, f) && !yield(f.Name) {
+				return
+			}
+		}
+		if t.Name != "events" {
+			return
+		}
+		for name := range db.GroupTypes {
+			if _, ok := db.Field(t, name); ok && t.byName[name] == nil && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// FieldType returns the type of a field as the physical table stores it: with NULL where its column allows that.
+func (db *Database) FieldType(t *Table, f *Field) hogql.Type {
+	typ := f.Type
+	typ.Nullable = typ.Nullable || db.layout().nullableColumn(t.Physical, f.PhysicalName())
+	return typ
+}
+
+// FieldZone returns the time zone in which the physical column of a field shows its times; empty when it has none.
+func (db *Database) FieldZone(t *Table, f *Field) string {
+	return db.layout().ColumnZone(t.Physical, f.PhysicalName())
+}
+
+// Storage says where a property below a JSON field is found.
+func (db *Database) Storage(t *Table, f *Field, property string) Storage {
+	return db.layout().Property(t.Physical, f.PhysicalName(), property)
+}
+
+// NativeJSON tells whether a field is stored in ClickHouse's JSON type.
+func (db *Database) NativeJSON(t *Table, f *Field) bool {
+	return db.layout().Native(t.Physical, f.PhysicalName())
+}
