@@ -1,0 +1,251 @@
+// Package bind fills in what a query leaves open: parse ─▶ [bind] ─▶ resolve. It puts values, variables and filters in
+// the place of {placeholders}, and sets the limits of the outermost SELECT.
+package bind
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Values is what placeholders stand for (contract: hogql.md, section 13). Whatever it holds is data: no value is ever read
+// as HogQL.
+type Values struct {
+	// Values are the constants of {name}: nil, bool, numbers, json.Number, string, time.Time, or a []any of these. Callers
+	// inside the compiler may also put a hogql.Expr, a hogql.Table or a hogql.Query there.
+	Values map[string]any
+	// Variables are those given with the query, by code name.
+	Variables map[string]Variable
+	// Known tells whether the project has a variable of this code name. Default: it has those given.
+	Known func(code string) bool
+	// Filters is what {filters} stands for; nil stands for none.
+	Filters *Filters
+	// Now and Location give relative dates their meaning.
+	Now      time.Time
+	Location *time.Location
+}
+
+// Variable is the value of an insight variable: the one given with the query, else its default.
+type Variable struct {
+	Value  any
+	IsNull bool // the variable is NULL whatever Value holds
+}
+
+// Placeholders gives q with every placeholder replaced. It reports every placeholder that it cannot replace, as
+// diag.Errors, and leaves q as it is.
+func Placeholders(q hogql.Query, v Values) (hogql.Query, error) {
+	b := binder{values: v}
+	b.walk = hogql.Rewriter{Expr: b.expr, Query: b.query, Table: b.table}
+	out := b.query(q)
+	if err := b.mistakes.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+type binder struct {
+	values   Values
+	walk     hogql.Rewriter
+	selects  []*hogql.Select // the SELECTs around the current node, outermost first
+	mistakes diag.List
+}
+
+func (b *binder) query(q hogql.Query) hogql.Query {
+	switch q := q.(type) {
+	case *hogql.Select:
+		b.selects = append(b.selects, q)
+		out := b.walk.QueryChildren(q)
+		b.selects = b.selects[:len(b.selects)-1]
+		return out
+	case *hogql.SetQuery:
+		return b.walk.QueryChildren(q)
+	case *hogql.QueryPlaceholder:
+		v, ok := b.eval(q.X)
+		if !ok {
+			return q
+		}
+		if query, isQuery := v.(hogql.Query); isQuery {
+			return query
+		}
+		b.mistake(q.Pos, "The placeholder {%s} does not stand for a query", hogql.PrintExpr(q.X))
+	}
+	return q
+}
+
+func (b *binder) table(t hogql.Table) hogql.Table {
+	p, ok := t.(*hogql.TablePlaceholder)
+	if !ok {
+		return b.walk.TableChildren(t)
+	}
+	v, ok := b.eval(p.X)
+	if !ok {
+		return t
+	}
+	switch v := v.(type) {
+	case hogql.Query:
+		return &hogql.Derived{Pos: p.Pos, Query: v, Alias: p.Alias}
+	case hogql.Table:
+		if p.Alias.Text == "" {
+			return v
+		}
+		if name, named := v.(*hogql.TableName); named {
+			return &hogql.TableName{Pos: p.Pos, Chain: name.Chain, Alias: p.Alias, Sample: name.Sample}
+		}
+	}
+	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", hogql.PrintExpr(p.X))
+	return t
+}
+
+func (b *binder) expr(e hogql.Expr) hogql.Expr {
+	if p, ok := e.(*hogql.Placeholder); ok {
+		return b.placeholder(p)
+	}
+	if c, ok := e.(*hogql.Compare); ok && (b.unbounded(c.Left) || b.unbounded(c.Right)) {
+		return &hogql.Const{Pos: c.Pos, Value: true}
+	}
+	return b.walk.ExprChildren(e)
+}
+
+// placeholder gives what a placeholder in an expression stands for.
+func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
+	chain := names(p.X)
+	if len(chain) > 0 && chain[0] == "filters" && !b.given("filters") {
+		return b.filters(p, chain)
+	}
+	v, ok := b.eval(p.X)
+	if !ok {
+		return p
+	}
+	switch v := v.(type) {
+	case hogql.Expr:
+		return v
+	case hogql.Query:
+		return &hogql.Subquery{Pos: p.Pos, Query: v}
+	}
+	c, err := Constant(v)
+	if err != nil {
+		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", hogql.PrintExpr(p.X), err)
+		return p
+	}
+	return &hogql.Const{Pos: p.Pos, Value: c}
+}
+
+// given tells whether the request's own values hold a name.
+func (b *binder) given(name string) bool {
+	_, ok := b.values.Values[name]
+	return ok
+}
+
+// lookup finds the value of a chain of names in braces. It notes the mistake when there is none.
+func (b *binder) lookup(f *hogql.Field) (any, bool) {
+	chain := names(f)
+	if chain[0] == "variables" && !b.given("variables") {
+		if len(chain) == 2 {
+			return b.variable(f.Pos, chain[1])
+		}
+		b.mistake(f.Pos, "Unresolved placeholder: {%s}", strings.Join(chain, "."))
+		return nil, false
+	}
+	var v any = b.values.Values
+	for _, name := range chain {
+		m, _ := v.(map[string]any)
+		next, ok := m[name]
+		if !ok {
+			b.unresolved(f.Pos, strings.Join(chain, "."))
+			return nil, false
+		}
+		v = next
+	}
+	return v, true
+}
+
+func (b *binder) unresolved(at hogql.Span, name string) {
+	if len(b.values.Values) == 0 {
+		b.mistake(at, "Unresolved placeholder: {%s}", name)
+		return
+	}
+	among := slices.Sorted(maps.Keys(b.values.Values))
+	b.mistakes.Add(&diag.Error{
+		Code: diag.QueryError, Span: at, Hint: schema.Nearest(name, slices.Values(among)),
+		Detail: fmt.Sprintf("Placeholder {%s} is not available in this context. You can use the following: %s",
+			name, strings.Join(among, ", ")),
+	})
+}
+
+func (b *binder) variable(at hogql.Span, code string) (any, bool) {
+	v, ok := b.values.Variables[code]
+	if !ok {
+		detail := fmt.Sprintf("Variable %s is missing from query", code)
+		near := schema.Nearest(code, maps.Keys(b.values.Variables))
+		if near != "" {
+			detail += ". Did you mean: " + near
+		}
+		b.mistakes.Add(&diag.Error{Code: diag.QueryError, Span: at, Detail: detail, Hint: near})
+		return nil, false
+	}
+	if b.values.Known != nil && !b.values.Known(code) {
+		b.mistake(at, "Variable %s does not exist", code)
+		return nil, false
+	}
+	if v.IsNull {
+		return nil, true
+	}
+	return v.Value, true
+}
+
+func (b *binder) mistake(at hogql.Span, format string, args ...any) {
+	b.mistakes.Addf(diag.QueryError, at, format, args...)
+}
+
+// names gives the parts of a plain chain of names, nil for any other expression.
+func names(e hogql.Expr) []string {
+	f, ok := e.(*hogql.Field)
+	if !ok {
+		return nil
+	}
+	out := make([]string, len(f.Chain))
+	for i, name := range f.Chain {
+		out[i] = name.Text
+	}
+	return out
+}
+
+// Variables lists the code names of the insight variables that a query uses, sorted.
+func Variables(q hogql.Query) []string {
+	var used []string
+	note := func(e hogql.Expr) bool {
+		if chain := names(e); len(chain) > 1 && chain[0] == "variables" {
+			used = append(used, chain[1])
+		}
+		return true
+	}
+	v := hogql.Visitor{
+		Expr: func(e hogql.Expr) bool {
+			if p, ok := e.(*hogql.Placeholder); ok {
+				hogql.WalkExpr(p.X, note)
+			}
+			return true
+		},
+		Query: func(q hogql.Query) bool {
+			if p, ok := q.(*hogql.QueryPlaceholder); ok {
+				hogql.WalkExpr(p.X, note)
+			}
+			return true
+		},
+		Table: func(t hogql.Table) bool {
+			if p, ok := t.(*hogql.TablePlaceholder); ok {
+				hogql.WalkExpr(p.X, note)
+			}
+			return true
+		},
+	}
+	v.WalkQuery(q)
+	slices.Sort(used)
+	return slices.Compact(used)
+}

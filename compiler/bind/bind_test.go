@@ -1,0 +1,362 @@
+package bind_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+var now = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
+
+func berlin(t *testing.T) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func parse(t *testing.T, text string) hogql.Query {
+	t.Helper()
+	q, err := hogql.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	variables := map[string]bind.Variable{
+		"customer": {Value: "acme"}, "nothing": {IsNull: true}, "yes": {Value: true}, "n": {Value: json.Number("3")},
+		"gone": {Value: "x"},
+	}
+	tests := []struct {
+		name   string
+		text   string
+		values map[string]any
+		want   string
+	}{
+		{"a string", "select {a}", map[string]any{"a": "it's"}, `SELECT 'it\'s'`},
+		{"a string is never SQL", "select 1 from events where event = {a}", map[string]any{"a": "' OR 1=1 --"}, `SELECT 1 FROM events WHERE event = '\' OR 1=1 --'`},
+		{
+			"constants of all kinds", "select {a}, {b}, {c}, {d}, {e}",
+			map[string]any{"a": json.Number("5"), "b": json.Number("5.0"), "c": nil, "d": true, "e": json.Number("18446744073709551615")},
+			"SELECT 5, 5.0, NULL, true, 18446744073709551615",
+		},
+		{"a list", "select 1 in {a}", map[string]any{"a": []any{json.Number("1"), "x", nil}}, "SELECT 1 IN [1, 'x', NULL]"},
+		{"below an object", "select {a.b}", map[string]any{"a": map[string]any{"b": "x"}}, "SELECT 'x'"},
+		{"a variable", "select {variables.customer}", nil, "SELECT 'acme'"},
+		{"a variable that is NULL", "select {variables.nothing}", nil, "SELECT NULL"},
+		{"a choice", "select {variables.yes ? 'a' : 'b'}, {variables.n > 5 ? 1 : 2}", nil, "SELECT 'a', 2"},
+		{"a choice of expressions", "select 1 from events where {variables.yes ? sql(event = {a}) : sql(event = 'y')}", map[string]any{"a": "x"}, "SELECT 1 FROM events WHERE event = 'x'"},
+		{"a default", "select {variables.nothing ?? 'none'}", nil, "SELECT 'none'"},
+		{"arithmetic", "select {variables.n * 2 + 1}, {variables.n / 2}, {'a' || variables.customer}", nil, "SELECT 7, 1.5, 'aacme'"},
+		{"conditions", "select {variables.n = 3 and not (variables.customer in ('x', 'y'))}", nil, "SELECT true"},
+		{
+			"a table and an expression of the compiler's own", "select {e} from {t} as t",
+			map[string]any{"e": hogql.Expr(&hogql.Field{Chain: []hogql.Name{{Text: "event"}}}), "t": hogql.Table(&hogql.TableName{Chain: []hogql.Name{{Text: "events"}}})},
+			"SELECT event FROM events AS t",
+		},
+		{"filters that the request has not", "select 1 from events where {filters}", nil, "SELECT 1 FROM events WHERE true"},
+		{"bounds that the request has not", "select 1 from events where timestamp >= {filters.dateRange.from} and timestamp < {filters.dateRange.to}", nil, "SELECT 1 FROM events WHERE true AND true"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := bind.Placeholders(parse(t, tt.text), bind.Values{
+				Values: tt.values, Variables: variables, Known: func(code string) bool { return code != "gone" },
+				Now: now, Location: time.UTC,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, hogql.Print(got)); diff != "" {
+				t.Errorf("Placeholders(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+	mistakes := []struct {
+		name   string
+		text   string
+		values map[string]any
+		want   string
+	}{
+		{"nothing given", "select {x}", nil, "8:9: Unresolved placeholder: {x}"},
+		{
+			"others given", "select {cc}, {d.e}",
+			map[string]any{"a": 1, "ccc": 2},
+			"8:10: Placeholder {cc} is not available in this context. You can use the following: a, ccc\n" +
+				"14:17: Placeholder {d.e} is not available in this context. You can use the following: a, ccc",
+		},
+		{"an object", "select {a}", map[string]any{"a": map[string]any{}}, "7:10: The value of placeholder {a} cannot be used: an object is no constant"},
+		{"a missing variable", "select {variables.custmer}", nil, "8:25: Variable custmer is missing from query. Did you mean: customer"},
+		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "8:26: Variable zzzzzzzz is missing from query"},
+		{"a variable that the project has not", "select {variables.gone}", nil, "8:22: Variable gone does not exist"},
+		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},
+		{"no query", "select 1 from {a}", map[string]any{"a": "events"}, "14:17: The placeholder {a} does not stand for a table"},
+		{
+			"filters on another table", "select 1 from persons where {filters}", nil,
+			"28:37: Cannot use 'filters' placeholder in a SELECT clause that does not select from the events, sessions, logs, traces or groups table.",
+		},
+		{
+			"other filters", "select 1 from events where {filters.x}", nil,
+			"27:38: Placeholder {filters.x} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
+		},
+		{
+			"a bound that is not there", "select toDate({filters.dateRange.to}) from events", nil,
+			"14:36: Placeholder {filters.dateRange.to} has no date: without one it may only stand directly in a comparison",
+		},
+	}
+	for _, tt := range mistakes {
+		t.Run("mistake: "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := bind.Placeholders(parse(t, tt.text), bind.Values{
+				Values: tt.values, Variables: variables, Known: func(code string) bool { return code != "gone" },
+				Now: now, Location: time.UTC,
+			})
+			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
+				t.Errorf("Placeholders(%q) mistakes (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		text    string
+		filters bind.Filters
+		want    string
+	}{
+		{
+			"both bounds", "select 1 from events as e where {filters}",
+			bind.Filters{DateFrom: "2020-02-02", DateTo: "-1d"},
+			"e.timestamp < toDateTime64('2024-05-30 13:45:10.000000', 6, 'UTC') AND e.timestamp >= toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
+		},
+		{"all time", "select 1 from events where {filters}", bind.Filters{DateFrom: "all"}, "true"},
+		{"groups", "select 1 from groups where {filters}", bind.Filters{DateTo: "2020-02-02"}, "groups.created_at < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')"},
+		{
+			"the bounds alone", "select 1 from events where timestamp > {filters.dateRange.from}",
+			bind.Filters{DateFrom: "2020-02-02T01:00:00Z"},
+			"timestamp > toDateTime64('2020-02-02 01:00:00.000000', 6, 'UTC')",
+		},
+		{
+			"exact", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "$browser", Operator: "exact", Value: []any{"Chrome", json.Number("5"), true}}}},
+			"events.properties.$browser = 'Chrome' OR events.properties.$browser = '5' OR events.properties.$browser = 'true'",
+		},
+		{
+			"shut out", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "person", Key: "email", Operator: "not_icontains", Value: []any{"50%", "b"}}}},
+			`toString(events.person.properties.email) NOT ILIKE '%50\\%%' AND toString(events.person.properties.email) NOT ILIKE '%b%'`,
+		},
+		{
+			"numbers", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "group", Group: 1, Key: "n", Operator: "gte", Value: "2.5"}}},
+			"toFloat(events.group_1.properties.n) >= 2.5",
+		},
+		{
+			"presence", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "n", Operator: "is_set"}, {Type: "event", Key: "m", Operator: "is_not_set"}}},
+			"events.properties.n IS NOT NULL AND events.properties.m IS NULL",
+		},
+		{
+			"an expression", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "properties.a = 'x' or 1 = 2"}}},
+			"properties.a = 'x' OR 1 = 2",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q, err := bind.Placeholders(parse(t, tt.text), bind.Values{Filters: &tt.filters, Now: now, Location: berlin(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, ok := q.(*hogql.Select)
+			if !ok {
+				t.Fatalf("got a %T", q)
+			}
+			if diff := cmp.Diff(tt.want, hogql.PrintExpr(s.Where)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+	mistakes := []struct {
+		name    string
+		filters bind.Filters
+		want    string
+	}{
+		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
+		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "semver_gt", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'semver_gt', which is not supported with its value"},
+		{"a number that is none", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
+		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported in {filters}"},
+		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: A property filter cannot hold placeholders"},
+	}
+	for _, tt := range mistakes {
+		t.Run("mistake: "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := bind.Placeholders(parse(t, "select 1 from events where {filters}"), bind.Values{Filters: &tt.filters, Now: now, Location: time.UTC})
+			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
+				t.Errorf("mistakes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	q := parse(t, "select {variables.b ? sql({variables.a}) : variables.c}, {other} from {variables.t} where x in (select {variables.a})")
+	if diff := cmp.Diff([]string{"a", "b", "c", "t"}, bind.Variables(q)); diff != "" {
+		t.Errorf("Variables (-want +got):\n%s", diff)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	cut := func(limit int, flags ...string) bind.Cut {
+		c := bind.Cut{Limit: limit}
+		for _, f := range flags {
+			switch f {
+			case "probe":
+				c.Probe, c.Default = true, true
+			case "set":
+				c.Set = true
+			}
+		}
+		return c
+	}
+	tests := []struct {
+		name, text string
+		mode       bind.Mode
+		want       string
+		cut        bind.Cut
+	}{
+		{"none", "select 1", bind.QueryRoute, "SELECT 1 LIMIT 101", cut(100, "probe")},
+		{"none, for pages", "select 1", bind.Pages, "SELECT 1 LIMIT 50001", cut(50_000, "probe")},
+		{"OFFSET alone", "select 1 offset 5", bind.QueryRoute, "SELECT 1 LIMIT 101 OFFSET 5", cut(100, "probe")},
+		{"NULL is none", "select 1 limit null", bind.QueryRoute, "SELECT 1 LIMIT 101", cut(100, "probe")},
+		{"its own", "select 1 limit 7 offset 2", bind.QueryRoute, "SELECT 1 LIMIT 7 OFFSET 2", cut(7)},
+		{"its own, for pages", "select 1 limit 7", bind.Pages, "SELECT 1 LIMIT 7", cut(7)},
+		{"too many", "select 1 limit 1000000", bind.QueryRoute, "SELECT 1 LIMIT 50000", cut(50_000)},
+		{"computed of constants", "select 1 limit 10 * 10 - 1", bind.QueryRoute, "SELECT 1 LIMIT 99", cut(99)},
+		{"a whole float", "select 1 limit 10.0", bind.QueryRoute, "SELECT 1 LIMIT 10", cut(10)},
+		{"computed", "select 1 limit length([1, 2])", bind.QueryRoute, "SELECT 1 LIMIT max2(0, min2(50000, ifNull(toInt(length([1, 2])), 0)))", cut(50_000)},
+		{"ties", "select x from t order by x limit 1 with ties", bind.QueryRoute, "SELECT * FROM (SELECT x FROM t ORDER BY x LIMIT 1 WITH TIES) LIMIT 50000", cut(50_000)},
+		{"a share", "select 1 limit 40 %", bind.QueryRoute, "SELECT * FROM (SELECT 1 LIMIT 40 %) LIMIT 50000", cut(50_000)},
+		{"a subquery stays", "select 1 from (select 2 limit 1000000)", bind.QueryRoute, "SELECT 1 FROM (SELECT 2 LIMIT 1000000) LIMIT 101", cut(100, "probe")},
+		{"LIMIT BY stays", "select 1 from t limit 1000000 by x", bind.QueryRoute, "SELECT 1 FROM t LIMIT 1000000 BY x LIMIT 101", cut(100, "probe")},
+		{"each member", "select 1 union all select 2 limit 3", bind.QueryRoute, "SELECT 1 LIMIT 100 UNION ALL SELECT 2 LIMIT 3", cut(103, "set")},
+		{"each member of a member", "select 1 union all (select 2 union distinct select 3)", bind.Pages, "SELECT 1 LIMIT 100 UNION ALL (SELECT 2 LIMIT 100 UNION DISTINCT SELECT 3 LIMIT 100)", cut(300, "set")},
+		{"members together", "(select 1 limit 50000) union all (select 2 limit 50000)", bind.QueryRoute, "SELECT 1 LIMIT 50000 UNION ALL (SELECT 2 LIMIT 50000) LIMIT 50000", cut(50_000, "set")},
+		{"members of EXCEPT stay whole", "select 1 except select 2", bind.QueryRoute, "SELECT 1 EXCEPT (SELECT 2) LIMIT 100", cut(100, "set")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, cut, err := bind.Limit(parse(t, tt.text), bind.Limits{Mode: tt.mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, hogql.Print(got)); diff != "" {
+				t.Errorf("Limit(%q) (-want +got):\n%s", tt.text, diff)
+			}
+			if diff := cmp.Diff(tt.cut, cut); diff != "" {
+				t.Errorf("Limit(%q) cut (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+	mistakes := []struct{ name, text, want string }{
+		{"negative", "select 1 limit -1000000", "15:23: LIMIT takes a whole number that is not negative"},
+		{"computed negative", "select 1 limit 0 - 1000000", "15:26: LIMIT takes a whole number that is not negative"},
+		{"a fraction", "select 1 limit 0.9", "15:18: LIMIT takes a whole number that is not negative"},
+		{"text", "select 1 limit 'x'", "15:18: LIMIT takes a whole number that is not negative"},
+		{"a negative OFFSET of a member", "select 1 union all select 2 limit 1 offset -1", "43:45: OFFSET takes a whole number that is not negative"},
+	}
+	for _, tt := range mistakes {
+		t.Run("mistake: "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := bind.Limit(parse(t, tt.text), bind.Limits{})
+			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
+				t.Errorf("Limit(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestDate(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ text, want string }{
+		{"2026-01-31", "2026-01-31T00:00:00+01:00"},
+		{"2026-1-5", "2026-01-05T00:00:00+01:00"},
+		{"2026-07-31T10:00", "2026-07-31T10:00:00+02:00"},
+		{"2026-07-31T10:00:00.125", "2026-07-31T10:00:00.125+02:00"},
+		{"2026-07-31 10:00:00", "2026-07-31T10:00:00+02:00"},
+		{"2026-07-31T10:00:00Z", "2026-07-31T12:00:00+02:00"},
+		{"2026-07-31T10:00:00-05:00", "2026-07-31T17:00:00+02:00"},
+		{"-7d", "2024-05-24T15:45:10+02:00"},
+		{"-24h", "2024-05-30T15:45:10+02:00"},
+		{"-30M", "2024-05-31T15:15:10+02:00"},
+		{"-10s", "2024-05-31T15:45:00+02:00"},
+		{"-2w", "2024-05-17T15:45:10+02:00"},
+		{"-3m", "2024-02-29T15:45:10+01:00"},
+		{"-1q", "2024-03-01T15:45:10+01:00"},
+		{"-1y", "2023-05-31T15:45:10+02:00"},
+		{"-1mStart", "2024-04-01T15:45:10+02:00"},
+		{"-1mEnd", "2024-04-30T15:45:10+02:00"},
+		{"mStart", "2024-05-01T15:45:10+02:00"},
+		{"dStart", "2024-05-31T00:00:00+02:00"},
+		{"-1dEnd", "2024-05-30T23:59:59.999999+02:00"},
+		{"hEnd", "2024-05-31T15:59:59.999999+02:00"},
+		{"-1hStart", "2024-05-31T14:00:00+02:00"},
+		{"yStart", "2024-01-01T15:45:10+01:00"},
+		{"", "none"},
+		{"-", "none"},
+		{"7", "none"},
+		{"-7x", "none"},
+		{"-7dMiddle", "none"},
+		{"-99999999999999999999d", "none"},
+		{"tomorrow", "none"},
+	}
+	zone := berlin(t)
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			t.Parallel()
+			got := "none"
+			if d, ok := bind.Date(tt.text, now, zone); ok {
+				got = d.Format(time.RFC3339Nano)
+			}
+			if got != tt.want {
+				t.Errorf("Date(%q) = %s, want %s", tt.text, got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzDate(f *testing.F) {
+	for _, seed := range []string{"2026-01-31", "-7d", "-1mStart", "yEnd", "2026-07-31T10:00:00Z"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, ok := bind.Date(text, now, time.UTC)
+		if again, okAgain := bind.Date(d.Format("2006-01-02 15:04:05.999999999"), now, time.UTC); ok && d.Year() >= 0 && d.Year() < 10000 && (!okAgain || !again.Equal(d)) {
+			t.Errorf("Date(%q) = %s, which reads as %s", text, d, fmt.Sprint(again, okAgain))
+		}
+	})
+}

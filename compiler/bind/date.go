@@ -1,0 +1,124 @@
+package bind
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dateLayouts are the forms of ISO 8601 that date bounds come in, beside those with an offset.
+var dateLayouts = []string{"2006-1-2", "2006-1-2T15:04", "2006-1-2T15:04:05", "2006-1-2 15:04", "2006-1-2 15:04:05"}
+
+var zonedLayouts = []string{
+	"2006-1-2T15:04:05Z07:00", "2006-1-2T15:04Z07:00", "2006-1-2 15:04:05Z07:00", "2006-1-2 15:04Z07:00",
+	"2006-1-2T15:04:05Z0700", "2006-1-2 15:04:05Z0700",
+}
+
+// Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
+// relative to now such as -7d, -1mStart or dEnd. It tells false for any other text.
+func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+	text = strings.TrimSpace(text)
+	for _, layout := range dateLayouts {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, true
+		}
+	}
+	for _, layout := range zonedLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.In(zone), true
+		}
+	}
+	return relative(text, now.In(zone))
+}
+
+// mostUnits bounds the number in a relative date.
+const mostUnits = 100_000
+
+// relative reads an optional minus, optional digits, one unit letter and an optional Start or End.
+func relative(text string, now time.Time) (time.Time, bool) {
+	rest, _ := strings.CutPrefix(text, "-")
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	count := 0
+	if digits > 0 {
+		n, err := strconv.Atoi(rest[:digits])
+		if err != nil || n > mostUnits {
+			return time.Time{}, false
+		}
+		count = n
+	}
+	rest = rest[digits:]
+	if rest == "" {
+		return time.Time{}, false
+	}
+	unit, edge := rest[0], rest[1:]
+	if edge != "" && edge != "Start" && edge != "End" {
+		return time.Time{}, false
+	}
+	t, ok := back(now, count, unit)
+	if !ok {
+		return time.Time{}, false
+	}
+	return atEdge(t, unit, edge), true
+}
+
+// back goes count units back in the calendar of t's zone. Days keep their wall clock, and a month that is too short gives
+// its last day.
+func back(t time.Time, count int, unit byte) (time.Time, bool) {
+	switch unit {
+	case 's':
+		return t.Add(-time.Duration(count) * time.Second), true
+	case 'M':
+		return t.Add(-time.Duration(count) * time.Minute), true
+	case 'h':
+		return t.Add(-time.Duration(count) * time.Hour), true
+	case 'd':
+		return t.AddDate(0, 0, -count), true
+	case 'w':
+		return t.AddDate(0, 0, -7*count), true
+	case 'm':
+		return months(t, count), true
+	case 'q':
+		return t.AddDate(0, 0, -7*13*count), true
+	case 'y':
+		return months(t, 12*count), true
+	}
+	return time.Time{}, false
+}
+
+func months(t time.Time, count int) time.Time {
+	first := time.Date(t.Year(), t.Month()-time.Month(count), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	return first.AddDate(0, 0, min(t.Day(), lastDay(first))-1)
+}
+
+func lastDay(t time.Time) int {
+	return time.Date(t.Year(), t.Month()+1, 0, 12, 0, 0, 0, t.Location()).Day()
+}
+
+// lastInstant is the last microsecond of a second.
+const lastInstant = 999_999_000
+
+func atEdge(t time.Time, unit byte, edge string) time.Time {
+	zone := t.Location()
+	year, month, day := t.Date()
+	switch {
+	case edge == "":
+		return t
+	case unit == 'h' && edge == "Start":
+		return time.Date(year, month, day, t.Hour(), 0, 0, 0, zone)
+	case unit == 'h':
+		return time.Date(year, month, day, t.Hour(), 59, 59, lastInstant, zone)
+	case unit == 'd' && edge == "Start":
+		return time.Date(year, month, day, 0, 0, 0, 0, zone)
+	case unit == 'd':
+		return time.Date(year, month, day, 23, 59, 59, lastInstant, zone)
+	case unit == 'm' && edge == "Start":
+		return t.AddDate(0, 0, 1-day)
+	case unit == 'm':
+		return t.AddDate(0, 0, lastDay(t)-day)
+	case unit == 'y' && edge == "Start":
+		return time.Date(year, time.January, 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+	case unit == 'y':
+		return t.AddDate(0, 0, lastDay(t)-day)
+	}
+	return t // seconds, minutes, weeks and quarters have no edges
+}

@@ -1,0 +1,409 @@
+package bind
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// Constant makes the value of a hogql.Const of a value as callers have it. Objects and values of other Go types are
+// refused.
+func Constant(v any) (any, error) {
+	switch v := v.(type) {
+	case nil, bool, string, int64, uint64, float64, time.Time:
+		return v, nil
+	case int:
+		return int64(v), nil
+	case json.Number:
+		return number(v)
+	case []string:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = item
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			c, err := Constant(item)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = c
+		}
+		return out, nil
+	case map[string]any:
+		return nil, errors.New("an object is no constant")
+	}
+	return nil, fmt.Errorf("a %T is no constant", v)
+}
+
+// number reads a JSON number as the integer that it is, or as a float.
+func number(n json.Number) (any, error) {
+	if i, err := n.Int64(); err == nil {
+		return i, nil
+	}
+	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
+		return u, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, fmt.Errorf("%s is out of range", n)
+	}
+	return f, nil
+}
+
+// eval computes the expression in a pair of braces. Its value is a constant, or an expression that sql(…) quotes.
+// When it has none, eval notes the mistake.
+func (b *binder) eval(e hogql.Expr) (any, bool) {
+	switch e := e.(type) {
+	case *hogql.Const:
+		return e.Value, true
+	case *hogql.Field:
+		return b.lookup(e)
+	case *hogql.Call:
+		return b.evalCall(e)
+	case *hogql.Unary:
+		return b.evalUnary(e)
+	case *hogql.Binary:
+		return b.evalBinary(e)
+	case *hogql.Compare:
+		return b.evalCompare(e)
+	case *hogql.Logic:
+		for _, arg := range e.Args {
+			v, ok := b.eval(arg)
+			if !ok {
+				return nil, false
+			}
+			if truthy(v) == e.Or {
+				return e.Or, true
+			}
+		}
+		return !e.Or, true
+	case *hogql.Array:
+		return b.evalList(e.Items)
+	case *hogql.Tuple:
+		return b.evalList(e.Items)
+	case *hogql.Placeholder:
+		return b.eval(e.X)
+	case *hogql.Star, *hogql.ColumnsMatching, *hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Lambda, *hogql.Index,
+		*hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval, *hogql.Subquery, *hogql.Alias,
+		*hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Native:
+	}
+	return b.notEvaluable(e)
+}
+
+func (b *binder) notEvaluable(e hogql.Expr) (any, bool) {
+	b.mistake(e.At(), "This expression cannot be used in a placeholder: %s", hogql.PrintExpr(e))
+	return nil, false
+}
+
+func (b *binder) evalList(items []hogql.Expr) (any, bool) {
+	out := make([]any, len(items))
+	for i, item := range items {
+		v, ok := b.eval(item)
+		if !ok {
+			return nil, false
+		}
+		out[i] = v
+	}
+	return out, true
+}
+
+func (b *binder) evalCall(c *hogql.Call) (any, bool) {
+	switch name := strings.ToLower(c.Name); {
+	case name == "sql" && len(c.Args) == 1:
+		return b.expr(c.Args[0]), true // the text of the query itself, with its own placeholders
+	case name == "if" && len(c.Args) == 3:
+		v, ok := b.eval(c.Args[0])
+		if !ok {
+			return nil, false
+		}
+		if truthy(v) {
+			return b.eval(c.Args[1])
+		}
+		return b.eval(c.Args[2])
+	case (name == "ifnull" || name == "coalesce") && len(c.Args) > 0:
+		for _, arg := range c.Args {
+			if v, ok := b.eval(arg); !ok || v != nil {
+				return v, ok
+			}
+		}
+		return nil, true
+	case name == "concat":
+		args, ok := b.evalList(c.Args)
+		if !ok {
+			return nil, false
+		}
+		return b.concat(c, args)
+	case (name == "lower" || name == "upper" || name == "empty" || name == "notempty") && len(c.Args) == 1:
+		v, ok := b.eval(c.Args[0])
+		if !ok {
+			return nil, false
+		}
+		switch s, isText := v.(string); {
+		case name == "empty":
+			return !truthy(v), true
+		case name == "notempty":
+			return truthy(v), true
+		case v == nil:
+			return nil, true
+		case !isText:
+			return b.notEvaluable(c)
+		case name == "lower":
+			return strings.ToLower(s), true
+		default:
+			return strings.ToUpper(s), true
+		}
+	}
+	return b.notEvaluable(c)
+}
+
+// concat joins text as the function of HogQL does: NULL counts as empty.
+func (b *binder) concat(at hogql.Expr, args any) (any, bool) {
+	var s strings.Builder
+	list, _ := args.([]any)
+	for _, v := range list {
+		switch v := v.(type) {
+		case nil:
+		case string, int64, uint64, float64, json.Number:
+			fmt.Fprint(&s, v)
+		case bool:
+			if v {
+				s.WriteByte('1')
+			} else {
+				s.WriteByte('0')
+			}
+		default:
+			return b.notEvaluable(at)
+		}
+	}
+	return s.String(), true
+}
+
+func (b *binder) evalUnary(u *hogql.Unary) (any, bool) {
+	v, ok := b.eval(u.X)
+	if !ok {
+		return nil, false
+	}
+	if u.Op == hogql.Not {
+		return !truthy(v), true
+	}
+	switch n := numeric(v).(type) {
+	case int64:
+		if n != math.MinInt64 {
+			return -n, true
+		}
+	case float64:
+		return -n, true
+	}
+	return b.notEvaluable(u)
+}
+
+func (b *binder) evalBinary(n *hogql.Binary) (any, bool) {
+	left, ok := b.eval(n.Left)
+	if !ok {
+		return nil, false
+	}
+	right, ok := b.eval(n.Right)
+	if !ok {
+		return nil, false
+	}
+	if v, ok := arithmetic(n.Op, numeric(left), numeric(right)); ok {
+		return v, true
+	}
+	return b.notEvaluable(n)
+}
+
+func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
+	left, ok := b.eval(c.Left)
+	if !ok {
+		return nil, false
+	}
+	right, ok := b.eval(c.Right)
+	if !ok {
+		return nil, false
+	}
+	switch c.Op {
+	case hogql.Equals:
+		return equal(left, right), true
+	case hogql.NotEquals:
+		return !equal(left, right), true
+	case hogql.In, hogql.NotIn:
+		list, isList := right.([]any)
+		if !isList {
+			list = []any{right}
+		}
+		found := false
+		for _, item := range list {
+			found = found || equal(left, item)
+		}
+		return found == (c.Op == hogql.In), true
+	case hogql.Less, hogql.LessOrEquals, hogql.Greater, hogql.GreaterOrEquals:
+		if order, ok := compare(left, right); ok {
+			switch c.Op {
+			case hogql.Less:
+				return order < 0, true
+			case hogql.LessOrEquals:
+				return order <= 0, true
+			case hogql.Greater:
+				return order > 0, true
+			default:
+				return order >= 0, true
+			}
+		}
+		if left == nil || right == nil { // contract: section 10
+			return false, true
+		}
+	case hogql.InCohort, hogql.NotInCohort, hogql.Like, hogql.NotLike, hogql.ILike, hogql.NotILike,
+		hogql.Match, hogql.NotMatch, hogql.IMatch, hogql.NotIMatch:
+	}
+	return b.notEvaluable(c)
+}
+
+// truthy tells whether a value counts as true in a condition.
+func truthy(v any) bool {
+	switch v := numeric(v).(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		return v != ""
+	case int64:
+		return v != 0
+	case uint64:
+		return v != 0
+	case float64:
+		return v != 0
+	case []any:
+		return len(v) > 0
+	}
+	return true
+}
+
+// numeric gives numbers as int64, uint64 or float64, and all else as it is.
+func numeric(v any) any {
+	switch n := v.(type) {
+	case int:
+		return int64(n)
+	case json.Number:
+		if c, err := number(n); err == nil {
+			return c
+		}
+	}
+	return v
+}
+
+func toFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+func equal(a, b any) bool {
+	if order, ok := compare(a, b); ok {
+		return order == 0
+	}
+	a, b = numeric(a), numeric(b)
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case bool:
+		other, ok := b.(bool)
+		return ok && a == other
+	}
+	return false
+}
+
+// compare orders two numbers or two strings.
+func compare(a, b any) (int, bool) {
+	a, b = numeric(a), numeric(b)
+	if x, ok := a.(string); ok {
+		y, ok := b.(string)
+		return strings.Compare(x, y), ok
+	}
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			switch {
+			case x < y:
+				return -1, true
+			case x > y:
+				return 1, true
+			}
+			return 0, true
+		}
+	}
+	x, isNumber := toFloat(a)
+	y, both := toFloat(b)
+	switch {
+	case !isNumber || !both || math.IsNaN(x) || math.IsNaN(y):
+		return 0, false
+	case x < y:
+		return -1, true
+	case x > y:
+		return 1, true
+	}
+	return 0, true
+}
+
+// arithmetic computes with two numbers. Integers stay integers where they fit; division always gives a float.
+func arithmetic(op hogql.BinaryOp, a, b any) (any, bool) {
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			switch op {
+			case hogql.Plus:
+				if sum := x + y; (sum > x) == (y > 0) {
+					return sum, true
+				}
+			case hogql.Minus:
+				if diff := x - y; (diff < x) == (y > 0) {
+					return diff, true
+				}
+			case hogql.Multiply:
+				if x == 0 || y == 0 {
+					return int64(0), true
+				}
+				if product := x * y; product/x == y && (x != -1 || y != math.MinInt64) {
+					return product, true
+				}
+			case hogql.Modulo:
+				if y == 0 {
+					return nil, false
+				}
+				return x % y, true
+			case hogql.Divide:
+			}
+		}
+	}
+	x, isNumber := toFloat(a)
+	y, both := toFloat(b)
+	if !isNumber || !both {
+		return nil, false
+	}
+	switch op {
+	case hogql.Plus:
+		return x + y, true
+	case hogql.Minus:
+		return x - y, true
+	case hogql.Multiply:
+		return x * y, true
+	case hogql.Divide:
+		return x / y, true
+	case hogql.Modulo:
+		return math.Mod(x, y), true
+	}
+	return nil, false
+}

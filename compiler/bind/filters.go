@@ -1,0 +1,172 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// Filters is what the request's filters hold, for {filters} (contract: hogql.md, section 13).
+type Filters struct {
+	DateFrom, DateTo string // as api.md, section 2.2 has them; empty for no bound
+	Properties       []Property
+}
+
+// filterTime names the column that date bounds hold on to, by the table of the SELECT.
+func filterTime(table string) (string, bool) {
+	switch table {
+	case "events", "logs", "traces":
+		return "timestamp", true
+	case "sessions":
+		return "$start_timestamp", true
+	case "groups":
+		return "created_at", true
+	}
+	return "", false
+}
+
+// filters gives what {filters…} stands for.
+func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
+	switch text := strings.Join(chain, "."); text {
+	case "filters":
+		return b.condition(p)
+	case "filters.dateRange.from", "filters.dateRange.to":
+		bound, ok := b.bound(p.Pos, chain[2])
+		if ok {
+			return &hogql.Const{Pos: p.Pos, Value: bound}
+		}
+		b.mistake(p.Pos, "Placeholder {%s} has no date: without one it may only stand directly in a comparison", text)
+	default:
+		b.mistake(p.Pos, "Placeholder {%s} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}", text)
+	}
+	return p
+}
+
+// unbounded tells whether an expression is a date bound that the request leaves open: the comparison around it is true.
+func (b *binder) unbounded(e hogql.Expr) bool {
+	p, ok := e.(*hogql.Placeholder)
+	if !ok || b.given("filters") {
+		return false
+	}
+	chain := names(p.X)
+	if len(chain) != 3 || chain[0] != "filters" || chain[1] != "dateRange" {
+		return false
+	}
+	f := b.values.Filters
+	switch chain[2] {
+	case "from":
+		return f == nil || f.DateFrom == "" || f.DateFrom == "all"
+	case "to":
+		return f == nil || f.DateTo == ""
+	}
+	return false
+}
+
+// bound gives one end of the date range. A text that is no date is a mistake.
+func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
+	f := b.values.Filters
+	if f == nil {
+		return time.Time{}, false
+	}
+	text, attr := f.DateFrom, "filters.dateRange.date_from"
+	if end == "to" {
+		text, attr = f.DateTo, "filters.dateRange.date_to"
+	} else if text == "all" {
+		return time.Time{}, false
+	}
+	if text == "" {
+		return time.Time{}, false
+	}
+	t, ok := Date(text, b.values.Now, b.values.Location)
+	if !ok {
+		b.mistakes.Add(&diag.Error{
+			Code: diag.QueryError, Span: at, Attr: attr,
+			Detail: "The date " + quote(text) + " is neither ISO 8601 nor relative, such as -7d",
+		})
+	}
+	return t, true
+}
+
+func quote(text string) string {
+	const most = 40
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return "'" + strings.ToValidUTF8(text, "\uFFFD") + "'"
+}
+
+// condition gives {filters}: the property filters and the date bounds, over the filterable table of the SELECT.
+func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
+	table, ok := b.filterable()
+	if !ok {
+		b.mistake(p.Pos, "Cannot use 'filters' placeholder in a SELECT clause that does not select from the events, sessions, logs, traces or groups table.")
+		return p
+	}
+	var all []hogql.Expr
+	if f := b.values.Filters; f != nil {
+		for i, property := range f.Properties {
+			all = append(all, b.property(p.Pos, table, i, property))
+		}
+	}
+	column, _ := filterTime(table.name)
+	compare := func(op hogql.CompareOp, end string) {
+		if t, ok := b.bound(p.Pos, end); ok {
+			all = append(all, &hogql.Compare{
+				Pos: p.Pos, Op: op, Left: table.field(p.Pos, column), Right: &hogql.Const{Pos: p.Pos, Value: t},
+			})
+		}
+	}
+	compare(hogql.Less, "to")
+	compare(hogql.GreaterOrEquals, "from")
+	switch len(all) {
+	case 0:
+		return &hogql.Const{Pos: p.Pos, Value: true}
+	case 1:
+		return all[0]
+	}
+	return &hogql.Logic{Pos: p.Pos, Args: all}
+}
+
+// filtered is the table that {filters} is about, by its own name and by the name that it has in its SELECT.
+type filtered struct{ name, alias string }
+
+// field makes the field of a column or property of the table.
+func (t filtered) field(at hogql.Span, chain ...string) *hogql.Field {
+	f := &hogql.Field{Pos: at, Chain: make([]hogql.Name, 0, len(chain)+1)}
+	for _, name := range slices.Concat([]string{t.alias}, chain) {
+		f.Chain = append(f.Chain, hogql.Name{Pos: at, Text: name, Quoted: true})
+	}
+	return f
+}
+
+// filterable finds the first table of the innermost SELECT that {filters} can be about.
+func (b *binder) filterable() (filtered, bool) {
+	if len(b.selects) == 0 {
+		return filtered{}, false
+	}
+	return filterableIn(b.selects[len(b.selects)-1].From)
+}
+
+func filterableIn(t hogql.Table) (filtered, bool) {
+	switch t := t.(type) {
+	case *hogql.Join:
+		if found, ok := filterableIn(t.Left); ok {
+			return found, true
+		}
+		return filterableIn(t.Right)
+	case *hogql.TableName:
+		name := t.Chain[len(t.Chain)-1].Text
+		if _, ok := filterTime(name); !ok {
+			return filtered{}, false
+		}
+		if t.Alias.Text != "" {
+			return filtered{name, t.Alias.Text}, true
+		}
+		return filtered{name, name}, true
+	case *hogql.TableFunc, *hogql.Derived, *hogql.TablePlaceholder, *hogql.Scan, nil:
+	}
+	return filtered{}, false
+}

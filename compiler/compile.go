@@ -1,0 +1,243 @@
+// Package compiler turns query nodes into ClickHouse SQL. It is a pure library: no I/O, no clock, no shared state.
+//
+//	node ─▶ parse ─▶ bind ─▶ resolve ─▶ sql ─▶ text and parameters
+//	        hogql    bind    resolve    sql
+package compiler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// Mode says for whom a query is cut: see bind.Mode.
+type Mode = bind.Mode
+
+// The modes.
+const (
+	QueryRoute = bind.QueryRoute
+	Pages      = bind.Pages
+)
+
+// Env is the world that a query is compiled for.
+type Env struct {
+	// Database is the virtual schema of the project.
+	Database *schema.Database
+	// Now is the time of relative dates.
+	Now time.Time
+	// Variables are the project's insight variables: code name to default value.
+	Variables map[string]any
+	// MaxRows is the most rows that any query gives. Default: 50000
+	MaxRows int
+	// Mode says what a query without LIMIT gives.
+	Mode Mode
+}
+
+// Compiled is a query that is ready to run.
+type Compiled struct {
+	// SQL is the text for ClickHouse, with {name:Type} where Params go.
+	SQL    string
+	Params []sql.Param
+	// HogQL is the query printed back, with its placeholders filled in and its limit.
+	HogQL string
+	// Columns are the names of the result's columns.
+	Columns []string
+	// Limit is the number of rows to hand out at most. SQL asks for one more when Probe is set.
+	Limit int
+	Probe bool
+	// DefaultLimit tells that the query has no LIMIT of its own, so that hasMore, limit and offset are reported.
+	DefaultLimit bool
+	// SetQuery tells that the outermost level is a set operation, which has no pages.
+	SetQuery bool
+	// Tables are the names of the tables that the query reads, sorted, each once.
+	Tables []string
+	// Variables are the code names of the insight variables that the query uses, sorted, each once.
+	Variables []string
+	// Volatile tells that the answer depends on when the query runs.
+	Volatile bool
+}
+
+// Compile makes SQL of a query. Mistakes of its author are a *diag.Error or diag.Errors; any other error is a bug.
+func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
+	defer recoverBug(&err)
+	switch q := q.(type) {
+	case *query.HogQL:
+		return compileHogQL(q, env)
+	default:
+		return nil, fmt.Errorf("BUG: no way to compile a query of type %T", q)
+	}
+}
+
+// recoverBug makes an error of a stage's own panic. Panics of the Go runtime are bugs too, and no query may end the
+// process; but those keep their type, so that the log has it.
+func recoverBug(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case error:
+		*err = fmt.Errorf("BUG: compiling: %w", r)
+	default:
+		*err = fmt.Errorf("BUG: compiling: %v", r)
+	}
+}
+
+func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
+	parsed, err := hogql.Parse(q.Query)
+	if err != nil {
+		return nil, err
+	}
+	values, err := valuesOf(q, env)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := bind.Placeholders(parsed, values)
+	if err != nil {
+		return nil, err
+	}
+	limited, cut, err := bind.Limit(bound, bind.Limits{Max: env.MaxRows, Mode: env.Mode})
+	if err != nil {
+		return nil, err
+	}
+	resolved, outputs, err := resolve.Query(limited, env.Database, env.Now)
+	if err != nil {
+		return nil, err
+	}
+	text, params, err := sql.Print(resolved, env.Database)
+	if err != nil {
+		return nil, err
+	}
+	compiled := &Compiled{
+		SQL: text, Params: params, HogQL: hogql.Print(limited),
+		Limit: cut.Limit, Probe: cut.Probe, DefaultLimit: cut.Default, SetQuery: cut.Set,
+		Columns: make([]string, len(outputs)),
+	}
+	if len(q.Variables) > 0 { // none is used that was not given
+		compiled.Variables = bind.Variables(parsed)
+	}
+	for i, output := range outputs {
+		compiled.Columns[i] = output.Name
+	}
+	compiled.Tables, compiled.Volatile = survey(limited, q.Filters)
+	return compiled, nil
+}
+
+// valuesOf collects what the placeholders of a query stand for.
+func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
+	if _, both := q.Values["filters"]; both && q.Filters != nil {
+		return bind.Values{}, diag.Field(diag.QueryError, "values.filters",
+			"The query has 'filters' both in its values and as its filters")
+	}
+	v := bind.Values{
+		Values:   q.Values,
+		Known:    func(code string) bool { _, ok := env.Variables[code]; return ok },
+		Now:      env.Now,
+		Location: env.Database.Location,
+	}
+	if len(q.Variables) > 0 {
+		v.Variables = make(map[string]bind.Variable, len(q.Variables))
+	}
+	if v.Location == nil {
+		v.Location = time.UTC
+	}
+	for _, given := range q.Variables {
+		value := given.Value
+		if !given.HasValue {
+			value = env.Variables[given.CodeName]
+		}
+		v.Variables[given.CodeName] = bind.Variable{Value: value, IsNull: given.IsNull}
+	}
+	if f := q.Filters; f != nil {
+		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: make([]bind.Property, len(f.Properties))}
+		for i, p := range f.Properties {
+			v.Filters.Properties[i] = bind.Property(p)
+		}
+	}
+	return v, nil
+}
+
+// clocks are the functions whose answer depends on when they are asked, or on chance, by their names in lower case.
+var clocks = []string{"now", "now64", "today", "yesterday", "current_timestamp", "current_date", "nowinblock", "rand"}
+
+// survey lists the tables that a query reads, and tells whether its answer depends on when it runs.
+func survey(q hogql.Query, f *query.Filters) (tables []string, volatile bool) {
+	var ctes []string
+	v := hogql.Visitor{
+		Expr: func(e hogql.Expr) bool {
+			if call, ok := e.(*hogql.Call); ok && slices.Contains(clocks, strings.ToLower(call.Name)) {
+				volatile = true
+			}
+			return true
+		},
+		Query: func(q hogql.Query) bool {
+			switch q := q.(type) {
+			case *hogql.Select:
+				ctes = appendNames(ctes, q.With)
+			case *hogql.SetQuery:
+				ctes = appendNames(ctes, q.With)
+			case *hogql.QueryPlaceholder:
+			}
+			return true
+		},
+		Table: func(t hogql.Table) bool {
+			switch t := t.(type) {
+			case *hogql.TableName:
+				tables = append(tables, chainText(t.Chain))
+			case *hogql.TableFunc:
+				tables = append(tables, t.Name.Text)
+			case *hogql.Derived, *hogql.TablePlaceholder, *hogql.Join, *hogql.Scan:
+			}
+			return true
+		},
+	}
+	v.WalkQuery(q)
+	tables = slices.DeleteFunc(tables, func(name string) bool { return slices.Contains(ctes, name) })
+	slices.Sort(tables)
+	relative := func(date string) bool { return date != "" && (date[0] < '0' || date[0] > '9') }
+	volatile = volatile || f != nil && (relative(f.DateFrom) || relative(f.DateTo))
+	return slices.Compact(tables), volatile
+}
+
+func appendNames(names []string, ctes []*hogql.CTE) []string {
+	for _, cte := range ctes {
+		names = append(names, cte.Name.Text)
+	}
+	return names
+}
+
+func chainText(chain []hogql.Name) string {
+	parts := make([]string, len(chain))
+	for i, name := range chain {
+		parts[i] = name.Text
+	}
+	return strings.Join(parts, ".")
+}
+
+// Variables lists the code names of the insight variables that a HogQL text uses, sorted. Its error is that of the text's
+// syntax, diag.Errors.
+func Variables(text string) ([]string, error) {
+	q, err := hogql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return bind.Variables(q), nil
+}
+
+// Mistakes gives the mistakes of a query's author that err holds, none when it is a bug.
+func Mistakes(err error) diag.Errors {
+	if all, ok := errors.AsType[diag.Errors](err); ok {
+		return all
+	}
+	if one, ok := errors.AsType[*diag.Error](err); ok {
+		return diag.Errors{one}
+	}
+	return nil
+}

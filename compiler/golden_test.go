@@ -1,0 +1,146 @@
+package compiler_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/internal/golden"
+)
+
+// world is the section env of a golden file: the project that the query is compiled for. What is left out is the project
+// of defaultWorld.
+type world struct {
+	Timezone  string            `json:"timezone"`
+	WeekStart int               `json:"week_start"`
+	Variables map[string]any    `json:"variables"`
+	Event     map[string]string `json:"event"`  // declared types of event properties
+	Person    map[string]string `json:"person"` // and of person properties
+	Group     map[string]string `json:"group"`  // and of properties of group 0
+	Pages     bool              `json:"pages"`
+	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
+	Columns []string `json:"columns"`
+}
+
+var compileNow = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
+
+func (w world) env(tb testing.TB) compiler.Env {
+	tb.Helper()
+	zone, err := time.LoadLocation(w.Timezone)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := &schema.Database{
+		Project: 7, Location: zone, WeekStart: w.WeekStart,
+		Properties: schema.PropertyTypes{}, GroupTypes: map[string]int{"organization": 0, "project": 1},
+	}
+	for scope, types := range map[schema.PropertyScope]map[string]string{
+		schema.EventProperty: w.Event, schema.PersonProperty: w.Person, schema.GroupProperty: w.Group,
+	} {
+		for name, typ := range types {
+			db.Properties[schema.PropertyKey{Scope: scope, Name: name}] = schema.PropertyType(typ)
+		}
+	}
+	if len(w.Columns) > 0 {
+		var columns []schema.PhysicalColumn
+		for _, text := range w.Columns {
+			place, rest, _ := strings.Cut(text, " ")
+			table, name, _ := strings.Cut(place, ".")
+			typ, expression, _ := strings.Cut(rest, " = ")
+			column := schema.PhysicalColumn{Table: table, Name: name, Type: typ, DefaultExpression: expression}
+			if expression != "" {
+				column.DefaultKind = "MATERIALIZED"
+			}
+			columns = append(columns, column)
+		}
+		db.Layout = schema.NewLayout(columns)
+	}
+	env := compiler.Env{Database: db, Now: compileNow, Variables: w.Variables}
+	if w.Pages {
+		env.Mode = compiler.Pages
+	}
+	return env
+}
+
+// node makes the query node of a golden file: the section query, and the further fields of the section request.
+func node(t *testing.T, in map[string]string) query.Node {
+	t.Helper()
+	body := map[string]any{}
+	if in["request"] != "" {
+		if err := json.Unmarshal([]byte(in["request"]), &body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body["kind"], body["query"] = "HogQLQuery", in["query"]
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := query.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error) {
+	t.Helper()
+	w := world{Timezone: "UTC"}
+	if in["env"] != "" {
+		d := json.NewDecoder(strings.NewReader(in["env"]))
+		d.DisallowUnknownFields()
+		d.UseNumber()
+		if err := d.Decode(&w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return compiler.Compile(node(t, in), w.env(t))
+}
+
+var (
+	goldenInputs  = []string{"query", "request", "env"}
+	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
+)
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	golden.Run(t, "testdata/*/*.txtar", goldenInputs, goldenOutputs, func(t *testing.T, in map[string]string) map[string]string {
+		t.Helper()
+		compiled, err := compileCase(t, in)
+		if err != nil {
+			return map[string]string{"mistakes": mistakes(t, in["query"], err)}
+		}
+		var args strings.Builder
+		for _, p := range compiled.Params {
+			fmt.Fprintf(&args, "%s %s %q\n", p.Name, p.Type, p.Value)
+		}
+		return map[string]string{"sql": compiled.SQL, "args": args.String(), "columns": strings.Join(compiled.Columns, ", ")}
+	})
+}
+
+// mistakes lists the mistakes of a query as line:column: code: detail, with the text that each points at.
+func mistakes(t *testing.T, text string, err error) string {
+	t.Helper()
+	all := compiler.Mistakes(err)
+	if all == nil {
+		t.Fatalf("a bug, not a mistake: %v", err)
+	}
+	var b strings.Builder
+	for _, m := range all {
+		at := diag.Locate(text, m.Span.Start)
+		fmt.Fprintf(&b, "%d:%d: %s: %s\n", at.Line, at.Column, m.Code, m.Detail)
+		if m.Span.End > m.Span.Start && m.Span.End <= len(text) {
+			fmt.Fprintf(&b, "\tat %s\n", text[m.Span.Start:m.Span.End])
+		}
+		if m.Hint != "" {
+			fmt.Fprintf(&b, "\thint %s\n", m.Hint)
+		}
+	}
+	return b.String()
+}

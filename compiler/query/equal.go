@@ -1,0 +1,49 @@
+package query
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Equal tells whether two queries are the same JSON, whatever the order of their keys (contract: api.md, section 5.3).
+// The error is a *diag.Error when one of them is no JSON.
+func Equal(a, b []byte) (bool, error) {
+	x, err := decode(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := decode(b)
+	if err != nil {
+		return false, err
+	}
+	return equal(x, y), nil
+}
+
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && sameNumber(a, b)
+	}
+	return a == b
+}
+
+// exact is the number below which every integer has a float64 of its own.
+const exact = 1 << 53
+
+// sameNumber compares the values of numbers, so that 1 is 1.0 and large integers are not rounded.
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	return errX == nil && errY == nil && x == y && x < exact && x > -exact
+}

@@ -1,0 +1,93 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// aliases notes the names that a SELECT defines itself, those of its subqueries left out. It is a walk of its own because
+// every SELECT that is printed takes it.
+func (p *printer) aliases(s *hogql.Select) {
+	p.aliasesIn(s, s.Columns...)
+	p.aliasesOfTable(s, s.From)
+	if s.ArrayJoin != nil {
+		for _, array := range s.ArrayJoin.Arrays {
+			p.aliasesIn(s, array)
+		}
+	}
+	p.aliasesIn(s, s.Prewhere, s.Where, s.Having)
+	if g := s.GroupBy; g != nil {
+		p.aliasesIn(s, g.Keys...)
+		for _, set := range g.Sets {
+			p.aliasesIn(s, set...)
+		}
+	}
+	for _, w := range s.Windows {
+		p.aliasesOfWindow(s, w.Window)
+	}
+	p.aliasesOfOrder(s, s.OrderBy)
+	if s.LimitBy != nil {
+		p.aliasesIn(s, s.LimitBy.Keys...)
+	}
+}
+
+func (p *printer) aliasesOfTable(s *hogql.Select, t hogql.Table) {
+	if j, ok := t.(*hogql.Join); ok {
+		p.aliasesOfTable(s, j.Left)
+		p.aliasesOfTable(s, j.Right)
+		p.aliasesIn(s, j.On)
+	}
+}
+
+func (p *printer) aliasesOfOrder(s *hogql.Select, keys []*hogql.Order) {
+	for _, key := range keys {
+		p.aliasesIn(s, key.X)
+	}
+}
+
+func (p *printer) aliasesOfWindow(s *hogql.Select, w *hogql.Window) {
+	if w != nil {
+		p.aliasesIn(s, w.PartitionBy...)
+		p.aliasesOfOrder(s, w.OrderBy)
+	}
+}
+
+func (p *printer) aliasesIn(s *hogql.Select, list ...hogql.Expr) {
+	for _, e := range list {
+		switch e := e.(type) {
+		case *hogql.Alias:
+			if !ownName(s, e) {
+				p.alsoNamed(e.Name.Text)
+			}
+			p.aliasesIn(s, e.X)
+		case *hogql.Lambda:
+			for _, name := range e.Params {
+				p.alsoNamed(name)
+			}
+			p.aliasesIn(s, e.Body)
+		case *hogql.Native:
+			p.aliasesIn(s, e.Params...)
+			p.aliasesIn(s, e.Args...)
+			p.aliasesOfWindow(s, e.Over)
+		case *hogql.Logic:
+			p.aliasesIn(s, e.Args...)
+		case *hogql.Tuple:
+			p.aliasesIn(s, e.Items...)
+		case *hogql.Array:
+			p.aliasesIn(s, e.Items...)
+		case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, nil: // nothing, or a SELECT of its own
+		case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
+			*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
+			*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
+		}
+	}
+}
+
+// alsoNamed notes a name, and what stands before the first dot where it holds one.
+func (p *printer) alsoNamed(name string) {
+	p.names = append(p.names, name)
+	if head, _, dotted := strings.Cut(name, "."); dotted {
+		p.names = append(p.names, head)
+	}
+}

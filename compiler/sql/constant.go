@@ -1,0 +1,238 @@
+package sql
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// listAsParam is the length from which a list of numbers is bound instead of written.
+const listAsParam = 64
+
+// constant writes a literal. Strings never appear in the text: they are bound.
+func (p *printer) constant(c *hogql.Const) { p.value(c.Value, c.Pos) }
+
+func (p *printer) value(v any, at hogql.Span) {
+	switch v := v.(type) {
+	case nil:
+		p.str("NULL")
+	case bool: // contract: section 17, 12
+		if v {
+			p.byte('1')
+		} else {
+			p.byte('0')
+		}
+	case int64:
+		p.buf = strconv.AppendInt(p.buf, v, 10)
+	case uint64:
+		p.buf = strconv.AppendUint(p.buf, v, 10)
+	case float64:
+		p.buf = appendFloat(p.buf, v)
+	case string:
+		p.bind("String", v)
+	case time.Time:
+		p.time(v)
+	case []any:
+		p.list(v, at)
+	default:
+		p.bug("a constant of type %T", v)
+	}
+}
+
+func appendFloat(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	start := len(b)
+	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	for _, c := range b[start:] {
+		if c == '.' || c == 'e' {
+			return b
+		}
+	}
+	return append(b, '.', '0') // 5.0 stays a float
+}
+
+// near is how far an instant must be from a change of the zone's offset for its wall clock to be unambiguous.
+const near = 3 * time.Hour
+
+// time writes an instant as a DateTime64(6) in the project's zone. The wall clock of the zone names it, except around a
+// change of offset, where one reading of the clock can stand for two instants: there it is UTC that names it.
+func (p *printer) time(t time.Time) {
+	const layout = "2006-01-02 15:04:05.000000"
+	local := t.In(p.db.Location)
+	_, before := local.Add(-near).Zone()
+	_, after := local.Add(near).Zone()
+	if before == after {
+		p.str("toDateTime64(")
+		p.bind("String", local.Format(layout))
+		p.str(", 6, ")
+		p.bind("String", p.db.Location.String())
+		p.byte(')')
+		return
+	}
+	p.str("toTimeZone(toDateTime64(")
+	p.bind("String", t.UTC().Format(layout))
+	p.str(", 6, ")
+	p.bind("String", "UTC")
+	p.str("), ")
+	p.bind("String", p.db.Location.String())
+	p.byte(')')
+}
+
+// list writes an array. Strings, and long lists of integers, are one parameter however many there are.
+func (p *printer) list(items []any, at hogql.Span) {
+	if typ, text, ok := arrayParam(items); ok {
+		p.bind(typ, text)
+		return
+	}
+	p.byte('[')
+	for i, item := range items {
+		if i > 0 {
+			p.str(", ")
+		}
+		p.value(item, at)
+		p.checkSize(at)
+	}
+	p.byte(']')
+}
+
+// arrayParam makes one Array parameter of a list of strings and NULLs, or of a long list of integers.
+func arrayParam(items []any) (typ, text string, ok bool) {
+	var strs, ints, nulls, size int
+	for _, item := range items {
+		switch item := item.(type) {
+		case string:
+			strs++
+			size += len(item) + 3
+		case int64:
+			ints++
+			size += 8
+		case nil:
+			nulls++
+			size += 5
+		default:
+			return "", "", false
+		}
+	}
+	switch {
+	case strs > 0 && ints == 0:
+		typ = "String"
+	case ints > 0 && strs == 0 && len(items) >= listAsParam:
+		typ = "Int64"
+	default:
+		return "", "", false
+	}
+	if nulls > 0 {
+		typ = "Nullable(" + typ + ")"
+	}
+	b := append(make([]byte, 0, size+2), '[')
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		switch item := item.(type) {
+		case string:
+			b = appendQuoted(b, item)
+		case int64:
+			b = strconv.AppendInt(b, item, 10)
+		default:
+			b = append(b, "NULL"...)
+		}
+	}
+	return "Array(" + typ + ")", string(append(b, ']')), true
+}
+
+// appendQuoted writes a string as it stands inside the text of an array value.
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '\'')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '\'', '\\':
+			b = append(b, '\\', c)
+		case 0:
+			b = append(b, '\\', '0')
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '\'')
+}
+
+// fewParams is the number of parameters up to which a look along them is quicker than a map.
+const fewParams = 8
+
+// bind writes the parameter that holds a value. Equal values share one.
+func (p *printer) bind(typ, value string) {
+	if len(p.params) <= fewParams {
+		for i := range p.params {
+			if p.params[i].Value == value && p.params[i].Type == typ {
+				p.param(i)
+				return
+			}
+		}
+	} else {
+		if p.lookup == nil {
+			p.lookup = make(map[string]int, 4*fewParams)
+			for i, known := range p.params {
+				p.lookup[known.Type+" "+known.Value] = i
+			}
+		}
+		if i, known := p.lookup[typ+" "+value]; known {
+			p.param(i)
+			return
+		}
+		p.lookup[typ+" "+value] = len(p.params)
+	}
+	p.params = append(p.params, Param{Name: paramName(len(p.params)), Type: typ, Value: value})
+	p.param(len(p.params) - 1)
+}
+
+func (p *printer) param(i int) {
+	p.byte('{')
+	p.str(p.params[i].Name)
+	p.byte(':')
+	p.str(p.params[i].Type)
+	p.byte('}')
+}
+
+const namedParams = "p0p1p2p3p4p5p6p7p8p9"
+
+func paramName(i int) string {
+	if i < 10 {
+		return namedParams[2*i : 2*i+2]
+	}
+	return "p" + strconv.Itoa(i)
+}
+
+// constants gives the values of a list or tuple that holds nothing but constants.
+func constants(e hogql.Expr) ([]any, bool) {
+	if c, ok := e.(*hogql.Const); ok {
+		list, isList := c.Value.([]any)
+		return list, isList
+	}
+	var items []hogql.Expr
+	if tuple, ok := e.(*hogql.Tuple); ok {
+		items = tuple.Items
+	} else if array, ok := e.(*hogql.Array); ok {
+		items = array.Items
+	} else {
+		return nil, false
+	}
+	values := make([]any, len(items))
+	for i, item := range items {
+		c, ok := item.(*hogql.Const)
+		if !ok {
+			return nil, false
+		}
+		values[i] = c.Value
+	}
+	return values, true
+}

@@ -1,0 +1,80 @@
+// Package sql prints a resolved tree as ClickHouse SQL: core tree ─▶ [sql] ─▶ text and parameters.
+//
+// It is the last gate before the engine, and trusts nobody: it prints only the core nodes that the resolver makes, only
+// functions on the allow-list, only physical tables of the schema, each with its project guard, and every string as a
+// bound parameter (contract: hogql.md, section 15). What does not fit is a bug of an earlier stage.
+package sql
+
+import (
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Param is one bound parameter, written {Name:Type} in the text.
+type Param struct {
+	Name, Type string
+	// Value is what ClickHouse reads as Type: a String as it is, an Array as ClickHouse's array literal. The transport
+	// escapes it where its protocol asks for that.
+	Value string
+}
+
+// MaxText is the longest SQL text that Print makes, in bytes. A common table expression or a macro can make a short
+// query long; this is where that ends.
+const MaxText = 4 << 20
+
+// bug is a panic value: an earlier stage let something through.
+type bug string
+
+// mistake is a panic value that ends printing for a reason that the query's author can mend.
+type mistake struct{ err *diag.Error }
+
+// Print writes q, which must be in core form, for the project of db. The error is a *diag.Error when the author of the
+// query can mend it, and a bug otherwise: a node that is not core, a function that is not allowed, a table that is not
+// physical, a scan without its guard.
+func Print(q hogql.Query, db *schema.Database) (text string, params []Param, err error) {
+	p := printer{db: db, buf: make([]byte, 0, 512)}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case bug:
+			err = fmt.Errorf("BUG: printing SQL: %s", string(r))
+		case mistake:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	p.query(q)
+	return string(p.buf), p.params, nil
+}
+
+type printer struct {
+	db     *schema.Database
+	buf    []byte
+	params []Param
+	lookup map[string]int // type and value → index in params; only once there are many
+	scope  *scope
+	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
+	ctes   []cte
+}
+
+// cte is a common table expression in scope, by its name and by the name that it was printed with.
+type cte struct{ name, printed string }
+
+func (p *printer) str(s string) { p.buf = append(p.buf, s...) }
+
+func (p *printer) byte(b byte) { p.buf = append(p.buf, b) }
+
+func (p *printer) bug(format string, args ...any) {
+	panic(bug(fmt.Sprintf(format, args...)))
+}
+
+// checkSize ends the printing of a text that grows past MaxText.
+func (p *printer) checkSize(at hogql.Span) {
+	if len(p.buf) > MaxText {
+		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", MaxText)})
+	}
+}

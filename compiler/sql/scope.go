@@ -1,0 +1,161 @@
+package sql
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// scope is what the names in one SELECT can mean to ClickHouse.
+//
+// ClickHouse takes a.b as field b of the alias a, where the SELECT has such an alias, before it looks for a table a: with
+// `properties AS events` in the columns, events.team_id would be read from a person's own JSON. So a table's printed
+// name never equals an alias, and a column that shares its name with an alias is always written with its table.
+type scope struct {
+	outer   *scope
+	tables  []source
+	aliases []string // of columns, ARRAY JOIN and lambda parameters of this SELECT
+	first   int      // of them in the printer's names
+	few     [2]source
+}
+
+// source is one table of FROM: the name by which the tree's columns call it, and the name that it is printed with.
+// An empty printed name is that of an unnamed subquery.
+type source struct{ name, printed string }
+
+// open enters the scope of a SELECT, and names its tables. The caller leaves it with close.
+func (p *printer) open(sel *hogql.Select) {
+	s := &scope{outer: p.scope, first: len(p.names)}
+	s.tables = s.few[:0]
+	p.aliases(sel)
+	s.aliases = p.names[s.first:len(p.names):len(p.names)]
+	if sel.From != nil {
+		p.name(s, sel.From)
+	}
+	p.scope = s
+}
+
+func (p *printer) close() {
+	p.names = p.names[:p.scope.first]
+	p.scope = p.scope.outer
+}
+
+// ownName tells whether an alias gives a column of the only table the name that it has anyway: then the name means the same
+// whichever way it is read.
+func ownName(sel *hogql.Select, a *hogql.Alias) bool {
+	column, ok := a.X.(*hogql.Column)
+	if !ok || column.Name != a.Name.Text || len(column.Path) > 0 {
+		return false
+	}
+	_, joined := sel.From.(*hogql.Join)
+	return !joined && sel.ArrayJoin == nil
+}
+
+// name gives the tables of FROM their printed names.
+func (p *printer) name(s *scope, t hogql.Table) {
+	var name, printed string
+	switch t := t.(type) {
+	case *hogql.Join:
+		p.name(s, t.Left)
+		p.name(s, t.Right)
+		return
+	case *hogql.Scan:
+		name = t.Alias
+		if name == "" {
+			name = t.Table
+		}
+		printed = s.free(name)
+	case *hogql.TableName:
+		name = t.Alias.Text
+		if name == "" {
+			name = t.Chain[0].Text
+		}
+		printed = s.free(name)
+	case *hogql.TableFunc:
+		name = t.Alias.Text
+		if name == "" {
+			name = t.Name.Text
+		}
+		printed = s.free(name)
+	case *hogql.Derived:
+		name = t.Alias.Text
+		switch {
+		case name != "":
+			printed = s.free(name)
+		case len(s.aliases) > 0:
+			printed = s.free("q")
+		}
+	case *hogql.TablePlaceholder:
+		p.bug("a table of type %T is not core", t)
+	}
+	for _, other := range s.tables {
+		if other.name == name {
+			p.bug("two tables named %q in one SELECT", name)
+		}
+	}
+	s.tables = append(s.tables, source{name, printed})
+}
+
+// free makes a name for a table that nothing else in the SELECT has.
+func (s *scope) free(name string) string {
+	for slices.Contains(s.aliases, name) || slices.ContainsFunc(s.tables, func(t source) bool { return t.printed == name }) {
+		name += "_"
+	}
+	return name
+}
+
+// source finds the table that a column names. Queries have no correlation: only the tables of this very SELECT count.
+func (p *printer) source(column *hogql.Column) source {
+	if p.scope != nil {
+		tables := p.scope.tables
+		if column.Table == "" && len(tables) == 1 {
+			return tables[0]
+		}
+		for _, t := range tables {
+			if t.name == column.Table && t.name != "" {
+				return t
+			}
+		}
+	}
+	p.bug("column %q of %q, which is no table of its SELECT", column.Name, column.Table)
+	return source{}
+}
+
+// column writes a column, with its table where the name alone could mean something else.
+func (p *printer) column(c *hogql.Column) {
+	from := p.source(c)
+	if p.needsTable(c, from) {
+		if from.printed == "" {
+			p.bug("column %q of a subquery without a name", c.Name)
+		}
+		p.ident(from.printed)
+		p.byte('.')
+	}
+	p.ident(c.Name)
+	if len(c.Path) == 0 {
+		return
+	}
+	for i, key := range c.Path {
+		p.byte('.')
+		if i == 0 && c.Kind == hogql.PathObject {
+			p.byte('^')
+		}
+		p.quoted(key) // quoted always: a key is data
+	}
+	switch c.Kind {
+	case hogql.PathDynamic, hogql.PathObject:
+	case hogql.PathString:
+		p.str(".:String")
+	case hogql.PathInt:
+		p.str(".:Int64")
+	case hogql.PathFloat:
+		p.str(".:Float64")
+	case hogql.PathBool:
+		p.str(".:Bool")
+	}
+}
+
+// needsTable tells whether a column's name alone could mean something else.
+func (p *printer) needsTable(c *hogql.Column, from source) bool {
+	return len(p.scope.tables) > 1 || slices.Contains(p.scope.aliases, c.Name) || len(c.Path) > 0 && from.printed == c.Name
+}

@@ -1,0 +1,383 @@
+package sql
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+func (p *printer) query(q hogql.Query) {
+	p.checkSize(q.At())
+	switch q := q.(type) {
+	case *hogql.Select:
+		p.selection(q)
+	case *hogql.SetQuery:
+		p.setQuery(q)
+	case *hogql.QueryPlaceholder:
+		p.bug("a query of type %T is not core", q)
+	}
+}
+
+func (p *printer) selection(s *hogql.Select) {
+	outer := len(p.ctes)
+	p.with(s.With, s.Recursive)
+	p.open(s)
+	p.str("SELECT ")
+	if s.Distinct {
+		p.str("DISTINCT ")
+	}
+	if len(s.Columns) == 0 {
+		p.bug("a SELECT without columns")
+	}
+	for i, column := range s.Columns {
+		if i > 0 {
+			p.str(", ")
+		}
+		p.expr(column)
+	}
+	if s.From != nil {
+		p.str(" FROM ")
+		p.table(s.From, false)
+	}
+	p.arrayJoin(s.ArrayJoin)
+	var guard hogql.Expr
+	if scan, ok := s.From.(*hogql.Scan); ok {
+		guard = scan.Guard
+	}
+	if s.Prewhere != nil { // it runs first, so it must see no other project's rows either
+		p.condition(" PREWHERE ", guard, s.Prewhere)
+	}
+	p.condition(" WHERE ", guard, s.Where)
+	p.groupBy(s.GroupBy)
+	p.condition(" HAVING ", nil, s.Having)
+	for i, w := range s.Windows {
+		if i == 0 {
+			p.str(" WINDOW ")
+		} else {
+			p.str(", ")
+		}
+		p.ident(w.Name.Text)
+		p.str(" AS ")
+		p.over(w.Window)
+	}
+	p.orderBy(s.OrderBy)
+	if by := s.LimitBy; by != nil {
+		p.str(" LIMIT ")
+		p.expr(by.N)
+		if by.Offset != nil {
+			p.str(" OFFSET ")
+			p.expr(by.Offset)
+		}
+		p.str(" BY ")
+		p.exprs(by.Keys)
+	}
+	p.limit(s.Limit)
+	p.close()
+	p.ctes = p.ctes[:outer]
+}
+
+// setQuery writes queries joined by set operators. ClickHouse gives WITH to the first member and ORDER BY and LIMIT to the
+// last, so a set that has any of them becomes a subquery.
+func (p *printer) setQuery(s *hogql.SetQuery) {
+	if len(s.Members) < 2 || len(s.Ops) != len(s.Members)-1 {
+		p.bug("a set operation over %d queries with %d operators", len(s.Members), len(s.Ops))
+	}
+	wrapped := len(s.With) > 0 || len(s.OrderBy) > 0 || s.Limit != nil
+	outer := len(p.ctes)
+	if wrapped {
+		p.with(s.With, false)
+		p.str("SELECT * FROM (")
+	}
+	for i, member := range s.Members {
+		if i > 0 {
+			p.operator(s.Ops[i-1])
+		}
+		if needsParentheses(member) {
+			p.byte('(')
+			p.query(member)
+			p.byte(')')
+		} else {
+			p.query(member)
+		}
+	}
+	if wrapped {
+		p.byte(')')
+		p.scope = &scope{outer: p.scope, tables: []source{{}}, first: len(p.names)}
+		p.orderBy(s.OrderBy)
+		p.limit(s.Limit)
+		p.close()
+	}
+	p.ctes = p.ctes[:outer]
+}
+
+// needsParentheses tells whether a member of a set operation cannot stand bare: a set of its own, or a SELECT whose WITH
+// would reach the members behind it.
+func needsParentheses(member hogql.Query) bool {
+	s, ok := member.(*hogql.Select)
+	return !ok || len(s.With) > 0
+}
+
+func (p *printer) operator(op hogql.SetOp) {
+	switch op {
+	case hogql.UnionAll:
+		p.str(" UNION ALL ")
+	case hogql.UnionDistinct:
+		p.str(" UNION DISTINCT ")
+	case hogql.Intersect:
+		p.str(" INTERSECT ")
+	case hogql.IntersectDistinct:
+		p.str(" INTERSECT DISTINCT ")
+	case hogql.Except:
+		p.str(" EXCEPT ")
+	default:
+		p.bug("set operator %d", op)
+	}
+}
+
+// with writes common table expressions and puts them in scope. None is printed with the name of a physical table: where
+// ClickHouse's rules of scope differ from ours, the name must find nothing rather than the table.
+func (p *printer) with(ctes []*hogql.CTE, recursive bool) {
+	for i, c := range ctes {
+		switch {
+		case i > 0:
+			p.str(", ")
+		case recursive:
+			p.str("WITH RECURSIVE ")
+		default:
+			p.str("WITH ")
+		}
+		if c.Query == nil {
+			p.bug("a common table expression without a query")
+		}
+		name := c.Name.Text
+		printed := name
+		for isPhysical(printed) || slices.ContainsFunc(p.ctes, func(other cte) bool { return other.printed == printed }) {
+			printed += "_"
+		}
+		if recursive {
+			p.ctes = append(p.ctes, cte{name, printed})
+		}
+		p.ident(printed)
+		p.columnNames(c.Columns)
+		p.str(" AS (")
+		p.query(c.Query)
+		p.byte(')')
+		if !recursive {
+			p.ctes = append(p.ctes, cte{name, printed})
+		}
+	}
+	if len(ctes) > 0 {
+		p.byte(' ')
+	}
+}
+
+func isPhysical(name string) bool {
+	_, known := schema.PhysicalTable(name)
+	return known
+}
+
+func (p *printer) arrayJoin(a *hogql.ArrayJoin) {
+	if a == nil {
+		return
+	}
+	if a.Left {
+		p.str(" LEFT ARRAY JOIN ")
+	} else {
+		p.str(" ARRAY JOIN ")
+	}
+	for i, array := range a.Arrays {
+		if i > 0 {
+			p.str(", ")
+		}
+		p.alias(array)
+	}
+}
+
+// condition writes a clause of one condition, with the guard in front.
+func (p *printer) condition(clause string, guard, e hogql.Expr) {
+	switch {
+	case guard != nil && e != nil:
+		p.str(clause)
+		p.operand(guard, andLevel-1)
+		p.str(" AND ")
+		p.operand(e, andLevel-1)
+	case guard != nil:
+		p.str(clause)
+		p.expr(guard)
+	case e != nil:
+		p.str(clause)
+		p.expr(e)
+	}
+}
+
+func (p *printer) groupBy(g *hogql.GroupBy) {
+	if g == nil {
+		return
+	}
+	p.str(" GROUP BY ")
+	switch g.Mode {
+	case hogql.GroupKeys:
+		p.exprs(g.Keys)
+	case hogql.GroupCube:
+		p.str("CUBE")
+		p.args(g.Keys)
+	case hogql.GroupRollup:
+		p.str("ROLLUP")
+		p.args(g.Keys)
+	case hogql.GroupSets:
+		p.str("GROUPING SETS (")
+		for i, set := range g.Sets {
+			if i > 0 {
+				p.str(", ")
+			}
+			p.args(set)
+		}
+		p.byte(')')
+	case hogql.GroupAll:
+		p.str("ALL")
+	default:
+		p.bug("GROUP BY mode %d", g.Mode)
+	}
+	if g.Totals {
+		p.str(" WITH TOTALS")
+	}
+}
+
+func (p *printer) orderBy(keys []*hogql.Order) {
+	for i, key := range keys {
+		if i == 0 {
+			p.str(" ORDER BY ")
+		} else {
+			p.str(", ")
+		}
+		p.operand(key.X, loose)
+		if key.Desc {
+			p.str(" DESC")
+		} else {
+			p.str(" ASC")
+		}
+		switch key.Nulls {
+		case hogql.NullsDefault:
+		case hogql.NullsFirst:
+			p.str(" NULLS FIRST")
+		case hogql.NullsLast:
+			p.str(" NULLS LAST")
+		default:
+			p.bug("order of NULLs %d", key.Nulls)
+		}
+		if fill := key.Fill; fill != nil {
+			p.str(" WITH FILL")
+			p.optional(" FROM ", fill.From)
+			p.optional(" TO ", fill.To)
+			p.optional(" STEP ", fill.Step)
+		}
+	}
+}
+
+func (p *printer) optional(word string, e hogql.Expr) {
+	if e != nil {
+		p.str(word)
+		p.operand(e, loose)
+	}
+}
+
+// limit writes LIMIT. A share of the rows is written as ClickHouse has it, as a fraction.
+func (p *printer) limit(l *hogql.Limit) {
+	if l == nil {
+		return
+	}
+	switch {
+	case l.N == nil:
+	case l.Percent:
+		p.percent(l.N)
+	default:
+		p.str(" LIMIT ")
+		p.operand(l.N, loose)
+	}
+	p.optional(" OFFSET ", l.Offset)
+	if l.WithTies {
+		p.str(" WITH TIES")
+	}
+}
+
+// percent writes LIMIT n % as a fraction of one; all of the rows is no limit.
+func (p *printer) percent(e hogql.Expr) {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		p.bug("a percentage that is no constant")
+	}
+	var share float64
+	switch v := c.Value.(type) {
+	case int64:
+		share = float64(v)
+	case float64:
+		share = v
+	default:
+		p.bug("a percentage of type %T", c.Value)
+	}
+	if !(share >= 0 && share <= 100) {
+		p.bug("a percentage of %v", share)
+	}
+	if share < 100 {
+		p.str(" LIMIT ")
+		p.buf = appendFloat(p.buf, share/100)
+	}
+}
+
+// over writes a window's definition, or the name of one.
+func (p *printer) over(w *hogql.Window) {
+	if w.Name.Text != "" && len(w.PartitionBy) == 0 && len(w.OrderBy) == 0 && w.Frame == nil {
+		p.ident(w.Name.Text)
+		return
+	}
+	p.byte('(')
+	start := len(p.buf)
+	if w.Name.Text != "" {
+		p.byte(' ')
+		p.ident(w.Name.Text)
+	}
+	if len(w.PartitionBy) > 0 {
+		p.str(" PARTITION BY ")
+		p.exprs(w.PartitionBy)
+	}
+	p.orderBy(w.OrderBy)
+	if f := w.Frame; f != nil {
+		if f.Range {
+			p.str(" RANGE ")
+		} else {
+			p.str(" ROWS ")
+		}
+		if f.End.Kind == hogql.FrameNone {
+			p.bound(f.Start)
+		} else {
+			p.str("BETWEEN ")
+			p.bound(f.Start)
+			p.str(" AND ")
+			p.bound(f.End)
+		}
+	}
+	if len(p.buf) > start { // every part begins with a blank
+		p.buf = slices.Delete(p.buf, start, start+1)
+	}
+	p.byte(')')
+}
+
+func (p *printer) bound(b hogql.Bound) {
+	switch b.Kind {
+	case hogql.CurrentRow:
+		p.str("CURRENT ROW")
+	case hogql.UnboundedPreceding:
+		p.str("UNBOUNDED PRECEDING")
+	case hogql.UnboundedFollowing:
+		p.str("UNBOUNDED FOLLOWING")
+	case hogql.Preceding:
+		p.expr(b.N)
+		p.str(" PRECEDING")
+	case hogql.Following:
+		p.expr(b.N)
+		p.str(" FOLLOWING")
+	default:
+		p.bug("frame bound %d", b.Kind)
+	}
+}
