@@ -1,0 +1,137 @@
+package clickhouse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+var errEnough = errors.New("enough")
+
+// endless is a sink that calls each at every row.
+type endless struct{ each func() error }
+
+func (endless) Columns([]clickhouse.Column) error { return nil }
+func (s endless) Row([]byte) error                { return s.each() }
+
+// TestCancel ends queries before and after their first row. The server must stop them, and the pool must not
+// lose a connection.
+func TestCancel(t *testing.T) {
+	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Concurrency: 2, MaxResultRows: 1 << 40, MaxResultBytes: 1 << 50})
+	p := project()
+	const (
+		silent = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number), 'mark:%s')"
+		chatty = "SELECT number FROM numbers(1000000000000) WHERE NOT ignore('mark:%s')"
+	)
+	for round := range 3 {
+		for _, tt := range []struct {
+			name, sql string
+			want      error
+			run       func(id, sql string) error
+		}{
+			{"before the first row", silent, context.Canceled, func(id, sql string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() {
+					waitForQuery(t, c, p, id, true)
+					cancel()
+				}()
+				_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Project: p, ID: id}, &rows{})
+				return err
+			}},
+			{"by deadline", silent, context.DeadlineExceeded, func(id, sql string) error {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Project: p, ID: id}, &rows{})
+				return err
+			}},
+			{"among the rows", chatty, context.Canceled, func(id, sql string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				seen := 0
+				_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Project: p, ID: id}, endless{func() error {
+					if seen++; seen == 100_000 {
+						cancel()
+					}
+					return nil
+				}})
+				return err
+			}},
+			{"by the sink", chatty, errEnough, func(id, sql string) error {
+				_, err := c.Query(t.Context(), clickhouse.Query{SQL: sql, Project: p, ID: id}, endless{func() error { return errEnough }})
+				return err
+			}},
+		} {
+			t.Run(fmt.Sprintf("%s %d", tt.name, round), func(t *testing.T) {
+				id := fmt.Sprintf("cancel-%d-%s", round, tt.name)
+				if err := tt.run(id, fmt.Sprintf(tt.sql, id)); !errors.Is(err, tt.want) {
+					t.Fatalf("got %v, want %v", err, tt.want)
+				}
+				waitForQuery(t, c, p, id, false)
+				if n := c.InUse(); n != 0 {
+					t.Errorf("%d connections are in use after the query", n)
+				}
+			})
+		}
+	}
+	for range 2 {
+		if got := ask(t, c, p, "SELECT 1"); len(got) != 1 {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
+// waitForQuery polls the server until the query runs, or no longer runs.
+func waitForQuery(t *testing.T, c *clickhouse.Client, project int64, mark string, runs bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		var out rows
+		_, err := c.Query(context.WithoutCancel(t.Context()), clickhouse.Query{
+			SQL:     "SELECT count() FROM system.processes WHERE query LIKE {mark:String} AND query NOT LIKE '%system.processes%'",
+			Params:  []clickhouse.Param{{Name: "mark", Type: "String", Value: "%mark:" + mark + "'%"}},
+			Project: project,
+		}, &out)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if (out.rows[0] != "[0]") == runs {
+			return
+		}
+	}
+	t.Errorf("after 10 seconds: is %s running? want %t", mark, runs)
+}
+
+// TestBusy fills the pool.
+func TestBusy(t *testing.T) {
+	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Concurrency: 1, DialTimeout: 100 * time.Millisecond})
+	p := project()
+	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: p}, endless{func() error {
+		_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 2", Project: p}, &rows{})
+		return err
+	}})
+	var busy *clickhouse.Error
+	if !errors.As(err, &busy) || busy.Kind != clickhouse.Busy {
+		t.Errorf("got %v, want a busy pool", err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	c := client(t)
+	var got clickhouse.Progress
+	stats, err := c.Query(t.Context(), clickhouse.Query{
+		SQL: "SELECT sum(number) FROM numbers(1000)", Project: project(),
+		Progress: func(p clickhouse.Progress) { got = p },
+	}, &rows{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Rows != 1 || stats.ReadRows != 1000 || stats.ReadBytes == 0 || got.ReadRows != 1000 {
+		t.Errorf("stats %+v, progress %+v", stats, got)
+	}
+}

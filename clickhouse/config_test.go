@@ -1,0 +1,51 @@
+package clickhouse_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+func TestConfig(t *testing.T) {
+	const known = "block_buffer_size, compress, compress_level, conn_max_lifetime, connection_open_strategy, database, dial_timeout, " +
+		"hosts, alt_hosts, http_path, http_proxy, max_compression_buffer, password, read_timeout, secure, skip_verify, tls_server_name, username"
+	tests := []struct {
+		name   string
+		config clickhouse.Config
+		want   string
+	}{
+		{"native", clickhouse.Config{DSN: "clickhouse://user:secret@ch1:9000/analytics"}, ""},
+		{"several hosts, TLS", clickhouse.Config{DSN: "clickhouse://user:secret@ch1:9440,ch2:9440/analytics?secure=true"}, ""},
+		{"tcp", clickhouse.Config{DSN: "tcp://ch1:9000"}, ""},
+		{"http", clickhouse.Config{DSN: "http://ch1:8123/analytics?dial_timeout=2s"}, ""},
+		{"https", clickhouse.Config{DSN: "https://ch1:8443/analytics"}, ""},
+		{"https with options", clickhouse.Config{DSN: "https://ch1:8443/analytics?skip_verify=true"}, ""},
+		{"limits", clickhouse.Config{DSN: "http://ch1:8123", MaxExecutionTime: time.Second, MaxMemory: 1, Concurrency: 3}, ""},
+		{"empty", clickhouse.Config{}, "no ClickHouse DSN is given"},
+		{"no scheme", clickhouse.Config{DSN: "ch1:9000"}, "the ClickHouse DSN has no scheme: it should look like clickhouse://user:password@host:9000/database"},
+		{"unknown scheme", clickhouse.Config{DSN: "mysql://ch1"}, `the ClickHouse DSN has the scheme "mysql"; known are clickhouse, tcp, http and https`},
+		{"unknown option", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?readonly=0"}, `the ClickHouse DSN has an unknown option "readonly"; known are ` + known},
+		{"no host", clickhouse.Config{DSN: "clickhouse:///db"}, "reading the ClickHouse DSN: parse dsn address failed"},
+		{"a bad value", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?dial_timeout=soon"}, `reading the ClickHouse DSN: clickhouse [dsn parse]: dial timeout: time: invalid duration "soon"`},
+		{"a bad escape", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?password=%zz"}, "the options of the ClickHouse DSN are not well formed; escape special characters in them"},
+		{"negative", clickhouse.Config{DSN: "http://ch1:8123", MaxMemory: -1}, "the limit of memory is negative"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if err := tt.config.Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if strings.Contains(got, "secret") {
+				t.Error("the error tells the password")
+			}
+		})
+	}
+}

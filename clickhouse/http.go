@@ -1,0 +1,266 @@
+package clickhouse
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"sync"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+const (
+	// rowFormat has one row a line, after a line of names and one of types.
+	rowFormat = "JSONCompactEachRowWithNamesAndTypes"
+	// maxURLParams is how many bytes of parameters go into the URL; more go into the body, because servers and
+	// proxies bound the length of a URL.
+	maxURLParams = 8 << 10
+	// lineBuffer is how much is read at once.
+	lineBuffer = 256 << 10
+)
+
+// wholeResult is a setting that asks the server to send nothing before the result is whole. We never want that,
+// but let the driver believe it: then it does not look for exceptions in the body, which costs a copy of it all.
+// lineReader finds them in passing. The transport takes the setting out again.
+const wholeResult = "wait_end_of_query"
+
+// queryHTTP runs a query over HTTP. The rows arrive as the server encoded them.
+func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
+	settings := c.settings(ctx, s, q)
+	settings[wholeResult] = 1
+	exchange := &exchange{params: encodeParams(q.Params), queryID: q.ID}
+	defer func() { exchange.report(&stats, q.Progress) }()
+	outer := ctx
+	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
+	defer cancel()
+	body, err := c.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, q.SQL)
+	if err != nil {
+		return stats, err
+	}
+	defer func() {
+		if err != nil {
+			cancel() // hang up: what is left of the body is not wanted
+		}
+		err = errors.Join(err, body.Close())
+	}()
+	if err := readRows(body, sink); err != nil {
+		return stats, err
+	}
+	return stats, context.Cause(outer)
+}
+
+// readRows reads names, types and rows until the end of the body.
+func readRows(body io.Reader, sink Sink) error {
+	in := lineBuffers.Get().(*bufio.Reader)
+	defer lineBuffers.Put(in)
+	in.Reset(body)
+	lines := &lineReader{in: in}
+	var names, types []string
+	for _, into := range []*[]string{&names, &types} {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(line, into); err != nil {
+			return fmt.Errorf("reading the columns of a result: %w", err)
+		}
+	}
+	if len(names) != len(types) {
+		return errMalformedRow
+	}
+	columns := make([]Column, len(names))
+	for i := range names {
+		columns[i] = Column{Name: names[i], Type: types[i]}
+	}
+	if err := sink.Columns(columns); err != nil {
+		return err
+	}
+	times := newTimeWriter(columns)
+	for {
+		row, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if times != nil {
+			if row, err = times.row(row); err != nil {
+				return err
+			}
+		}
+		if err := sink.Row(row); err != nil {
+			return err
+		}
+	}
+}
+
+var lineBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBuffer) }}
+
+// lineReader gives the lines of a result, and tells rows from an exception, which the server writes into the
+// body where a row should begin or go on: its bare text, or in newer servers a block between marks. JSON holds no
+// bare line ends, so that a row is a whole line from its bracket to its bracket, and nothing else is.
+type lineReader struct {
+	in   *bufio.Reader
+	long []byte // a line that is longer than the reader's buffer
+}
+
+// next gives a row without its newline, valid until the next call, or io.EOF after the last one.
+func (r *lineReader) next() ([]byte, error) {
+	line, err := r.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		r.long = r.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) {
+			r.long = append(r.long, line...)
+			line, err = r.in.ReadSlice('\n')
+		}
+		r.long = append(r.long, line...)
+		line = r.long
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(line) == 0 {
+		return nil, io.EOF
+	}
+	row := bytes.TrimSuffix(line, []byte("\n"))
+	if len(row) >= 2 && row[0] == '[' && row[len(row)-1] == ']' && err == nil {
+		return row, nil
+	}
+	return nil, r.notARow(line)
+}
+
+var (
+	exceptionText = regexp.MustCompile(`Code: (\d+)\. (DB::[A-Za-z]*Exception: (?s:.*))`)
+	exceptionEnd  = regexp.MustCompile(`\r?\n\d+ \S+\r?\n__exception__\s*$`)
+)
+
+// notARow finds out why a line is none.
+func (r *lineReader) notARow(line []byte) error {
+	text := bytes.Clone(line)
+	rest, err := io.ReadAll(io.LimitReader(r.in, 32<<10))
+	text = exceptionEnd.ReplaceAll(append(text, rest...), nil)
+	if m := exceptionText.FindSubmatch(text); m != nil {
+		if code, err := strconv.ParseInt(string(m[1]), 10, 32); err == nil {
+			return &driver.Exception{Code: int32(code), Name: "DB::Exception", Message: string(m[2])}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("a row that is not whole: %w", io.ErrUnexpectedEOF)
+}
+
+type exchangeKey struct{}
+
+// exchange is what travels with a query's context to the transport and back.
+type exchange struct {
+	params  driver.Parameters
+	queryID string
+	summary string // the server's account of the query, when it began to answer
+}
+
+// report copies the server's account.
+func (x *exchange) report(stats *Stats, progress func(Progress)) {
+	var summary struct {
+		ReadRows  uint64 `json:"read_rows,string"`
+		ReadBytes uint64 `json:"read_bytes,string"`
+		TotalRows uint64 `json:"total_rows_to_read,string"`
+	}
+	if x.summary == "" || json.Unmarshal([]byte(x.summary), &summary) != nil {
+		return
+	}
+	stats.ReadRows, stats.ReadBytes = summary.ReadRows, summary.ReadBytes
+	if progress != nil {
+		progress(Progress{ReadRows: summary.ReadRows, ReadBytes: summary.ReadBytes, TotalRows: summary.TotalRows})
+	}
+}
+
+// newTransport puts ours around the driver's.
+func newTransport(base *http.Transport) (http.RoundTripper, error) {
+	return &transport{base: base}, nil
+}
+
+// transport adds the parameters and the id of a query to its request. The driver's own way would send all
+// parameters in the URL, which breaks when they are long, and give the id also to its handshake.
+type transport struct{ base http.RoundTripper }
+
+var errUnframed = errors.New("the answer has neither a length nor chunks: its end could not be told from a broken connection")
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
+	values := req.URL.Query()
+	if !ok || values.Get("default_format") != rowFormat {
+		return t.base.RoundTrip(req)
+	}
+	req, err := x.apply(req, values)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	x.summary = res.Header.Get("X-ClickHouse-Summary")
+	chunked := len(res.TransferEncoding) > 0 && res.TransferEncoding[0] == "chunked"
+	if res.ContentLength < 0 && !chunked && res.ProtoMajor == 1 {
+		return nil, errors.Join(errUnframed, res.Body.Close())
+	}
+	return res, nil
+}
+
+// apply gives a copy of the request with the parameters in its URL, or in its body when they are long.
+func (x *exchange) apply(req *http.Request, values url.Values) (*http.Request, error) {
+	req = req.Clone(req.Context())
+	values.Del(wholeResult)
+	if x.queryID != "" {
+		values.Set("query_id", x.queryID)
+	}
+	size := 0
+	for name, value := range x.params {
+		size += len(name) + len(value)
+	}
+	if size <= maxURLParams {
+		for name, value := range x.params {
+			values.Set("param_"+name, value)
+		}
+		req.URL.RawQuery = values.Encode()
+		return req, nil
+	}
+	req.URL.RawQuery = values.Encode()
+	query, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	for _, name := range sortedKeys(x.params) {
+		if err := w.WriteField("param_"+name, x.params[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.WriteField("query", string(query)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	req.ContentLength = int64(form.Len())
+	content := form.Bytes()
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	req.Body, err = req.GetBody()
+	return req, err
+}

@@ -1,0 +1,322 @@
+package clickhouse
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxGroupTypes is how many group types a project can have.
+const maxGroupTypes = 5
+
+const (
+	batchLines = 10_000
+	batchBytes = 16 << 20
+	maxLine    = 8 << 20 // bytes of one line
+	maxBad     = 100     // bad lines that are told one by one
+)
+
+// ImportOptions says whose events are imported, and what is already known about them.
+type ImportOptions struct {
+	Project int64
+	// Learn the types of properties that have none yet.
+	LearnTypes bool
+	// The time of the import: the creation time of persons and groups without events.
+	Now time.Time
+	// Properties whose type is known and stays as it is.
+	KnownTypes []LearnedProperty
+	// Names of the project's group types. An import adds types that it finds, up to five.
+	GroupTypes []GroupType
+	// Called after each batch; may be nil.
+	Progress func(ImportProgress)
+}
+
+// ImportProgress is how far an import has come.
+type ImportProgress struct {
+	Lines int
+	Bytes int64 // read from the input, before it is uncompressed
+	ImportReport
+}
+
+// ImportReport says what became of the lines.
+type ImportReport struct {
+	Events     int // events that are in ClickHouse now, duplicates included
+	Duplicates int // of these, events that were there before
+	Persons    int // lines that describe a person
+	Groups     int // lines that describe a group
+	Bad        int // lines that were left out
+	BadLines   []BadLine
+	Learned    []LearnedProperty // types that were not known before
+	GroupTypes []GroupType       // all group types of the project, in the order of their index
+}
+
+// BadLine is a line that was left out. Lines are counted from 1.
+type BadLine struct {
+	Line   int
+	Reason string
+}
+
+// LearnedProperty is a property with its type.
+type LearnedProperty struct {
+	Scope          string // event, person or group
+	GroupTypeIndex int    // for groups
+	Name           string
+	Type           string // String, Numeric, Boolean or DateTime
+}
+
+// GroupType is a kind of groups, such as organization.
+type GroupType struct {
+	Name  string
+	Index int
+}
+
+// Import reads NDJSON lines, plain or gzipped, and writes what they say: events, persons and groups (the form of
+// the lines is in the operator's documentation). It streams, in batches. A bad line is left out and reported.
+//
+// Importing the same lines again adds nothing: an event without uuid gets one from its content, and events whose
+// uuid is there already are passed over. An import that broke off is completed by running it again.
+//
+// Imports into one project wait for each other. The report is valid also with an error: it says what was done
+// before.
+func (c *Client) Import(ctx context.Context, options ImportOptions, in io.Reader) (ImportReport, error) {
+	if options.Project <= 0 {
+		return ImportReport{}, fmt.Errorf("BUG: an import without a project: %d", options.Project)
+	}
+	if options.Now.IsZero() {
+		return ImportReport{}, errors.New("BUG: an import without the time of the import")
+	}
+	done, err := c.lockProject(ctx, options.Project)
+	if err != nil {
+		return ImportReport{}, fmt.Errorf("waiting for another import into the project: %w", err)
+	}
+	defer done()
+	i, err := c.newImporter(ctx, options)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	counted := &countingReader{in: in}
+	text, err := uncompressed(counted)
+	if err != nil {
+		return i.result(), fmt.Errorf("reading the import: %w", err)
+	}
+	err = i.run(ctx, text, counted)
+	return i.result(), err
+}
+
+// lockProject lets one import at a time into a project: each reads the state of persons and writes it back.
+func (c *Client) lockProject(ctx context.Context, project int64) (unlock func(), err error) {
+	c.importsMu.Lock()
+	lock, ok := c.imports[project]
+	if !ok {
+		lock = make(chan struct{}, 1)
+		c.imports[project] = lock
+	}
+	c.importsMu.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// importer is one import under way.
+type importer struct {
+	client  *Client
+	options ImportOptions
+	layout  importLayout
+	report  ImportReport
+	lines   int
+	groups  map[string]int // index by name of the group type
+	types   typeLearner
+	state   *importState
+	refused map[int]bool // lines that the server would not take
+}
+
+func (c *Client) newImporter(ctx context.Context, options ImportOptions) (*importer, error) {
+	columns, err := c.PhysicalColumns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := newImportLayout(columns)
+	if err != nil {
+		return nil, err
+	}
+	i := &importer{
+		client:  c,
+		options: options,
+		layout:  layout,
+		groups:  map[string]int{},
+		types:   newTypeLearner(options.KnownTypes, options.LearnTypes),
+		state:   newImportState(),
+		refused: map[int]bool{},
+	}
+	for _, t := range options.GroupTypes {
+		i.groups[t.Name] = t.Index
+	}
+	return i, nil
+}
+
+func (i *importer) result() ImportReport {
+	report := i.report
+	report.BadLines = slices.Clone(report.BadLines)
+	report.Learned = i.types.learned()
+	report.GroupTypes = nil
+	for name, index := range i.groups {
+		report.GroupTypes = append(report.GroupTypes, GroupType{Name: name, Index: index})
+	}
+	slices.SortFunc(report.GroupTypes, func(a, b GroupType) int { return a.Index - b.Index })
+	return report
+}
+
+func (i *importer) run(ctx context.Context, text io.Reader, counted *countingReader) error {
+	lines := bufio.NewReaderSize(text, 256<<10)
+	var batch importBatch
+	for {
+		line, err := readLine(lines)
+		if len(line) > 0 || errors.Is(err, errLongLine) {
+			i.lines++
+			i.parse(&batch, line, err)
+		} else if err == nil {
+			i.lines++ // an empty line is none, but is counted
+		}
+		end := err != nil && !errors.Is(err, errLongLine)
+		if end && !errors.Is(err, io.EOF) {
+			return errors.Join(fmt.Errorf("reading line %d of the import: %w", i.lines+1, err), i.flush(ctx, &batch))
+		}
+		if end || len(batch.lines) >= batchLines || batch.bytes >= batchBytes {
+			if err := i.flush(ctx, &batch); err != nil {
+				return err
+			}
+			if i.options.Progress != nil {
+				i.options.Progress(ImportProgress{Lines: i.lines, Bytes: counted.bytes, ImportReport: i.result()})
+			}
+		}
+		if end {
+			return nil
+		}
+	}
+}
+
+func (i *importer) parse(batch *importBatch, line []byte, err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		i.bad(i.lines, err)
+		return
+	}
+	parsed, err := parseImportLine(line)
+	if err != nil {
+		i.bad(i.lines, err)
+		return
+	}
+	parsed.number = i.lines
+	if parsed.kind == eventLine && !parsed.hasUUID {
+		parsed.uuid = eventUUID(i.options.Project, line)
+	}
+	batch.lines = append(batch.lines, parsed)
+	batch.bytes += len(line)
+}
+
+func (i *importer) bad(line int, reason error) {
+	i.report.Bad++
+	if len(i.report.BadLines) < maxBad {
+		i.report.BadLines = append(i.report.BadLines, BadLine{Line: line, Reason: reason.Error()})
+	}
+}
+
+// flush writes a batch and empties it.
+func (i *importer) flush(ctx context.Context, batch *importBatch) error {
+	if len(batch.lines) == 0 {
+		return nil
+	}
+	if err := i.write(ctx, batch.lines); err != nil {
+		return fmt.Errorf("importing lines %d to %d: %w", batch.lines[0].number, batch.lines[len(batch.lines)-1].number, err)
+	}
+	batch.lines, batch.bytes = batch.lines[:0], 0
+	return nil
+}
+
+// importBatch is what goes to ClickHouse at once.
+type importBatch struct {
+	lines []importLine
+	bytes int
+}
+
+var errLongLine = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+
+// readLine reads a line without its end. The last line may end without newline; then it comes with io.EOF. Of a
+// line that is too long it returns errLongLine and goes on behind it.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case tooLong && (err == nil || errors.Is(err, io.EOF)):
+			return nil, errLongLine
+		default:
+			return bytes.TrimSpace(line), err
+		}
+	}
+}
+
+// uncompressed tells gzip by its first bytes.
+func uncompressed(in io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	magic, err := buffered.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return buffered, nil
+	}
+	return gzip.NewReader(buffered)
+}
+
+type countingReader struct {
+	in    io.Reader
+	bytes int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// groupIndex gives the index of a group type. A new name takes the next free one; there are five.
+func (i *importer) groupIndex(name string) (int, bool) {
+	if index, ok := i.groups[name]; ok {
+		return index, true
+	}
+	taken := slices.Collect(maps.Values(i.groups))
+	for index := range maxGroupTypes {
+		if !slices.Contains(taken, index) {
+			i.groups[name] = index
+			return index, true
+		}
+	}
+	return 0, false
+}
+
+// quotedTrim shortens a text for a reason.
+func quotedTrim(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

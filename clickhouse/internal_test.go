@@ -1,0 +1,183 @@
+package clickhouse
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzImportLine reads any line. What is read must be JSON that the engine takes, and reading it again gives the same.
+func FuzzImportLine(f *testing.F) {
+	for _, seed := range []string{
+		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"$set":{"a":[1,2.5,null,"x"]}}}`,
+		`{"type":"person","distinct_ids":["x",7],"properties":{"a.b":"\ud800\u0000"},"created_at":"2024-01-01"}`,
+		`{"type":"group","group_type":"o","group_type_index":0,"group_key":"k","properties":{"":{"":{}}}}`,
+		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01 00:00","properties":{"n":-0.0e-1,"b":123456789012345678901234567890}}`,
+		`{"a":1,"a":{"b":2}}`, `[`, `{"a":"\`, "{\"\xff\":1}", `{"a":tru}`, `{"a":01}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		o, err := parseObject(text)
+		if err != nil {
+			if _, err := parseImportLine(text); err == nil {
+				t.Fatalf("%q is no object, but a line", text)
+			}
+			return
+		}
+		if !json.Valid([]byte(strings.ToValidUTF8(string(text), "?"))) {
+			t.Fatalf("%q was read, but is no JSON", text)
+		}
+		first := o.json()
+		if !json.Valid([]byte(first)) || !utf8.ValidString(first) {
+			t.Fatalf("%q became %q, which is no JSON", text, first)
+		}
+		again, err := parseObject([]byte(first))
+		if err != nil {
+			t.Fatalf("%q became %q, which does not read: %v", text, first, err)
+		}
+		if second := again.json(); second != first {
+			t.Fatalf("%q became %q and then %q", text, first, second)
+		}
+		line, err := parseImportLine(text)
+		if err != nil {
+			return
+		}
+		switch line.kind {
+		case eventLine:
+			if line.event == "" || line.distinctID == "" || line.timestamp.Year() < 1900 || line.timestamp.Year() > 2261 {
+				t.Fatalf("%q gives %+v", text, line)
+			}
+		case personLine:
+			if len(line.distinctIDs) == 0 {
+				t.Fatalf("%q gives %+v", text, line)
+			}
+		case groupLine:
+			if line.groupType == "" || line.groupKey == "" || line.groupIndex < -1 || line.groupIndex >= maxGroupTypes {
+				t.Fatalf("%q gives %+v", text, line)
+			}
+		}
+	})
+}
+
+func TestParseType(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string, location *time.Location) chType { return chType{name: name, location: location} }
+	tests := []struct {
+		text  string
+		want  chType
+		times bool
+		easy  bool
+	}{
+		{"UInt64", chType{name: "UInt64"}, false, true},
+		{"DateTime", at("DateTime", time.UTC), false, true},
+		{"DateTime('Europe/Berlin')", at("DateTime", berlin), true, true},
+		{"DateTime64(6, 'UTC')", at("DateTime64", time.UTC), true, true},
+		{"DateTime64(3)", at("DateTime64", time.UTC), true, true},
+		{"Nullable(Nothing)", chType{name: "Nothing", nullable: true}, false, true},
+		{"LowCardinality(Nullable(String))", chType{name: "String", nullable: true}, false, true},
+		{"Enum8('a,(' = 1, 'b\\'' = 2)", chType{name: "Enum8"}, false, true},
+		{"Array(Nullable(DateTime64(6, 'UTC')))", chType{name: "Array", args: []chType{{name: "DateTime64", location: time.UTC, nullable: true}}}, true, true},
+		{"Map(String, Array(DateTime))", chType{name: "Map", args: []chType{{name: "String"}, {name: "Array", args: []chType{at("DateTime", time.UTC)}}}}, false, true},
+		{"Tuple(a UInt8, `b, c` DateTime64(3, 'UTC'), String)", chType{name: "Tuple", args: []chType{{name: "UInt8"}, at("DateTime64", time.UTC), {name: "String"}}}, true, true},
+		{"Tuple(Tuple(String))", chType{name: "Tuple", args: []chType{{name: "Tuple", args: []chType{{name: "String"}}}}}, false, false},
+		{"Nested(a UInt8)", chType{name: "Array", args: []chType{{name: "Tuple", args: []chType{{name: "UInt8"}}}}}, false, false},
+		{"SimpleAggregateFunction(max, DateTime64(6, 'Europe/Berlin'))", at("DateTime64", berlin), true, true},
+		{"AggregateFunction(uniq, String)", chType{name: "AggregateFunction"}, false, false},
+		{"JSON(max_dynamic_paths=8, a.b UInt8)", chType{name: "JSON"}, false, true},
+		{"Variant(DateTime64(3), String)", chType{name: "Variant", args: []chType{at("DateTime64", time.UTC), {name: "String"}}}, false, false},
+		{"Decimal(18, 4)", chType{name: "Decimal"}, false, true},
+		{"IntervalDay", chType{name: "IntervalDay"}, false, true},
+	}
+	for _, tt := range tests {
+		got := parseType(tt.text)
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(chType{}), cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
+		}
+		if got.hasTime() != tt.times || got.easy() != tt.easy {
+			t.Errorf("%s: has times %t, easy %t", tt.text, got.hasTime(), got.easy())
+		}
+	}
+}
+
+// FuzzTimeWriter rewrites rows of JSON. Values that are no times come out as they went in.
+func FuzzTimeWriter(f *testing.F) {
+	f.Add(`"a"`, "2020-01-02T03:04:05.123456Z")
+	f.Add(`[1,{"a":"]\""}]`, "1969-12-31T23:59:59Z")
+	f.Fuzz(func(t *testing.T, value, clock string) {
+		if !json.Valid([]byte(value)) || strings.ContainsAny(value, " \t\r\n") {
+			return
+		}
+		at, ok := parseEngineTime([]byte(clock))
+		if !ok || at.Year() < 1900 || at.Format("2006-01-02T15:04:05") != clock[:secondsEnd] {
+			return // the engine prints no such time
+		}
+		w := newTimeWriter([]Column{{"v", "String"}, {"t", "DateTime64(6, 'UTC')"}, {"a", "Array(DateTime64(9, 'UTC'))"}})
+		row := `[` + value + `, "` + clock + `", ["` + clock + `",null]]`
+		got, err := w.row([]byte(row))
+		if err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		shown := string(appendTime(nil, at.UTC()))
+		if want := `[` + value + `, "` + shown + `", ["` + shown + `",null]]`; string(got) != want {
+			t.Fatalf("%s became %s, want %s", row, got, want)
+		}
+	})
+}
+
+func TestChunk(t *testing.T) {
+	row := func(size int) importRow {
+		return importRow{values: map[string]any{"a": strings.Repeat("x", size), "b": uint64(1)}}
+	}
+	tests := []struct {
+		sizes []int
+		want  int
+	}{
+		{nil, 0},
+		{[]int{1, 2, 3}, 3},
+		{[]int{maxBlock / 2, maxBlock / 2}, 2},
+		{[]int{maxBlock / 2, maxBlock/2 + 1}, 1},
+		{[]int{2 * maxBlock, 1}, 1},
+	}
+	for _, tt := range tests {
+		var rows []importRow
+		for _, size := range tt.sizes {
+			rows = append(rows, row(size))
+		}
+		if got := chunk(rows); got != tt.want {
+			t.Errorf("rows of %v bytes: the first block takes %d, want %d", tt.sizes, got, tt.want)
+		}
+	}
+}
+
+func TestAppendTime(t *testing.T) {
+	zone := func(name string) *time.Location {
+		location, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return location
+	}
+	tests := []struct {
+		at   time.Time
+		want string
+	}{
+		{time.Unix(0, 0).UTC(), "1970-01-01T00:00:00Z"},
+		{time.Unix(0, 999).UTC(), "1970-01-01T00:00:00Z"},
+		{time.Unix(0, 1000).UTC(), "1970-01-01T00:00:00.000001Z"},
+		{time.Unix(0, 0).In(zone("America/St_Johns")), "1969-12-31T20:30:00-03:30"},
+		{time.Date(1880, 1, 1, 0, 0, 0, 0, zone("America/New_York")), "1880-01-01T00:00:00-04:56:02"},
+	}
+	for _, tt := range tests {
+		if got := string(appendTime(nil, tt.at)); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package clickhouse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+)
+
+// childEnv tells this test binary that it is the engine's child process.
+const childEnv = "CLICKHOUSE_TEST_ENGINE"
+
+// engine is shared by all tests of the package; each works in projects of its own.
+var engine *embedded.Engine
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := embedded.ChildMain(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code, err := withEngine(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withEngine(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "clickhouse-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	self, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	engine, err = embedded.Start(context.Background(), embedded.Config{
+		DataDir: filepath.Join(dir, "data"),
+		Command: []string{self},
+		Env:     []string{childEnv + "=1"},
+	}, zap.NewNop())
+	if err != nil {
+		return 1, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	if err := client.Migrate(context.Background()); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// client opens a client on the shared engine.
+func client(tb testing.TB) *clickhouse.Client {
+	tb.Helper()
+	return openWith(tb, clickhouse.Config{DSN: engine.DSN()})
+}
+
+var projects atomic.Int64
+
+// project gives a project that no other test uses.
+func project() int64 { return 1000 + projects.Add(1) }
+
+// now is the time of all imports in tests.
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// rows keeps a result.
+type rows struct {
+	columns []clickhouse.Column
+	rows    []string
+}
+
+func (r *rows) Columns(columns []clickhouse.Column) error {
+	r.columns = columns
+	return nil
+}
+
+func (r *rows) Row(json []byte) error {
+	r.rows = append(r.rows, string(json))
+	return nil
+}
+
+// ask runs a query that must succeed.
+func ask(tb testing.TB, c *clickhouse.Client, project int64, sql string, params ...clickhouse.Param) []string {
+	tb.Helper()
+	var out rows
+	if _, err := c.Query(tb.Context(), clickhouse.Query{SQL: sql, Params: params, Project: project}, &out); err != nil {
+		tb.Fatalf("%v (%v)\n%s", err, errors.Unwrap(err), sql)
+	}
+	return out.rows
+}
+
+// openWith opens a client with a configuration of the test's own.
+func openWith(tb testing.TB, config clickhouse.Config) *clickhouse.Client {
+	tb.Helper()
+	c, err := clickhouse.Open(config, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return c
+}
+
+// ignoreCause compares errors without the driver's.
+var ignoreCause = cmpopts.IgnoreUnexported(clickhouse.Error{})

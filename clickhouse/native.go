@@ -1,0 +1,252 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+)
+
+// queryNative runs a query over the native protocol and makes from its blocks the rows that the server would
+// send over HTTP.
+func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
+	settings := c.settings(ctx, s, q)
+	options := []driver.QueryOption{
+		driver.WithSettings(settings),
+		driver.WithProgress(func(p *driver.Progress) {
+			stats.ReadRows += p.Rows
+			stats.ReadBytes += p.Bytes
+			if q.Progress != nil {
+				q.Progress(Progress{ReadRows: stats.ReadRows, ReadBytes: stats.ReadBytes, TotalRows: p.TotalRows})
+			}
+		}),
+	}
+	if q.ID != "" {
+		options = append(options, driver.WithQueryID(q.ID))
+	}
+	if len(q.Params) > 0 {
+		options = append(options, driver.WithParameters(encodeParams(q.Params)))
+	}
+	err = c.queryOnce(ctx, options, q.SQL, sink, readBlocks)
+	if hard, ok := errors.AsType[*hardTypesError](err); ok {
+		if s.settings[keepOrder.name] {
+			settings[keepOrder.name] = keepOrder.value
+		}
+		options = append(options, driver.WithSettings(settings), driver.WithQueryID("")) // the first one may still be ending
+		err = c.queryOnce(ctx, options, q.SQL, sink, hard.readFormatted)
+	}
+	return stats, err
+}
+
+// reader reads a query's result into the sink. It calls hangUp when it wants no more of it.
+type reader func(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) error
+
+// queryOnce runs one query on one connection.
+func (c *Client) queryOnce(ctx context.Context, options []driver.QueryOption, sql string, sink Sink, read reader) error {
+	var hungUp bool
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err := c.with(ctx, func(lent context.Context, conn driver.Conn) error {
+		return read(driver.Context(lent, options...), conn, sql, sink, func() {
+			hungUp = true
+			stop()
+		})
+	})
+	if hungUp || err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// keepOrder keeps the order of a query inside another one.
+var keepOrder = setting{"query_plan_remove_redundant_sorting", 0}
+
+// hardTypesError says that a result has types that the driver cannot take apart without loss, such as tuples in
+// tuples or maps in arrays.
+type hardTypesError struct{ columns []Column }
+
+func (e *hardTypesError) Error() string { return "the columns hold types that the driver cannot read" }
+
+// readFormatted runs the query again and has the server make the JSON of each row.
+func (e *hardTypesError) readFormatted(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) (err error) {
+	rows, err := conn.Query(ctx, "SELECT formatRowNoNewline('JSONCompactEachRow', *) FROM ("+sql+"\n)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if err := sink.Columns(e.columns); err != nil {
+		hangUp()
+		return err
+	}
+	times := newTimeWriter(e.columns)
+	var row []byte
+	for rows.Next() {
+		if err := rows.Scan(&row); err != nil {
+			hangUp()
+			return err
+		}
+		text := row
+		if times != nil {
+			if text, err = times.row(row); err != nil {
+				hangUp()
+				return err
+			}
+		}
+		if err := sink.Row(text); err != nil {
+			hangUp()
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// readBlocks runs the query and makes the JSON of its rows from the blocks.
+func readBlocks(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) (err error) {
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	types := rows.ColumnTypes()
+	columns := make([]Column, len(types))
+	cells := make([]any, len(types))
+	writers := make([]func([]byte) ([]byte, error), len(types))
+	easy := true
+	for i, t := range types {
+		columns[i] = Column{Name: t.Name(), Type: t.DatabaseTypeName()}
+		parsed := parseType(columns[i].Type)
+		easy = easy && parsed.easy()
+		cells[i], writers[i] = newCell(parsed)
+	}
+	if !easy {
+		hangUp()
+		return &hardTypesError{columns: columns}
+	}
+	if err := sink.Columns(columns); err != nil {
+		hangUp()
+		return err
+	}
+	var buf []byte
+	for rows.Next() {
+		if err := rows.Scan(cells...); err != nil {
+			hangUp()
+			return err
+		}
+		buf = append(buf[:0], '[')
+		for i, write := range writers {
+			if i > 0 {
+				buf = append(buf, ',', ' ')
+			}
+			if buf, err = write(buf); err != nil {
+				hangUp()
+				return err
+			}
+		}
+		buf = append(buf, ']')
+		if err := sink.Row(buf); err != nil {
+			hangUp()
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// newCell gives what the driver scans a column into, and what appends the scanned value as JSON.
+func newCell(t chType) (any, func([]byte) ([]byte, error)) {
+	switch t.name {
+	case "UInt8":
+		return scalar(t, appendUint[uint8])
+	case "UInt16":
+		return scalar(t, appendUint[uint16])
+	case "UInt32":
+		return scalar(t, appendUint[uint32])
+	case "UInt64":
+		return scalar(t, appendUint[uint64])
+	case "Int8":
+		return scalar(t, appendInt[int8])
+	case "Int16":
+		return scalar(t, appendInt[int16])
+	case "Int32":
+		return scalar(t, appendInt[int32])
+	case "Int64":
+		return scalar(t, appendInt[int64])
+	case "Int128", "Int256", "UInt128", "UInt256":
+		return scalar(t, func(b []byte, v big.Int) []byte { return v.Append(b, 10) })
+	case "Float32":
+		return scalar(t, func(b []byte, v float32) []byte { return appendFloat(b, float64(v), 32) })
+	case "Float64":
+		return scalar(t, func(b []byte, v float64) []byte { return appendFloat(b, v, 64) })
+	case "Bool":
+		return scalar(t, strconv.AppendBool)
+	case "String", "FixedString", "Enum8", "Enum16":
+		return scalar(t, appendString)
+	case "UUID":
+		return scalar(t, func(b []byte, v uuid.UUID) []byte { return appendString(b, v.String()) })
+	case "IPv4", "IPv6":
+		return scalar(t, func(b []byte, v netip.Addr) []byte { return appendString(b, v.String()) })
+	case "Decimal", "Decimal32", "Decimal64", "Decimal128", "Decimal256":
+		return scalar(t, func(b []byte, v decimal.Decimal) []byte { return appendString(b, v.String()) })
+	case "Date", "Date32":
+		return scalar(t, appendDate)
+	case "DateTime", "DateTime32", "DateTime64":
+		return scalar(t, func(b []byte, v time.Time) []byte { return appendQuotedTime(b, v.In(t.location)) })
+	}
+	switch {
+	case t.name == "JSON":
+		return scalar(t, func(b []byte, v string) []byte { return append(b, v...) })
+	case t.name == "Map" && len(t.args) == 2:
+		m := &orderedMap{}
+		return m, func(b []byte) ([]byte, error) {
+			defer m.reset()
+			return m.append(b, t)
+		}
+	case strings.HasPrefix(t.name, "Interval"):
+		return scalar(t, func(b []byte, v string) []byte {
+			number, _, _ := strings.Cut(v, " ")
+			return append(b, number...)
+		})
+	case t.name == "Tuple":
+		v := new([]any)
+		return v, func(b []byte) ([]byte, error) { return appendValue(b, t, *v) }
+	}
+	v := new(any)
+	return v, func(b []byte) ([]byte, error) { return appendValue(b, t, *v) }
+}
+
+// scalar scans a T, or a *T where the column may be NULL.
+func scalar[T any](t chType, write func([]byte, T) []byte) (any, func([]byte) ([]byte, error)) {
+	if !t.nullable {
+		v := new(T)
+		return v, func(b []byte) ([]byte, error) { return write(b, *v), nil }
+	}
+	v := new(*T)
+	return v, func(b []byte) ([]byte, error) {
+		if *v == nil {
+			return append(b, "null"...), nil
+		}
+		return write(b, **v), nil
+	}
+}
+
+func appendUint[T uint8 | uint16 | uint32 | uint64](b []byte, v T) []byte {
+	return strconv.AppendUint(b, uint64(v), 10)
+}
+
+func appendInt[T int8 | int16 | int32 | int64](b []byte, v T) []byte {
+	return strconv.AppendInt(b, int64(v), 10)
+}
+
+func appendDate(b []byte, v time.Time) []byte { return v.AppendFormat(b, `"2006-01-02"`) }
+
+func appendQuotedTime(b []byte, v time.Time) []byte {
+	b = append(b, '"')
+	b = appendTime(b, v)
+	return append(b, '"')
+}

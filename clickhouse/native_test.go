@@ -1,0 +1,237 @@
+package clickhouse_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// oldServer starts the ClickHouse server that Debian packs (18.16). It speaks the native protocol, which the
+// embedded engine does not. Without the package the test is skipped, but not in CI.
+func oldServer(t *testing.T) (address string) {
+	t.Helper()
+	binary, err := exec.LookPath("clickhouse-server")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI needs the package clickhouse-server")
+		}
+		t.Skip("the package clickhouse-server is not installed")
+	}
+	dir := t.TempDir()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config.xml": `<yandex><logger><level>warning</level><log>` + dir + `/log</log><errorlog>` + dir + `/errors</errorlog></logger>
+			<tcp_port>` + port + `</tcp_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
+			<users_config>` + dir + `/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
+			<mark_cache_size>5368709</mark_cache_size><timezone>UTC</timezone></yandex>`,
+		"users.xml": `<yandex><profiles><default></default></profiles><quotas><default></default></quotas><users><default><password>secret</password>
+			<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var output bytes.Buffer
+	server := exec.Command(binary, "--config-file="+filepath.Join(dir, "config.xml"))
+	server.Dir, server.Stdout, server.Stderr = dir, &output, &output
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = server.Wait() // it was killed
+	})
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server does not start: %v\n%s", err, output.String())
+		}
+	}
+}
+
+// native opens a client on an old server.
+func native(t *testing.T, address string, config clickhouse.Config) *clickhouse.Client {
+	t.Helper()
+	config.DSN = "clickhouse://default:secret@" + address + "/default"
+	c := openWith(t, config)
+	c.TakeAsItIs()
+	return c
+}
+
+func TestNative(t *testing.T) {
+	address := oldServer(t)
+	t.Run("values", func(t *testing.T) { nativeValues(t, native(t, address, clickhouse.Config{})) })
+	t.Run("cancel", func(t *testing.T) {
+		nativeCancel(t, native(t, address, clickhouse.Config{Concurrency: 2, MaxResultRows: 1 << 40}))
+	})
+	t.Run("errors", func(t *testing.T) { nativeErrors(t, address) })
+	t.Run("several hosts", func(t *testing.T) {
+		c := native(t, "127.0.0.1:1,"+address, clickhouse.Config{})
+		if diff := cmp.Diff([]string{"[1]"}, ask(t, c, 1, "SELECT 1")); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func nativeValues(t *testing.T, c *clickhouse.Client) {
+	t.Helper()
+	tests := []struct{ name, sql, want string }{
+		{"integers", "toInt8(-128), toUInt64('18446744073709551615'), toInt64('-9223372036854775808')", `[-128, 18446744073709551615, -9223372036854775808]`},
+		{"floats", "1.5, toFloat32(0.1), 1e21, 1/0, 0/0", `[1.5, 0.1, 1e21, null, null]`},
+		{"texts", `'a"b\n', 'é', toFixedString('ab', 3)`, `["a\"b\n", "é", "ab\u0000"]`},
+		{"times", "toDateTime('2020-07-02 03:04:05', 'Europe/Berlin'), toDateTime('2020-01-02 03:04:05', 'UTC'), toDate('2020-01-02')", `["2020-07-02T03:04:05+02:00", "2020-01-02T03:04:05Z", "2020-01-02"]`},
+		{"the hour that clocks show twice", "toDateTime(1603584000, 'Europe/Berlin'), toDateTime(1603587600, 'Europe/Berlin')", `["2020-10-25T02:00:00+02:00", "2020-10-25T02:00:00+01:00"]`},
+		{"NULL", "NULL, toNullable(1), toUUID('be349c38-5f7e-41eb-9f47-57f1fa0d45e8')", `[null, 1, "be349c38-5f7e-41eb-9f47-57f1fa0d45e8"]`},
+		{"lists", "[1, NULL], [[toDate('2020-01-02')]], (1, 'a'), toDecimal64('1.50', 2)", `[[1,null], [["2020-01-02"]], [1,"a"], "1.5"]`},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff([]string{tt.want}, ask(t, c, 1, "SELECT "+tt.sql)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	var out rows
+	stats, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT number AS n, toString(number) FROM numbers(1000000)", Project: 1}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Rows != 1_000_000 || stats.ReadRows < 1_000_000 || len(out.rows) != 1_000_000 || out.rows[999_999] != `[999999, "999999"]` {
+		t.Errorf("stats %+v, last row %s", stats, out.rows[len(out.rows)-1])
+	}
+	want := []clickhouse.Column{{Name: "n", Type: "UInt64"}, {Name: "toString(number)", Type: "String"}}
+	if diff := cmp.Diff(want, out.columns); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+}
+
+// nativeCancel ends queries in all ways, many times: the server must stop each, and the pool keep its connections.
+func nativeCancel(t *testing.T, c *clickhouse.Client) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	for round := range 20 {
+		for name, run := range map[string]func(sql string) error{
+			"before the first row": func(string) error {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				sql := "SELECT count() FROM (SELECT number FROM system.numbers LIMIT 1000000000000) WHERE NOT ignore(sipHash64(number))"
+				_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Project: 1}, &rows{})
+				return wantError(err, context.DeadlineExceeded)
+			},
+			"among the rows": func(sql string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				seen := 0
+				_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Project: 1}, endless{func() error {
+					if seen++; seen == 100_000 {
+						cancel()
+					}
+					return nil
+				}})
+				return wantError(err, context.Canceled)
+			},
+			"by the sink": func(sql string) error {
+				_, err := c.Query(t.Context(), clickhouse.Query{SQL: sql, Project: 1}, endless{func() error { return errEnough }})
+				return wantError(err, errEnough)
+			},
+		} {
+			if err := run("SELECT number FROM system.numbers LIMIT 1000000000000"); err != nil {
+				t.Fatalf("%s, round %d: %v", name, round, err)
+			}
+		}
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		got := ask(t, c, 1, "SELECT count() FROM system.processes")
+		if got[0] == "[1]" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("queries still run: %s", got)
+		}
+	}
+	for runtime.NumGoroutine() > before+4 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		}
+		runtime.Gosched()
+	}
+}
+
+func wantError(got, want error) error {
+	if !errors.Is(got, want) {
+		return fmt.Errorf("got %w, want %w", got, want)
+	}
+	return nil
+}
+
+func nativeErrors(t *testing.T, address string) {
+	t.Helper()
+	tests := []struct {
+		name, sql string
+		config    clickhouse.Config
+		want      clickhouse.Error
+	}{
+		{"a mistake", "SELECT nothing(1)", clickhouse.Config{}, clickhouse.Error{Kind: clickhouse.UserError, Code: 46, Name: "unknown_function", Message: "Unknown function nothing."}},
+		{"among the rows", "SELECT throwIf(number = 900000) FROM (SELECT number FROM system.numbers LIMIT 1000000)", clickhouse.Config{}, clickhouse.Error{Kind: clickhouse.Internal, Code: 395, Message: "ClickHouse failed to run the query"}},
+		{"rows", "SELECT number FROM system.numbers LIMIT 1000000", clickhouse.Config{MaxResultRows: 10}, clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
+		{"time", "SELECT count() FROM (SELECT number FROM system.numbers LIMIT 1000000000000)", clickhouse.Config{MaxExecutionTime: 1}, clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query ran longer than it may"}},
+	}
+	for _, tt := range tests {
+		c := native(t, address, tt.config)
+		_, err := c.Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: 1}, &rows{})
+		var got *clickhouse.Error
+		if !errors.As(err, &got) {
+			t.Errorf("%s: got %v", tt.name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, *got, ignoreCause); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%v", tt.name, diff, errors.Unwrap(got))
+		}
+		if got := ask(t, c, 1, "SELECT 1"); got[0] != "[1]" {
+			t.Errorf("after %s: %s", tt.name, got)
+		}
+	}
+	wrong := openWith(t, clickhouse.Config{DSN: "clickhouse://default:wrong@" + strings.TrimSpace(address)})
+	err := wrong.Ping(t.Context())
+	var got *clickhouse.Error
+	if !errors.As(err, &got) || got.Kind != clickhouse.Unavailable {
+		t.Errorf("a wrong password: %v", err)
+	}
+	old := openWith(t, clickhouse.Config{DSN: "clickhouse://default:secret@" + address})
+	_, err = old.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1}, &rows{})
+	if !errors.As(err, &got) || got.Message != "ClickHouse old is too old" && !strings.Contains(got.Message, "too old") {
+		t.Errorf("an old server: %v (%v)", err, errors.Unwrap(err))
+	}
+}

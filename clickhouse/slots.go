@@ -1,0 +1,171 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// clientCancel is the native protocol's packet that asks the server to stop the query of a connection.
+const clientCancel = 3
+
+// slotPool lends connections of the native protocol. Each slot is a driver of its own that holds one connection,
+// because the driver may not be told to cancel: it would close the channel of a query's blocks while its
+// reader may be sending to it. We end a query at the connection instead, which the reader takes as an error.
+type slotPool struct {
+	free   chan *slot
+	slots  []*slot
+	wait   time.Duration
+	closed chan struct{}
+	once   sync.Once
+}
+
+// slot is one connection of the pool, dialled when it is first used and again after it broke.
+type slot struct {
+	conn driver.Conn
+	pool *slotPool
+
+	mu    sync.Mutex
+	query context.Context //nolint:containedctx // the one query that the slot is lent to
+	wire  net.Conn        // the newest connection, nil before the first dial
+}
+
+type dialFunc func(ctx context.Context, address string) (net.Conn, error)
+
+func newSlotPool(options *driver.Options) (*slotPool, error) {
+	p := &slotPool{
+		free:   make(chan *slot, options.MaxOpenConns),
+		wait:   options.DialTimeout,
+		closed: make(chan struct{}),
+	}
+	dial := dialer(options.DialContext, options.TLS)
+	for range options.MaxOpenConns {
+		s := &slot{pool: p, query: context.Background()}
+		own := *options
+		own.MaxOpenConns, own.MaxIdleConns = 1, 1
+		own.DialContext = s.dialer(dial)
+		var err error
+		if s.conn, err = driver.Open(&own); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		p.slots = append(p.slots, s)
+		p.free <- s
+	}
+	return p, nil
+}
+
+// dialer dials plainly, or as the configuration says, and speaks TLS where the DSN wants it. The driver would
+// leave TLS to a dial function.
+func dialer(dial dialFunc, config *tls.Config) dialFunc {
+	if dial == nil {
+		var d net.Dialer
+		dial = func(ctx context.Context, address string) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) }
+	}
+	if config == nil {
+		return dial
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		own := config.Clone()
+		own.ServerName = cmp.Or(own.ServerName, host)
+		wire := tls.Client(plain, own)
+		if err := wire.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, plain.Close())
+		}
+		return wire, nil
+	}
+}
+
+// dialer dials for the query that holds the slot, and remembers the connection so that cancel can end it.
+func (s *slot) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		s.mu.Lock()
+		query := s.query
+		s.mu.Unlock()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(query, cancel)()
+		wire, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := query.Err(); err != nil {
+			return nil, errors.Join(err, wire.Close())
+		}
+		s.wire = wire
+		return wire, nil
+	}
+}
+
+// acquire waits for a free slot. Until release, the end of ctx ends the connection and with it the query.
+func (p *slotPool) acquire(ctx context.Context) (s *slot, release func(), err error) {
+	select {
+	case <-p.closed:
+		return nil, nil, errClosed
+	default:
+	}
+	timer := time.NewTimer(p.wait)
+	defer timer.Stop()
+	select {
+	case s = <-p.free:
+	case <-p.closed:
+		return nil, nil, errClosed
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	case <-timer.C:
+		return nil, nil, driver.ErrAcquireConnTimeout
+	}
+	s.mu.Lock()
+	s.query = ctx
+	s.mu.Unlock()
+	hungUp := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		s.hangUp()
+		close(hungUp)
+	})
+	return s, func() {
+		if !stop() {
+			<-hungUp // or it would end the connection of the next query
+		}
+		p.free <- s
+	}, nil
+}
+
+// hangUp asks the server to stop and closes the connection. The driver finds it broken and dials anew next time.
+func (s *slot) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wire == nil {
+		return
+	}
+	_ = s.wire.SetWriteDeadline(time.Now().Add(time.Second)) // a broken connection needs no farewell
+	_, _ = s.wire.Write([]byte{clientCancel})
+	_ = s.wire.Close()
+}
+
+func (p *slotPool) close() error {
+	var err error
+	p.once.Do(func() {
+		close(p.closed)
+		for _, s := range p.slots {
+			s.hangUp()
+			err = errors.Join(err, s.conn.Close())
+		}
+	})
+	return err
+}

@@ -1,0 +1,272 @@
+package clickhouse_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// fake is a ClickHouse server that knows the questions which the client asks by itself; answer gets all others.
+func fake(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client hung up
+		}
+		switch {
+		case strings.HasPrefix(string(body), "SELECT displayName()"):
+			send(w, greeting("25.8.1.1"))
+		case strings.HasPrefix(string(body), "SELECT name, value, version()"):
+			send(w, nativeBlock(nil, nil, [][2]string{{"name", "String"}, {"value", "String"}, {"version()", "String"}}, "additional_table_filters", "", "25.8.1.1"))
+		default:
+			answer(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return openWith(t, clickhouse.Config{DSN: "http://default@" + strings.TrimPrefix(server.URL, "http://")})
+}
+
+// send writes what a client may no longer want.
+func send(w io.Writer, b []byte) { _, _ = w.Write(b) }
+
+// greeting answers the driver's first question, in the newest form of Native that it knows. The revision 0 in it
+// says that everything later comes in the oldest.
+func greeting(version string) []byte {
+	info := []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}
+	return nativeBlock(info, []byte{0}, [][2]string{{"displayName()", "String"}, {"version()", "String"}, {"revision()", "UInt32"}, {"timezone()", "String"}},
+		"fake", version, uint32(0), "UTC")
+}
+
+// nativeBlock is one row in ClickHouse's Native format.
+func nativeBlock(info, serialization []byte, columns [][2]string, values ...any) []byte {
+	b := binary.AppendUvarint(info, uint64(len(columns)))
+	b = binary.AppendUvarint(b, 1)
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	for i, c := range columns {
+		text(c[0])
+		text(c[1])
+		b = append(b, serialization...)
+		switch v := values[i].(type) {
+		case string:
+			text(v)
+		case uint32:
+			b = binary.LittleEndian.AppendUint32(b, v)
+		}
+	}
+	return b
+}
+
+const header = "[\"a\", \"t\"]\n[\"UInt8\", \"DateTime64(6, 'UTC')\"]\n"
+
+// TestStream plays answers that go wrong on their way. None may pass for a whole result.
+func TestStream(t *testing.T) {
+	const row = `[1, "2020-01-02T03:04:05.000000Z"]` + "\n"
+	const tag = "abcdefghijklmnop"
+	exception := func(framed bool) string {
+		text := "Code: 241. DB::Exception: Memory limit (total) exceeded: would use 1.00 GiB. (MEMORY_LIMIT_EXCEEDED) (version 25.8.1.1 (official build))"
+		if framed {
+			return "\r\n__exception__\r\n" + tag + "\r\n" + text + "\n" + strconv.Itoa(len(text)+1) + " " + tag + "\r\n__exception__\r\n"
+		}
+		return text
+	}
+	memory := clickhouse.Error{Kind: clickhouse.Memory, Code: 241, Name: "memory_limit_exceeded", Message: "the query ran out of memory"}
+	gone := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}
+	broken := clickhouse.Error{Kind: clickhouse.Internal, Message: "ClickHouse failed to run the query"}
+	respond := func(parts ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-ClickHouse-Exception-Tag", tag)
+			for _, part := range parts {
+				send(w, []byte(part))
+				w.(http.Flusher).Flush()
+			}
+		}
+	}
+	abort := func(parts ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			respond(parts...)(w, r)
+			panic(http.ErrAbortHandler)
+		}
+	}
+	unframed := func(parts ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			send(conn, []byte("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+strings.Join(parts, "")))
+			_ = conn.Close() // the client has hung up already
+		}
+	}
+	status := func(code int, exceptionCode, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if exceptionCode != "" {
+				w.Header().Set("X-ClickHouse-Exception-Code", exceptionCode)
+			}
+			w.WriteHeader(code)
+			send(w, []byte(body))
+		}
+	}
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		rows   int
+		want   *clickhouse.Error
+	}{
+		{"a whole result", respond(header, row, row), 2, nil},
+		{"a result in many pieces", respond(header[:5], header[5:], row[:9], row[9:], row), 2, nil},
+		{"no rows", respond(header), 0, nil},
+		{"a row longer than the buffer", respond(header, `[`+strings.Repeat("1", 1<<20)+`, "2020-01-02T03:04:05.000000Z"]`+"\n"), 1, nil},
+		{"nothing", respond(""), 0, &gone},
+		{"names alone", respond("[\"a\"]\n"), 0, &gone},
+		{"a framed exception among the rows", respond(header, row, exception(true)), 1, &memory},
+		{"a framed exception in pieces", respond(header, row, exception(true)[:20], exception(true)[20:]), 1, &memory},
+		{"a framed exception in a row", respond(header, row, row[:10], exception(true)), 1, &memory},
+		{"a framed exception before the names", respond(exception(true)), 0, &memory},
+		{"a bare exception among the rows", respond(header, row, exception(false)), 1, &memory},
+		{"a bare exception in a row", respond(header, row, row[:10], exception(false)), 1, &memory},
+		{"a bare exception before the names", respond(exception(false)), 0, &memory},
+		{"a connection that breaks", abort(header, row), 1, &gone},
+		{"a connection that breaks in a row", abort(header, row, row[:10]), 1, &gone},
+		{"a last row without its end", respond(header, row, strings.TrimSpace(row)), 1, &gone},
+		{"an answer without end marks", unframed(header, row), 0, &broken},
+		{"a row that is none", respond(header, row, "[1]\n"), 1, &broken},
+		{
+			"a user's mistake", status(400, "46", "Code: 46. DB::Exception: Function with name `sun` does not exist. In scope SELECT sun(1) FROM secret. Maybe you meant: ['sum','bin']. (UNKNOWN_FUNCTION) (version 25.8.1.1)"), 0,
+			&clickhouse.Error{Kind: clickhouse.UserError, Code: 46, Name: "unknown_function", Message: "Function with name `sun` does not exist."},
+		},
+		{"an exception without its header", status(500, "", exception(false)), 0, &memory},
+		{"a proxy's page", status(502, "", "<html>Bad gateway</html>"), 0, &gone},
+		{
+			"a wrong password", status(403, "516", "Code: 516. DB::Exception: default: Authentication failed: password is incorrect"), 0,
+			&clickhouse.Error{Kind: clickhouse.Unavailable, Code: 516, Name: "authentication_failed", Message: "ClickHouse cannot be reached"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := fake(t, tt.answer)
+			var out rows
+			stats, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1}, &out)
+			var got *clickhouse.Error
+			if err != nil && !errors.As(err, &got) {
+				t.Fatalf("got %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got, ignoreCause); diff != "" {
+				t.Errorf("error (-want +got):\n%s\n%v", diff, errors.Unwrap(got))
+			}
+			if len(out.rows) != tt.rows || stats.Rows != uint64(tt.rows) {
+				t.Errorf("got %d rows, stats %d, want %d", len(out.rows), stats.Rows, tt.rows)
+			}
+			if n := c.InUse(); n != 0 {
+				t.Errorf("%d connections are in use after the query", n)
+			}
+		})
+	}
+}
+
+// TestUnreachable asks where nobody listens.
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	for _, scheme := range []string{"http", "clickhouse"} {
+		c := openWith(t, clickhouse.Config{DSN: scheme + "://default:secret@" + address})
+		want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}
+		for name, err := range map[string]error{
+			"Ping": c.Ping(t.Context()),
+			"Query": func() error {
+				_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1}, &rows{})
+				return err
+			}(),
+			"Migrate": c.Migrate(t.Context()),
+		} {
+			var got *clickhouse.Error
+			if !errors.As(err, &got) {
+				t.Fatalf("%s over %s: got %v", name, scheme, err)
+			}
+			if diff := cmp.Diff(want, *got, ignoreCause); diff != "" {
+				t.Errorf("%s over %s (-want +got):\n%s", name, scheme, diff)
+			}
+			if strings.Contains(err.Error(), address) {
+				t.Errorf("%s over %s tells the address: %v", name, scheme, err)
+			}
+		}
+	}
+}
+
+// TestTLS dials a server itself. The native protocol must be wrapped in TLS all the same.
+func TestTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "https://")
+	for _, dsn := range []string{"clickhouse://ch.example:9440/?secure=true&skip_verify=true", "https://ch.example:8443/?skip_verify=true"} {
+		var hello []byte
+		c := openWith(t, clickhouse.Config{DSN: dsn, DialTimeout: time.Second, Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "tcp", address)
+			return &spy{Conn: conn, first: &hello}, err
+		}})
+		if err := c.Ping(t.Context()); err == nil {
+			t.Errorf("%s: the web server passed for ClickHouse", dsn)
+		}
+		const handshake = 22
+		if len(hello) == 0 || hello[0] != handshake || !bytes.Contains(hello, []byte("ch.example")) {
+			t.Errorf("%s began with %q, which is no TLS for the host", dsn, hello)
+		}
+	}
+}
+
+// spy keeps what is first written to a connection.
+type spy struct {
+	net.Conn
+	first *[]byte
+}
+
+func (s *spy) Write(b []byte) (int, error) {
+	if len(*s.first) == 0 {
+		*s.first = bytes.Clone(b)
+	}
+	return s.Conn.Write(b)
+}
+
+// TestOldServer refuses a server that cannot hold a query in its project.
+func TestOldServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if strings.HasPrefix(string(body), "SELECT displayName()") {
+			send(w, greeting("20.3.1.1"))
+			return
+		}
+		send(w, nativeBlock(nil, nil, [][2]string{{"name", "String"}, {"value", "String"}, {"version()", "String"}}, "readonly", "0", "20.3.1.1"))
+	}))
+	defer server.Close()
+	c := openWith(t, clickhouse.Config{DSN: server.URL})
+	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1}, &rows{})
+	var got *clickhouse.Error
+	if !errors.As(err, &got) {
+		t.Fatalf("got %v", err)
+	}
+	want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse 20.3.1.1 is too old: it has no setting additional_table_filters"}
+	if diff := cmp.Diff(want, *got, ignoreCause); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}

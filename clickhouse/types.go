@@ -1,0 +1,176 @@
+package clickhouse
+
+import (
+	"strings"
+	"time"
+)
+
+// chType is a ClickHouse type, as far as its values have to be understood: Array(T), Tuple(T, …), Map(K, V),
+// Nested(…) and the scalars. Nullable and LowCardinality are read through.
+type chType struct {
+	name     string // such as Array, UInt64, DateTime64
+	args     []chType
+	nullable bool
+	location *time.Location // of DateTime and DateTime64
+}
+
+// parseType reads the text of a type. What it does not know stays a name without arguments.
+func parseType(text string) chType {
+	text = strings.TrimSpace(text)
+	name, inner, ok := strings.Cut(text, "(")
+	inner = strings.TrimSuffix(inner, ")")
+	if !ok {
+		return chType{name: name, location: locationOf(name, nil)}
+	}
+	args := splitArguments(inner)
+	switch name {
+	case "Nullable":
+		t := parseType(inner)
+		t.nullable = true
+		return t
+	case "LowCardinality":
+		return parseType(inner)
+	case "SimpleAggregateFunction":
+		if len(args) == 2 {
+			return parseType(args[1])
+		}
+		return chType{name: name}
+	case "Array", "Map", "Variant":
+		return chType{name: name, args: parseAll(args)}
+	case "Tuple", "Nested":
+		t := chType{name: "Tuple", args: parseAll(withoutLabels(args))}
+		if name == "Nested" {
+			return chType{name: "Array", args: []chType{t}}
+		}
+		return t
+	}
+	return chType{name: name, location: locationOf(name, args)}
+}
+
+func parseAll(texts []string) []chType {
+	types := make([]chType, len(texts))
+	for i, text := range texts {
+		types[i] = parseType(text)
+	}
+	return types
+}
+
+// locationOf is the zone of a time type: its last argument, or the session's zone, which is UTC.
+func locationOf(name string, args []string) *time.Location {
+	if name != "DateTime" && name != "DateTime64" && name != "DateTime32" {
+		return nil
+	}
+	if n := len(args); n > 0 && strings.HasPrefix(args[n-1], "'") {
+		zone := strings.Trim(args[n-1], "'")
+		if location, err := time.LoadLocation(strings.ReplaceAll(zone, `\/`, "/")); err == nil {
+			return location
+		}
+	}
+	return time.UTC
+}
+
+// splitArguments cuts at the commas that stand outside brackets and quotes.
+func splitArguments(text string) []string {
+	var args []string
+	depth, start := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '\'', '`', '"':
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				args = append(args, strings.TrimSpace(text[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	if last := strings.TrimSpace(text[start:]); last != "" {
+		args = append(args, last)
+	}
+	return args
+}
+
+// withoutLabels drops the element names of Tuple(name T, …).
+func withoutLabels(args []string) []string {
+	types := make([]string, len(args))
+	for i, arg := range args {
+		types[i] = arg
+		if strings.HasPrefix(arg, "`") {
+			if end := closingQuote(arg); end > 0 {
+				types[i] = strings.TrimSpace(arg[end+1:])
+			}
+			continue
+		}
+		label, typ, ok := strings.Cut(arg, " ")
+		if ok && !strings.ContainsAny(label, "('") {
+			types[i] = strings.TrimSpace(typ)
+		}
+	}
+	return types
+}
+
+func closingQuote(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[0]:
+			return i
+		}
+	}
+	return -1
+}
+
+// hasTime tells whether values of the type hold times that the rows may not show as the engine prints them.
+func (t chType) hasTime() bool {
+	if t.location != nil {
+		return t.name == "DateTime64" || t.location != time.UTC
+	}
+	for _, arg := range t.args {
+		if t.name != "Variant" && arg.hasTime() {
+			return true
+		}
+	}
+	return false
+}
+
+var scalars = map[string]bool{
+	"UInt8": true, "UInt16": true, "UInt32": true, "UInt64": true, "UInt128": true, "UInt256": true,
+	"Int8": true, "Int16": true, "Int32": true, "Int64": true, "Int128": true, "Int256": true,
+	"Float32": true, "Float64": true, "Bool": true, "String": true, "FixedString": true, "Enum8": true, "Enum16": true,
+	"UUID": true, "IPv4": true, "IPv6": true, "Date": true, "Date32": true, "DateTime": true, "DateTime32": true, "DateTime64": true,
+	"Decimal": true, "Decimal32": true, "Decimal64": true, "Decimal128": true, "Decimal256": true, "Nothing": true,
+}
+
+// list tells whether the type is a scalar, or an array of such.
+func (t chType) list() bool {
+	return scalars[t.name] || t.name == "Array" && len(t.args) == 1 && t.args[0].list()
+}
+
+func allLists(types []chType) bool {
+	for _, t := range types {
+		if !t.list() {
+			return false
+		}
+	}
+	return true
+}
+
+// easy tells whether the driver hands over the type's values whole and in order.
+func (t chType) easy() bool {
+	switch {
+	case t.list(), t.name == "JSON", strings.HasPrefix(t.name, "Interval"):
+		return true
+	case t.name == "Tuple", t.name == "Map":
+		return allLists(t.args)
+	}
+	return false
+}
