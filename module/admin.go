@@ -1,0 +1,276 @@
+package module
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func init() { caddy.RegisterModule(adminAPI{}) }
+
+// adminAPI serves the operator's commands on Caddy's admin address, below /analytics/.
+type adminAPI struct{}
+
+// CaddyModule returns the Caddy module information.
+func (adminAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.analytics", New: func() caddy.Module { return new(adminAPI) }}
+}
+
+// Routes returns the admin routes.
+func (adminAPI) Routes() []caddy.AdminRoute {
+	route := func(pattern string, methods map[string]adminHandler) caddy.AdminRoute {
+		return caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			return serveAdmin(methods, w, r)
+		})}
+	}
+	return []caddy.AdminRoute{
+		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
+		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
+		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
+		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
+		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
+	}
+}
+
+// adminHandler answers with a value to send as JSON.
+type adminHandler func(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error)
+
+func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.Request) error {
+	handle, ok := methods[r.Method]
+	if !ok {
+		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method %s is not allowed here", r.Method)}
+	}
+	app, err := caddy.ActiveContext().AppIfConfigured("analytics")
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
+	}
+	rt, err := app.(*App).wait(r.Context())
+	if err != nil {
+		return err
+	}
+	result, err := handle(rt, w, r)
+	if err != nil {
+		return adminError(err)
+	}
+	writeJSON(w, http.StatusOK, result)
+	return nil
+}
+
+// adminError gives operators the reason: unlike customers, they may see all of it.
+func adminError(err error) error {
+	status := http.StatusInternalServerError
+	var mistake *registry.FieldError
+	switch {
+	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked):
+		status = http.StatusBadRequest
+	case errors.Is(err, registry.ErrNotFound):
+		status = http.StatusNotFound
+	}
+	return caddy.APIError{HTTPStatus: status, Err: err, Message: err.Error()}
+}
+
+// errBadRequest marks what an operator asked wrongly.
+var errBadRequest = errors.New("bad request")
+
+func badRequest(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", errBadRequest, fmt.Errorf(format, args...))
+}
+
+func readAdmin[T any](r *http.Request) (T, error) {
+	var body T
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&body); err != nil {
+		return body, badRequest("reading the request: %w", err)
+	}
+	return body, nil
+}
+
+type projectBody struct {
+	Name      string `json:"name"`
+	Timezone  string `json:"timezone"`
+	WeekStart int64  `json:"week_start"`
+}
+
+type projectRecord struct {
+	ID        int64     `json:"id"`
+	Name      string    `json:"name"`
+	Timezone  string    `json:"timezone"`
+	WeekStart int       `json:"week_start"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func recordProject(p *registry.Project) projectRecord {
+	return projectRecord{ID: p.ID, Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt}
+}
+
+func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[projectBody](r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
+		Name: body.Name, Timezone: body.Timezone, WeekStart: int(body.WeekStart),
+	}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return recordProject(p), nil
+}
+
+func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	records := []projectRecord{}
+	for _, p := range rt.registry.Snapshot().Projects() {
+		records = append(records, recordProject(p))
+	}
+	return map[string]any{"projects": records}, nil
+}
+
+type keyBody struct {
+	Project int64    `json:"project"`
+	Scopes  []string `json:"scopes"`
+	Kind    string   `json:"kind"`
+	Label   string   `json:"label"`
+	Expires string   `json:"expires"`
+}
+
+type keyRecord struct {
+	ID           string     `json:"id"`
+	Key          string     `json:"key,omitempty"` // the secret, only right after it was made
+	Project      int64      `json:"project"`
+	Kind         string     `json:"kind"`
+	Label        string     `json:"label"`
+	Mask         string     `json:"mask_value"`
+	Scopes       []string   `json:"scopes"`
+	CreatedAt    time.Time  `json:"created_at"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	LastUsedAt   *time.Time `json:"last_used_at"`
+	LastRolledAt *time.Time `json:"last_rolled_at"`
+	RevokedAt    *time.Time `json:"revoked_at"`
+}
+
+func recordKey(k *registry.Key, secret string) keyRecord {
+	return keyRecord{
+		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
+		ExpiresAt: orNil(k.ExpiresAt), LastUsedAt: orNil(k.LastUsedAt), LastRolledAt: orNil(k.LastRolledAt), RevokedAt: orNil(k.RevokedAt),
+	}
+}
+
+// orNil makes the zero time a JSON null.
+func orNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[keyBody](r)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	wanted := registry.NewKey{Project: body.Project, Label: body.Label, Scopes: body.Scopes}
+	switch body.Kind {
+	case "", "personal":
+		wanted.Kind = registry.Personal
+	case "secret":
+		wanted.Kind = registry.Secret
+	default:
+		return nil, badRequest("a key's kind is personal or secret, not %q", body.Kind)
+	}
+	if body.Expires != "" {
+		life, err := caddy.ParseDuration(body.Expires)
+		if err != nil || life <= 0 {
+			return nil, badRequest("%q is no time from now such as 90d", body.Expires)
+		}
+		wanted.ExpiresAt = now.Add(life)
+	}
+	key, secret, err := rt.registry.CreateKey(r.Context(), wanted, now)
+	if err != nil {
+		return nil, err
+	}
+	return recordKey(key, secret), nil
+}
+
+func adminListKeys(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := rt.registry.Snapshot()
+	projects := snap.Projects()
+	if text := r.URL.Query().Get("project"); text != "" && text != "0" {
+		project, err := adminProject(snap, text)
+		if err != nil {
+			return nil, err
+		}
+		projects = []*registry.Project{project}
+	}
+	records := []keyRecord{}
+	for _, p := range projects {
+		for _, k := range snap.Keys(p.ID) {
+			records = append(records, recordKey(k, ""))
+		}
+	}
+	return map[string]any{"keys": records}, nil
+}
+
+func adminChangeKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	switch r.PathValue("action") {
+	case "revoke":
+		key, err := rt.registry.RevokeKey(r.Context(), id, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return recordKey(key, ""), nil
+	case "roll":
+		key, secret, err := rt.registry.RollKey(r.Context(), id, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return recordKey(key, secret), nil
+	}
+	return nil, badRequest("a key can be rolled or revoked, not %q", r.PathValue("action"))
+}
+
+// adminProject finds the project that a parameter names.
+func adminProject(snap *registry.Snapshot, text string) (*registry.Project, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, badRequest("%q is no project's number", text)
+	}
+	if p := snap.Project(id); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("project %d: %w", id, registry.ErrNotFound)
+}
+
+type propertyBody struct {
+	Project int64  `json:"project"`
+	Type    string `json:"type"`
+	Group   int    `json:"group_type_index"`
+	Name    string `json:"name"`
+	As      string `json:"as"`
+}
+
+func adminSetProperty(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[propertyBody](r)
+	if err != nil {
+		return nil, err
+	}
+	err = rt.registry.SetProperty(r.Context(), body.Project, registry.PropertyDefinition{
+		Scope: registry.PropertyScope(body.Type), GroupTypeIndex: body.Group, Name: body.Name, Type: registry.PropertyType(body.As),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// Interface guard.
+var _ caddy.AdminRouter = adminAPI{}

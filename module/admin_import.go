@@ -1,0 +1,98 @@
+package module
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// importReport is what an import did.
+type importReport struct {
+	Events     int                    `json:"events"`
+	Duplicates int                    `json:"duplicates"`
+	Persons    int                    `json:"persons"`
+	Groups     int                    `json:"groups"`
+	Bad        int                    `json:"bad"`
+	BadLines   []clickhouse.BadLine   `json:"bad_lines"`
+	Learned    []propertyBody         `json:"learned_properties"`
+	GroupTypes []clickhouse.GroupType `json:"group_types"`
+	Seconds    float64                `json:"seconds"`
+}
+
+// adminImport reads NDJSON from the request's body into a project. What it learns of properties and group types is
+// recorded even when the import breaks off: those lines are in.
+func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
+	// Caddy gives admin requests ten seconds; an import takes as long as its file.
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("lifting the read deadline: %w", err)
+	}
+	snap := rt.registry.Snapshot()
+	project, err := adminProject(snap, r.URL.Query().Get("project"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := rt.warehouse.layout(r.Context()); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	options := clickhouse.ImportOptions{
+		Project: project.ID, LearnTypes: r.URL.Query().Get("learn_types") != "false", Now: began,
+		KnownTypes: knownTypes(snap, project.ID), GroupTypes: groupTypes(snap, project.ID),
+	}
+	report, err := rt.warehouse.client.Import(r.Context(), options, r.Body)
+	if learnErr := rt.learn(r, project.ID, &report); err == nil {
+		err = learnErr
+	}
+	rt.cache.Purge(project.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := importReport{
+		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups, Bad: report.Bad, BadLines: report.BadLines,
+		Learned: []propertyBody{}, GroupTypes: report.GroupTypes, Seconds: time.Since(began).Seconds(),
+	}
+	for _, l := range report.Learned {
+		out.Learned = append(out.Learned, propertyBody{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
+	}
+	return out, nil
+}
+
+// learn records the property types and group types that an import found.
+func (rt *runtime) learn(r *http.Request, project int64, report *clickhouse.ImportReport) error {
+	var defs []registry.PropertyDefinition
+	for _, l := range report.Learned {
+		defs = append(defs, registry.PropertyDefinition{
+			Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name, Type: registry.PropertyType(l.Type),
+		})
+	}
+	var groups []registry.GroupType
+	for _, g := range report.GroupTypes {
+		groups = append(groups, registry.GroupType(g))
+	}
+	if len(defs) == 0 && len(groups) == 0 {
+		return nil
+	}
+	return rt.registry.Learn(r.Context(), project, defs, groups)
+}
+
+func knownTypes(snap *registry.Snapshot, project int64) []clickhouse.LearnedProperty {
+	var known []clickhouse.LearnedProperty
+	for _, d := range snap.PropertyDefinitions(project) {
+		known = append(known, clickhouse.LearnedProperty{
+			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type),
+		})
+	}
+	return known
+}
+
+func groupTypes(snap *registry.Snapshot, project int64) []clickhouse.GroupType {
+	var types []clickhouse.GroupType
+	for _, g := range snap.GroupTypes(project) {
+		types = append(types, clickhouse.GroupType(g))
+	}
+	return types
+}

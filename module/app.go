@@ -1,0 +1,186 @@
+// Package module puts the analytics API into Caddy: the app that owns connections, registry snapshot and cache, the
+// handler that answers requests, the admin API and the commands that operators use. It holds no query logic.
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+)
+
+func init() { caddy.RegisterModule(new(App)) }
+
+// App is the Caddy app "analytics". It owns what the handlers of all sites share: the connection to ClickHouse or the
+// embedded engine, the registry and the cache of results. All of them survive a reload of the config.
+type App struct {
+	// The ClickHouse server or cluster to ask, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and
+	// https:// HTTP. Default: the embedded engine.
+	ClickHouse string `json:"clickhouse,omitempty"`
+	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH. Default: registry.db in the data folder.
+	Registry string `json:"registry,omitempty"`
+	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
+	DataDir string `json:"data_dir,omitempty"`
+	// The libchdb.so of the embedded engine. Default: the one that `make engine` puts into the user's cache folder.
+	EngineLibrary string `json:"engine_library,omitempty"`
+	// The cache of results.
+	Cache CacheConfig `json:"cache,omitzero"`
+	// What a query, a project and a key may use.
+	Limits Limits `json:"limits,omitzero"`
+
+	logger  *zap.Logger
+	leases  []func() error
+	started chan struct{}
+	runtime atomic.Pointer[runtime]
+}
+
+// CacheConfig bounds the cache of results.
+type CacheConfig struct {
+	// The memory for results, as a size such as 512MiB. Default: 512MiB.
+	MaxSize Size `json:"max_size,omitempty"`
+	// How long an answer of the query route is fresh; an endpoint says so itself. Default: 5m.
+	TTL caddy.Duration `json:"ttl,omitempty"`
+	// How long past its freshness an answer is served while a new one is computed, or while ClickHouse is down. Default: 1h.
+	Stale *caddy.Duration `json:"stale,omitempty"`
+}
+
+// Limits bounds the work on ClickHouse. Cached answers do not count.
+type Limits struct {
+	// The longest that a query may run. Default: 60s.
+	MaxExecutionTime caddy.Duration `json:"max_execution_time,omitempty"`
+	// The most memory that a query may use. Default: 4GiB.
+	MaxMemory Size `json:"max_memory,omitempty"`
+	// How many queries of one project run at once; eight times as many may wait. Default: 10.
+	Concurrency int `json:"concurrency,omitempty"`
+	// How many queries one key may run, such as 240/m or 20/s. Default: 240/m.
+	Rate Rate `json:"rate,omitzero"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "analytics", New: func() caddy.Module { return new(App) }}
+}
+
+// Provision puts in placeholders and defaults. It opens nothing: `caddy validate` comes here too.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.logger = ctx.Logger()
+	a.started = make(chan struct{})
+	repl := caddy.NewReplacer()
+	for name, text := range map[string]*string{
+		"clickhouse": &a.ClickHouse, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
+	} {
+		filled, err := repl.ReplaceOrErr(*text, true, true)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		*text = filled
+	}
+	if a.DataDir == "" {
+		a.DataDir = filepath.Join(caddy.AppDataDir(), "analytics")
+	}
+	dir, err := filepath.Abs(a.DataDir)
+	if err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	a.DataDir = dir
+	a.setDefaults()
+	return nil
+}
+
+func (a *App) setDefaults() {
+	if a.Cache.MaxSize == 0 {
+		a.Cache.MaxSize = 512 << 20
+	}
+	if a.Cache.TTL == 0 {
+		a.Cache.TTL = caddy.Duration(5 * time.Minute)
+	}
+	if a.Cache.Stale == nil {
+		hour := caddy.Duration(time.Hour)
+		a.Cache.Stale = &hour
+	}
+	if a.Limits.MaxExecutionTime == 0 {
+		a.Limits.MaxExecutionTime = caddy.Duration(time.Minute)
+	}
+	if a.Limits.MaxMemory == 0 {
+		a.Limits.MaxMemory = 4 << 30
+	}
+	if a.Limits.Concurrency == 0 {
+		a.Limits.Concurrency = 10
+	}
+	if a.Limits.Rate == (Rate{}) {
+		a.Limits.Rate = Rate{Queries: 240, Per: time.Minute}
+	}
+}
+
+// Validate refuses values that could not work, for users of JSON and of the Caddyfile alike.
+func (a *App) Validate() error {
+	var wrong []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	check(a.Cache.MaxSize >= 1<<20, "cache max_size must be at least 1MiB, not %s", a.Cache.MaxSize)
+	check(a.Cache.TTL > 0, "cache ttl must be positive")
+	check(*a.Cache.Stale >= 0, "cache stale must not be negative")
+	check(time.Duration(a.Limits.MaxExecutionTime) >= time.Second, "limits max_execution_time must be at least 1s")
+	check(a.Limits.MaxMemory >= 16<<20, "limits max_memory must be at least 16MiB, not %s", a.Limits.MaxMemory)
+	check(a.Limits.Concurrency > 0, "limits concurrency must be positive")
+	check(a.Limits.Rate.Queries > 0, "limits rate must be positive")
+	if a.ClickHouse != "" {
+		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
+	}
+	wrong = append(wrong, CheckRegistryDSN(a.Registry))
+	return errors.Join(wrong...)
+}
+
+// Start takes a share of the engine, the registry and the cache, opening those that no running config has.
+func (a *App) Start() error {
+	rt, err := a.open(context.Background())
+	if err != nil {
+		return err
+	}
+	a.runtime.Store(rt)
+	close(a.started)
+	return nil
+}
+
+// Stop does nothing: requests that are under way still need what Cleanup gives back.
+func (a *App) Stop() error { return nil }
+
+// Cleanup gives back what Start took, if anything: Caddy also calls it after a Provision that failed.
+func (a *App) Cleanup() error {
+	var errs []error
+	for _, release := range slices.Backward(a.leases) {
+		errs = append(errs, release())
+	}
+	a.leases = nil
+	return errors.Join(errs...)
+}
+
+// wait returns the runtime once Start is through: Caddy may open a site's listener before it starts this app.
+func (a *App) wait(ctx context.Context) (*runtime, error) {
+	if rt := a.runtime.Load(); rt != nil {
+		return rt, nil
+	}
+	select {
+	case <-a.started:
+		return a.runtime.Load(), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Interface guards.
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,61 @@
+package module
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// authenticate finds the caller's key: contract section 6. Keys are read from the Authorization header alone: in a query
+// string they would end in access logs.
+func authenticate(snap *registry.Snapshot, r *http.Request, now time.Time) (*registry.Key, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return nil, unauthenticated("not_authenticated", "Authentication credentials were not provided.")
+	}
+	secret, ok := strings.CutPrefix(header, "Bearer ")
+	if !ok {
+		return nil, unauthenticated("not_authenticated", "Authentication credentials were not provided.")
+	}
+	key := snap.KeyByHash(registry.HashKey(secret))
+	if key == nil || key.Expired(now) {
+		return nil, invalidKey()
+	}
+	return key, nil
+}
+
+func invalidKey() *apiError {
+	return unauthenticated("authentication_failed", "Personal API key found in request Authorization header is invalid.")
+}
+
+// authorize checks that key may call the route for the project that the address names, and returns that project. The
+// order of the checks is the contract's (section 6.4).
+func authorize(snap *registry.Snapshot, key *registry.Key, project string, at address, rt *route) (*registry.Project, error) {
+	if key.Kind == registry.Secret && !rt.secretKeys {
+		if at.resource != "endpoints" {
+			return nil, invalidKey() // only endpoint routes know this kind of key
+		}
+		return nil, forbidden("This action does not support project secret API key access")
+	}
+	id := key.Project
+	if project != "@current" {
+		var err error
+		if id, err = strconv.ParseInt(project, 10, 64); err != nil {
+			return nil, notFound("Project not found.")
+		}
+	}
+	found := snap.Project(id)
+	if found == nil {
+		return nil, notFound("Project not found.")
+	}
+	if id != key.Project {
+		return nil, forbidden("API key does not have access to the requested project: ID %d.", id)
+	}
+	if !key.Allows(rt.scope) {
+		return nil, forbidden("API key missing required scope '%s'", rt.scope)
+	}
+	return found, nil
+}

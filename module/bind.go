@@ -1,0 +1,210 @@
+package module
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// bindVariables puts the variables of a run into a stored query: contract section 5.5. The second result tells runs with
+// different values apart.
+func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessage) (query.Node, string, error) {
+	stored, ok := node.(*query.HogQL)
+	if !ok {
+		if len(given) > 0 {
+			return nil, "", unknownVariables(slices.Collect(maps.Keys(given)))
+		}
+		return node, "", nil
+	}
+	bound := *stored
+	bound.Variables = maps.Clone(stored.Variables)
+	left := maps.Clone(given)
+	for id, v := range bound.Variables {
+		raw, ok := left[v.CodeName]
+		if !ok {
+			continue
+		}
+		delete(left, v.CodeName)
+		value, err := decodeValue(raw)
+		if err != nil {
+			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+		}
+		if value == nil {
+			v.Value, v.HasValue, v.IsNull = nil, false, true
+		} else {
+			if value, err = checkVariable(rq.snap.VariableByCode(rq.project.ID, v.CodeName), value); err != nil {
+				return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+			}
+			v.Value, v.HasValue, v.IsNull = value, true, false
+		}
+		bound.Variables[id] = v
+	}
+	if len(left) > 0 {
+		return nil, "", unknownVariables(slices.Collect(maps.Keys(left)))
+	}
+	return &bound, rq.variableMarks(&bound), nil
+}
+
+func unknownVariables(names []string) error {
+	slices.Sort(names)
+	return validation("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
+}
+
+// variableMarks is the part of a cache key that the values of variables decide, defaults included.
+func (rq *request) variableMarks(node query.Node) string {
+	q, ok := node.(*query.HogQL)
+	if !ok || len(q.Variables) == 0 {
+		return ""
+	}
+	values := make(map[string]any, len(q.Variables))
+	for _, v := range q.Variables {
+		switch {
+		case v.IsNull:
+			values[v.CodeName] = nil
+		case v.HasValue:
+			values[v.CodeName] = v.Value
+		default:
+			values[v.CodeName] = rq.snap.VariableDefaults(rq.project.ID)[v.CodeName]
+		}
+	}
+	return string(appendJSON(nil, values)) // maps are encoded in the order of their keys
+}
+
+func decodeValue(raw json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("reading its value: %w", err)
+	}
+	return value, nil
+}
+
+// checkVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.
+// A variable that was deleted since checks nothing; the compiler names it.
+func checkVariable(def *registry.Variable, value any) (any, error) {
+	if def == nil {
+		return value, nil
+	}
+	switch def.Type {
+	case registry.VariableString:
+		if _, ok := value.(string); ok {
+			return value, nil
+		}
+		return nil, fmt.Errorf("%s is no string", showValue(value))
+	case registry.VariableNumber:
+		switch v := value.(type) {
+		case json.Number:
+			return v, nil
+		case string:
+			if _, err := strconv.ParseFloat(v, 64); err == nil && json.Valid([]byte(v)) {
+				return json.Number(v), nil
+			}
+		}
+		return nil, fmt.Errorf("%s is no number", showValue(value))
+	case registry.VariableBoolean:
+		switch value {
+		case true, "true":
+			return true, nil
+		case false, "false":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%s is no boolean", showValue(value))
+	case registry.VariableDate:
+		if text, ok := value.(string); ok && isDate(text) {
+			return value, nil
+		}
+		return nil, fmt.Errorf("%s is no date such as 2026-01-31 or 2026-01-31T10:00:00Z", showValue(value))
+	case registry.VariableList:
+		return checkListVariable(def, value)
+	}
+	panic("BUG: a variable of type " + string(def.Type))
+}
+
+// checkListVariable takes one of the variable's values, or several of them when it is multi-valued.
+func checkListVariable(def *registry.Variable, value any) (any, error) {
+	items, several := value.([]any)
+	if several && !def.IsMulti {
+		return nil, fmt.Errorf("%s is a list; the variable takes one value", showValue(value))
+	}
+	if !several {
+		items = []any{value}
+	}
+	for _, item := range items {
+		if len(def.Values) > 0 && !slices.ContainsFunc(def.Values, func(v any) bool { return fmt.Sprint(v) == fmt.Sprint(item) }) {
+			return nil, fmt.Errorf("%s is not one of its values", showValue(item))
+		}
+		switch item.(type) {
+		case string, json.Number, bool:
+		default:
+			return nil, fmt.Errorf("%s is no plain value", showValue(item))
+		}
+	}
+	return value, nil
+}
+
+var dateForms = []string{time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339}
+
+func isDate(text string) bool {
+	return slices.ContainsFunc(dateForms, func(form string) bool {
+		_, err := time.Parse(form, text)
+		return err == nil
+	})
+}
+
+// showValue gives a value as a message shows it: short.
+func showValue(value any) string {
+	const most = 60
+	text := []rune(string(appendJSON(nil, value)))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}
+
+// overrideVariables replaces variables of a query by those of variables_override with the same id; others are ignored:
+// contract section 1.2.
+func overrideVariables(node query.Node, raw json.RawMessage) (query.Node, error) {
+	if len(raw) == 0 || isNull(raw) {
+		return node, nil
+	}
+	q, ok := node.(*query.HogQL)
+	if !ok {
+		return node, nil
+	}
+	var overrides map[string]struct {
+		VariableID string          `json:"variableId"`
+		CodeName   string          `json:"code_name"`
+		Value      json.RawMessage `json:"value"`
+		IsNull     bool            `json:"isNull"`
+	}
+	if err := json.Unmarshal(raw, &overrides); err != nil {
+		return nil, requestMistake("variables_override", "Input should be a valid dictionary", "dict_type")
+	}
+	changed := *q
+	changed.Variables = maps.Clone(q.Variables)
+	for id, v := range changed.Variables {
+		override, ok := overrides[id]
+		if !ok {
+			continue
+		}
+		v.Value, v.HasValue, v.IsNull = nil, false, override.IsNull
+		if len(override.Value) > 0 && !isNull(override.Value) {
+			value, err := decodeValue(override.Value)
+			if err != nil {
+				return nil, requestMistake("variables_override."+id+".value", "Input should be valid JSON", "json_invalid")
+			}
+			v.Value, v.HasValue = value, true
+		}
+		changed.Variables[id] = v
+	}
+	return &changed, nil
+}

@@ -1,0 +1,76 @@
+package module
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func TestCheckVariable(t *testing.T) {
+	list := &registry.Variable{Type: registry.VariableList, Values: []any{"eu", "us", int64(3)}}
+	multi := &registry.Variable{Type: registry.VariableList, IsMulti: true}
+	of := func(typ registry.VariableType) *registry.Variable { return &registry.Variable{Type: typ} }
+	tests := []struct {
+		name    string
+		def     *registry.Variable
+		value   string // JSON
+		want    any
+		mistake string
+	}{
+		{"string", of(registry.VariableString), `"' OR 1=1 --"`, "' OR 1=1 --", ""},
+		{"string from number", of(registry.VariableString), `5`, nil, `5 is no string`},
+		{"number", of(registry.VariableNumber), `2023`, json.Number("2023"), ""},
+		{"number as text", of(registry.VariableNumber), `"2023.5"`, json.Number("2023.5"), ""},
+		{"number from SQL", of(registry.VariableNumber), `"1 or 1=1"`, nil, `"1 or 1=1" is no number`},
+		{"number from infinity", of(registry.VariableNumber), `"inf"`, nil, `"inf" is no number`},
+		{"number from object", of(registry.VariableNumber), `{"a": 1}`, nil, `{"a":1} is no number`},
+		{"boolean", of(registry.VariableBoolean), `true`, true, ""},
+		{"boolean as text", of(registry.VariableBoolean), `"false"`, false, ""},
+		{"boolean from number", of(registry.VariableBoolean), `1`, nil, `1 is no boolean`},
+		{"date", of(registry.VariableDate), `"2026-01-31"`, "2026-01-31", ""},
+		{"time", of(registry.VariableDate), `"2026-01-31T10:00:00+02:00"`, "2026-01-31T10:00:00+02:00", ""},
+		{"date that is none", of(registry.VariableDate), `"2026-02-31"`, nil, `"2026-02-31" is no date such as 2026-01-31 or 2026-01-31T10:00:00Z`},
+		{"list", list, `"eu"`, "eu", ""},
+		{"list, number", list, `3`, json.Number("3"), ""},
+		{"list, other value", list, `"asia"`, nil, `"asia" is not one of its values`},
+		{"list, several", list, `["eu"]`, nil, `["eu"] is a list; the variable takes one value`},
+		{"multi list", multi, `["a", "b"]`, []any{"a", "b"}, ""},
+		{"multi list of lists", multi, `[["a"]]`, nil, `["a"] is no plain value`},
+		{"deleted definition", nil, `{"a": 1}`, map[string]any{"a": json.Number("1")}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			value, err := decodeValue(json.RawMessage(tt.value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := checkVariable(tt.def, value)
+			if err == nil {
+				err = errors.New("")
+			}
+			if diff := cmp.Diff(tt.mistake, err.Error()); diff != "" {
+				t.Fatalf("mistake (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.want, got); tt.mistake == "" && diff != "" {
+				t.Errorf("value (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWireType(t *testing.T) {
+	tests := map[string]string{
+		"UInt64": "integer", "Nullable(Float64)": "float", "LowCardinality(String)": "string", "LowCardinality(Nullable(String))": "string",
+		"DateTime64(6, 'UTC')": "datetime", "Date": "date", "Bool": "boolean", "Array(String)": "array", "Tuple(UInt8, String)": "array",
+		"Map(String, UInt8)": "json", "JSON": "json", "UUID": "string", "IntervalDay": "unknown", "Nothing": "unknown",
+	}
+	for typ, want := range tests {
+		if got := wireType(typ); got != want {
+			t.Errorf("wireType(%s) = %s, want %s", typ, got, want)
+		}
+	}
+}

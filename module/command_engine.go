@@ -1,0 +1,26 @@
+package module
+
+import (
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+)
+
+// engineCommand is what the embedded engine starts this binary with.
+const engineCommand = "analytics-engine"
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  engineCommand,
+		Short: "Serves the embedded engine to the process that started it",
+		CobraFunc: func(cmd *cobra.Command) {
+			cmd.Hidden = true
+			cmd.DisableFlagParsing = true
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				cmd.SilenceUsage = true
+				return embedded.ChildMain(args)
+			}
+		},
+	})
+}

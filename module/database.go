@@ -1,0 +1,62 @@
+package module
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// databases keeps the virtual schema of each project for as long as what it follows from stays the same.
+type databases struct{ byProject sync.Map } // project id → *knownDatabase
+
+type knownDatabase struct {
+	of     *registry.ProjectSchema
+	layout *schema.Layout
+	db     *schema.Database
+}
+
+// database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
+func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
+	layout, err := rt.warehouse.layout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if found, ok := rt.databases.byProject.Load(of.Project.ID); ok {
+		if known, _ := found.(*knownDatabase); known.of == of && known.layout == layout {
+			return known.db, nil
+		}
+	}
+	db := &schema.Database{
+		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout,
+		Properties: make(schema.PropertyTypes, len(of.Properties)), GroupTypes: make(map[string]int, len(of.GroupTypes)),
+	}
+	for _, d := range of.Properties {
+		key := schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}
+		db.Properties[key] = schema.PropertyType(d.Type)
+	}
+	for _, g := range of.GroupTypes {
+		db.GroupTypes[g.Name] = g.Index
+	}
+	rt.databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
+	return db, nil
+}
+
+var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
+	registry.EventProperty: schema.EventProperty, registry.PersonProperty: schema.PersonProperty, registry.GroupProperty: schema.GroupProperty,
+}
+
+// schemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its
+// property definitions and group types.
+func schemaMark(of *registry.ProjectSchema) string {
+	text, err := json.Marshal([]any{of.Project.Timezone, of.Project.WeekStart, of.Properties, of.GroupTypes})
+	if err != nil {
+		panic("BUG: encoding a project's schema: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,213 @@
+package module
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// apiError is an answer that is no success: contract api.md, section 7. This file is the only place where a cause
+// becomes an HTTP status.
+type apiError struct {
+	Status int    `json:"-"`
+	Type   string `json:"type"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	Attr   any    `json:"attr"` // nil or the field's name
+	Extra  any    `json:"extra,omitempty"`
+
+	RetryAfter time.Duration     `json:"-"`
+	Header     map[string]string `json:"-"`
+	// Plain replaces the whole body: a few run errors of the contract (section 5.7) have their own form.
+	Plain any `json:"-"`
+	// Cause is for the log alone.
+	Cause error `json:"-"`
+}
+
+// Error returns the status and the detail.
+func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Detail) }
+
+// Unwrap returns the cause that the client is not shown.
+func (e *apiError) Unwrap() error { return e.Cause }
+
+func validation(attr, code, format string, args ...any) *apiError {
+	e := &apiError{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
+	if attr != "" {
+		e.Attr = attr
+	}
+	return e
+}
+
+func parseError(detail string) *apiError {
+	return &apiError{Status: http.StatusBadRequest, Type: "invalid_request", Code: "parse_error", Detail: detail}
+}
+
+func notFound(detail string) *apiError {
+	return &apiError{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
+}
+
+func methodNotAllowed(method string) *apiError {
+	return &apiError{
+		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
+		Detail: fmt.Sprintf("Method %q not allowed.", method),
+	}
+}
+
+func unauthenticated(code, detail string) *apiError {
+	return &apiError{
+		Status: http.StatusUnauthorized, Type: "authentication_error", Code: code, Detail: detail,
+		Header: map[string]string{"WWW-Authenticate": "Bearer"},
+	}
+}
+
+func forbidden(format string, args ...any) *apiError {
+	return &apiError{
+		Status: http.StatusForbidden, Type: "authentication_error", Code: "permission_denied", Detail: fmt.Sprintf(format, args...),
+	}
+}
+
+func throttled(detail string, wait time.Duration) *apiError {
+	return &apiError{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
+}
+
+func serverError(status int, code, detail string, cause error) *apiError {
+	return &apiError{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
+}
+
+// runError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
+// beside it, so that clients of either form understand it.
+func runError(status int, typ, code, message string, more map[string]any) *apiError {
+	plain := map[string]any{"error": message, "type": typ, "code": code, "detail": message, "attr": nil}
+	maps.Copy(plain, more)
+	return &apiError{Status: status, Type: typ, Code: code, Detail: message, Plain: plain}
+}
+
+// statusClientGone is what the access log shows for a caller that left before its answer.
+const statusClientGone = 499
+
+// toAPIError gives any error of the layers below its place in the contract. Text of an error that is not the caller's
+// own mistake never leaves the log.
+func toAPIError(err error, text string) *apiError {
+	var (
+		api      *apiError
+		mistakes diag.Errors
+		mistake  *diag.Error
+		engine   *clickhouse.Error
+		invalid  *registry.FieldError
+	)
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.As(err, &mistakes) && len(mistakes) > 0:
+		return mistakeError(mistakes[0], text)
+	case errors.As(err, &mistake):
+		return mistakeError(mistake, text)
+	case errors.As(err, &engine):
+		return engineError(engine)
+	case errors.As(err, &invalid):
+		return validation(invalid.Field, string(invalid.Code), "%s", invalid.Message)
+	case errors.Is(err, registry.ErrNotFound):
+		return notFound("Not found.")
+	}
+	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)
+}
+
+// position is where a mistake stands in the text of a query: lines and columns from 1, bytes from 0.
+type position struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Start  int    `json:"start"`
+	End    int    `json:"end"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+func mistakeError(m *diag.Error, text string) *apiError {
+	if m.Code == diag.ParseError {
+		return parseError(m.Detail)
+	}
+	e := validation(m.Attr, string(m.Code), "%s", m.Detail)
+	if !m.Span.IsZero() || m.Hint != "" {
+		at := diag.Locate(text, m.Span.Start)
+		e.Extra = position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: m.Hint}
+	}
+	return e
+}
+
+func engineError(err *clickhouse.Error) *apiError {
+	switch err.Kind {
+	case clickhouse.UserError:
+		return validation("", err.Name, "%s", err.Message)
+	case clickhouse.Timeout:
+		return serverError(http.StatusGatewayTimeout, "error",
+			"Query has hit the max execution time before completing. Try reducing its scope by changing the time range.", err)
+	case clickhouse.Memory:
+		return serverError(513, "clickhouse_memory_limit_exceeded",
+			"This query ran out of memory before it could finish, try reducing its scope by changing the time range.", err)
+	case clickhouse.TooSlow:
+		return serverError(512, "error",
+			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
+	case clickhouse.TooLarge:
+		return validation("", "query_too_large", "%s", "The result is too large. Ask for fewer rows or columns.")
+	case clickhouse.Busy:
+		e := serverError(http.StatusServiceUnavailable, "error",
+			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)
+		e.RetryAfter = time.Second
+		return e
+	case clickhouse.Unavailable:
+		e := serverError(http.StatusServiceUnavailable, "error", "The analytics database is not available right now. Please try again later.", err)
+		e.RetryAfter = time.Second
+		return e
+	case clickhouse.Internal:
+	}
+	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
+}
+
+// write sends the error. Errors are never cached by anything between us and the caller.
+func (e *apiError) write(w http.ResponseWriter) {
+	h := w.Header()
+	for k, v := range e.Header {
+		h.Set(k, v)
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	h.Set("Cache-Control", "no-store")
+	var body any = e
+	if e.Plain != nil {
+		body = e.Plain
+	}
+	writeJSON(w, e.Status, body)
+}
+
+// log notes errors that the caller did not make.
+func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
+	if e.Status < 500 {
+		return
+	}
+	logger.Error("request failed",
+		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
+		zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Error(e.Cause))
+}
+
+// writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: encoding a response: " + err.Error())
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone; there is nobody to tell
+}

@@ -1,0 +1,125 @@
+package module
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func init() { caddy.RegisterModule(new(Handler)) }
+
+// Handler is the HTTP handler "analytics": it answers every path below /api/ and leaves the others to the next handler.
+type Handler struct {
+	app    *App
+	logger *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.analytics", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app, which Caddy makes with its defaults when the config does not name it.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	app, err := ctx.App("analytics")
+	if err != nil {
+		return fmt.Errorf("loading the analytics app: %w", err)
+	}
+	h.app = app.(*App)
+	return nil
+}
+
+// ServeHTTP answers one request of the API.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !strings.HasPrefix(r.URL.Path, apiPrefix) {
+		return next.ServeHTTP(w, r)
+	}
+	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
+	w.Header()["X-Request-Id"] = []string{rq.id}
+	if err := rq.serve(h.app); err != nil {
+		answer := toAPIError(err, rq.text)
+		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
+			answer = &apiError{Status: statusClientGone, Type: "server_error", Code: "error", Detail: "The client went away."}
+		}
+		rq.timing(w.Header())
+		answer.log(h.logger, r, rq.id)
+		answer.write(w)
+	}
+	return nil
+}
+
+// request is one request on its way through this package.
+type request struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	rt    *runtime
+	id    string
+	start time.Time
+
+	snap    *registry.Snapshot
+	key     *registry.Key
+	project *registry.Project
+	at      address
+
+	text  string // of the query, for the positions of its mistakes
+	spent spent
+}
+
+// serve finds the route, checks the key, and runs the route.
+func (rq *request) serve(app *App) error {
+	project, at, ok := parsePath(rq.r.URL.Path)
+	methods := routes[at.pattern()]
+	if !ok || methods == nil {
+		return notFound("Not found.")
+	}
+	rt, err := app.wait(rq.r.Context())
+	if err != nil {
+		return err
+	}
+	rq.rt, rq.at = rt, at
+	rq.snap = rt.registry.Snapshot()
+	if rq.key, err = authenticate(rq.snap, rq.r, rq.start); err != nil {
+		return err
+	}
+	found, ok := methods[rq.r.Method]
+	if !ok {
+		return methodNotAllowed(rq.r.Method)
+	}
+	if rq.project, err = authorize(rq.snap, rq.key, project, at, &found); err != nil {
+		return err
+	}
+	rt.registry.Touch(rq.key, rq.start)
+	return found.serve(rq)
+}
+
+// requestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.
+func requestID(r *http.Request) string {
+	if given := r.Header.Get("X-Request-Id"); given != "" && len(given) <= 128 && !strings.ContainsFunc(given, unprintable) {
+		return given
+	}
+	raw := make([]byte, 0, 16)
+	for range 2 {
+		raw = binary.LittleEndian.AppendUint64(raw, rand.Uint64()) //nolint:gosec // an id for logs, no secret
+	}
+	return hex.EncodeToString(raw)
+}
+
+func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+// Interface guards.
+var (
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddy.Provisioner           = (*Handler)(nil)
+)

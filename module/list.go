@@ -1,0 +1,90 @@
+package module
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// page is the envelope of a list: contract section 0.
+type page[T any] struct {
+	Count    int     `json:"count"`
+	Next     *string `json:"next"`
+	Previous *string `json:"previous"`
+	Results  []T     `json:"results"`
+}
+
+const defaultPage = 100
+
+// writePage sends the part of all that the caller's limit and offset name.
+func writePage[T any](rq *request, all []T) error {
+	limit, _, err := rq.queryInt("limit")
+	if err != nil {
+		return err
+	}
+	offset, _, err := rq.queryInt("offset")
+	if err != nil {
+		return err
+	}
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if limit < 0 || offset < 0 {
+		return validation("", "invalid_input", "limit and offset must not be negative.")
+	}
+	out := page[T]{Count: len(all), Results: []T{}}
+	if offset < len(all) {
+		out.Results = all[offset:min(offset+limit, len(all))]
+	}
+	if offset+limit < len(all) {
+		out.Next = rq.pageURL(limit, offset+limit)
+	}
+	if offset > 0 {
+		out.Previous = rq.pageURL(limit, max(offset-limit, 0))
+	}
+	writeJSON(rq.w, http.StatusOK, out)
+	return nil
+}
+
+// pageURL is the address of this request with another limit and offset.
+func (rq *request) pageURL(limit, offset int) *string {
+	return rq.link(map[string]int{"limit": limit, "offset": offset})
+}
+
+// numberedPage is the address of this request with another page number.
+func (rq *request) numberedPage(number int) *string { return rq.link(map[string]int{"page": number}) }
+
+// link is the address of this request with other parameters; zeros are left out.
+func (rq *request) link(changes map[string]int) *string {
+	params := rq.r.URL.Query()
+	for name, value := range changes {
+		if params.Del(name); value > 0 {
+			params.Set(name, strconv.Itoa(value))
+		}
+	}
+	link := rq.origin() + (&url.URL{Path: rq.r.URL.Path, RawQuery: params.Encode()}).String()
+	return &link
+}
+
+// origin is the scheme and host that the caller used.
+func (rq *request) origin() string {
+	scheme := "http"
+	if rq.r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + rq.r.Host
+}
+
+// queryInt reads a number from the query string, and tells whether it was given.
+func (rq *request) queryInt(name string) (n int, given bool, err error) {
+	text := rq.r.URL.Query().Get(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err = strconv.Atoi(text)
+	if err != nil {
+		return 0, false, runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text), nil)
+	}
+	return n, true, nil
+}

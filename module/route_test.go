@@ -1,0 +1,89 @@
+package module
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParsePath(t *testing.T) {
+	type parsed struct {
+		Project                string
+		Resource, Name, Action string
+		OK                     bool
+	}
+	tests := []struct {
+		path string
+		want parsed
+	}{
+		{"/api/projects/7/query/", parsed{"7", "query", "", "", true}},
+		{"/api/projects/7/query", parsed{"7", "query", "", "", true}},
+		{"/api/environments/@current/endpoints/", parsed{"@current", "endpoints", "", "", true}},
+		{"/api/projects/7/endpoints/daily/run", parsed{"7", "endpoints", "daily", "run", true}},
+		{"/api/projects/7/endpoints/daily/run/", parsed{"7", "endpoints", "daily", "run", true}},
+		{"/api/projects/7/endpoints/daily/run/more", parsed{"7", "endpoints", "daily", "run/more", false}},
+		{"/api/projects/7/endpoints//run", parsed{}},
+		{"/api/projects/7", parsed{}},
+		{"/api/teams/7/query/", parsed{}},
+		{"/apiprojects/7/query/", parsed{}},
+		{"/api/", parsed{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path, func(t *testing.T) {
+			project, at, ok := parsePath(tt.path)
+			got := parsed{project, at.resource, at.name, at.action, ok}
+			if !ok && !tt.want.OK {
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("parsePath (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParsePathAllocatesNothing(t *testing.T) {
+	allocs := testing.AllocsPerRun(100, func() {
+		if _, _, ok := parsePath("/api/projects/7/endpoints/daily/run"); !ok {
+			t.Fatal("not parsed")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("parsePath allocates %v times", allocs)
+	}
+}
+
+func FuzzParsePath(f *testing.F) {
+	f.Add("/api/projects/7/endpoints/daily/run")
+	f.Add("/api/environments/@current//")
+	f.Add("/api/projects/7/endpoints/%2e%2e/run")
+	f.Fuzz(func(t *testing.T, path string) {
+		project, at, ok := parsePath(path)
+		if !ok {
+			return
+		}
+		for _, part := range []string{project, at.resource, at.name, at.action} {
+			if strings.Contains(part, "/") {
+				t.Errorf("parsePath(%q) gives a part with a slash: %q", path, part)
+			}
+		}
+		if at.action != "" && at.name == "" {
+			t.Errorf("parsePath(%q) gives an action without a name", path)
+		}
+	})
+}
+
+// TestRoutesNeedScopes makes sure that no route is open to every key.
+func TestRoutesNeedScopes(t *testing.T) {
+	for at, methods := range routes {
+		for method, r := range methods {
+			if !strings.HasSuffix(r.scope, ":read") && !strings.HasSuffix(r.scope, ":write") {
+				t.Errorf("%s %v has the scope %q", method, at, r.scope)
+			}
+			if r.secretKeys && at.action != "run" {
+				t.Errorf("%s %v is open to secret keys", method, at)
+			}
+		}
+	}
+}

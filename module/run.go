@@ -1,0 +1,297 @@
+package module
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// runEndpoint answers a run: contract section 5.4. A request whose bytes were seen before is not parsed again.
+func (rq *request) runEndpoint() error {
+	e, err := rq.endpoint()
+	if err != nil {
+		return err
+	}
+	if !e.Active {
+		return notFound("Not found.")
+	}
+	if err := checkMediaType(rq.r); err != nil {
+		return err
+	}
+	body, err := readBody(rq.r)
+	if err != nil {
+		return err
+	}
+	defer returnBody(body)
+	memo := rq.memoKey(e.ID, body.Bytes())
+	p, ok := rq.rt.plans.Get(memo)
+	if !ok {
+		if p, err = rq.planRun(e, body.Bytes()); err != nil {
+			return err
+		}
+		rq.rt.plans.Put(memo, p)
+	}
+	got, err := rq.answer(p)
+	if err != nil {
+		return err
+	}
+	if err := checkPage(p, got.Entry); err != nil {
+		return err
+	}
+	rq.rt.registry.Executed(e, p.version.Number, rq.start)
+	return rq.writeAnswer(p, got, rq.renderRun)
+}
+
+// memoKey is all that decides what a request means: the project, the endpoint if it names one, the registry as it stands,
+// and the request's own bytes. It is written behind the body in the body's own buffer.
+func (rq *request) memoKey(endpoint string, body []byte) []byte {
+	size := int64(len(body))
+	key := body
+	key = append(key, rq.r.URL.RawQuery...)
+	key = append(key, endpoint...)
+	key = binary.AppendVarint(key, rq.project.ID)
+	key = binary.AppendVarint(key, size)
+	key = binary.AppendVarint(key, int64(len(endpoint)))
+	return binary.LittleEndian.AppendUint64(key, rq.snap.Revision)
+}
+
+// runFields are what a run may be given.
+var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override"}
+
+// planRun understands a run that was not seen before.
+func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
+	fields, err := decodeObject(body)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := fields["query_override"]; ok {
+		return nil, validation("query_override", "invalid_input", "Not allowed. Use variables instead.")
+	}
+	for _, name := range sortedNames(fields) {
+		if !slices.Contains(runFields, name) {
+			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+		}
+	}
+	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute}
+	if p.version, err = rq.runVersion(e, fields); err != nil {
+		return nil, err
+	}
+	if p.debug, err = boolField(fields, "debug"); err != nil {
+		return nil, err
+	}
+	if p.mode, err = refreshOfRun(fields); err != nil {
+		return nil, err
+	}
+	node, err := query.Parse(p.version.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, p.version.Number, err)
+	}
+	if err := rq.readPage(p, node, fields); err != nil {
+		return nil, err
+	}
+	if raw, ok := fields["filters_override"]; ok && !isNull(raw) {
+		return nil, validation("filters_override", "invalid_input", "filters_override is not supported for %s", node.Kind())
+	}
+	given, err := variablesField(fields)
+	if err != nil {
+		return nil, err
+	}
+	bound, marks, err := rq.bindVariables(node, given)
+	if err != nil {
+		return nil, err
+	}
+	p.node, p.text = bound, bound.Text()
+	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
+	p.key = cache.KeyParts{
+		Project: rq.project.ID, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks,
+		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
+	}.Key()
+	p.setPage()
+	return p, nil
+}
+
+func sortedNames(fields map[string]json.RawMessage) []string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// runVersion finds the version to run: from the body, else from the query string, else the newest.
+func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMessage) (*registry.Version, error) {
+	number, given, err := rq.runInt(fields, "version")
+	if err != nil {
+		return nil, err
+	}
+	v := e.Version(number)
+	if v == nil || given && number == 0 {
+		return nil, runError(http.StatusNotFound, "invalid_request", "not_found",
+			fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name), map[string]any{"current_version": e.CurrentVersion})
+	}
+	if !v.Active {
+		return nil, validation("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
+	}
+	return v, nil
+}
+
+// runInt reads a number from the body, or from the query string where the body lacks it.
+func (rq *request) runInt(fields map[string]json.RawMessage, name string) (n int, given bool, err error) {
+	if given, err = field(fields, name, &n); given || err != nil {
+		return n, given, err
+	}
+	return rq.queryInt(name)
+}
+
+// readPage reads limit and offset.
+func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.RawMessage) error {
+	limit, limited, err := rq.runInt(fields, "limit")
+	if err != nil {
+		return err
+	}
+	offset, moved, err := rq.runInt(fields, "offset")
+	if err != nil {
+		return err
+	}
+	_, isHogQL := node.(*query.HogQL)
+	switch {
+	case limited && !isHogQL:
+		return validation("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
+	case moved && !isHogQL:
+		return validation("offset", "invalid_input", "offset is only supported for HogQL endpoints")
+	case limited && limit < 1:
+		return validation("limit", "invalid_input", "Input should be greater than or equal to 1")
+	case moved && offset < 0:
+		return validation("offset", "invalid_input", "Input should be greater than or equal to 0")
+	case moved && !limited:
+		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set", nil)
+	case limited:
+		p.limit, p.offset, p.paged, p.rows = limit, offset, true, compiler.Pages
+	}
+	return nil
+}
+
+func boolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
+	_, err = field(fields, name, &value)
+	return value, err
+}
+
+func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
+	refresh := "cache"
+	if _, err := field(fields, "refresh", &refresh); err != nil {
+		return cache.Use, err
+	}
+	switch refresh {
+	case "cache":
+		return cache.Use, nil
+	case "force":
+		return cache.Recompute, nil
+	case "direct":
+		return cache.Use, validation("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
+	}
+	return cache.Use, validation("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
+}
+
+func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	raw, ok := fields["variables"]
+	if !ok || isNull(raw) {
+		return nil, nil
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, validation("variables", "invalid_input", "Input should be a valid dictionary")
+	}
+	return given, nil
+}
+
+// checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.
+func checkPage(p *plan, e *cache.Entry) error {
+	if p.paged && e.Result.More() && p.offset >= e.Result.Len() {
+		return validation("offset", "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+	}
+	return nil
+}
+
+// renderRun writes the body of a run: the contract's fields, those that only debugging shows left out.
+func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
+	done, _ := got.Entry.Meta.(*outcome)
+	result := got.Entry.Result
+	more := result.More()
+	if p.paged {
+		more = result.HasMore(p.offset, p.limit)
+	}
+	dst = append(dst, `{"results":`...)
+	dst = result.AppendRows(dst, p.offset, p.limit)
+	dst = append(dst, ',')
+	dst = append(dst, done.head...)
+	dst = append(dst, `,"hasMore":`...)
+	dst = appendBool(dst, more)
+	if p.paged {
+		dst = append(dst, `,"limit":`...)
+		dst = appendInt(dst, p.limit)
+		dst = append(dst, `,"offset":`...)
+		dst = appendInt(dst, p.offset)
+	} else {
+		dst = append(dst, `,"limit":null,"offset":null`...)
+	}
+	dst = rq.appendFreshness(dst, p, got)
+	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
+	if p.debug {
+		dst = appendDebug(dst, p, done)
+	}
+	dst = append(dst, `,"name":`...)
+	dst = appendJSON(dst, p.endpoint.Name)
+	dst = append(dst, `,"execution_id":"`...)
+	dst = append(dst, done.executionID...)
+	dst = append(dst, `","endpoint_version":`...)
+	dst = appendInt(dst, p.version.Number)
+	dst = append(dst, `,"endpoint_version_created_at":`...)
+	dst = appendTime(dst, p.version.CreatedAt)
+	return append(dst, '}')
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, "true"...)
+	}
+	return append(dst, "false"...)
+}
+
+// appendFreshness appends when the rows were computed and how long they hold.
+func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
+	at := got.Entry.ComputedAt
+	dst = append(dst, `,"is_cached":`...)
+	dst = appendBool(dst, got.Status.Cached())
+	dst = append(dst, `,"last_refresh":`...)
+	dst = appendTime(dst, at)
+	dst = append(dst, `,"next_allowed_client_refresh":`...)
+	dst = appendTime(dst, at.Add(clientRefresh))
+	dst = append(dst, `,"cache_target_age":`...)
+	dst = appendTime(dst, at.Add(p.fresh))
+	dst = append(dst, `,"timezone":`...)
+	return appendJSON(dst, rq.project.Timezone)
+}
+
+// clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
+const clientRefresh = time.Minute
+
+// appendDebug appends the fields that tell how an answer came about.
+func appendDebug(dst []byte, p *plan, done *outcome) []byte {
+	dst = append(dst, `,"hogql":`...)
+	dst = appendJSON(dst, done.hogql)
+	dst = append(dst, `,"clickhouse":`...)
+	dst = appendJSON(dst, done.sql)
+	dst = append(dst, `,"cache_key":"`...)
+	dst = append(dst, p.key.String()...)
+	return append(dst, `","explain":null,"modifiers":null,"timings":null,"resolved_date_range":null,"calculation_trigger":null`...)
+}

@@ -1,0 +1,207 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.
+type runtime struct {
+	registry  *registry.Registry
+	warehouse *warehouse
+	cache     *cache.Cache
+	plans     *cache.Memo[*plan]
+	databases *databases
+	limits    *limiter
+	logger    *zap.Logger
+
+	queryFresh time.Duration // how long an answer of the query route is fresh
+}
+
+// open takes a share of everything that the config names, from the bottom up.
+func (a *App) open(ctx context.Context) (*runtime, error) {
+	dsn := a.ClickHouse
+	if dsn == "" {
+		key := fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary)
+		engine, err := keep(a, key, func() (*embedded.Engine, func() error, error) {
+			e, err := embedded.Start(ctx, embedded.Config{
+				DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
+			}, a.logger.Named("engine"))
+			if err != nil {
+				return nil, nil, fmt.Errorf("starting the embedded engine: %w", err)
+			}
+			return e, e.Close, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		dsn = engine.DSN()
+	}
+	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.Limits.Concurrency)
+	house, err := keep(a, warehouseKey, func() (*warehouse, func() error, error) {
+		client, err := clickhouse.Open(clickhouse.Config{
+			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
+			Concurrency: 2 * a.Limits.Concurrency,
+		}, a.logger.Named("clickhouse"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("connecting to ClickHouse: %w", err)
+		}
+		return &warehouse{client: client}, client.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := house.layout(ctx); err != nil {
+		if a.ClickHouse == "" {
+			return nil, fmt.Errorf("preparing the embedded engine: %w", err)
+		}
+		a.logger.Warn("ClickHouse is not there yet; queries answer 503 until it is", zap.Error(err))
+	}
+	reg, err := keep(a, fmt.Sprintf("registry %s %s", a.Registry, a.DataDir), func() (*registry.Registry, func() error, error) {
+		r, err := openRegistry(ctx, a.Registry, a.DataDir, a.logger.Named("registry"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("opening the registry: %w", err)
+		}
+		return r, r.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	results, err := keep(a, fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, a.Registry), func() (*results, func() error, error) {
+		return openResults(a)
+	})
+	if err != nil {
+		return nil, err
+	}
+	limits, err := keep(a, fmt.Sprintf("limits %d %s %s", a.Limits.Concurrency, a.Limits.Rate, warehouseKey), func() (*limiter, func() error, error) {
+		return newLimiter(a.Limits.Concurrency, a.Limits.Rate), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &runtime{
+		registry: reg, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits,
+		logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
+	}, nil
+}
+
+// keep takes a share and notes that Cleanup has to give it back.
+func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, error) {
+	value, release, err := lease(key, open)
+	if err == nil {
+		a.leases = append(a.leases, release)
+	}
+	return value, err
+}
+
+// maxResultBytes is the most that one result may hold in memory; larger ones are refused.
+const maxResultBytes = 256 << 20
+
+// results is the cache of answers beside what was understood before: requests, and the schemas of projects.
+type results struct {
+	cache     *cache.Cache
+	plans     *cache.Memo[*plan]
+	databases *databases
+}
+
+func openResults(a *App) (*results, func() error, error) {
+	c, err := cache.New(cache.Config{
+		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: isOutage,
+		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second,
+		Report: func(key cache.Key, err error) {
+			a.logger.Warn("a background refresh failed", zap.Stringer("key", key), zap.Error(err))
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
+	}
+	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases)}
+	return found, func() error { c.Close(); return nil }, nil
+}
+
+// isOutage tells the failures that are no fault of the query: a stale answer is better than these.
+func isOutage(err error) bool {
+	var e *clickhouse.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Kind {
+	case clickhouse.Unavailable, clickhouse.Busy, clickhouse.Timeout, clickhouse.Memory, clickhouse.Internal:
+		return true
+	case clickhouse.UserError, clickhouse.TooSlow, clickhouse.TooLarge:
+	}
+	return false
+}
+
+// warehouse is the connection to ClickHouse, and what is known of the tables there.
+type warehouse struct {
+	client *clickhouse.Client
+	known  atomic.Pointer[schema.Layout]
+	mu     sync.Mutex // one discovery at a time
+}
+
+// layout returns how the physical tables store properties. The first call that reaches ClickHouse creates the tables that
+// are missing and looks; the error is a *clickhouse.Error.
+func (w *warehouse) layout(ctx context.Context) (*schema.Layout, error) {
+	if l := w.known.Load(); l != nil {
+		return l, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := w.known.Load(); l != nil {
+		return l, nil
+	}
+	if err := w.client.Migrate(ctx); err != nil {
+		return nil, fmt.Errorf("creating tables: %w", err)
+	}
+	columns, err := w.client.PhysicalColumns(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the tables: %w", err)
+	}
+	physical := make([]schema.PhysicalColumn, len(columns))
+	for i, c := range columns {
+		physical[i] = schema.PhysicalColumn{Table: c.Table, Name: c.Name, Type: c.Type, Comment: c.Comment}
+	}
+	l := schema.NewLayout(physical)
+	w.known.Store(l)
+	return l, nil
+}
+
+func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {
+	path, err := sqlite.Path(dsn, dataDir)
+	if err != nil {
+		return nil, err
+	}
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := registry.Open(ctx, store, registry.Options{Logger: logger})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return r, nil
+}
+
+// CheckClickHouseDSN tells what is wrong with the DSN of a ClickHouse server. Its error holds no password.
+func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
+
+// CheckRegistryDSN tells what is wrong with the DSN of a registry.
+func CheckRegistryDSN(dsn string) error {
+	_, err := sqlite.Path(dsn, "")
+	return err
+}

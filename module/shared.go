@@ -1,0 +1,38 @@
+package module
+
+import (
+	"github.com/caddyserver/caddy/v2"
+)
+
+// shared holds what outlives a config: a reload takes its shares before the old config gives back its own, so that
+// nothing whose settings stay is closed in between.
+var shared = caddy.NewUsagePool()
+
+// pooled is one entry of shared: a value and how to close it when the last config lets go.
+type pooled[T any] struct {
+	value T
+	close func() error
+}
+
+// Destruct closes the value; the pool calls it once.
+func (p *pooled[T]) Destruct() error { return p.close() }
+
+// lease returns the value under key, made by open when there is none, and how to give the share back.
+func lease[T any](key string, open func() (T, func() error, error)) (T, func() error, error) {
+	found, _, err := shared.LoadOrNew(key, func() (caddy.Destructor, error) {
+		value, closeValue, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &pooled[T]{value, closeValue}, nil
+	})
+	if err != nil {
+		var none T
+		return none, nil, err
+	}
+	p, _ := found.(*pooled[T])
+	return p.value, func() error {
+		_, err := shared.Delete(key)
+		return err
+	}, nil
+}
