@@ -1,0 +1,76 @@
+// Package caddyfile turns Caddyfile text into the config of package module: the global option "analytics" and the site
+// directive "analytics". It checks syntax alone; what a value must be is checked by module, for JSON users too.
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/caddy-analytics/caddy-analytics/module"
+)
+
+func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
+
+// parseApp reads the global option:
+//
+//	analytics {
+//		clickhouse     <dsn>
+//		registry       <dsn>
+//		data_dir       <folder>
+//		engine_library <file>
+//		cache {
+//			max_size <size>
+//			ttl      <duration>
+//			stale    <duration>
+//		}
+//		limits {
+//			max_execution_time <duration>
+//			max_memory         <size>
+//			concurrency        <number>
+//			rate               <number>/<s|m|h>
+//		}
+//	}
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		return nil, d.Err("analytics is set twice")
+	}
+	d.Next() // the option's name
+	if d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	app := new(module.App)
+	err := block(d, map[string]func() error{
+		"clickhouse":     value(d, &app.ClickHouse, dsn(module.CheckClickHouseDSN)),
+		"registry":       value(d, &app.Registry, dsn(module.CheckRegistryDSN)),
+		"data_dir":       text(d, &app.DataDir),
+		"engine_library": text(d, &app.EngineLibrary),
+		"cache":          func() error { return parseCache(d, &app.Cache) },
+		"limits":         func() error { return parseLimits(d, &app.Limits) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "analytics", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
+	return block(d, map[string]func() error{
+		"max_size": value(d, &c.MaxSize, module.ParseSize),
+		"ttl":      value(d, &c.TTL, duration),
+		"stale": value(d, &c.Stale, func(s string) (*caddy.Duration, error) {
+			stale, err := duration(s)
+			return &stale, err
+		}),
+	})
+}
+
+func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
+	return block(d, map[string]func() error{
+		"max_execution_time": value(d, &l.MaxExecutionTime, duration),
+		"max_memory":         value(d, &l.MaxMemory, module.ParseSize),
+		"concurrency":        value(d, &l.Concurrency, positive),
+		"rate":               value(d, &l.Rate, module.ParseRate),
+	})
+}

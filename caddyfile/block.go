@@ -1,0 +1,80 @@
+package caddyfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// block reads the options of the block that opens here; each may stand once.
+func block(d *caddyfile.Dispenser, options map[string]func() error) error {
+	seen := make(map[string]bool, len(options))
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		read, ok := options[name]
+		if !ok {
+			return d.Errf("unknown option %q", name)
+		}
+		if seen[name] {
+			return d.Errf("%s is set twice", name)
+		}
+		seen[name] = true
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text reads the one argument of an option as it stands.
+func text(d *caddyfile.Dispenser, out *string) func() error {
+	return value(d, out, func(s string) (string, error) { return s, nil })
+}
+
+// value reads the one argument of an option by parse.
+func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error)) func() error {
+	return func() error {
+		name := d.Val()
+		if !d.NextArg() {
+			return d.ArgErr()
+		}
+		parsed, err := parse(d.Val())
+		if err != nil {
+			return d.Errf("%s: %w", name, err)
+		}
+		*out = parsed
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+		return nil
+	}
+}
+
+// dsn reads a DSN that check accepts. One with placeholders is checked when they have been filled in.
+func dsn(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if strings.Contains(s, "{") {
+			return s, nil
+		}
+		return s, check(s)
+	}
+}
+
+func duration(s string) (caddy.Duration, error) {
+	parsed, err := caddy.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration such as 5m", s)
+	}
+	return caddy.Duration(parsed), nil
+}
+
+func positive(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("%q is no positive number", s)
+	}
+	return n, nil
+}
