@@ -1,0 +1,8 @@
+// Package analytics is the path that builders of a custom Caddy name to get the whole product: it registers the app,
+// the handler, the admin API, the commands and the Caddyfile options.
+package analytics
+
+import (
+	_ "github.com/caddy-analytics/caddy-analytics/caddyfile" // the Caddyfile options
+	_ "github.com/caddy-analytics/caddy-analytics/module"    // the app, the handler, the admin API and the commands
+)
