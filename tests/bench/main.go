@@ -1,0 +1,221 @@
+// Command bench prints the figures of docs/performance.md: ratios between things that are measured in turns on the same
+// machine. It needs wrk.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+const (
+	rounds     = 5
+	runFor     = "4s"
+	bodyTarget = 2048 // bytes of the answer that is served
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if _, err := exec.LookPath("wrk"); err != nil {
+		return errors.New("wrk is missing; on Debian: apt-get install wrk")
+	}
+	folder, err := os.MkdirTemp("", "analytics-bench-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	server, err := harness.Open(folder, "limits {\n\t\t\trate 100000/s\n\t\t}")
+	if err != nil {
+		return err
+	}
+	err = cachedRun(server, folder)
+	if err := errors.Join(err, server.Stop()); err != nil {
+		return err
+	}
+	return compileBenchmark()
+}
+
+// rival is one thing that serves the same bytes.
+type rival struct {
+	name, url string
+	header    map[string]string
+	persecond []float64
+}
+
+// cachedRun measures a cached endpoint run against Caddy's respond, both answering the same POST with the same bytes.
+func cachedRun(server *harness.Server, folder string) error {
+	client, err := publish(server)
+	if err != nil {
+		return err
+	}
+	body, err := warm(client)
+	if err != nil {
+		return err
+	}
+	if err := serveStatically(server, body); err != nil {
+		return err
+	}
+	auth := map[string]string{"Authorization": "Bearer " + client.Key, "Content-Type": "application/json"}
+	rivals := []*rival{
+		{name: "Caddy respond, same bytes", url: server.URL + "/static", header: auth},
+		{name: "cached endpoint run", url: fmt.Sprintf("%s/api/projects/%d/endpoints/bench/run", server.URL, client.Project), header: auth},
+	}
+	if url := os.Getenv("BENCH_CHPROXY_URL"); url != "" {
+		rivals = append(rivals, &rival{name: "chproxy, cached", url: url})
+	}
+	for range rounds { // in turns, so that a noisy moment hits all alike
+		for _, r := range rivals {
+			n, err := load(folder, r)
+			if err != nil {
+				return err
+			}
+			r.persecond = append(r.persecond, n)
+		}
+	}
+	fmt.Printf("Requests a second, one wrk thread, 16 connections, %d bytes, median of %d rounds of %s in turns\n\n", len(body), rounds, runFor)
+	fmt.Printf("%-28s %10s %8s\n", "", "req/s", "ratio")
+	base := median(rivals[0].persecond)
+	for _, r := range rivals {
+		fmt.Printf("%-28s %10.0f %8.2f\n", r.name, median(r.persecond), median(r.persecond)/base)
+	}
+	if len(rivals) == 3 {
+		fmt.Printf("%-28s %10s %8.2f\n", "cached run / chproxy", "", median(rivals[1].persecond)/median(rivals[2].persecond))
+	} else {
+		fmt.Println("chproxy is not measured: set BENCH_CHPROXY_URL to a chproxy URL that serves a cached query of this size")
+	}
+	fmt.Println()
+	return nil
+}
+
+// publish makes a project with an endpoint whose answer is about bodyTarget bytes.
+func publish(server *harness.Server) (*harness.Client, error) {
+	project, _, err := server.Command(nil, "project", "create", "--name", "bench")
+	if err != nil {
+		return nil, fmt.Errorf("creating a project: %w", err)
+	}
+	id, err := strconv.ParseInt(regexp.MustCompile(`"id":(\d+)`).FindStringSubmatch(project)[1], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("creating a project: %w", err)
+	}
+	key, _, err := server.Command(nil, "key", "create", "--project", strconv.FormatInt(id, 10), "--scopes", harness.AllScopes)
+	if err != nil {
+		return nil, fmt.Errorf("creating a key: %w", err)
+	}
+	client := server.Client(id, regexp.MustCompile(`phx_\w+`).FindString(key))
+	query := "select number as position, concat('row number ', toString(number)) as label, number * 1.5 as value from numbers(52)"
+	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
+		"name": "bench", "query": map[string]any{"kind": "HogQLQuery", "query": query},
+	})
+	if err != nil || answer.Status != http.StatusCreated {
+		return nil, fmt.Errorf("publishing: %w: %s", err, answer.Raw)
+	}
+	return client, nil
+}
+
+// runBody is what every load request posts.
+const runBody = `{"limit":100}`
+
+// warm runs the endpoint until it is served from the cache, and returns what it answers then.
+func warm(client *harness.Client) ([]byte, error) {
+	for range 100 {
+		answer, err := client.Send(http.MethodPost, "endpoints/bench/run", runBody)
+		if err != nil || answer.Status != http.StatusOK {
+			return nil, fmt.Errorf("running: %w: %s", err, answer.Raw)
+		}
+		if strings.Contains(answer.Header.Get("Cache-Status"), "; hit") {
+			if n := len(answer.Raw); n < bodyTarget*3/4 || n > bodyTarget*5/4 {
+				return nil, fmt.Errorf("the answer has %d bytes, not about %d", n, bodyTarget)
+			}
+			return answer.Raw, nil
+		}
+	}
+	return nil, errors.New("the run is never served from the cache")
+}
+
+// serveStatically reloads the config with a respond of the same bytes.
+func serveStatically(server *harness.Server, body []byte) error {
+	site := "respond /static `" + string(body) + "`\n\theader /static Content-Type application/json"
+	if err := os.WriteFile(server.Caddyfile(), []byte(server.Config(site)), 0o600); err != nil {
+		return fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	if err := server.Reload(); err != nil {
+		return err
+	}
+	req, err := http.NewRequest(http.MethodPost, server.URL+"/static", strings.NewReader(runBody))
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking respond: %w", err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || !bytes.Equal(got, body) {
+		return fmt.Errorf("respond serves %d bytes in place of %d: %w", len(got), len(body), err)
+	}
+	return nil
+}
+
+var (
+	perSecond = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
+	failed    = regexp.MustCompile(`Non-2xx or 3xx responses|Socket errors`)
+)
+
+// load measures one rival once.
+func load(folder string, r *rival) (float64, error) {
+	var script strings.Builder
+	fmt.Fprintf(&script, "wrk.method = \"POST\"\nwrk.body = [[%s]]\n", runBody)
+	for name, value := range r.header {
+		fmt.Fprintf(&script, "wrk.headers[%q] = %q\n", name, value)
+	}
+	path := filepath.Join(folder, "load.lua")
+	if err := os.WriteFile(path, []byte(script.String()), 0o600); err != nil {
+		return 0, fmt.Errorf("writing the load script: %w", err)
+	}
+	out, err := exec.Command("wrk", "-t1", "-c16", "-d"+runFor, "-s", path, r.url).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("wrk: %w: %s", err, out)
+	}
+	match := perSecond.FindSubmatch(out)
+	if match == nil || failed.Match(out) {
+		return 0, fmt.Errorf("%s failed under load: %s", r.name, out)
+	}
+	return strconv.ParseFloat(string(match[1]), 64)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// compileBenchmark runs the compiler's own benchmark.
+func compileBenchmark() error {
+	root, err := harness.Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "test", "./compiler", "-run", "^$", "-bench", "Compile", "-benchmem")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the compile benchmark: %w", err)
+	}
+	return nil
+}

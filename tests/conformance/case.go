@@ -1,0 +1,283 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// Case is one file.
+type Case struct {
+	Name          string               `json:"name"`
+	What          string               `json:"what"`
+	Timezone      string               `json:"timezone"`
+	WeekStartDay  int                  `json:"week_start_day"`
+	Data          Data                 `json:"data"`
+	Keys          map[string]KeyWanted `json:"keys"`
+	Requests      []Step               `json:"requests"`
+	SingleRequest *Step                `json:"request"`
+	SingleExpect  *Expectation         `json:"expect"`
+}
+
+// Data is what is imported before the first step.
+type Data struct {
+	Persons             []map[string]any `json:"persons"`
+	Groups              []map[string]any `json:"groups"`
+	Events              []map[string]any `json:"events"`
+	PropertyDefinitions []struct {
+		Type         string `json:"type"`
+		Name         string `json:"name"`
+		PropertyType string `json:"property_type"`
+	} `json:"property_definitions"`
+}
+
+// KeyWanted is a key that a case asks for by name.
+type KeyWanted struct {
+	Scopes  string `json:"scopes"`
+	Kind    string `json:"kind"`
+	Project string `json:"project"` // "other": a key of another project
+}
+
+// Step is one request.
+type Step struct {
+	Method  string            `json:"method"`
+	Path    string            `json:"path"`
+	Body    any               `json:"body"`
+	Headers map[string]string `json:"headers"`
+	Key     *string           `json:"key"`
+	Save    map[string]string `json:"save"`
+	Expect  Expectation       `json:"expect"`
+}
+
+// Expectation describes an answer.
+type Expectation struct {
+	Status  any            `json:"status"` // a number, or a list of them; 200 when left out
+	Body    any            `json:"body"`
+	Headers map[string]any `json:"headers"`
+}
+
+// Load reads every case below a folder, by name.
+func Load(folder string) ([]Case, error) {
+	var cases []Case
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".json" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var c Case
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if c.SingleRequest != nil {
+			step := *c.SingleRequest
+			if c.SingleExpect != nil {
+				step.Expect = *c.SingleExpect
+			}
+			c.Requests = []Step{step}
+		}
+		cases = append(cases, c)
+		return nil
+	})
+	slices.SortFunc(cases, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })
+	return cases, err
+}
+
+// Play plays a case in a project of its own: nil when every answer is as described.
+func Play(server *harness.Server, c Case) error {
+	project, err := createProject(server, c.Name, c.Timezone, c.WeekStartDay)
+	if err != nil {
+		return err
+	}
+	key, err := createKey(server, project, KeyWanted{})
+	if err != nil {
+		return err
+	}
+	names := map[string]any{"project": project, "key": key}
+	keys := map[string]string{"": key}
+	for name, wanted := range c.Keys {
+		owner := project
+		if wanted.Project == "other" {
+			if names["other_project"] == nil {
+				if names["other_project"], err = createProject(server, c.Name+"-other", "", 0); err != nil {
+					return err
+				}
+			}
+			owner, _ = names["other_project"].(int64)
+		}
+		if keys[name], err = createKey(server, owner, wanted); err != nil {
+			return err
+		}
+	}
+	if err := importData(server, project, c.Data); err != nil {
+		return err
+	}
+	for i, step := range c.Requests {
+		if why, err := play(server.Client(project, key), step, keys, names); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		} else if why != "" {
+			return fmt.Errorf("step %d (%s %s): %s", i+1, step.Method, step.Path, why)
+		}
+	}
+	return nil
+}
+
+func createProject(server *harness.Server, name, zone string, weekStart int) (int64, error) {
+	if zone == "" {
+		zone = "UTC"
+	}
+	var project struct{ ID int64 }
+	err := command(server, &project, nil, "project", "create", "--name", name, "--timezone", zone, "--week-start", strconv.Itoa(weekStart))
+	return project.ID, err
+}
+
+func createKey(server *harness.Server, project int64, wanted KeyWanted) (string, error) {
+	if wanted.Scopes == "" {
+		wanted.Scopes = harness.AllScopes
+	}
+	if wanted.Kind == "" {
+		wanted.Kind = "personal"
+	}
+	var key struct{ Key string }
+	err := command(server, &key, nil, "key", "create", "--project", strconv.FormatInt(project, 10), "--scopes", wanted.Scopes, "--kind", wanted.Kind)
+	return key.Key, err
+}
+
+func importData(server *harness.Server, project int64, data Data) error {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for _, part := range []struct {
+		kind  string
+		items []map[string]any
+	}{{"person", data.Persons}, {"group", data.Groups}, {"event", data.Events}} {
+		for _, item := range part.items {
+			item["type"] = part.kind
+			if err := encoder.Encode(item); err != nil {
+				return fmt.Errorf("encoding the case's data: %w", err)
+			}
+		}
+	}
+	number := strconv.FormatInt(project, 10)
+	if lines.Len() > 0 {
+		if err := command(server, nil, &lines, "import", "--project", number, "--learn-types=false", "-"); err != nil {
+			return err
+		}
+	}
+	for _, d := range data.PropertyDefinitions {
+		if d.Type == "" {
+			d.Type = "event"
+		}
+		if err := command(server, nil, nil, "property", "set", "--project", number, "--type", d.Type, "--name", d.Name, "--as", d.PropertyType); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func command(server *harness.Server, out any, stdin *bytes.Buffer, args ...string) error {
+	if stdin == nil {
+		stdin = new(bytes.Buffer)
+	}
+	stdout, stderr, err := server.Command(stdin, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, stderr)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(stdout), out)
+}
+
+// play sends one step; why tells what of the answer is not as described.
+func play(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
+	client.Header = http.Header{}
+	for name, value := range step.Headers {
+		client.Header.Set(name, fmt.Sprint(Fill(value, names)))
+	}
+	if step.Key != nil {
+		switch name, named := strings.CutPrefix(*step.Key, "@"); {
+		case named:
+			client.Key = keys[name]
+		case *step.Key != "":
+			client.Key = ""
+			client.Header.Set("Authorization", *step.Key)
+		default:
+			client.Key = ""
+		}
+	}
+	method := step.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	answer, err := client.Send(method, fmt.Sprint(Fill(step.Path, names)), Fill(step.Body, names))
+	if err != nil {
+		return "", err
+	}
+	if !statusMatches(step.Expect.Status, answer.Status) {
+		return fmt.Sprintf("want status %v, got %d: %s", step.Expect.Status, answer.Status, answer.Raw), nil
+	}
+	var got any
+	if json.Unmarshal(answer.Raw, &got) != nil && len(answer.Raw) > 0 {
+		got = string(answer.Raw)
+	}
+	if step.Expect.Body != nil {
+		if why := Differ(Fill(step.Expect.Body, names), got, "body"); why != "" {
+			return why, nil
+		}
+	}
+	for name, want := range step.Expect.Headers {
+		if why := Differ(Fill(want, names), answer.Header.Get(name), "header "+name); why != "" {
+			return why, nil
+		}
+	}
+	for name, field := range step.Save {
+		if header, ok := strings.CutPrefix(field, "header:"); ok {
+			names[name] = answer.Header.Get(header)
+		} else if names[name], err = dig(got, field); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func statusMatches(want any, got int) bool {
+	switch want := want.(type) {
+	case nil:
+		return got == http.StatusOK
+	case float64:
+		return int(want) == got
+	case []any:
+		return slices.ContainsFunc(want, func(one any) bool { n, _ := one.(float64); return int(n) == got })
+	}
+	return false
+}
+
+// dig follows a dotted path into an answer; numbers name elements of lists.
+func dig(v any, path string) (any, error) {
+	for part := range strings.SplitSeq(path, ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil, fmt.Errorf("saving %s: no element %s", path, part)
+			}
+			v = at[i]
+		default:
+			return nil, fmt.Errorf("saving %s: nothing at %s", path, part)
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,99 @@
+package conformance_test
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/conformance"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// TestCases plays every case. Those that testdata/pending.txt lists need what the server does not offer yet: they must
+// fail, so that the list is true and gets shorter.
+func TestCases(t *testing.T) {
+	cases, err := conformance.Load("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatal("no cases below testdata")
+	}
+	pending := readPending(t)
+	server := harness.Start(t)
+	t.Run("cases", func(t *testing.T) { // returns when all parallel cases have
+		for _, c := range cases {
+			t.Run(c.Name, func(t *testing.T) {
+				t.Parallel()
+				err := conformance.Play(server, c)
+				switch {
+				case pending[c.Name] && err == nil:
+					t.Error("passes: take it off testdata/pending.txt")
+				case !pending[c.Name] && err != nil:
+					t.Errorf("%s\n%v", c.What, err)
+				}
+			})
+		}
+	})
+	for name := range pending {
+		found := false
+		for _, c := range cases {
+			found = found || c.Name == name
+		}
+		if !found {
+			t.Errorf("testdata/pending.txt lists %s, which is no case", name)
+		}
+	}
+}
+
+func readPending(t *testing.T) map[string]bool {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", "pending.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	pending := map[string]bool{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
+			pending[line] = true
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return pending
+}
+
+func TestDiffer(t *testing.T) {
+	tests := []struct {
+		name      string
+		want, got any
+		diff      string
+	}{
+		{"equal numbers", 1.0, 1.0000000001, ""},
+		{"other number", 1.0, 1.1, "body: want 1, got 1.1"},
+		{"null and missing", map[string]any{"a": nil}, map[string]any{}, ""},
+		{"missing", map[string]any{"a": 1.0}, map[string]any{}, "body.a: missing"},
+		{"other keys are ignored", map[string]any{"a": 1.0}, map[string]any{"a": 1.0, "b": 2.0}, ""},
+		{"order", []any{1.0, 2.0}, []any{2.0, 1.0}, "body[0]: want 1, got 2"},
+		{"unordered", map[string]any{"$unordered": []any{1.0, 2.0}}, []any{2.0, 1.0}, ""},
+		{"unordered, twice the same", map[string]any{"$unordered": []any{1.0, 1.0}}, []any{1.0, 2.0}, "body: no element matches 1 in [1,2]"},
+		{"contains", map[string]any{"$contains": []any{2.0}}, []any{1.0, 2.0}, ""},
+		{"length", map[string]any{"$length": 1.0}, []any{}, "body: want 1 elements, got 0"},
+		{"regex", map[string]any{"$regex": "^a"}, "abc", ""},
+		{"regex on a number", map[string]any{"$regex": "1"}, 1.0, "body: 1 does not match 1"},
+		{"anything but", map[string]any{"$regex": "^(?!old$)"}, "old", `body: "old" does not match ^(?!old$)`},
+		{"one is not true", true, 1.0, "body: want true, got 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := conformance.Differ(tt.want, tt.got, "body"); diff != tt.diff {
+				t.Errorf("Differ = %q, want %q", diff, tt.diff)
+			}
+		})
+	}
+}

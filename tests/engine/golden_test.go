@@ -1,0 +1,137 @@
+// Package engine_test runs what the compiler prints on the real engine, without the server around it.
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"golang.org/x/tools/txtar"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+)
+
+// childEnv tells this test binary that it is the engine's child process.
+const childEnv = "ENGINE_TEST_CHILD"
+
+// project is the one that the golden files are compiled for.
+const project = 7
+
+var (
+	client *clickhouse.Client
+	dsn    string // of the engine
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := embedded.ChildMain(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code, err := withEngine(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withEngine(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "engine-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	self, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	ctx := context.Background()
+	engine, err := embedded.Start(ctx, embedded.Config{
+		DataDir: filepath.Join(dir, "data"), Command: []string{self}, Env: []string{childEnv + "=1"},
+	}, zap.NewNop())
+	if err != nil {
+		return 1, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	dsn = engine.DSN()
+	client, err = clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	if err := client.Migrate(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// nothing takes a result that nobody looks at.
+type nothing struct{}
+
+func (nothing) Columns([]clickhouse.Column) error { return nil }
+func (nothing) Row([]byte) error                  { return nil }
+
+// TestEngineTakesGoldenSQL runs every golden SQL on our own tables, which are empty. Cases with columns of their own are for
+// servers that keep properties otherwise.
+func TestEngineTakesGoldenSQL(t *testing.T) {
+	files, err := filepath.Glob("../../compiler/testdata/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range files {
+		sections := read(t, file)
+		if sections["sql"] == "" || strings.Contains(sections["env"], `"columns"`) {
+			continue
+		}
+		ran++
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			q := clickhouse.Query{SQL: strings.TrimSpace(sections["sql"]), Params: params(t, sections["args"]), Project: project}
+			if _, err := client.Query(t.Context(), q, nothing{}); err != nil {
+				t.Errorf("%v (%v)\n%s", err, errors.Unwrap(err), q.SQL)
+			}
+		})
+	}
+	if ran < 50 {
+		t.Errorf("only %d golden files hold SQL", ran)
+	}
+}
+
+func read(t *testing.T, file string) map[string]string {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range archive.Files {
+		sections[section.Name] = string(section.Data)
+	}
+	return sections
+}
+
+// params reads the lines of the section args: name, type and quoted value.
+func params(t *testing.T, text string) []clickhouse.Param {
+	t.Helper()
+	var out []clickhouse.Param
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		typ, quoted, _ := strings.Cut(rest, ` "`)
+		value, err := strconv.Unquote(`"` + quoted)
+		if err != nil {
+			t.Fatalf("parameter %s: %v", line, err)
+		}
+		out = append(out, clickhouse.Param{Name: name, Type: typ, Value: value})
+	}
+	return out
+}

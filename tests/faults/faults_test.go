@@ -1,0 +1,237 @@
+// Package faults kills parts of the server, and looks at what its callers see.
+package faults_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+const count = "select count() as n from events"
+
+// start starts a server with a project of a hundred events, and an endpoint that counts them.
+func start(t *testing.T) (*harness.Server, *harness.Client) {
+	t.Helper()
+	server := harness.Start(t)
+	id, key := server.Project(t, "faults")
+	c := server.Client(id, key)
+	var lines strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&lines, `{"event":"e","distinct_id":"p%d","timestamp":"2024-01-01T00:00:00Z","properties":{"i":%d}}`+"\n", i%10, i)
+	}
+	server.MustCommand(t, nil, strings.NewReader(lines.String()), "import", "--project", fmt.Sprint(id), "-")
+	answer := c.Do(t, http.MethodPost, "endpoints/", map[string]any{
+		"name": "count", "data_freshness_seconds": 1, "query": map[string]any{"kind": "HogQLQuery", "query": count},
+	})
+	if answer.Status != http.StatusCreated {
+		t.Fatalf("publishing: %d %s", answer.Status, answer.Raw)
+	}
+	return server, c
+}
+
+// engine finds the process of a server's embedded engine: its one child.
+func engine(t *testing.T, server *harness.Server) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no processes are listed: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		_, rest, _ := strings.Cut(string(raw), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(server.PID()) && fields[0] != "Z" {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatal("the server has no child")
+	return 0
+}
+
+// eventually tries until it works, for a while.
+func eventually(t *testing.T, limit time.Duration, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still after %s: %v", limit, err)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// TestEngineKilled kills the engine: queries answer 503 at once or run again, a stale answer is served, and within seconds
+// all data is back.
+func TestEngineKilled(t *testing.T) {
+	server, c := start(t)
+	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); answer.Status != http.StatusOK {
+		t.Fatalf("before: %d %s", answer.Status, answer.Raw)
+	}
+	<-time.After(1100 * time.Millisecond) // the answer is stale now
+	for round := range 3 {
+		was := engine(t, server)
+		if err := syscall.Kill(was, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		answer := c.HogQL(t, fmt.Sprintf("select %d, count() from events", round))
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("a query during the outage took %s", took)
+		}
+		switch answer.Status {
+		case http.StatusOK, http.StatusServiceUnavailable:
+		default:
+			t.Errorf("a query during the outage answered %d: %s", answer.Status, answer.Raw)
+		}
+		if answer.Status == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") == "" {
+			t.Error("the 503 has no Retry-After")
+		}
+		if stale := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); stale.Status != http.StatusOK {
+			t.Errorf("a stale answer during the outage: %d %s", stale.Status, stale.Raw)
+		}
+		eventually(t, 15*time.Second, func() error {
+			if answer := c.HogQL(t, fmt.Sprintf("select %d, count() from events", 100+round)); answer.Status != http.StatusOK {
+				return fmt.Errorf("%d %s", answer.Status, answer.Raw)
+			} else if got := fmt.Sprint(answer.Body["results"]); got != fmt.Sprintf("[[%d 100]]", 100+round) {
+				return fmt.Errorf("rows %s", got)
+			}
+			return nil
+		})
+		if engine(t, server) == was {
+			t.Error("the engine is still the one that was killed")
+		}
+	}
+}
+
+// TestServerKilled kills the server: its engine ends with it, and what was acknowledged is there after a new start.
+func TestServerKilled(t *testing.T) {
+	server, c := start(t)
+	child := engine(t, server)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, func() error {
+		if err := syscall.Kill(child, 0); err == nil {
+			return fmt.Errorf("the engine %d outlives its server", child)
+		}
+		return nil
+	})
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Query(t, count)); got != "[[100]]" {
+		t.Errorf("after the restart: %s", got)
+	}
+	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); fmt.Sprint(answer.Body["results"]) != "[[100]]" {
+		t.Errorf("the endpoint after the restart: %d %s", answer.Status, answer.Raw)
+	}
+}
+
+// TestReload reloads the config: what it leaves alone stays as it is, cached answers included, and one that can't be
+// used changes nothing.
+func TestReload(t *testing.T) {
+	server, c := start(t)
+	child := engine(t, server)
+	query := "select count() from events where event = 'e'"
+	if status := c.HogQL(t, query).Header.Get("Cache-Status"); !strings.Contains(status, "fwd=miss") {
+		t.Fatalf("first: Cache-Status: %s", status)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(server.Caddyfile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stillCached := func(when string) {
+		t.Helper()
+		if status := c.HogQL(t, query).Header.Get("Cache-Status"); !strings.Contains(status, "; hit") {
+			t.Errorf("%s: Cache-Status: %s", when, status)
+		}
+		if got := engine(t, server); got != child {
+			t.Errorf("%s: the engine was restarted", when)
+		}
+	}
+	write(server.Config("header X-Site new"))
+	if err := server.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	stillCached("after a reload")
+	write(server.Config("no_such_directive"))
+	if err := server.Reload(); err == nil {
+		t.Error("a config with an unknown directive is loaded")
+	}
+	stillCached("after a config that does not adapt")
+	// Provisions, but cannot start: the address is taken.
+	write(strings.Replace(server.Config(""), server.URL+" {", server.URL+" {\n\tbind 203.0.113.1", 1))
+	if err := server.Reload(); err == nil {
+		t.Error("a config for an address of another machine is loaded")
+	}
+	stillCached("after a config that does not start")
+}
+
+// TestReloadUnderLoad reloads again and again while requests come in: none fails.
+func TestReloadUnderLoad(t *testing.T) {
+	server, c := start(t)
+	c.Header = http.Header{"Idempotency-Key": {"a run"}} // lets the client send again what met a closing idle connection
+	stop := make(chan struct{})
+	failures := make(chan string, 1)
+	finished := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			defer func() { finished <- n }()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				answer, err := c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
+				if err != nil || answer.Status != http.StatusOK {
+					select {
+					case failures <- fmt.Sprintf("%v: %d %s", err, answer.Status, answer.Raw):
+					default:
+					}
+					return
+				}
+				n++
+			}
+		}()
+	}
+	for i := range 10 {
+		if err := os.WriteFile(server.Caddyfile(), []byte(server.Config(fmt.Sprintf("header X-Reload %d", i))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	for range 4 {
+		if n := <-finished; n == 0 {
+			t.Error("a client got no answer at all")
+		}
+	}
+	select {
+	case failure := <-failures:
+		t.Errorf("a request failed: %s", failure)
+	default:
+	}
+}

@@ -1,0 +1,108 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Client sends requests for one project with one key.
+type Client struct {
+	Server  *Server
+	Project int64
+	Key     string
+	Header  http.Header // sent with each request
+}
+
+// Answer is a response that was read whole.
+type Answer struct {
+	Status int
+	Header http.Header
+	Raw    []byte
+	Body   map[string]any // nil when the body is no JSON object
+}
+
+// transport sends what it is given and shows what comes: no redirects, no cookies, no compression of its own.
+var transport = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
+
+// Client returns a client of a project.
+func (s *Server) Client(project int64, key string) *Client {
+	return &Client{Server: s, Project: project, Key: key}
+}
+
+// Do sends a request. A path without a slash in front is below the project; a body that is no string is sent as JSON.
+func (c *Client) Do(tb testing.TB, method, path string, body any) Answer {
+	tb.Helper()
+	answer, err := c.Send(method, path, body)
+	if err != nil {
+		tb.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer
+}
+
+// Send is Do without a test to fail.
+func (c *Client) Send(method, path string, body any) (Answer, error) {
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			return Answer{}, fmt.Errorf("encoding the body: %w", err)
+		}
+		reader = bytes.NewReader(raw)
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = fmt.Sprintf("/api/projects/%d/%s", c.Project, path)
+	}
+	req, err := http.NewRequest(method, c.Server.URL+path, reader)
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header = c.Header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer resp.Body.Close()
+	answer := Answer{Status: resp.StatusCode, Header: resp.Header}
+	if answer.Raw, err = io.ReadAll(resp.Body); err != nil {
+		return answer, err
+	}
+	if json.Unmarshal(answer.Raw, &answer.Body) != nil {
+		answer.Body = nil
+	}
+	return answer, nil
+}
+
+// Query runs HogQL and returns the rows; anything but a 200 fails the test.
+func (c *Client) Query(tb testing.TB, hogql string) []any {
+	tb.Helper()
+	answer := c.HogQL(tb, hogql)
+	if answer.Status != http.StatusOK {
+		tb.Fatalf("%s\nanswered %d: %s", hogql, answer.Status, answer.Raw)
+	}
+	rows, _ := answer.Body["results"].([]any)
+	return rows
+}
+
+// HogQL sends a HogQL query.
+func (c *Client) HogQL(tb testing.TB, hogql string) Answer {
+	tb.Helper()
+	return c.Do(tb, http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": hogql}})
+}

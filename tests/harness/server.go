@@ -1,0 +1,267 @@
+// Package harness starts the built server for tests that look at it from outside.
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a running server with a data folder of its own, on free ports of the loopback interface.
+type Server struct {
+	URL    string // of the site, without a slash at the end
+	Admin  string // host:port of the admin API
+	Folder string // holds the Caddyfile, the data and the log
+
+	binary string
+	global string
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	log    *os.File
+}
+
+// AllScopes is every scope that a route here asks for.
+const AllScopes = "query:read,insight:read,insight:write,endpoint:read,endpoint:write,insight_variable:read,insight_variable:write"
+
+// Binary builds the server once for the whole test process, and returns its path.
+var Binary = sync.OnceValues(func() (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp("", "analytics-bin-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for the binary: %w", err)
+	}
+	path := filepath.Join(folder, "caddy")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/xcaddy-build")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the server: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Root returns the folder of the repository.
+func Root() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("this binary does not know where its source is")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
+}
+
+// Start starts a server that is stopped when the test ends. extra are lines for the global analytics block.
+func Start(tb testing.TB, extra ...string) *Server {
+	tb.Helper()
+	s, err := Open(tb.TempDir(), extra...)
+	if err != nil {
+		tb.Fatalf("starting the server: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			tb.Errorf("stopping the server: %v", err)
+		}
+	})
+	return s
+}
+
+// Open starts a server that keeps everything in folder; Stop ends it.
+func Open(folder string, extra ...string) (*Server, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL: fmt.Sprintf("http://127.0.0.1:%d", ports[1]), Admin: fmt.Sprintf("127.0.0.1:%d", ports[0]), Folder: folder,
+		binary: binary, global: strings.Join(extra, "\n\t\t"),
+	}
+	if err := os.WriteFile(s.Caddyfile(), []byte(s.Config("")), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	return s, s.Run()
+}
+
+// Caddyfile is the path of the config.
+func (s *Server) Caddyfile() string { return filepath.Join(s.Folder, "Caddyfile") }
+
+// Config is the text of the config, with more site lines behind the analytics directive.
+func (s *Server) Config(site string) string {
+	return fmt.Sprintf(`{
+	admin %s
+	auto_https off
+	persist_config off
+	analytics {
+		data_dir %s
+		%s
+	}
+}
+%s {
+	respond /plain "plain"
+	analytics
+	%s
+}
+`, s.Admin, filepath.Join(s.Folder, "data"), s.global, s.URL, site)
+}
+
+// Run starts the process again after Stop or Kill, on the same ports and data.
+func (s *Server) Run() error {
+	log, err := os.OpenFile(filepath.Join(s.Folder, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	s.log = log
+	s.cmd = exec.Command(s.binary, "run", "--config", s.Caddyfile(), "--adapter", "caddyfile")
+	s.cmd.Dir = s.Folder
+	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(s.Folder, "xdg"), "XDG_CONFIG_HOME="+filepath.Join(s.Folder, "xdg"))
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("starting the server: %w", err), log.Close())
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // the test that wants the status looks at ProcessState
+		close(ended)
+	}(s.cmd, s.ended)
+	if err := s.waitReady(); err != nil {
+		return errors.Join(err, s.Kill())
+	}
+	return nil
+}
+
+func (s *Server) waitReady() error {
+	limit := time.After(90 * time.Second)
+	for {
+		resp, err := http.Get(s.URL + "/api/projects/1/query/")
+		if err == nil {
+			return resp.Body.Close()
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("the server stopped at start:\n%s", s.Log())
+		case <-limit:
+			return fmt.Errorf("the server did not answer in time:\n%s", s.Log())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Log returns the end of what the server printed.
+func (s *Server) Log() string {
+	raw, err := os.ReadFile(filepath.Join(s.Folder, "server.log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw[max(0, len(raw)-64<<10):])
+}
+
+// PID is the number of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Stop asks the server to end, and waits until it has.
+func (s *Server) Stop() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-s.ended:
+		return s.log.Close()
+	case <-time.After(30 * time.Second):
+		return errors.Join(errors.New("the server did not stop within 30 s"), s.Kill())
+	}
+}
+
+// Kill ends the server at once, as a crash would.
+func (s *Server) Kill() error {
+	_ = s.cmd.Process.Kill() // it may have ended already
+	<-s.ended
+	return s.log.Close()
+}
+
+// Command runs `caddy analytics …` against the server and returns what it printed.
+func (s *Server) Command(stdin io.Reader, args ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.binary, append(append([]string{"analytics"}, args...), "--address", s.Admin)...)
+	var out, messages bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &messages
+	err = cmd.Run()
+	return out.String(), messages.String(), err
+}
+
+// MustCommand runs a command that has to succeed, and reads its JSON result into out unless that is nil.
+func (s *Server) MustCommand(tb testing.TB, out any, stdin io.Reader, args ...string) {
+	tb.Helper()
+	stdout, stderr, err := s.Command(stdin, args...)
+	if err != nil {
+		tb.Fatalf("analytics %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	if out != nil {
+		if err := json.Unmarshal([]byte(stdout), out); err != nil {
+			tb.Fatalf("analytics %s printed %q: %v", strings.Join(args, " "), stdout, err)
+		}
+	}
+}
+
+// Project makes a project, and returns its number and a key with all scopes.
+func (s *Server) Project(tb testing.TB, name string, more ...string) (id int64, key string) {
+	tb.Helper()
+	var project struct{ ID int64 }
+	s.MustCommand(tb, &project, nil, append([]string{"project", "create", "--name", name}, more...)...)
+	return project.ID, s.Key(tb, project.ID, AllScopes, "personal")
+}
+
+// Key makes a key.
+func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
+	tb.Helper()
+	var key struct{ Key string }
+	s.MustCommand(tb, &key, nil, "key", "create", "--project", strconv.FormatInt(project, 10), "--scopes", scopes, "--kind", kind)
+	return key.Key
+}
+
+// FreePorts returns ports that nobody listens on.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	held := make([]io.Closer, n) // until all are found, so that they differ
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		held[i], ports[i] = l, l.Addr().(*net.TCPAddr).Port
+	}
+	for _, l := range held {
+		if err := l.Close(); err != nil {
+			return nil, fmt.Errorf("letting a free port go: %w", err)
+		}
+	}
+	return ports, nil
+}
+
+// Reload loads the Caddyfile again, as it stands.
+func (s *Server) Reload() error {
+	cmd := exec.Command(s.binary, "reload", "--config", s.Caddyfile(), "--adapter", "caddyfile", "--address", s.Admin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("reloading the config: %w\n%s", err, out)
+	}
+	return nil
+}
