@@ -1,0 +1,44 @@
+# The two commands of the README are `make run` and `make test`. They need Go, npm and make.
+GO      := CGO_ENABLED=0 go
+TOOL    := go tool -modfile=tools/go.mod
+# The race detector needs a C compiler; without one the tests run without it.
+RACE    := $(if $(shell command -v $${CC:-cc} 2>/dev/null),-race,)
+TEST    := $(if $(RACE),CGO_ENABLED=1,CGO_ENABLED=0) $(TOOL) gotestsum --format pkgname -- $(RACE)
+
+.PHONY: run build engine test conformance bench lint fmt golden fuzz clean
+
+run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C stops it.
+	@$(GO) run ./demo
+
+build: ## Build bin/caddy: Caddy with this module in it.
+	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build
+	@scripts/fetch-engine.sh || echo 'The embedded engine is missing: name another with engine_library, or a ClickHouse server with clickhouse.' >&2
+
+engine: ## Fetch the embedded engine once, into the user's cache folder.
+	@scripts/fetch-engine.sh
+
+test: build engine ## Run every test.
+	$(GO) vet ./...
+	$(TEST) ./...
+
+conformance: engine ## Play the contract's cases alone.
+	$(GO) test ./tests/conformance/...
+
+bench: build engine ## Print the figures of docs/performance.md.
+	@$(GO) run ./tests/bench
+
+lint:
+	$(TOOL) golangci-lint run ./...
+
+fmt:
+	$(TOOL) golangci-lint fmt ./...
+
+golden: ## Rewrite the golden files; read the difference before committing it.
+	$(GO) test $$($(GO) list -f '{{range .XTestImports}}{{if eq . "github.com/caddy-analytics/caddy-analytics/internal/golden"}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -update
+	$(GO) generate ./compiler/schema
+
+fuzz: ## Fuzz each target for a while: make fuzz FOR=5m
+	@scripts/fuzz.sh $(or $(FOR),30s)
+
+clean:
+	rm -rf bin .demo

@@ -1,0 +1,291 @@
+// Command demo serves a demo project on http://localhost:8080: it starts the server, and on the first run makes a project
+// of real events with two keys and two endpoints. It stops the server when it is stopped itself.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	server    = "bin/caddy"
+	config    = "demo/Caddyfile"
+	events    = "demo/commits.ndjson.gz"
+	stateFile = ".demo/demo.json"
+	site      = "http://localhost:8080"
+	admin     = "localhost:2019"
+)
+
+// demo is what was made on the first run. The keys stand in it because a server shows them only once.
+type demo struct {
+	Project     int64  `json:"project"`
+	PersonalKey string `json:"personal_key"`
+	SecretKey   string `json:"secret_key"`
+	Ready       bool   `json:"ready"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stopped := ctx.Err() != nil
+	stop()
+	if err != nil && !stopped {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	caddy := exec.Command(server, "run", "--config", config, "--adapter", "caddyfile")
+	caddy.Stdout, caddy.Stderr = os.Stdout, os.Stderr
+	caddy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches us alone; we pass it on
+	if err := caddy.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", server, err)
+	}
+	ended := make(chan struct{})
+	var status error // of the server, once ended is closed
+	go func() {
+		status = caddy.Wait()
+		close(ended)
+	}()
+	defer func() {
+		_ = caddy.Process.Signal(syscall.SIGTERM) // it may have ended already
+		<-ended
+	}()
+	if err := waitReady(ctx, ended); err != nil {
+		return err
+	}
+	d, err := prepare(ctx)
+	if err != nil {
+		return err
+	}
+	d.print()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-ended:
+		return fmt.Errorf("the server stopped: %w", status)
+	}
+}
+
+// waitReady returns once the server answers, or tells why it never will.
+func waitReady(ctx context.Context, ended <-chan struct{}) error {
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ended:
+			return errors.New("the server stopped at start; see its messages above")
+		case <-limit.C:
+			return errors.New("the server did not answer within a minute")
+		case <-tick.C:
+			resp, err := http.Get(site + "/api/projects/@current/query/")
+			if err == nil {
+				return resp.Body.Close()
+			}
+		}
+	}
+}
+
+// prepare makes what the first run lacks, and remembers it.
+func prepare(ctx context.Context) (*demo, error) {
+	d, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if d.Ready {
+		return d, nil
+	}
+	if d.Project == 0 {
+		var project struct {
+			ID int64 `json:"id"`
+		}
+		if err := command(ctx, &project, "project", "create", "--name", "Demo: the history of a public project"); err != nil {
+			return nil, err
+		}
+		d.Project = project.ID
+		if err := d.save(); err != nil {
+			return nil, err
+		}
+	}
+	number := strconv.FormatInt(d.Project, 10)
+	if d.PersonalKey == "" {
+		for _, k := range []struct {
+			to                  *string
+			kind, scopes, label string
+		}{
+			{&d.PersonalKey, "personal", "*", "demo"},
+			{&d.SecretKey, "secret", "endpoint:read", "demo dashboard"},
+		} {
+			var made struct {
+				Key string `json:"key"`
+			}
+			if err := command(ctx, &made, "key", "create", "--project", number, "--kind", k.kind, "--scopes", k.scopes, "--label", k.label); err != nil {
+				return nil, err
+			}
+			*k.to = made.Key
+		}
+		if err := d.save(); err != nil {
+			return nil, err
+		}
+	}
+	if err := command(ctx, nil, "import", "--project", number, events); err != nil {
+		return nil, err
+	}
+	if err := d.publish(ctx); err != nil {
+		return nil, err
+	}
+	d.Ready = true
+	return d, d.save()
+}
+
+// publish makes the variables and endpoints; those that an interrupted run made already stay.
+func (d *demo) publish(ctx context.Context) error {
+	variable := func(name, typ string, byDefault any) map[string]any {
+		return map[string]any{"name": name, "type": typ, "default_value": byDefault}
+	}
+	endpoint := func(name, description, query string) map[string]any {
+		return map[string]any{
+			"name": name, "description": description, "data_freshness_seconds": 900,
+			"query": map[string]any{"kind": "HogQLQuery", "query": query},
+		}
+	}
+	for _, made := range []struct {
+		path string
+		body map[string]any
+	}{
+		{"insight_variables/", variable("component", "String", "tsdb")},
+		{"insight_variables/", variable("year", "Number", 2023)},
+		{"endpoints/", endpoint("commits", "Commits to a component in a year, oldest first", commitsQuery)},
+		{"endpoints/", endpoint("components", "Components by commits in a year", componentsQuery)},
+	} {
+		if err := d.post(ctx, made.path, made.body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	commitsQuery = `select timestamp, person_id as author, properties.is_fix as is_fix
+from events
+where event = 'commit authored' and properties.component = {variables.component} and toYear(timestamp) = {variables.year}
+order by timestamp, author`
+
+	componentsQuery = `select properties.component as component, count() as commits, count(distinct person_id) as authors
+from events
+where event = 'commit authored' and component is not null and toYear(timestamp) = {variables.year}
+group by component
+order by commits desc, component`
+)
+
+func (d *demo) post(ctx context.Context, path string, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encoding a request: %w", err)
+	}
+	url := fmt.Sprintf("%s/api/projects/%d/%s", site, d.Project, path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("making a request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.PersonalKey)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("posting to %s: %w", path, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("posting to %s: %w", path, err)
+	}
+	var failure struct {
+		Code string `json:"code"`
+	}
+	if resp.StatusCode >= 300 && (json.Unmarshal(answer, &failure) != nil || failure.Code != "unique") {
+		return fmt.Errorf("posting to %s: %s: %s", path, resp.Status, answer)
+	}
+	return nil
+}
+
+// command runs one of the server's own commands and reads its result into out.
+func command(ctx context.Context, out any, args ...string) error {
+	cmd := exec.CommandContext(ctx, server, append(append([]string{"analytics"}, args...), "--address", admin)...)
+	cmd.Stderr = os.Stderr
+	result, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", args[0], args[1], err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(result, out); err != nil {
+		return fmt.Errorf("%s %s: reading %q: %w", args[0], args[1], result, err)
+	}
+	return nil
+}
+
+func load() (*demo, error) {
+	d := new(demo)
+	raw, err := os.ReadFile(stateFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the demo's state: %w", err)
+	}
+	if err := json.Unmarshal(raw, d); err != nil {
+		return nil, fmt.Errorf("reading %s: %w; delete .demo to start over", stateFile, err)
+	}
+	return d, nil
+}
+
+func (d *demo) save() error {
+	raw, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the demo's state: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(stateFile), 0o700); err != nil {
+		return fmt.Errorf("keeping the demo's state: %w", err)
+	}
+	if err := os.WriteFile(stateFile, raw, 0o600); err != nil {
+		return fmt.Errorf("keeping the demo's state: %w", err)
+	}
+	return nil
+}
+
+func (d *demo) print() {
+	api := fmt.Sprintf("%s/api/projects/%d", site, d.Project)
+	fmt.Printf(`
+The demo project %d is served on %s (Ctrl-C stops it).
+
+  personal key, every scope:      %s
+  secret key, runs endpoints:     %s
+
+Try, in another terminal:
+
+curl -s %s/query/ -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"query": {"kind": "HogQLQuery", "query": "select event, count() from events group by event order by count() desc"}}'
+
+curl -s %s/endpoints/components/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"year": 2024}, "limit": 5}'
+
+curl -si %s/endpoints/commits/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"component": "tsdb", "year": 2023}, "limit": 20, "offset": 40}'
+
+`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.SecretKey)
+}
