@@ -8,7 +8,7 @@ TEST    := $(if $(RACE),CGO_ENABLED=1,CGO_ENABLED=0) $(TOOL) gotestsum --format 
 .PHONY: run build engine test conformance bench lint fmt golden fuzz clean
 
 run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C stops it.
-	@$(GO) run ./demo
+	@$(GO) build -o bin/demo ./demo && exec bin/demo
 
 build: ## Build bin/caddy: Caddy with this module in it.
 	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build

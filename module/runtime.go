@@ -42,7 +42,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 				DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
 			}, a.logger.Named("engine"))
 			if err != nil {
-				return nil, nil, fmt.Errorf("starting the embedded engine: %w", err)
+				return nil, nil, err
 			}
 			return e, e.Close, nil
 		})
