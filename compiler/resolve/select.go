@@ -62,7 +62,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 		}
 		named, ok := e.(*hogql.Alias)
 		if !ok {
-			add(outputName(e), s.expr(e), s.document(e), "")
+			add(outputName(e), s.expr(e), s.document(e), s.unique(quietName(e)))
 			continue
 		}
 		a := s.frame.byName[named.Name.Text]
@@ -97,6 +97,22 @@ func outputName(e hogql.Expr) string {
 		return hogql.FunctionForm(e)
 	}
 	return chain[len(chain)-1].Text
+}
+
+// quietName is outputName without the texts of constants: the values of clients are parameters, and have no place in the
+// text of a query, where logs would show them.
+func quietName(e hogql.Expr) string {
+	return outputName(hogql.RewriteExpr(e, func(e hogql.Expr) hogql.Expr {
+		c, ok := e.(*hogql.Const)
+		if !ok {
+			return e
+		}
+		switch c.Value.(type) {
+		case nil, bool, int64, uint64, float64:
+			return e
+		}
+		return &hogql.Const{Pos: c.Pos, Value: "value"}
+	}))
 }
 
 // conditionOf resolves a clause that rows must meet; nil when all do.
