@@ -12,15 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 const count = "select count() as n from events"
 
 // start starts a server with a project of a hundred events, and an endpoint that counts them.
-func start(t *testing.T) (*harness.Server, *harness.Client) {
+func start(t *testing.T, extra ...string) (*harness.Server, *harness.Client) {
 	t.Helper()
-	server := harness.Start(t)
+	server := harness.Start(t, extra...)
 	id, key := server.Project(t, "faults")
 	c := server.Client(id, key)
 	var lines strings.Builder
@@ -37,9 +40,33 @@ func start(t *testing.T) (*harness.Server, *harness.Client) {
 	return server, c
 }
 
+// childEnv tells this test binary that it is an engine's child process.
+const childEnv = "FAULTS_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := embedded.ChildMain(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // engine finds the process of a server's embedded engine: its one child.
 func engine(t *testing.T, server *harness.Server) int {
 	t.Helper()
+	children := childrenOf(t, server.PID())
+	if len(children) != 1 {
+		t.Fatalf("the server has the children %v", children)
+	}
+	return children[0]
+}
+
+// childrenOf lists the processes that a process started.
+func childrenOf(t *testing.T, parent int) []int {
+	t.Helper()
+	var children []int
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no processes are listed: %v", err)
@@ -50,16 +77,15 @@ func engine(t *testing.T, server *harness.Server) int {
 			continue // it ended meanwhile
 		}
 		_, rest, _ := strings.Cut(string(raw), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(server.PID()) && fields[0] != "Z" {
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return pid
+			children = append(children, pid)
 		}
 	}
-	t.Fatal("the server has no child")
-	return 0
+	return children
 }
 
 // eventually tries until it works, for a while.
@@ -142,6 +168,58 @@ func TestServerKilled(t *testing.T) {
 	}
 	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); fmt.Sprint(answer.Body["results"]) != "[[100]]" {
 		t.Errorf("the endpoint after the restart: %d %s", answer.Status, answer.Raw)
+	}
+}
+
+// TestClickHouseServer points the server at a ClickHouse that it did not start: nothing else changes. While that is down,
+// queries answer 503, stale answers are served, and the server starts all the same.
+func TestClickHouseServer(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := embedded.Start(t.Context(), embedded.Config{
+		DataDir: filepath.Join(t.TempDir(), "engine"), Command: []string{self}, Env: []string{childEnv + "=1"},
+	}, zap.NewNop())
+	if err != nil {
+		t.Fatalf("starting an engine (make engine fetches its library): %v", err)
+	}
+	server, c := start(t, "clickhouse "+other.DSN())
+	if children := childrenOf(t, server.PID()); len(children) != 0 {
+		t.Errorf("the server started an engine of its own: %v", children)
+	}
+	if got := fmt.Sprint(c.Query(t, count)); got != "[[100]]" {
+		t.Errorf("rows %s", got)
+	}
+	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); answer.Status != http.StatusOK {
+		t.Fatalf("a run: %d %s", answer.Status, answer.Raw)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(1100 * time.Millisecond) // the run's answer is stale now
+	down := c.HogQL(t, "select 2")
+	if down.Status != http.StatusServiceUnavailable || down.Header.Get("Retry-After") == "" {
+		t.Errorf("a query while ClickHouse is down: %d %s", down.Status, down.Raw)
+	}
+	if strings.Contains(string(down.Raw), "127.0.0.1") {
+		t.Errorf("the answer names the database's host: %s", down.Raw)
+	}
+	stale := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{})
+	if stale.Status != http.StatusOK || fmt.Sprint(stale.Body["results"]) != "[[100]]" {
+		t.Errorf("a stale run: %d %s", stale.Status, stale.Raw)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Run(); err != nil {
+		t.Fatalf("starting while ClickHouse is down: %v", err)
+	}
+	if answer := c.HogQL(t, "select 3"); answer.Status != http.StatusServiceUnavailable {
+		t.Errorf("a query after a start without ClickHouse: %d %s", answer.Status, answer.Raw)
+	}
+	if answer := c.Do(t, http.MethodGet, "endpoints/", nil); answer.Status != http.StatusOK {
+		t.Errorf("the registry without ClickHouse: %d %s", answer.Status, answer.Raw)
 	}
 }
 
