@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // maxGroupTypes is how many group types a project can have.
@@ -81,8 +83,9 @@ type GroupType struct {
 // Import reads NDJSON lines, plain or gzipped, and writes what they say: events, persons and groups (the form of
 // the lines is in the operator's documentation). It streams, in batches. A bad line is left out and reported.
 //
-// Importing the same lines again adds nothing: an event without uuid gets one from its content, and events whose
-// uuid is there already are passed over. An import that broke off is completed by running it again.
+// Importing the same lines again adds nothing: an event without uuid gets one from its content, and from how often
+// the same line stands before it in its batch; events whose uuid is there already are passed over. An import that
+// broke off is completed by running it again.
 //
 // Imports into one project wait for each other. The report is valid also with an error: it says what was done
 // before.
@@ -218,7 +221,7 @@ func (i *importer) parse(batch *importBatch, line []byte, err error) {
 	}
 	parsed.number = i.lines
 	if parsed.kind == eventLine && !parsed.hasUUID {
-		parsed.uuid = eventUUID(i.options.Project, line)
+		parsed.uuid = batch.eventUUID(i.options.Project, line)
 	}
 	batch.lines = append(batch.lines, parsed)
 	batch.bytes += len(line)
@@ -240,6 +243,7 @@ func (i *importer) flush(ctx context.Context, batch *importBatch) error {
 		return fmt.Errorf("importing lines %d to %d: %w", batch.lines[0].number, batch.lines[len(batch.lines)-1].number, err)
 	}
 	batch.lines, batch.bytes = batch.lines[:0], 0
+	clear(batch.seen)
 	return nil
 }
 
@@ -247,6 +251,21 @@ func (i *importer) flush(ctx context.Context, batch *importBatch) error {
 type importBatch struct {
 	lines []importLine
 	bytes int
+	seen  map[uuid.UUID]int // how often a line of this batch came before
+}
+
+// eventUUID is the uuid of an event that has none. A line that stands in the batch again is another event.
+func (b *importBatch) eventUUID(project int64, line []byte) uuid.UUID {
+	id := eventUUID(project, line)
+	again := b.seen[id]
+	if b.seen == nil {
+		b.seen = map[uuid.UUID]int{}
+	}
+	b.seen[id]++
+	if again == 0 {
+		return id
+	}
+	return eventUUID(project, fmt.Appendf(nil, "%s #%d", line, again))
 }
 
 var errLongLine = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
