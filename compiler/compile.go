@@ -7,6 +7,7 @@ package compiler
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -41,6 +42,8 @@ type Env struct {
 	MaxRows int
 	// Mode says what a query without LIMIT gives.
 	Mode Mode
+	// TestAccounts is the condition that keeps the project's test accounts out of insights that ask for it; nil for none.
+	TestAccounts *query.Condition
 }
 
 // Compiled is a query that is ready to run.
@@ -55,6 +58,8 @@ type Compiled struct {
 	// Limit is the number of rows to hand out at most. SQL asks for one more when Probe is set.
 	Limit int
 	Probe bool
+	// Offset is the number of rows that SQL passes over, of a query whose own fields say so.
+	Offset int
 	// DefaultLimit tells that the query has no LIMIT of its own, so that hasMore, limit and offset are reported.
 	DefaultLimit bool
 	// SetQuery tells that the outermost level is a set operation, which has no pages.
@@ -65,6 +70,11 @@ type Compiled struct {
 	Variables []string
 	// Volatile tells that the answer depends on when the query runs.
 	Volatile bool
+	// Shape makes the answer of an insight of the rows; nil for queries whose rows are the answer. Its error is a *diag.Error
+	// or a bug.
+	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
+	// Row makes a row of the answer of a row of the result, both JSON arrays; nil when they are the same.
+	Row func(row []byte) ([]byte, error)
 }
 
 // Compile makes SQL of a query. Mistakes of its author are a *diag.Error or diag.Errors; any other error is a bug.
@@ -73,6 +83,16 @@ func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 	switch q := q.(type) {
 	case *query.HogQL:
 		return compileHogQL(q, env)
+	case *query.Trends:
+		return compileInsight(q, env)
+	case *query.Lifecycle:
+		return compileInsight(q, env)
+	case *query.Stickiness:
+		return compileInsight(q, env)
+	case *query.Events:
+		return compileEvents(q, env)
+	case *query.Metadata, *query.DatabaseSchema:
+		return nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
 	default:
 		return nil, fmt.Errorf("BUG: no way to compile a query of type %T", q)
 	}
@@ -95,38 +115,27 @@ func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := valuesOf(q, env)
+	found, err := analyze(q, parsed, env, false)
 	if err != nil {
 		return nil, err
 	}
-	bound, err := bind.Placeholders(parsed, values)
+	text, params, err := sql.Print(found.resolved, env.Database)
 	if err != nil {
 		return nil, err
 	}
-	limited, cut, err := bind.Limit(bound, bind.Limits{Max: env.MaxRows, Mode: env.Mode})
-	if err != nil {
-		return nil, err
-	}
-	resolved, outputs, err := resolve.Query(limited, env.Database, env.Now)
-	if err != nil {
-		return nil, err
-	}
-	text, params, err := sql.Print(resolved, env.Database)
-	if err != nil {
-		return nil, err
-	}
+	cut := found.cut
 	compiled := &Compiled{
-		SQL: text, Params: params, HogQL: hogql.Print(limited),
+		SQL: text, Params: params, HogQL: hogql.Print(found.limited),
 		Limit: cut.Limit, Probe: cut.Probe, DefaultLimit: cut.Default, SetQuery: cut.Set,
-		Columns: make([]string, len(outputs)),
+		Columns: make([]string, len(found.outputs)),
 	}
 	if len(q.Variables) > 0 { // none is used that was not given
 		compiled.Variables = bind.Variables(parsed)
 	}
-	for i, output := range outputs {
+	for i, output := range found.outputs {
 		compiled.Columns[i] = output.Name
 	}
-	compiled.Tables, compiled.Volatile = survey(limited, q.Filters)
+	compiled.Tables, compiled.Volatile = survey(found.limited, q.Filters)
 	return compiled, nil
 }
 
@@ -139,6 +148,7 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 	v := bind.Values{
 		Values:   q.Values,
 		Known:    func(code string) bool { _, ok := env.Variables[code]; return ok },
+		Types:    env.Database.Properties,
 		Now:      env.Now,
 		Location: env.Database.Location,
 	}

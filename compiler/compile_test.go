@@ -108,7 +108,7 @@ var (
 	scanned = regexp.MustCompile(`(FROM|JOIN|IN) \(?(events|person|person_distinct_id2|person_distinct_id_overrides|groups)\b`)
 	// guarded is a physical table with the guard of project 7.
 	guarded = regexp.MustCompile(`FROM (events|person|person_distinct_id2|person_distinct_id_overrides|groups)(?: AS \w+)?` +
-		`(?: SAMPLE [0-9./ ]+)?(?: (?:LEFT )?ARRAY JOIN .*?)?(?: PREWHERE team_id = 7 AND .*?)? WHERE team_id = 7(?: AND | GROUP | HAVING | WINDOW | ORDER | LIMIT | UNION | INTERSECT | EXCEPT |\)|$)`)
+		`(?: SAMPLE [0-9./ ]+)?(?: (?:LEFT )?ARRAY JOIN .*?)? WHERE team_id = 7(?: AND | GROUP | HAVING | WINDOW | ORDER | LIMIT | UNION | INTERSECT | EXCEPT |\)|$)`)
 )
 
 // checkClosed fails unless printed SQL holds no text of its author outside of quoted identifiers and parameters, and every

@@ -68,7 +68,8 @@ func (w world) env(tb testing.TB) compiler.Env {
 	return env
 }
 
-// node makes the query node of a golden file: the section query, and the further fields of the section request.
+// node makes the query node of a golden file: the section query, and the further fields of the section request. A request
+// with a kind is the whole node.
 func node(t *testing.T, in map[string]string) query.Node {
 	t.Helper()
 	body := map[string]any{}
@@ -77,7 +78,9 @@ func node(t *testing.T, in map[string]string) query.Node {
 			t.Fatal(err)
 		}
 	}
-	body["kind"], body["query"] = "HogQLQuery", in["query"]
+	if body["kind"] == nil {
+		body["kind"], body["query"] = "HogQLQuery", in["query"]
+	}
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)

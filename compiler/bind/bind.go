@@ -26,6 +26,8 @@ type Values struct {
 	Known func(code string) bool
 	// Filters is what {filters} stands for; nil stands for none.
 	Filters *Filters
+	// Types are the declared types of properties, for the filters.
+	Types schema.PropertyTypes
 	// Now and Location give relative dates their meaning.
 	Now      time.Time
 	Location *time.Location
@@ -38,15 +40,12 @@ type Variable struct {
 }
 
 // Placeholders gives q with every placeholder replaced. It reports every placeholder that it cannot replace, as
-// diag.Errors, and leaves q as it is.
+// diag.Errors; then these still stand in what it gives. It leaves q as it is.
 func Placeholders(q hogql.Query, v Values) (hogql.Query, error) {
 	b := binder{values: v}
 	b.walk = hogql.Rewriter{Expr: b.expr, Query: b.query, Table: b.table}
 	out := b.query(q)
-	if err := b.mistakes.Err(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, b.mistakes.Err()
 }
 
 type binder struct {
@@ -147,17 +146,17 @@ func (b *binder) lookup(f *hogql.Field) (any, bool) {
 	chain := names(f)
 	if chain[0] == "variables" && !b.given("variables") {
 		if len(chain) == 2 {
-			return b.variable(f.Pos, chain[1])
+			return b.variable(f.Chain[1].Pos, chain[1])
 		}
 		b.mistake(f.Pos, "Unresolved placeholder: {%s}", strings.Join(chain, "."))
 		return nil, false
 	}
 	var v any = b.values.Values
-	for _, name := range chain {
+	for i, name := range chain {
 		m, _ := v.(map[string]any)
 		next, ok := m[name]
 		if !ok {
-			b.unresolved(f.Pos, strings.Join(chain, "."))
+			b.unresolved(f, i, m)
 			return nil, false
 		}
 		v = next
@@ -165,14 +164,16 @@ func (b *binder) lookup(f *hogql.Field) (any, bool) {
 	return v, true
 }
 
-func (b *binder) unresolved(at hogql.Span, name string) {
+// unresolved reports the name of a chain that is not among those that could stand there.
+func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
+	name := strings.Join(names(f), ".")
 	if len(b.values.Values) == 0 {
-		b.mistake(at, "Unresolved placeholder: {%s}", name)
+		b.mistake(f.Pos, "Unresolved placeholder: {%s}", name)
 		return
 	}
 	among := slices.Sorted(maps.Keys(b.values.Values))
 	b.mistakes.Add(&diag.Error{
-		Code: diag.QueryError, Span: at, Hint: schema.Nearest(name, slices.Values(among)),
+		Code: diag.QueryError, Span: f.Chain[i].Pos, Hint: schema.Nearest(f.Chain[i].Text, maps.Keys(known)),
 		Detail: fmt.Sprintf("Placeholder {%s} is not available in this context. You can use the following: %s",
 			name, strings.Join(among, ", ")),
 	})

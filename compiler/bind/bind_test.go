@@ -101,12 +101,12 @@ func TestPlaceholders(t *testing.T) {
 			"others given", "select {cc}, {d.e}",
 			map[string]any{"a": 1, "ccc": 2},
 			"8:10: Placeholder {cc} is not available in this context. You can use the following: a, ccc\n" +
-				"14:17: Placeholder {d.e} is not available in this context. You can use the following: a, ccc",
+				"14:15: Placeholder {d.e} is not available in this context. You can use the following: a, ccc",
 		},
 		{"an object", "select {a}", map[string]any{"a": map[string]any{}}, "7:10: The value of placeholder {a} cannot be used: an object is no constant"},
-		{"a missing variable", "select {variables.custmer}", nil, "8:25: Variable custmer is missing from query. Did you mean: customer"},
-		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "8:26: Variable zzzzzzzz is missing from query"},
-		{"a variable that the project has not", "select {variables.gone}", nil, "8:22: Variable gone does not exist"},
+		{"a missing variable", "select {variables.custmer}", nil, "18:25: Variable custmer is missing from query. Did you mean: customer"},
+		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "18:26: Variable zzzzzzzz is missing from query"},
+		{"a variable that the project has not", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
 		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},
 		{"no query", "select 1 from {a}", map[string]any{"a": "events"}, "14:17: The placeholder {a} does not stand for a table"},
 		{
@@ -115,7 +115,7 @@ func TestPlaceholders(t *testing.T) {
 		},
 		{
 			"other filters", "select 1 from events where {filters.x}", nil,
-			"27:38: Placeholder {filters.x} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
+			"28:37: Placeholder {filters.x} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
 		},
 		{
 			"a bound that is not there", "select toDate({filters.dateRange.to}) from events", nil,
@@ -204,10 +204,10 @@ func TestFilters(t *testing.T) {
 		want    string
 	}{
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
-		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "semver_gt", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'semver_gt', which is not supported with its value"},
+		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
 		{"a number that is none", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
-		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported in {filters}"},
-		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: A property filter cannot hold placeholders"},
+		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported"},
+		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
 	}
 	for _, tt := range mistakes {
 		t.Run("mistake: "+tt.name, func(t *testing.T) {

@@ -17,15 +17,41 @@ var zonedLayouts = []string{
 // Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
 // relative to now such as -7d, -1mStart or dEnd. It tells false for any other text.
 func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+	m, ok := ReadDate(text, now, zone)
+	return m.Time, ok
+}
+
+// The years that ClickHouse's times reach over.
+const (
+	FirstYear = 1900
+	LastYear  = 2299
+)
+
+// Moment is the time that a date bound names, and how it names it.
+type Moment struct {
+	Time time.Time
+	// Unit is the letter of a relative date's unit; 0 for an absolute date.
+	Unit byte
+	// Count is how many units a relative date lies back.
+	Count int
+	// Edge is Start or End where a relative date has it, else empty.
+	Edge string
+}
+
+// Relative tells a date that counts from now.
+func (m Moment) Relative() bool { return m.Unit != 0 }
+
+// ReadDate is Date, and tells how the text names its time.
+func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range dateLayouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, true
+			return Moment{Time: t}, true
 		}
 	}
 	for _, layout := range zonedLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
-			return t.In(zone), true
+			return Moment{Time: t.In(zone)}, true
 		}
 	}
 	return relative(text, now.In(zone))
@@ -35,30 +61,30 @@ func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 const mostUnits = 100_000
 
 // relative reads an optional minus, optional digits, one unit letter and an optional Start or End.
-func relative(text string, now time.Time) (time.Time, bool) {
+func relative(text string, now time.Time) (Moment, bool) {
 	rest, _ := strings.CutPrefix(text, "-")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	count := 0
 	if digits > 0 {
 		n, err := strconv.Atoi(rest[:digits])
 		if err != nil || n > mostUnits {
-			return time.Time{}, false
+			return Moment{}, false
 		}
 		count = n
 	}
 	rest = rest[digits:]
 	if rest == "" {
-		return time.Time{}, false
+		return Moment{}, false
 	}
 	unit, edge := rest[0], rest[1:]
 	if edge != "" && edge != "Start" && edge != "End" {
-		return time.Time{}, false
+		return Moment{}, false
 	}
 	t, ok := back(now, count, unit)
 	if !ok {
-		return time.Time{}, false
+		return Moment{}, false
 	}
-	return atEdge(t, unit, edge), true
+	return Moment{Time: atEdge(t, unit, edge), Unit: unit, Count: count, Edge: edge}, true
 }
 
 // back goes count units back in the calendar of t's zone. Days keep their wall clock, and a month that is too short gives

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Filters is what the request's filters hold, for {filters} (contract: hogql.md, section 13).
@@ -40,10 +41,17 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 		}
 		b.mistake(p.Pos, "Placeholder {%s} has no date: without one it may only stand directly in a comparison", text)
 	default:
-		b.mistake(p.Pos, "Placeholder {%s} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}", text)
+		near := schema.Nearest(text, slices.Values(filterChains))
+		b.mistakes.Add(&diag.Error{
+			Code: diag.QueryError, Span: p.X.At(), Hint: near, Fix: near,
+			Detail: "Placeholder {" + text + "} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
+		})
 	}
 	return p
 }
+
+// filterChains are what {filters…} may be.
+var filterChains = []string{"filters", "filters.dateRange.from", "filters.dateRange.to"}
 
 // unbounded tells whether an expression is a date bound that the request leaves open: the comparison around it is true.
 func (b *binder) unbounded(e hogql.Expr) bool {

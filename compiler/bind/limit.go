@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -19,10 +20,16 @@ const (
 	Pages
 )
 
+// The limits where nothing else is said (contract: hogql.md, section 12).
+const (
+	DefaultRows = 100
+	MaxRows     = 50_000
+)
+
 // Limits are the numbers of rows of contract hogql.md, section 12.
 type Limits struct {
-	Default int // for a query without LIMIT. Default: 100
-	Max     int // for any query. Default: 50000
+	Default int // for a query without LIMIT. Default: DefaultRows
+	Max     int // for any query. Default: MaxRows
 	Mode    Mode
 }
 
@@ -39,12 +46,7 @@ type Cut struct {
 // ClickHouse takes a negative LIMIT for that many rows from the end and a fraction for a share of all rows, so neither is
 // let through: what is no constant is forced into the range when it runs.
 func Limit(q hogql.Query, l Limits) (hogql.Query, Cut, error) {
-	if l.Default == 0 {
-		l.Default = 100
-	}
-	if l.Max == 0 {
-		l.Max = 50_000
-	}
+	l.Default, l.Max = cmp.Or(l.Default, DefaultRows), cmp.Or(l.Max, MaxRows)
 	c := cutter{Limits: l}
 	var out hogql.Query
 	switch q := q.(type) {

@@ -1,85 +1,55 @@
 package bind
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Property is one property filter (contract: api.md, section 2.4).
 type Property struct {
-	Type     string // event, person, group, event_metadata or hogql
+	Type     string // event, person, group, session, feature, event_metadata or hogql
 	Key      string
 	Operator string // default: exact
 	Value    any    // nil, string, number, bool or a list of them
 	Group    int    // index of the group type
 }
 
-// property gives the condition of one property filter over a table.
+// property gives the condition of one property filter of {filters} over a table.
 func (b *binder) property(at hogql.Span, table filtered, index int, f Property) hogql.Expr {
-	attr := "filters.properties." + strconv.Itoa(index)
-	refuse := func(format string, args ...any) hogql.Expr {
-		b.mistakes.Add(&diag.Error{
-			Code: diag.QueryError, Span: at, Attr: attr, Detail: diag.Field(diag.QueryError, attr, format, args...).Detail,
-		})
-		return &hogql.Const{Pos: at, Value: true}
+	s := Subject{
+		Table: table.alias, Types: b.values.Types, Now: b.values.Now, Location: b.values.Location, At: at,
+		Attr: "filters.properties." + strconv.Itoa(index),
 	}
+	var err error
 	if table.name != "events" {
-		return refuse("Property filters of type '%s' cannot be used over the %s table", f.Type, table.name)
+		err = s.refuse("Property filters of type '%s' cannot be used over the %s table", f.Type, table.name)
+	} else {
+		var e hogql.Expr
+		if e, err = PropertyCondition(f, s); err == nil {
+			return e
+		}
 	}
-	var field hogql.Expr
-	switch f.Type {
-	case "hogql":
-		return b.hogqlProperty(at, attr, f.Key)
-	case "event":
-		field = table.field(at, "properties", f.Key)
-	case "person":
-		field = table.field(at, "person", "properties", f.Key)
-	case "group":
-		field = table.field(at, "group_"+strconv.Itoa(f.Group), "properties", f.Key)
-	case "event_metadata":
-		field = table.field(at, f.Key)
-	default:
-		return refuse("Property filters of type '%s' are not supported in {filters}", f.Type)
+	if mistake, ok := errors.AsType[*diag.Error](err); ok {
+		b.mistakes.Add(mistake)
 	}
-	c := propertyCondition{at: at, field: field}
-	out, ok := c.build(f)
-	if !ok {
-		return refuse("The property filter on '%s' has operator '%s', which is not supported with its value", f.Key, f.Operator)
-	}
-	return out
-}
-
-// hogqlProperty reads a filter that is an expression of its own. Its mistakes are where {filters} stands.
-func (b *binder) hogqlProperty(at hogql.Span, attr, text string) hogql.Expr {
-	e, err := hogql.ParseExpr(text)
-	if err != nil {
-		b.mistakes.Add(&diag.Error{
-			Code: diag.SyntaxError, Span: at, Attr: attr + ".key", Detail: "Invalid HogQL expression in a property filter: " + detail(err),
-		})
-		return &hogql.Const{Pos: at, Value: true}
-	}
-	held := false
-	hogql.WalkExpr(e, func(e hogql.Expr) bool {
-		_, placeholder := e.(*hogql.Placeholder)
-		held = held || placeholder
-		return !held
-	})
-	if held {
-		b.mistakes.Add(&diag.Error{
-			Code: diag.QueryError, Span: at, Attr: attr + ".key", Detail: "A property filter cannot hold placeholders",
-		})
-	}
-	return moved(e, at)
+	return &hogql.Const{Pos: at, Value: true}
 }
 
 // propertyCondition builds the comparison of one field with one value or several.
 type propertyCondition struct {
-	at    hogql.Span
-	field hogql.Expr
+	at      hogql.Span
+	field   hogql.Expr
+	typ     schema.PropertyType
+	column  bool // the field is a column, whose values are not only text
+	subject Subject
 }
+
+func (c propertyCondition) truth(value bool) hogql.Expr { return &hogql.Const{Pos: c.at, Value: value} }
 
 func (c propertyCondition) compare(op hogql.CompareOp, v any) hogql.Expr {
 	return &hogql.Compare{Pos: c.at, Op: op, Left: c.field, Right: &hogql.Const{Pos: c.at, Value: v}}
@@ -112,13 +82,21 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	case "is_not_set":
 		return c.compare(hogql.Equals, nil), true
 	case "", "exact", "in":
-		return c.each(values, true, func(v any) (hogql.Expr, bool) { return c.compare(hogql.Equals, v), true })
+		return c.each(values, true, c.equal(hogql.Equals))
 	case "is_not", "not_in":
-		return c.each(values, false, func(v any) (hogql.Expr, bool) { return c.compare(hogql.NotEquals, v), true })
-	case "icontains":
+		return c.each(values, false, c.equal(hogql.NotEquals))
+	case "icontains", "icontains_multi":
 		return c.each(values, true, c.pattern(hogql.ILike, containing))
-	case "not_icontains":
+	case "not_icontains", "not_icontains_multi":
 		return c.each(values, false, c.pattern(hogql.NotILike, containing))
+	case "starts_with":
+		return c.each(values, true, c.pattern(hogql.Like, func(s string) string { return escapeLike(s) + "%" }))
+	case "not_starts_with":
+		return c.each(values, false, c.pattern(hogql.NotLike, func(s string) string { return escapeLike(s) + "%" }))
+	case "ends_with":
+		return c.each(values, true, c.pattern(hogql.Like, func(s string) string { return "%" + escapeLike(s) }))
+	case "not_ends_with":
+		return c.each(values, false, c.pattern(hogql.NotLike, func(s string) string { return "%" + escapeLike(s) }))
 	case "regex":
 		return c.each(values, true, c.pattern(hogql.Match, same))
 	case "not_regex":
@@ -131,21 +109,31 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 		return c.number(hogql.Less, values)
 	case "lte", "max":
 		return c.number(hogql.LessOrEquals, values)
+	case "between":
+		return c.between(values, false)
+	case "not_between":
+		return c.between(values, true)
+	case "is_date_exact":
+		return c.date(hogql.Equals, values)
+	case "is_date_before":
+		return c.date(hogql.Less, values)
+	case "is_date_after":
+		return c.date(hogql.Greater, values)
+	}
+	if operator, ok := strings.CutPrefix(f.Operator, "semver_"); ok {
+		return c.version(operator, values)
 	}
 	return nil, false
 }
 
 // each joins the conditions on several values: OR for operators that look for one, AND for those that shut all out.
-// Property values compare as text, so numbers and booleans become theirs.
 func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Expr, bool)) (hogql.Expr, bool) {
 	var all []hogql.Expr
 	for _, v := range values {
 		if v != nil {
-			text, ok := toText(v)
-			if !ok {
+			if _, ok := toText(v); !ok {
 				return nil, false
 			}
-			v = text
 		}
 		e, ok := build(v)
 		if !ok {
@@ -155,34 +143,85 @@ func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Ex
 	}
 	switch len(all) {
 	case 0:
-		return &hogql.Const{Pos: c.at, Value: !or}, true
+		return c.truth(!or), true
 	case 1:
 		return all[0], true
 	}
 	return &hogql.Logic{Pos: c.at, Or: or, Args: all}, true
 }
 
+// equal compares with a value in the field's declared type: text, a number or a boolean. A value that is none of the type
+// equals nothing.
+func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool) {
+	return func(v any) (hogql.Expr, bool) {
+		if v == nil {
+			return c.compare(op, nil), true
+		}
+		text, ok := toText(v)
+		if !ok {
+			return nil, false
+		}
+		switch {
+		case c.column:
+			return &hogql.Compare{Pos: c.at, Op: op, Left: c.text(), Right: &hogql.Const{Pos: c.at, Value: text}}, true
+		case c.typ == schema.NumericProperty:
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return c.truth(op == hogql.NotEquals), true
+			}
+			return c.compare(op, n), true
+		case c.typ == schema.BooleanProperty:
+			if text != "true" && text != "false" {
+				return c.truth(op == hogql.NotEquals), true
+			}
+			return c.compare(op, text == "true"), true
+		case c.typ == schema.DateTimeProperty:
+			t, ok := Date(text, c.subject.Now, c.subject.Location)
+			if !ok {
+				return c.truth(op == hogql.NotEquals), true
+			}
+			return c.compare(op, t), true
+		}
+		if strings.ContainsAny(text, "\"\\\n\t\r") { // the text of a property has JSON's escapes for these
+			return &hogql.Compare{Pos: c.at, Op: op, Left: c.call("_plainText", c.field), Right: &hogql.Const{Pos: c.at, Value: text}}, true
+		}
+		return c.compare(op, text), true
+	}
+}
+
 func same(s string) string { return s }
 
-// containing makes the LIKE pattern of «contains»: the text's own wildcards stand for themselves.
-func containing(s string) string {
-	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
+func escapeLike(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }
+
+// containing makes the LIKE pattern of «contains»: the text's own wildcards stand for themselves.
+func containing(s string) string { return "%" + escapeLike(s) + "%" }
 
 func (c propertyCondition) pattern(op hogql.CompareOp, make func(string) string) func(any) (hogql.Expr, bool) {
 	return func(v any) (hogql.Expr, bool) {
-		s, ok := v.(string)
+		s, ok := toText(v)
 		return &hogql.Compare{
 			Pos: c.at, Op: op, Left: c.text(), Right: &hogql.Const{Pos: c.at, Value: make(s)},
 		}, ok
 	}
 }
 
-func (c propertyCondition) call(name string, arg hogql.Expr) hogql.Expr {
-	return &hogql.Call{Pos: c.at, Name: name, Args: []hogql.Expr{arg}}
+func (c propertyCondition) call(name string, args ...hogql.Expr) hogql.Expr {
+	return &hogql.Call{Pos: c.at, Name: name, Args: args}
 }
 
 func (c propertyCondition) text() hogql.Expr { return c.call("toString", c.field) }
+
+// toNumber reads a filter's value as a number.
+func toNumber(v any) (float64, bool) {
+	text, ok := toText(v)
+	if !ok || v == true || v == false {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil
+}
 
 // number compares as numbers, whatever type the property is defined to have.
 func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr, bool) {
@@ -205,8 +244,33 @@ func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr,
 	}, true
 }
 
-// detail gives the text of the first mistake.
-func detail(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return text
+// between takes two numbers in order.
+func (c propertyCondition) between(values []any, not bool) (hogql.Expr, bool) {
+	if len(values) != 2 {
+		return nil, false
+	}
+	low, ok := toNumber(values[0])
+	high, alsoOK := toNumber(values[1])
+	if !ok || !alsoOK || low > high {
+		return nil, false
+	}
+	return &hogql.Between{
+		Pos: c.at, X: c.call("toFloat", c.field), Low: &hogql.Const{Pos: c.at, Value: low}, High: &hogql.Const{Pos: c.at, Value: high}, Not: not,
+	}, true
+}
+
+// date compares as times. The value may be a relative date.
+func (c propertyCondition) date(op hogql.CompareOp, values []any) (hogql.Expr, bool) {
+	if len(values) != 1 {
+		return nil, false
+	}
+	text, ok := toText(values[0])
+	if !ok {
+		return nil, false
+	}
+	t, ok := Date(text, c.subject.Now, c.subject.Location)
+	if !ok || t.Year() < FirstYear || t.Year() > LastYear {
+		return nil, false
+	}
+	return &hogql.Compare{Pos: c.at, Op: op, Left: c.call("toDateTime", c.field), Right: &hogql.Const{Pos: c.at, Value: t}}, true
 }

@@ -53,6 +53,7 @@ type Error struct {
 	Span   Span   // bytes of the query text; zero when the query came as JSON
 	Attr   string // dotted field of the JSON body, such as series.1.math
 	Hint   string // the nearest name that would have been right; empty when none is near
+	Fix    string // what mends it in the place of Span; empty where that is the Hint, or not known
 }
 
 // Error returns the detail, led by the place where there is one, as "start:end: detail".
@@ -108,6 +109,9 @@ func (l *List) Add(e *Error) {
 		l.found = append(l.found, e)
 	}
 }
+
+// Full tells that what is added would be dropped, so that nobody needs to look for its hint.
+func (l *List) Full() bool { return len(l.found) == maxMistakes }
 
 // Addf notes one mistake at a place.
 func (l *List) Addf(code Code, at Span, format string, args ...any) {

@@ -71,6 +71,9 @@ func TestListSortsByPlace(t *testing.T) {
 func TestListIsBounded(t *testing.T) {
 	var l diag.List
 	for i := range 1000 {
+		if full := i >= 100; l.Full() != full {
+			t.Fatalf("with %d mistakes, Full is %t", i, !full)
+		}
 		l.Addf(diag.QueryError, diag.Span{Start: i, End: i + 1}, "mistake")
 	}
 	all, ok := errors.AsType[diag.Errors](l.Err())

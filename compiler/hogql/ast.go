@@ -110,9 +110,10 @@ type (
 	}
 	// Cast is CAST(x AS type) or x::type, with the type's name in lower case.
 	Cast struct {
-		Pos  Span
-		X    Expr
-		Type string
+		Pos     Span
+		X       Expr
+		Type    string
+		TypePos Span
 	}
 	// Tuple is (a, b); one element is written (a,).
 	Tuple struct {
@@ -312,9 +313,8 @@ type (
 		LimitBy   *LimitBy
 		Limit     *Limit
 	}
-	// SetQuery joins queries by set operators, in the order of the text; Ops[i] stands before Members[i+1]. There is only
-	// one member when WITH, ORDER BY or LIMIT belong to a query in parentheses. ByName tells which operators are BY NAME;
-	// it is nil when none is.
+	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] stands before Members[i+1].
+	// ByName tells which operators are BY NAME; it is nil when none is.
 	SetQuery struct {
 		Pos       Span
 		With      []*CTE

@@ -46,7 +46,7 @@ func (r *Rewriter) ExprChildren(e Expr) Expr {
 		}
 	case *Cast:
 		if x := r.expr(n.X); x != n.X {
-			return &Cast{Pos: n.Pos, X: x, Type: n.Type}
+			return &Cast{Pos: n.Pos, X: x, Type: n.Type, TypePos: n.TypePos}
 		}
 	case *Tuple:
 		if items := mapped(n.Items, r.expr); !same(items, n.Items) {

@@ -5,10 +5,10 @@ package hogql
 const (
 	levelAlias = iota
 	levelTernary
-	levelBetween
 	levelOr
 	levelAnd
 	levelNot
+	levelBetween
 	levelCoalesce
 	levelNull
 	levelCompare
@@ -244,13 +244,9 @@ func (c *chain) logical(level int, or bool) bool {
 	return true
 }
 
-// between takes [NOT] BETWEEN low AND high. By its precedence, x = 1 AND y BETWEEN 2 AND 3 would be
-// (x = 1 AND y) BETWEEN 2 AND 3, which nobody means: operands that AND, OR or NOT make are refused without parentheses.
+// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL at large: the AND behind the
+// upper bound joins conditions.
 func (c *chain) between(not bool) bool {
-	at := c.cur().span()
-	if not {
-		at = at.To(c.ahead(1).span())
-	}
 	tokens := 1
 	if not {
 		tokens = 2
@@ -258,28 +254,11 @@ func (c *chain) between(not bool) bool {
 	if !c.take(tokens, levelBetween) {
 		return false
 	}
-	if c.logic != nil || c.startsWithNot() {
-		c.looseBetween(at)
-		return true
-	}
-	low := c.expr(levelNot)
+	low := c.expr(levelBetween + 1)
 	c.expectWord(wordAnd, "AND and the upper bound of BETWEEN")
-	high := c.expr(levelNot)
-	if c.atWord(wordAnd) || c.atWord(wordOr) {
-		c.looseBetween(at)
-	}
+	high := c.expr(levelBetween + 1)
 	c.set(&Between{Pos: c.from(c.start), X: c.x, Low: low, High: high, Not: not})
 	return true
-}
-
-func (c *chain) looseBetween(at Span) {
-	c.refuse(at, "BETWEEN binds looser than AND, OR and NOT: put parentheses around x BETWEEN a AND b")
-}
-
-// startsWithNot tells whether x is a NOT without parentheses around it.
-func (c *chain) startsWithNot() bool {
-	not, ok := c.x.(*Unary)
-	return ok && not.Op == Not && not.Pos.Start == c.start
 }
 
 func (c *chain) ternary() bool {
@@ -345,8 +324,9 @@ func (p *parser) postfix(start int, x Expr) (Expr, bool) {
 		return p.element(start, x, true), true
 	case tokCast:
 		p.next()
+		at := p.start()
 		t := p.typeName()
-		return &Cast{Pos: p.from(start), X: x, Type: t}, true
+		return &Cast{Pos: p.from(start), X: x, Type: t, TypePos: p.from(at)}, true
 	case tokLParen:
 		p.refuse(p.from(start), "Only a plain name can be called as a function")
 		return x, true

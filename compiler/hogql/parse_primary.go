@@ -370,9 +370,11 @@ func (p *parser) cast(start int) Expr {
 	p.next()
 	x := p.expr(levelTernary)
 	p.expectWord(wordAs, "AS and a type")
+	at := p.start()
 	t := p.typeName()
+	typeAt := p.from(at)
 	p.expect(tokRParen, "')'")
-	return &Cast{Pos: p.from(start), X: x, Type: t}
+	return &Cast{Pos: p.from(start), X: x, Type: t, TypePos: typeAt}
 }
 
 // typeName takes the name of a type, with its arguments if it has some, and gives it in lower case with one blank where

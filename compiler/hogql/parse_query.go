@@ -44,11 +44,22 @@ func (p *parser) setTail(start int, first Query, closed bool) Query {
 		s.Limit = p.limit()
 	}
 	p.refusedClauses()
-	if len(s.Ops) == 0 && s.OrderBy == nil && s.Limit == nil {
+	switch {
+	case len(s.Ops) > 0:
+		s.Pos = p.from(start)
+		return s
+	case s.OrderBy == nil && s.Limit == nil:
 		return first
 	}
-	s.Pos = p.from(start)
-	return s
+	outer := p.allOf(first, p.from(start))
+	outer.OrderBy, outer.Limit = s.OrderBy, s.Limit
+	return outer
+}
+
+// allOf makes SELECT * FROM (q): what a clause behind or before a query in parentheses belongs to.
+func (p *parser) allOf(q Query, at Span) *Select {
+	p.links += 2
+	return &Select{Pos: at, Columns: []Expr{&Star{Pos: q.At()}}, From: &Derived{Pos: q.At(), Query: q}}
 }
 
 // setOperator takes UNION, INTERSECT or EXCEPT with what belongs to it.
@@ -106,7 +117,7 @@ func (p *parser) member() (q Query, closed bool) {
 		}
 		q = p.setQuery()
 		p.expect(tokRParen, "')'")
-		return withCTEs(q, with, recursive, p.from(start)), true
+		return p.withCTEs(q, with, recursive, p.from(start)), true
 	case p.atWord(wordSelect):
 		return p.selectQuery(start, nil, false), false
 	case p.atWord(wordValues):
@@ -120,7 +131,7 @@ func (p *parser) member() (q Query, closed bool) {
 }
 
 // withCTEs puts WITH in front of a query in parentheses.
-func withCTEs(q Query, with []*CTE, recursive bool, at Span) Query {
+func (p *parser) withCTEs(q Query, with []*CTE, recursive bool, at Span) Query {
 	switch q := q.(type) {
 	case *Select:
 		if q.With == nil {
@@ -136,7 +147,9 @@ func withCTEs(q Query, with []*CTE, recursive bool, at Span) Query {
 		}
 	case *QueryPlaceholder:
 	}
-	return &SetQuery{Pos: at, With: with, Recursive: recursive, Members: []Query{q}}
+	outer := p.allOf(q, at)
+	outer.With, outer.Recursive = with, recursive
+	return outer
 }
 
 // with takes WITH and its list.

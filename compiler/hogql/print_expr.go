@@ -107,14 +107,14 @@ func (p *printer) bare(e Expr) {
 	case *Logic:
 		p.logic(n)
 	case *Between:
-		p.expr(n.X, levelCoalesce)
+		p.expr(n.X, levelBetween+1)
 		if n.Not {
 			p.put(" NOT")
 		}
 		p.put(" BETWEEN ")
-		p.expr(n.Low, levelCoalesce)
+		p.expr(n.Low, levelBetween+1)
 		p.put(" AND ")
-		p.expr(n.High, levelCoalesce)
+		p.expr(n.High, levelBetween+1)
 	case *Case:
 		p.caseWhen(n)
 	case *Cast:
@@ -401,14 +401,14 @@ func (p *printer) slice(n *Slice) {
 }
 
 // owner writes what stands before the dot of an element or member, and the dot. A field needs parentheses, else the dot
-// would go on with its chain, and so does a number.
+// would go on with its chain, and so do a number and an asterisk, behind which the dot would start a number.
 func (p *printer) owner(x Expr, nullSafe bool) {
 	dot, level := ".", levelPostfix
 	if nullSafe {
 		dot = "?."
 	}
 	switch x.(type) { //nolint:gochecksumtype // Everything else takes a dot as it is.
-	case *Const, *Column, *LambdaParam, *AliasRef:
+	case *Const, *Star, *Column, *LambdaParam, *AliasRef:
 		level = levelPrimary
 	case *Field:
 		if !nullSafe {

@@ -90,17 +90,6 @@ func (q *HogQL) Canonical() []byte {
 	return out
 }
 
-// modifiers are the fields of HogQLQueryModifiers (contract: api.md, section 2.10).
-var modifiers = strings.Fields(`personsOnEventsMode personsArgMaxVersion inCohortVia materializationMode optimizeJoinedFilters
-dataWarehouseEventsModifiers debug timings s3TableUseInvalidColumns personsJoinMode bounceRatePageViewMode
-bounceRateDurationSeconds sessionTableVersion sessionsV2JoinMode propertyGroupsMode useMaterializedViews customChannelTypeRules
-usePresortedEventsTable useWebAnalyticsPreAggregatedTables formatCsvAllowDoubleQuotes convertToProjectTimezone
-usePreaggregatedTableTransforms usePreaggregatedIntermediateResults optimizeProjections forceClickhouseDataSkippingIndexes
-sessionPropertyPreAggregation`)
-
-// labelModifiers change what a response shows beside its rows, never the rows.
-var labelModifiers = []string{"debug", "timings"}
-
 func (r *reader) hogql(m map[string]any, at place) Node {
 	o := r.object(m, at)
 	q := &HogQL{
@@ -112,21 +101,33 @@ func (r *reader) hogql(m map[string]any, at place) Node {
 		Name:      o.text("name"),
 	}
 	o.flag("explain")
-	if tags, ok := o.take("tags"); ok {
-		t := r.object(tags, o.field("tags"))
-		t.text("scene")
-		t.text("productKey")
-		t.text("name")
-		t.close()
+	r.tags(o)
+	r.noConnection(o, "connectionId", "sendRawQuery")
+	o.ignore(labels...)
+	o.close()
+	return q
+}
+
+// tags checks the labels of a node, which mean nothing here.
+func (r *reader) tags(o *object) {
+	tags, ok := o.take("tags")
+	if !ok {
+		return
 	}
-	for _, name := range []string{"connectionId", "sendRawQuery"} {
+	t := r.object(tags, o.field("tags"))
+	t.text("scene")
+	t.text("productKey")
+	t.text("name")
+	t.close()
+}
+
+// noConnection refuses fields that name another database.
+func (r *reader) noConnection(o *object, names ...string) {
+	for _, name := range names {
 		if v, ok := o.take(name); ok && v != false && v != "" {
 			r.add(o.field(name), "value_error", "Queries to other databases are not supported")
 		}
 	}
-	o.ignore(labels...)
-	o.close()
-	return q
 }
 
 func (r *reader) variables(o *object) map[string]Variable {
@@ -141,23 +142,6 @@ func (r *reader) variables(o *object) map[string]Variable {
 		variable.Value, variable.HasValue = v.take("value")
 		v.close()
 		out[id] = variable
-	}
-	return out
-}
-
-func (r *reader) modifiers(o *object) map[string]any {
-	given, ok := o.take("modifiers")
-	if !ok {
-		return nil
-	}
-	m := r.object(given, o.field("modifiers"))
-	m.ignore(modifiers...)
-	m.close()
-	out := make(map[string]any, len(m.m))
-	for name, v := range m.m {
-		if v != nil && !slices.Contains(labelModifiers, name) {
-			out[name] = v
-		}
 	}
 	return out
 }

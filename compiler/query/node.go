@@ -114,8 +114,18 @@ func (r *reader) node(v any, at place, depth int) (Node, error) {
 		o.close()
 		return r.node(source, here.below("source", true), depth+1)
 	}
-	if kind == "HogQLQuery" {
+	switch kind {
+	case "HogQLQuery":
 		return r.hogql(m, here), nil
+	case "HogQLMetadata":
+		return r.metadata(m, here, depth)
+	case "DatabaseSchemaQuery":
+		return r.databaseSchema(m, here), nil
+	case "EventsQuery":
+		return r.events(m, here), nil
+	}
+	if read, ok := insights[kind]; ok {
+		return read(r, m, here), nil
 	}
 	return nil, diag.Field(diag.InvalidInput, at.attr, "Unsupported query kind: %s", kind)
 }

@@ -209,6 +209,11 @@ func FuzzQueryParse(f *testing.F) {
 		`{"kind": "HogQLQuery", "query": "select 1", "values": {"a": [1, "x", null, 1e400]}}`,
 		`{"kind": "DataTableNode", "source": {"kind": "HogQLQuery", "query": "", "filters": {"properties": [{"key": "k"}], "dateRange": {}}}}`,
 		`{"kind": "HogQLQuery", "variables": {"": {"variableId": "", "code_name": "c", "value": {}}}, "modifiers": {"debug": 1}, "query": "\ud800"}`,
+		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "sourceQuery": {"kind": "HogQLQuery", "query": ""}, "globals": {"a": []}}`,
+		`{"kind": "DatabaseSchemaQuery", "tags": {}, "modifiers": {}}`,
+		`{"kind": "LifecycleQuery", "series": [{"kind": "GroupNode", "nodes": [{}, {"kind": "ActionsNode", "id": 1}]}], "properties": {"type": "OR", "values": [{"values": []}]}}`,
+		`{"kind": "StickinessQuery", "series": [{"math": "hogql"}], "intervalCount": 2, "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": 1}}}`,
+		`{"kind": "EventsQuery", "select": ["*"], "properties": [{}], "limit": 1e2}`,
 		`{"kind": "TrendsQuery"}`, `[[[[`, `{"kind": 1}`, `null`, ``,
 	} {
 		f.Add([]byte(seed))

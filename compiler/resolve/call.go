@@ -1,8 +1,6 @@
 package resolve
 
 import (
-	"slices"
-
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -60,6 +58,8 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 		return s.logic(c.Pos, c.f.Name == "or", c.args, s.expr)
 	case schema.RuleConcat:
 		return s.concat(c)
+	case schema.RulePlainText:
+		return s.plainText(c)
 	case schema.RuleToDateTime:
 		return s.toDateTimeCall(c)
 	case schema.RuleToDate:
@@ -87,11 +87,13 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 	case schema.RuleTumble:
 		return s.tumble(c)
 	case schema.RuleMacro:
-		return s.expr(c.f.Expand(c.Pos, c.args))
+		return s.expr(handedOn(c.Call, c.f.Expand(c.Pos, c.args)))
 	case schema.RuleArithmetic:
 		return arithmetic(c.Pos, c.f.ClickHouse(), s.expr(c.args[0]), s.expr(c.args[1]))
 	case schema.RuleDecimal:
 		return s.decimal(c)
+	case schema.RuleLookup:
+		return s.channelLookup(c)
 	case schema.RuleDateTime64:
 		return s.dateTime64(c)
 	case schema.RuleParseTime:
@@ -99,6 +101,9 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 	case schema.RuleRename, schema.RuleCount:
 		if e := s.jsonCall(c); e != nil {
 			return e
+		}
+		if len(c.OrderBy) > 0 {
+			return s.ordered(c)
 		}
 		return s.finish(c, s.arguments(c))
 	}
@@ -136,10 +141,21 @@ func (s *scope) asText(e hogql.Expr) hogql.Expr {
 	return s.expr(e)
 }
 
+// plainText resolves _plainText(x): a property as text without the escapes of JSON, anything else as toString gives it.
+func (s *scope) plainText(c *calling) hogql.Expr {
+	if x := c.args[0]; isAccess(x) {
+		if d := s.document(x); d != nil && len(d.keys) > 0 {
+			return s.r.property(d, textValue, c.Pos)
+		}
+	}
+	x := s.expr(c.args[0])
+	return native(hogql.Type{Kind: hogql.String, Nullable: typeOf(x).MayBeNull()}, c.Pos, "toString", x)
+}
+
 // number resolves the argument of a conversion to a number. The number of a property is read as such where it is stored
 // as one, which gives the same as reading its text.
 func (s *scope) number(e hogql.Expr) hogql.Expr {
-	if isAccess(e) {
+	if isAccess(e) && s.anyForm() {
 		if d := s.document(e); d != nil && d.isText(s.r) {
 			return s.r.property(d, floatValue, e.At())
 		}
@@ -198,23 +214,32 @@ func extraValue(v any) any {
 func (s *scope) placed(c *hogql.Call, f *schema.Function) bool {
 	switch {
 	case f.WindowOnly && c.Over == nil:
-		s.r.mistake(c.Pos, "Function '%s' needs OVER", f.Name)
+		s.r.mistake(functionAt(c), "Function '%s' needs OVER", f.Name)
 	case c.Over != nil && !f.WindowOnly && !f.Aggregate:
-		s.r.mistake(c.Pos, "Function '%s' cannot have OVER", f.Name)
-	case f.Rule == schema.RuleMacro && (c.Over != nil || c.Distinct):
-		s.r.mistake(c.Pos, "Function '%s' cannot have OVER or DISTINCT", f.Name)
-	case len(c.OrderBy) > 0:
+		s.r.mistake(functionAt(c), "Function '%s' cannot have OVER", f.Name)
+	case f.Rule == schema.RuleMacro && (c.Over != nil || c.Distinct && !f.Aggregate):
+		s.r.mistake(functionAt(c), "Function '%s' cannot have OVER or DISTINCT", f.Name)
+	case len(c.OrderBy) > 0 && (c.Over != nil || !orderable(f)):
 		s.r.mistake(c.OrderBy[0].Pos, "ORDER BY inside the arguments of '%s' is not supported", f.Name)
 	case c.Distinct && !f.Aggregate:
-		s.r.mistake(c.Pos, "Function '%s' cannot have DISTINCT", f.Name)
+		s.r.mistake(functionAt(c), "Function '%s' cannot have DISTINCT", f.Name)
 	case c.Over != nil && c.Over.Name.Text != "" && s.window(c.Over.Name.Text) == nil && !s.windowAhead(c.Over.Name.Text):
-		s.r.mistake(c.Over.Name.Pos, "Unknown window: %s", c.Over.Name.Text)
+		s.r.near(c.Over.Name.Text, s.windowNames, c.Over.Name.Pos, "Unknown window: %s", c.Over.Name.Text)
 	case c.Over != nil && s.clause != "":
-		s.r.mistake(c.Pos, "Window function '%s' cannot be used in %s", f.Name, s.clause)
+		s.r.mistake(functionAt(c), "Window function '%s' cannot be used in %s", f.Name, s.clause)
 	default:
 		return true
 	}
 	return false
+}
+
+// windowNames yields the names of the windows of the SELECT.
+func (s *scope) windowNames(yield func(string) bool) {
+	for _, w := range s.windows {
+		if !yield(w.Name.Text) {
+			return
+		}
+	}
 }
 
 // windowAhead tells whether the SELECT names a window further on.
@@ -227,32 +252,18 @@ func (s *scope) windowAhead(name string) bool {
 	return false
 }
 
-// filtered resolves agg(x) FILTER (WHERE c), which is aggIf(x, c).
-func (s *scope) filtered(c *hogql.Call) hogql.Expr {
-	with := *c
-	with.Filter = nil
-	f, ok := schema.LookupFunction(c.Name)
-	if !ok || !f.Aggregate {
-		s.r.mistake(c.Pos, "Only an aggregation can have FILTER, which '%s' is not", c.Name)
-		return s.call(&with)
-	}
-	if f.Rule == schema.RuleCount {
-		with.Args = withoutStar(c.Args)
-	}
-	with.Name = f.Name + "If"
-	with.Args = append(slices.Clip(with.Args), c.Filter)
-	return s.call(&with)
-}
-
 // unknownFunction reports a function that does not exist, and resolves what it was given.
 func (s *scope) unknownFunction(c *hogql.Call) {
+	defer s.rest(c)
+	if s.r.mistakes.Full() {
+		return
+	}
 	e := diag.New(diag.QueryError, c.NamePos, "Unsupported function call '%s(...)'", c.Name)
 	if near := schema.NearestFunction(c.Name); near != "" {
 		e.Hint = near
 		e.Detail += ". Perhaps you meant '" + near + "(...)'?"
 	}
 	s.r.mistakes.Add(e)
-	s.rest(c)
 }
 
 // rest resolves the arguments of a call that is a mistake itself, for the mistakes in them.

@@ -173,7 +173,7 @@ func (s *scope) interval(e *hogql.Interval) hogql.Expr {
 	n := s.expr(e.N)
 	unit, ok := schema.LookupUnit(e.Unit)
 	if !ok || unit.Interval == "" {
-		s.r.mistake(e.Pos, "Unknown interval unit: %s", e.Unit)
+		s.r.near(e.Unit, schema.UnitNames(func(u schema.Unit) bool { return u.Interval != "" }), e.Pos, "Unknown interval unit: %s", e.Unit)
 		return &hogql.Const{Pos: e.Pos}
 	}
 	return native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(n).MayBeNull()}, e.Pos, unit.Interval, n)
@@ -241,7 +241,7 @@ func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
 	case hogql.TupleKind, hogql.Unknown, hogql.ArrayKind, hogql.MapKind, hogql.State:
 	default:
 		if !isNull(x) { // which a mistake left in the place of a value
-			s.r.mistake(at, "Unable to resolve field: %s: there is nothing below a value that is no JSON, tuple or map", n.Text)
+			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is no JSON, tuple or map", n.Text)
 		}
 		return &hogql.Const{Pos: at}
 	}
@@ -376,6 +376,16 @@ func (s *scope) cast(e *hogql.Cast) hogql.Expr {
 	case "datetime", "timestamp", "timestamptz":
 		return s.toDateTime(e.Pos, x, literal(s.r.zone))
 	}
-	s.r.mistake(e.Pos, "Unsupported type cast: %s", e.Type)
+	at := e.TypePos
+	if at.IsZero() {
+		at = e.Pos
+	}
+	s.r.near(e.Type, slices.Values(castTypes), at, "Unsupported type cast: %s", e.Type)
 	return x
+}
+
+// castTypes are the names of types that cast knows.
+var castTypes = []string{
+	"int", "integer", "float", "double", "double precision", "real", "text", "varchar", "char", "string", "boolean", "bool", "date",
+	"datetime", "timestamp", "timestamptz",
 }

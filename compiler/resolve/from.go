@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"math"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -13,18 +14,24 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 	outer := env
 	for _, c := range list {
 		name := c.Name.Text
-		if recursive {
-			r.mistake(c.Pos, "WITH RECURSIVE is not supported")
-		}
 		for e := env; e != outer; e = e.outer {
 			if e.name == name {
 				r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
 			}
 		}
 		next := &environment{outer: env, name: name, value: c.X}
-		if c.Query != nil {
+		before := r.selects
+		switch {
+		case c.Query == nil:
+		case recursive && uses(c.Query, name):
+			next.table = r.recursive(c, env)
+		default:
 			rel := r.query(c.Query, env)
 			next.table = &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos)}
+		}
+		if next.table != nil { // it costs where it is used
+			next.table.size = r.selects - before
+			r.selects = before
 		}
 		env = next
 	}
@@ -41,7 +48,7 @@ func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span)
 		return names
 	}
 	if len(given) != len(names) && len(names) > 0 {
-		r.mistake(at, "Expected %d column names, found %d", len(names), len(given))
+		r.mistake(chainAt(given, at), "Expected %d column names, found %d", len(names), len(given))
 	}
 	for i, n := range given {
 		if i < len(names) {
@@ -57,10 +64,10 @@ func (s *scope) from(sel *hogql.Select) {
 		return
 	}
 	if name, ok := sel.From.(*hogql.TableName); ok && s.env.find(single(name.Chain)) == nil {
-		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil {
+		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil && table.Grouping == nil {
 			src := s.newTable(table, tableAlias(name))
 			src.direct = !s.mayJoin(sel, src)
-			s.addSource(src, name.Pos)
+			s.addSource(src, nameAt(name.Alias, name.Pos))
 			s.core.From = src.from(s.sample(name.Sample))
 			return
 		}
@@ -120,7 +127,7 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 	name := single(t.Chain)
 	if env := s.env.find(name); env != nil && name != "" {
 		if env.table == nil {
-			s.r.mistake(t.Pos, "CTE `%s` is a value, not a table", name)
+			s.r.mistake(chainAt(t.Chain, t.Pos), "CTE `%s` is a value, not a table", name)
 			s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
 			return t
 		}
@@ -128,28 +135,32 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
 		}
 		src := &querySource{r: s.r, name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
-		s.addSource(src, t.Pos)
-		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env)}}, Alias: hogql.Name{Text: src.alias}}
+		s.addSource(src, nameAt(t.Alias, t.Pos))
+		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env, t.Pos)}}, Alias: hogql.Name{Text: src.alias}}
 	}
 	table, ok := s.r.db.Table(name)
 	if !ok {
-		s.r.unknownTable(t.Chain, t.Pos, s.env)
+		s.r.unknownTable(t.Chain, chainAt(t.Chain, t.Pos), s.env)
 		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
 		return t
 	}
 	src := s.newTable(table, tableAlias(t))
-	s.addSource(src, t.Pos)
-	if t.Sample != nil && table.Merge != nil {
+	s.addSource(src, nameAt(t.Alias, t.Pos))
+	if t.Sample != nil && (table.Merge != nil || table.Grouping != nil) {
 		s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored as it is, which %s is not", table.Name)
 	}
 	return src.from(s.sample(t.Sample))
 }
 
 // useCTE makes sure that a table CTE is defined, and returns the name that it is defined by.
-func (r *resolver) useCTE(env *environment) string {
+func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 	c := env.table
+	r.count(c.size, at)
 	if c.ref == "" {
 		c.ref = r.refs.unique(env.name)
+	}
+	if !c.used && !c.open {
+		c.used = true
 		r.ctes = append(r.ctes, &hogql.CTE{Name: hogql.Name{Text: c.ref}, Query: c.rel.core})
 	}
 	return c.ref
@@ -157,12 +168,23 @@ func (r *resolver) useCTE(env *environment) string {
 
 // unknownTable reports a table that does not exist.
 func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environment) {
+	if single(chain) == "numbers" {
+		r.mistake(at, "Table function 'numbers' requires at least 1 argument")
+		return
+	}
+	if strings.HasSuffix(dotted(chain), "cohort_people") {
+		r.mistake(at, "Unknown table `%s`: %s", dotted(chain), schema.NoCohorts)
+		return
+	}
 	e := diag.New(diag.QueryError, at, "Unknown table `%s`.", dotted(chain))
 	e.Hint = schema.Nearest(dotted(chain), func(yield func(string) bool) {
 		for name := range r.db.TableNames() {
 			if !yield(name) {
 				return
 			}
+		}
+		if !yield("numbers") {
+			return
 		}
 		for ; env != nil; env = env.outer {
 			if env.table != nil && !yield(env.name) {
@@ -188,7 +210,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 		if _, table := s.r.db.Table(name); table {
 			s.r.mistake(t.Pos, "Table `%s` does not accept arguments", name)
 		} else {
-			s.r.unknownTable([]hogql.Name{t.Name}, t.Pos, s.env)
+			s.r.unknownTable([]hogql.Name{t.Name}, nameAt(t.Name, t.Pos), s.env)
 		}
 		s.addSource(&missingSource{name: name}, t.Pos)
 		return t
@@ -213,7 +235,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 		}
 		out.Args = append(out.Args, e)
 	}
-	s.addSource(&numbersSource{name: called, alias: out.Alias.Text}, t.Pos)
+	s.addSource(&numbersSource{name: called, alias: out.Alias.Text}, nameAt(t.Alias, t.Pos))
 	return out
 }
 
@@ -222,7 +244,7 @@ func (s *scope) derived(t *hogql.Derived) hogql.Table {
 	src := &querySource{
 		r: s.r, name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
 	}
-	s.addSource(src, t.Pos)
+	s.addSource(src, nameAt(t.Alias, t.Pos))
 	return &hogql.Derived{Pos: t.Pos, Query: rel.core, Alias: hogql.Name{Text: src.alias}}
 }
 
@@ -268,7 +290,11 @@ func (s *scope) usingColumns(j *hogql.Join, before int) hogql.Expr {
 		}
 		other, ok := right.find(name.Text)
 		if left == nil || !ok {
-			s.r.mistake(name.Pos, "Unable to resolve field: %s", name.Text)
+			missing := right
+			if ok { // then it is the left side that has none
+				missing = s.sources[before-1]
+			}
+			s.r.unresolved(name.Text, name.Pos, missing.each)
 			continue
 		}
 		one, _ := left.find(name.Text)
@@ -291,7 +317,8 @@ func (s *scope) usingColumns(j *hogql.Join, before int) hogql.Expr {
 	return &hogql.Logic{Pos: j.Pos, Args: conditions}
 }
 
-// sample resolves SAMPLE; all of the rows is no sample.
+// sample resolves SAMPLE; all of the rows is no sample. A number above 1 would be a number of rows, of which ClickHouse
+// makes a share by counting the rows of every project.
 func (s *scope) sample(sm *hogql.Sample) *hogql.Sample {
 	if sm == nil {
 		return nil
@@ -300,7 +327,32 @@ func (s *scope) sample(sm *hogql.Sample) *hogql.Sample {
 	if c, ok := out.Ratio.(*hogql.Const); ok && (c.Value == int64(1) || c.Value == float64(1)) {
 		return nil
 	}
+	for _, e := range []hogql.Expr{out.Ratio, out.Offset} {
+		if share, known := ratioOf(e); known && (share > 1 || math.IsNaN(share)) {
+			s.r.mistake(e.At(), "SAMPLE takes a share of the rows, from 0 to 1")
+		}
+	}
 	return out
+}
+
+// ratioOf computes a number or a fraction of two.
+func ratioOf(e hogql.Expr) (share float64, known bool) {
+	if n, ok := e.(*hogql.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
+		over, ok := ratioOf(n.Args[0])
+		under, also := ratioOf(n.Args[1])
+		return over / under, ok && also
+	}
+	if c, ok := e.(*hogql.Const); ok {
+		switch v := c.Value.(type) {
+		case int64:
+			return float64(v), true
+		case uint64:
+			return float64(v), true
+		case float64:
+			return v, true
+		}
+	}
+	return 0, false
 }
 
 // ratio resolves a number or a fraction of two.

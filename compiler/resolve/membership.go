@@ -14,9 +14,8 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 	if not {
 		name = "notIn"
 	}
-	if is[*hogql.Subquery](n.Right) {
-		left := s.expr(n.Left)
-		return native(boolType, n.Pos, name, left, s.expr(n.Right))
+	if sub, ok := n.Right.(*hogql.Subquery); ok {
+		return s.inSubquery(n, name, sub)
 	}
 	if list, ok := members(n.Right); ok {
 		return s.inList(n, name, list)
@@ -37,6 +36,21 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 		op = hogql.NotEquals
 	}
 	return s.compare(&hogql.Compare{Pos: n.Pos, Op: op, Left: n.Left, Right: n.Right}, false)
+}
+
+// inSubquery resolves the test whether a subquery gives a value, or a tuple of values in as many columns.
+func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) hogql.Expr {
+	left := s.expr(n.Left)
+	rel := s.r.query(sub.Query, s.env)
+	columns := len(rel.columns)
+	if tuple, ok := left.(*hogql.Tuple); ok {
+		if columns > 1 && columns != len(tuple.Items) {
+			s.r.mistake(sub.Pos, "The left side of IN is a tuple of %d, the subquery gives %d columns", len(tuple.Items), columns)
+		}
+	} else if k := typeOf(left).Kind; columns > 1 && k != hogql.TupleKind && k != hogql.Unknown {
+		s.r.mistake(sub.Pos, "The left side of IN is one value, the subquery gives %d columns", columns)
+	}
+	return native(boolType, n.Pos, name, left, &hogql.Subquery{Pos: sub.Pos, Query: rel.core})
 }
 
 // members lists what a set holds that is written out.

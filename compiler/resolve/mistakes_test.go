@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,14 +34,14 @@ func mistakes(t *testing.T, text string) string {
 func TestMistakes(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown field", "select evnt from events", "7:11: Unable to resolve field: evnt → event"},
-		{"unknown field of a table", "select e.evnt from events e", "7:13: Unable to resolve field: evnt → event"},
-		{"unknown field of a lazy join", "select pdi.persn_id from events", "7:19: Unable to resolve field: persn_id → person_id"},
+		{"unknown field of a table", "select e.evnt from events e", "9:13: Unable to resolve field: evnt → event"},
+		{"unknown field of a lazy join", "select pdi.persn_id from events", "11:19: Unable to resolve field: persn_id → person_id"},
 		{"field without a table", "select event", "7:12: Unable to resolve field: event"},
 		{"unknown table", "select 1 from evnts", "14:19: Unknown table `evnts`. → events"},
 		{"unknown table hides its columns", "select a, b from nothing_like_it", "17:32: Unknown table `nothing_like_it`."},
 		{"physical table", "select 1 from person_distinct_id2", "14:33: Unknown table `person_distinct_id2`. → person_distinct_ids"},
 		{"system table", "select 1 from system.tables", "14:27: Unknown table `system.tables`."},
-		{"unknown table function", "select 1 from url('x')", "14:22: Unknown table `url`."},
+		{"unknown table function", "select 1 from url('x')", "14:17: Unknown table `url`."},
 		{"table with arguments", "select 1 from events(1)", "14:23: Table `events` does not accept arguments"},
 		{"numbers without arguments", "select 1 from numbers()", "14:23: Table function 'numbers' requires at least 1 argument"},
 		{"numbers of a column", "select 1 from events, numbers(event)", "30:35: Unable to resolve field: event"},
@@ -69,39 +68,60 @@ func TestMistakes(t *testing.T) {
 		},
 		{"table as a column", "select events from events", "7:13: Can't select table when a column is expected: events"},
 		{"lazy join as a column", "select pdi from events", "7:10: Can't select pdi: it is a table. Select one of its columns, such as pdi.distinct_id"},
-		{"below a column", "select event.x from events", "7:14: Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map"},
+		{"below a column", "select event.x from events", "13:14: Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map"},
 		{"asterisk without a table", "select *", "7:8: Cannot use '*' when there are no tables in the query"},
 		{"asterisk of two tables", "select * from events a, events b", "7:8: Cannot use '*' without table name when there are multiple tables in the query"},
-		{"asterisk of no table", "select x.* from events", "7:10: Unable to resolve field: x"},
+		{"asterisk of no table", "select x.* from events", "7:8: Unable to resolve field: x"},
 		{"asterisk inside", "select upper(*) from events", "13:14: An asterisk can stand only in a select list or in count(*)"},
-		{"no correlation", "select (select e.event) from events e", "15:22: Unable to resolve field: e"},
+		{"no correlation", "select (select e.event) from events e", "15:16: Unable to resolve field: e"},
 		{"CTE that uses itself", "with x as (select * from x) select * from x", "25:26: Unknown table `x`."},
 		{"CTE twice", "with x as (select 1), x as (select 2) select 1", "22:23: Cannot redefine a CTE with the name: x"},
 		{"value as a table", "with 1 as x select * from x", "26:27: CTE `x` is a value, not a table"},
-		{"recursion", "with recursive x as (select 1) select * from x", "15:30: WITH RECURSIVE is not supported"},
+		{"recursion without a start", "with recursive x as (select 1 from x) select * from x", "15:37: The recursive CTE `x` must be one query to start from, UNION ALL, and queries that go on from it"},
+		{"recursion with UNION", "with recursive x as (select 1 as n union select n + 1 from x) select n from x", "15:61: The recursive CTE `x` must be one query to start from, UNION ALL, and queries that go on from it"},
+		{"recursion in the start", "with recursive x as (select 1 from x union all select 1) select * from x", "35:36: Unknown table `x`."},
+		{"columns of a recursion", "with recursive x as (select 1 union all select 1, 2 from x) select 1 from x", "40:58: The members of a set operation must have as many columns as the first: 1, found 2"},
+		{"some BY NAME", "select 1 as a union all by name select 2 as a union all select 3", "56:64: Either all set operators are BY NAME or none"},
+		{"BY NAME twice", "select 1 as a, 2 as b union all by name select event, event from events", "40:71: BY NAME needs columns of different names, found two called event"},
+		{"EXCEPT BY NAME", "select 1 as a except by name select 2 as b", "29:42: INTERSECT and EXCEPT BY NAME need members with the same columns"},
 		{"columns of a union", "select 1, 2 union all select 1", "22:30: The members of a set operation must have as many columns as the first: 2, found 1"},
-		{"column names of a subquery", "select a from (select 1, 2) as t (a)", "14:36: Expected 2 column names, found 1"},
+		{"column names of a subquery", "select a from (select 1, 2) as t (a)", "34:35: Expected 2 column names, found 1"},
 		{"zero index", "select [1][0], properties.x[0], (1, 2).0 from events", "11:12: SQL indexes start from one, not from zero. E.g: array[1]\n" +
 			"28:29: SQL indexes start from one, not from zero. E.g: array[1]\n" +
 			"32:40: SQL indexes start from one, not from zero. E.g: array[1]"},
 		{
 			"text beside a number", "select 1 from events where properties.n > 5",
-			"27:43: Cannot compare text with a number: write toFloat(properties.n)",
+			"27:39: Cannot compare text with a number: write toFloat(properties.n)",
 		},
-		{"cohort", "select 1 from events where person_id in cohort 2", "27:48: IN COHORT is not supported"},
-		{"cast", "select 1::uint8", "7:15: Unsupported type cast: uint8"},
+		{"cohort", "select 1 from events where person_id in cohort 2", "27:48: IN COHORT is not supported: there are no cohorts here"},
+		{"cast", "select 1::uint8", "10:15: Unsupported type cast: uint8"},
 		{"position", "select event from events group by 2", "34:35: Position 2 is not in the select list of 1 columns"},
 		{"unit that is no unit", "select dateDiff('fortnight', timestamp, now()) from events", "16:27: Unknown unit of time for 'dateDiff': fortnight"},
 		{"unit that is not constant", "select dateTrunc(event, timestamp) from events", "17:22: The unit of 'dateTrunc' must be a constant text, such as 'day'"},
 		{"aggregate for arrayReduce", "select arrayReduce('sleep', [1])", "19:26: Invalid aggregate function for 'arrayReduce': it takes the name of one of " +
 			"avg, avgMap, avgMapState, avgState, count, countMap, countMapState, max, maxMap, maxMapState, median, min, minMap, minMapState, " +
 			"sum, sumMap, sumMapState, uniq, uniqMap, uniqMapState, uniqState"},
-		{"window function without a window", "select row_number() from events", "7:19: Function 'row_number' needs OVER"},
-		{"window of a scalar", "select upper(event) over () from events", "7:27: Function 'upper' cannot have OVER"},
+		{"window function without a window", "select row_number() from events", "7:17: Function 'row_number' needs OVER"},
+		{"window of a scalar", "select upper(event) over () from events", "7:12: Function 'upper' cannot have OVER"},
 		{"unknown window", "select count() over w from events", "20:21: Unknown window: w"},
-		{"distinct of a scalar", "select upper(distinct event) from events", "7:28: Function 'upper' cannot have DISTINCT"},
-		{"order inside a call", "select groupArray(event order by timestamp) from events", "33:42: ORDER BY inside the arguments of 'groupArray' is not supported"},
-		{"macro over a window", "select every(1) over () from events", "7:23: Function 'every' cannot have OVER or DISTINCT"},
+		{"distinct of a scalar", "select upper(distinct event) from events", "7:12: Function 'upper' cannot have DISTINCT"},
+		{"order inside a call", "select max(event order by timestamp) from events", "26:35: ORDER BY inside the arguments of 'max' is not supported"},
+		{"two directions inside a call", "select groupArray(event order by timestamp desc, event) from events", "49:54: ORDER BY inside 'groupArray' must have one direction"},
+		{"columns of a subquery beside IN", "select event from events where event in (select event, 1 from events)", "40:69: The left side of IN is one value, the subquery gives 2 columns"},
+		{"columns of a subquery beside a tuple", "select 1 where (1, 2) in (select 1, 2, 3)", "25:41: The left side of IN is a tuple of 2, the subquery gives 3 columns"},
+		{"limit by a column", "select event from events limit event", "31:36: Unable to resolve field: event"},
+		{"totals below", "select * from (select event, count() from events group by event with totals)", "49:75: WITH TOTALS can stand only in the outermost SELECT: a query around it would not see the totals"},
+		{"totals and having", "select event, count() as c from events group by event with totals having c > 1", "39:65: WITH TOTALS is not supported together with HAVING: filter in a subquery"},
+		{"table function without arguments", "select * from numbers", "14:21: Table function 'numbers' requires at least 1 argument"},
+		{"macro over a window", "select every(1) over () from events", "7:12: Function 'every' cannot have OVER or DISTINCT"},
+		{"sample of rows", "select 1 from events sample 1000", "28:32: SAMPLE takes a share of the rows, from 0 to 1"},
+		{"sample of rows as a fraction", "select 1 from events sample 20/2", "28:32: SAMPLE takes a share of the rows, from 0 to 1"},
+		{"sample behind rows", "select 1 from events sample 1/2 offset 3/2", "39:42: SAMPLE takes a share of the rows, from 0 to 1"},
+		{"long chain", "select properties" + strings.Repeat(".a", 256) + " from events", "7:529: The query has a chain of more than 256 names"},
+		{
+			"many keys", "select 1 from events group by event" + strings.Repeat(", event", 1_000),
+			"7030:7035: The query has more than 1000 keys in GROUP BY",
+		},
 		{"sample of a merged table", "select id from persons sample 1/2", "23:33: SAMPLE needs a table that is stored as it is, which persons is not"},
 		{"column of USING", "select 1 from events a join persons b using (event)", "45:50: Unable to resolve field: event"},
 		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns match COLUMNS('^nothing$')"},
@@ -178,29 +198,27 @@ func TestLargeQueries(t *testing.T) {
 	for range 60 {
 		slices = "xs[" + slices + "[1]:5]"
 	}
+	const tooMany = "The query has more than 500 SELECTs, each use of a CTE counted."
 	tests := []struct{ name, in, want string }{
 		{"list", "select event from events where event in (" + list + ")", ""},
 		{"properties in a list", "select event from events where properties.x not in (" + list + ")", ""},
-		{"union", "select 1 as a" + strings.Repeat(" union all select 1 as a", 9_999), ""},
+		{"union", "select 1 as a" + strings.Repeat(" union all select 1 as a", 499), ""},
+		{"longer union", "select 1 as a" + strings.Repeat(" union all select 1 as a", 9_999), tooMany},
 		{"and", "select 1 from events where event = 'a'" + strings.Repeat(" and event = 'b'", 9_999), ""},
 		{"columns", "select properties.a" + strings.Repeat(", properties.a", 9_999) + " from events", ""},
 		{"aliases that double", aliases, ""},
 		{"comparisons of comparisons", "select " + nested + " from events", ""},
 		{"comparisons of comparisons in a lambda", "select arrayMap(x -> " + lambdas + ", [1])", ""},
 		{"slices of slices", "select " + slices + " from (select [1, 2] as xs) as t", ""},
-		{"CTEs that double", ctes + " select properties.k from t60", ""},
+		{"CTEs that double", ctes + " select properties.k from t60", tooMany},
 		{"column CTEs that double", doubled + " select c40", "The query is too large or too deeply nested."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			q := mustParse(t, tt.in)
-			start := time.Now()
 			core, _, err := resolve.Query(q, database(t, "UTC"), noon)
 			if err == nil {
 				_, _, err = sql.Print(core, database(t, "UTC"))
-			}
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("took %v", took)
 			}
 			got := ""
 			if found, ok := errors.AsType[diag.Errors](err); ok {

@@ -9,27 +9,31 @@ import (
 
 // names are the names that are taken in one place of the core form, each with the number of names made of it. The zero
 // value is ready.
-type names struct{ taken map[string]int }
+type names struct{ taken few[int] }
 
 // unique makes a printable name that is not taken, and takes it.
 func (n *names) unique(name string) string {
-	if n.taken == nil {
-		n.taken = map[string]int{}
-	}
 	base := printable(name)
-	out := base
-	for n.taken[out] > 0 {
-		n.taken[base]++
-		out = base + "_" + strconv.Itoa(n.taken[base])
+	made := n.taken.at(base)
+	if made == nil {
+		n.taken.put(base, 1)
+		return base
 	}
-	n.taken[out]++
-	return out
+	for {
+		*made++
+		out := base + "_" + strconv.Itoa(*made)
+		if n.taken.at(out) == nil {
+			n.taken.put(out, 1)
+			return out
+		}
+	}
 }
 
 // longestName bounds printed names, in bytes.
 const longestName = 60
 
-// printable makes a plain word of a name: dots would lead below a column, and long expressions help nobody.
+// printable makes a plain word of a name: dots would lead below a column, long expressions help nobody, and what begins
+// with an underscore may be ClickHouse's own: _part, or __grouping_set, with which a query of ours then fails.
 func printable(name string) string {
 	if len(name) > longestName {
 		name = name[:longestName]
@@ -38,7 +42,7 @@ func printable(name string) string {
 	for i := range len(name) {
 		c := name[i]
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '$':
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '$', c == '_' && len(out) > 0:
 			out = append(out, c)
 		case len(out) > 0 && out[len(out)-1] != '_':
 			out = append(out, '_')

@@ -3,6 +3,7 @@ package resolve
 import (
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -44,14 +45,14 @@ func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
 	case n.Op == hogql.In || n.Op == hogql.NotIn:
 		return s.membership(n)
 	default:
-		s.r.mistake(n.Pos, "IN COHORT is not supported")
+		s.r.mistake(n.Pos, "IN COHORT is not supported: %s", schema.NoCohorts)
 		s.expr(n.Left)
 		return &hogql.Const{Pos: n.Pos}
 	}
 	left, right := s.sides(n)
 	left, right = s.r.comparands(left, right)
-	s.checkText(n.Pos, n.Left, left, right)
-	s.checkText(n.Pos, n.Right, right, left)
+	s.checkText(n.Left, left, right)
+	s.checkText(n.Right, right, left)
 	switch {
 	case isNull(left) && isNull(right):
 		return truthOf(c.both, n.Pos)
@@ -132,7 +133,7 @@ func (s *scope) sides(n *hogql.Compare) (left, right hogql.Expr) {
 
 // stringProperty reads a property of type String as a string only; nil when e is something else.
 func (s *scope) stringProperty(e hogql.Expr) hogql.Expr {
-	if !isAccess(e) {
+	if !isAccess(e) || !s.anyForm() {
 		return nil
 	}
 	d := s.document(e)
@@ -166,12 +167,14 @@ func isWord(e hogql.Expr) bool {
 }
 
 // checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short.
-func (s *scope) checkText(at hogql.Span, side, value, other hogql.Expr) {
+func (s *scope) checkText(side, value, other hogql.Expr) {
 	if typeOf(value).Kind != hogql.String || is[*hogql.Const](value) {
 		return
 	}
 	if c, ok := other.(*hogql.Const); ok && numeric(constType(c.Value).Kind) {
-		s.r.mistake(at, "Cannot compare text with a number: write toFloat(%s)", hogql.PrintExpr(side))
+		e := diag.New(diag.QueryError, side.At(), "Cannot compare text with a number: write toFloat(%s)", hogql.PrintExpr(side))
+		e.Fix = "toFloat(" + hogql.PrintExpr(side) + ")"
+		s.r.mistakes.Add(e)
 	}
 }
 

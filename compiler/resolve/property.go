@@ -160,18 +160,23 @@ func (p *property) definition(db *schema.Database) schema.PropertyType {
 		}
 		return schema.StringProperty
 	}
-	if len(p.keys) != 1 || p.keys[0].Index {
+	if len(p.keys) != 1 || p.keys[0].Index || p.place.table.untyped {
 		return schema.StringProperty
 	}
-	f, name := p.place.field, p.keys[0].Text
-	if strings.HasPrefix(name, "$ai_") && strings.HasSuffix(name, "_id") {
+	key := p.key()
+	if strings.HasPrefix(key.Name, "$ai_") && strings.HasSuffix(key.Name, "_id") {
 		return schema.StringProperty
 	}
-	key := schema.PropertyKey{Scope: f.Scope, Group: f.Group, Name: name}
+	return db.Properties.Of(key)
+}
+
+// key names a property that lies directly in a document of a table.
+func (p *property) key() schema.PropertyKey {
+	key := schema.PropertyKey{Scope: p.place.field.Scope, Group: p.place.field.Group, Name: p.keys[0].Text}
 	if group := p.place.table.group; group >= 0 {
 		key.Scope, key.Group = schema.GroupProperty, group
 	}
-	return db.Properties.Of(key)
+	return key
 }
 
 // property reads a property in the form that is wanted.
@@ -188,6 +193,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr 
 	if len(p.keys) == 0 {
 		return p.whole(at)
 	}
+	r.survey.note(p)
 	if want == typedValue {
 		switch p.definition(r.db) {
 		case schema.NumericProperty:
@@ -215,7 +221,7 @@ func (p *property) whole(at hogql.Span) hogql.Expr {
 		typ := t.r.db.FieldType(t.table, f)
 		c := &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: typ}
 		if t.r.db.NativeJSON(t.table, f) {
-			return native(typ, at, "toJSONString", c)
+			return native(typ, at, "toString", c)
 		}
 		return c
 	})
@@ -360,11 +366,17 @@ func (r *resolver) bestEffort(text hogql.Expr, at hogql.Span) hogql.Expr {
 
 // fromText takes what is at a path out of JSON text: strings bare, all else as JSON text, NULL for nothing or null.
 func fromText(document hogql.Expr, keys []hogql.Name, at hogql.Span) hogql.Expr {
-	args := []hogql.Expr{document}
+	return native(nullableString, at, "JSONExtract", append(pathInto(document, keys), literal("Nullable(String)"))...)
+}
+
+// pathInto are the arguments of a function that goes down a path of keys into a document.
+func pathInto(document hogql.Expr, keys []hogql.Name) []hogql.Expr {
+	args := make([]hogql.Expr, 1, len(keys)+2)
+	args[0] = document
 	for _, k := range keys {
 		args = append(args, keyConst(k))
 	}
-	return native(nullableString, at, "JSONExtract", append(args, literal("Nullable(String)"))...)
+	return args
 }
 
 func keyConst(k hogql.Name) hogql.Expr {

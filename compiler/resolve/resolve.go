@@ -6,9 +6,11 @@
 //
 // The parts, in the order in which a query meets them:
 //
-//	select.go      the clauses of one SELECT, and sets of them
-//	from.go        what stands in FROM: tables, joins, subqueries, CTEs
+//	select.go      the clauses of one SELECT, and sets of them; byname.go and totals.go hold BY NAME and WITH TOTALS
+//	from.go        what stands in FROM: tables, joins, subqueries, CTEs; recursive.go holds the CTEs that use themselves
 //	table.go       one table of the schema: its guarded rows, grown column by column as they are used
+//	formula.go     fields that are computed, and tables whose rows are groups of the rows of another
+//	bounds.go      which part of time a group of rows has to be looked for in
 //	sources.go     the other things in FROM, and where a name below one of them leads
 //	scope.go       names in expressions: tables, columns, aliases, lambda parameters
 //	star.go        *, t.* and COLUMNS('…')
@@ -17,9 +19,10 @@
 //	storage.go     how a property is read in each way of storing it
 //	null.go        comparisons that never give NULL, AND and OR that fold; membership.go is about IN
 //	zone.go        times in the project's zone
-//	call.go        functions; rule_*.go holds the rewrites of those that are more than another name
+//	call.go        functions; ordered.go holds ORDER BY and FILTER in them, rule_*.go holds the rewrites of those that are more than another name
 //	once.go        values that an expression needs twice
 //	names.go       names that are printed
+//	survey.go      what a query uses, for those who look at it
 package resolve
 
 import (
@@ -37,17 +40,23 @@ type Output struct {
 	Type hogql.Type
 }
 
-// Limits of one query. Both are far above what people write, and end what macros and column CTEs can blow up.
+// Limits of one query. All are far above what people write, and end what macros and CTEs can blow up.
 const (
 	maxNodes = 1_000_000
 	maxDepth = 1_000
+	// maxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in the place of each use, so that CTEs which use others
+	// twice would double with each one; and a thousand SELECTs take it seconds to plan.
+	maxSelects = 500
 )
 
 // Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
 // the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
 // mistake, not only the first.
 func Query(q hogql.Query, db *schema.Database, now time.Time) (hogql.Query, []Output, error) {
-	r := &resolver{db: db, now: now, zone: db.Zone()}
+	return run(q, &resolver{db: db, now: now, zone: db.Zone()})
+}
+
+func run(q hogql.Query, r *resolver) (hogql.Query, []Output, error) {
 	rel := r.query(q, nil)
 	if err := r.mistakes.Err(); err != nil {
 		return nil, nil, err
@@ -61,9 +70,9 @@ func Query(q hogql.Query, db *schema.Database, now time.Time) (hogql.Query, []Ou
 	}
 	switch core := rel.core.(type) {
 	case *hogql.Select:
-		core.With = r.ctes
+		core.With, core.Recursive = r.ctes, r.recurs
 	case *hogql.SetQuery:
-		core.With = r.ctes
+		core.With, core.Recursive = r.ctes, r.recurs
 	case *hogql.QueryPlaceholder: // a mistake, noted above
 	}
 	return rel.core, outputs, nil
@@ -75,16 +84,20 @@ type resolver struct {
 	now      time.Time
 	zone     string
 	mistakes diag.List
+	survey   *survey // nil when nobody asks
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
-	ctes []*hogql.CTE
+	ctes   []*hogql.CTE
+	recurs bool // one of them uses itself
 	// grown are the SELECTs of tables, whose columns are added while the queries around them are resolved.
 	grown []*hogql.Select
 	refs  names // of ctes
 
 	nodes, depth int
 	spent        bool // too many nodes or too deep; noted once
+	selects      int  // each use of a CTE counted with all that it holds
+	crowded      bool // too many of them; noted once
 }
 
 // relation is a resolved query and the columns that it gives.
@@ -119,6 +132,9 @@ type cte struct {
 	rel   *relation
 	names []string
 	ref   string
+	size  int  // how many SELECTs a use of it stands for
+	open  bool // it is recursive, and being resolved
+	used  bool // from outside of itself
 }
 
 func (env *environment) find(name string) *environment {
@@ -167,6 +183,15 @@ func (r *resolver) enter(at hogql.Span) bool {
 }
 
 func (r *resolver) leave() { r.depth-- }
+
+// count notes that the query holds n more SELECTs.
+func (r *resolver) count(n int, at hogql.Span) {
+	r.selects = min(r.selects+n, maxSelects+1)
+	if r.selects > maxSelects && !r.crowded {
+		r.crowded = true
+		r.mistake(at, "The query has more than %d SELECTs, each use of a CTE counted.", maxSelects)
+	}
+}
 
 // fillEmpty gives a column to each table of which none is used: ClickHouse wants one.
 func (r *resolver) fillEmpty() {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -39,8 +40,9 @@ func (s *scope) lambdaCall(c *calling) hogql.Expr {
 func (s *scope) arrayReduce(c *calling) hogql.Expr {
 	name, ok := text(c.args[0])
 	if !ok || !schema.ReducibleBy(name) {
-		s.r.mistake(c.args[0].At(), "Invalid aggregate function for '%s': it takes the name of one of %s", c.f.Name,
-			strings.Join(schema.ReducingAggregates(), ", "))
+		among := schema.ReducingAggregates()
+		s.r.near(name, slices.Values(among), c.args[0].At(), "Invalid aggregate function for '%s': it takes the name of one of %s", c.f.Name,
+			strings.Join(among, ", "))
 		return &hogql.Const{Pos: c.Pos}
 	}
 	return s.finish(c, s.arguments(c))

@@ -7,7 +7,7 @@ import (
 // toDateTimeCall resolves toDateTime(x[, zone]).
 func (s *scope) toDateTimeCall(c *calling) hogql.Expr {
 	zone := hogql.Expr(literal(s.r.zone))
-	x := s.asText(c.args[0])
+	x := s.expr(c.args[0])
 	if len(c.args) > 1 {
 		zone = s.expr(c.args[1])
 	}
@@ -41,7 +41,7 @@ func (s *scope) toDateTime(at hogql.Span, x, zone hogql.Expr) hogql.Expr {
 
 // toDate resolves toDate(x): the day of a time; NULL where a text holds none.
 func (s *scope) toDate(c *calling) hogql.Expr {
-	x := s.asText(c.args[0])
+	x := s.expr(c.args[0])
 	typ := typeOf(x)
 	result := hogql.Type{Kind: hogql.Date, Nullable: typ.MayBeNull()}
 	if value, ok := text(x); ok && plainDate.MatchString(value) {

@@ -14,7 +14,7 @@ func (s *scope) unit(c *calling, ok func(schema.Unit) bool) (schema.Unit, bool) 
 	}
 	unit, known := schema.LookupUnit(name)
 	if !known || !ok(unit) {
-		s.r.mistake(c.args[0].At(), "Unknown unit of time for '%s': %s", c.f.Name, name)
+		s.r.near(name, schema.UnitNames(ok), c.args[0].At(), "Unknown unit of time for '%s': %s", c.f.Name, name)
 		return schema.Unit{}, false
 	}
 	return unit, true

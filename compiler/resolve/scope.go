@@ -18,7 +18,7 @@ type scope struct {
 	using   map[string]source // columns of USING, and the table that an unqualified name takes them from
 	aliases frame             // of the SELECT itself
 	frame   *frame            // the innermost lambda, else aliases
-	names   names             // aliases that the core SELECT has
+	names   *names            // aliases that the core SELECT has
 	tables  names             // names of tables that it has
 	outputs []*column         // once the select list is resolved
 	windows []*hogql.NamedWindow
@@ -27,6 +27,7 @@ type scope struct {
 	aggregate  string // the aggregate whose arguments are being resolved
 	aggregates int    // how many were seen
 	grouped    bool
+	byProperty bool // grouped by keys among which is a property
 }
 
 // frame holds the names that a SELECT or a lambda defines.
@@ -121,7 +122,12 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 
 // unique makes a name for a column of the core SELECT that nothing else in it has. Names keep to what every name in
 // ClickHouse can hold; what people see is not printed.
-func (s *scope) unique(name string) string { return s.names.unique(name) }
+func (s *scope) unique(name string) string {
+	if s.names == nil {
+		s.names = new(names)
+	}
+	return s.names.unique(name)
+}
 
 // uniqueTable makes a name for a table in FROM that no other has.
 func (s *scope) uniqueTable(name string) string {
@@ -173,8 +179,15 @@ func (s *scope) sawAggregate(name string, at hogql.Span) {
 	}
 }
 
+// longestChain bounds how deep a chain of names may lead into a document. ClickHouse fails on thousands.
+const longestChain = 256
+
 // field resolves a chain of names.
 func (s *scope) field(f *hogql.Field) hogql.Expr {
+	if len(f.Chain) > longestChain {
+		s.r.mistake(f.Pos, "The query has a chain of more than %d names", longestChain)
+		return &hogql.Const{Pos: f.Pos}
+	}
 	if e, ok := s.lookup(f, s.frame); ok {
 		return e
 	}
@@ -279,7 +292,7 @@ func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) hogql.Expr {
 		}
 		next, ok := p.below(rest[0].Text)
 		if !ok {
-			s.r.unresolved(rest[0].Text, at, p.fieldNames)
+			s.r.unresolved(rest[0].Text, nameAt(rest[0], at), p.fieldNames)
 			return &hogql.Const{Pos: at}
 		}
 		p, rest = next, rest[1:]
@@ -321,12 +334,15 @@ func (s *scope) unknown(f *hogql.Field) {
 		if len(f.Chain) == 1 {
 			s.r.mistake(f.Pos, "Can't select table when a column is expected: %s", name)
 		} else {
-			s.r.unresolved(f.Chain[1].Text, f.Pos, src.each)
+			s.r.unresolved(f.Chain[1].Text, nameAt(f.Chain[1], f.Pos), src.each)
 		}
 		return
 	}
-	s.r.unresolved(name, f.Pos, func(yield func(string) bool) {
+	s.r.unresolved(name, nameAt(f.Chain[0], f.Pos), func(yield func(string) bool) {
 		for _, src := range s.sources {
+			if len(f.Chain) > 1 && !yield(src.called()) {
+				return
+			}
 			for candidate := range src.each {
 				if !yield(candidate) {
 					return
@@ -346,13 +362,6 @@ func (s *scope) unknown(f *hogql.Field) {
 			}
 		}
 	})
-}
-
-// unresolved reports an unknown name, with the nearest of the known ones.
-func (r *resolver) unresolved(name string, at hogql.Span, among func(func(string) bool)) {
-	e := diag.New(diag.QueryError, at, "Unable to resolve field: %s", name)
-	e.Hint = schema.Nearest(name, among)
-	r.mistakes.Add(e)
 }
 
 // lambda resolves a lambda whose parameters take values of the given types, as far as they are known.

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 // selection resolves one SELECT.
 func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
+	r.count(1, sel.Pos)
 	s := &scope{
 		r: r, env: r.with(sel.With, sel.Recursive, env),
 		core: &hogql.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
@@ -18,6 +20,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.from(sel)
 	s.arrayJoin(sel.ArrayJoin)
 	s.collectAliases(sel)
+	s.byProperty = s.groupsByProperty(sel)
 	rel := &relation{core: s.core, scope: s, columns: s.columns(sel.Columns)}
 	s.outputs = rel.columns
 
@@ -25,11 +28,10 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	prewhere := s.conditionOf(sel.Prewhere)
 	s.clause = "WHERE"
 	s.core.Where = s.conditionOf(sel.Where)
-	if _, scan := s.core.From.(*hogql.Scan); scan {
-		s.core.Prewhere = prewhere
-	} else { // what stands in FROM is a subquery, which has no rows to read first
-		s.core.Where = both(prewhere, s.core.Where)
-	}
+	// ClickHouse runs its own PREWHERE before additional_table_filters, the second fence. It also moves conditions there by
+	// itself, behind both.
+	s.core.Where = both(prewhere, s.core.Where)
+	s.boundGroups()
 	s.clause = "GROUP BY"
 	s.core.GroupBy = s.groupBy(sel.GroupBy)
 	s.clause = ""
@@ -37,9 +39,12 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.namedWindows(sel.Windows)
 	s.core.OrderBy = s.orderBy(sel.OrderBy, true)
 	if by := sel.LimitBy; by != nil {
-		s.core.LimitBy = &hogql.LimitBy{Pos: by.Pos, N: s.optional(by.N), Offset: s.optional(by.Offset), Keys: s.keys(by.Keys)}
+		s.core.LimitBy = &hogql.LimitBy{Pos: by.Pos, N: s.rows(by.N), Offset: s.rows(by.Offset), Keys: s.keys(by.Keys)}
 	}
 	s.core.Limit = s.limit(sel.Limit)
+	if sel.GroupBy != nil && sel.GroupBy.Totals {
+		s.totals(sel)
+	}
 	return rel
 }
 
@@ -150,8 +155,15 @@ func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
 	return out
 }
 
+// maxKeys bounds the keys of a clause: the time that ClickHouse takes to plan GROUP BY grows with their square.
+const maxKeys = 1_000
+
 // keys resolves the keys of GROUP BY and LIMIT BY, where a whole number is the place of a column in the select list.
 func (s *scope) keys(list []hogql.Expr) []hogql.Expr {
+	if len(list) > maxKeys {
+		s.r.mistake(list[maxKeys].At(), "The query has more than %d keys in %s", maxKeys, cmp.Or(s.clause, "LIMIT BY"))
+		return nil
+	}
 	out := make([]hogql.Expr, len(list))
 	for i, e := range list {
 		out[i] = s.key(e)
@@ -207,7 +219,17 @@ func (s *scope) limit(l *hogql.Limit) *hogql.Limit {
 	if l == nil {
 		return nil
 	}
-	return &hogql.Limit{Pos: l.Pos, N: s.optional(l.N), Offset: s.optional(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+	return &hogql.Limit{Pos: l.Pos, N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+}
+
+// rows resolves a number of rows, which must be known before there are any.
+func (s *scope) rows(e hogql.Expr) hogql.Expr {
+	if e == nil {
+		return nil
+	}
+	apart := &scope{r: s.r, env: s.env, core: &hogql.Select{}, clause: "LIMIT and OFFSET"}
+	apart.frame = &apart.aliases
+	return apart.expr(e)
 }
 
 func (s *scope) namedWindows(list []*hogql.NamedWindow) {
@@ -249,26 +271,27 @@ func (s *scope) over(w *hogql.Window) *hogql.Window {
 
 // set resolves queries joined by set operators. The columns are those of the first member, and its CTEs are seen by all.
 func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
-	env = r.with(q.With, false, env)
-	core := &hogql.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]hogql.Query, len(q.Members))}
-	rel := &relation{core: core, ops: q.Ops, members: make([]*relation, len(q.Members))}
+	env = r.with(q.With, q.Recursive, env)
+	members := make([]*relation, len(q.Members))
 	for i, m := range q.Members {
-		member := r.query(m, env)
-		if i == 0 && member.scope != nil {
-			env = member.scope.env
+		members[i] = r.query(m, env)
+		if i == 0 && members[i].scope != nil {
+			env = members[i].scope.env
 		}
-		rel.members[i], core.Members[i] = member, member.core
 	}
-	first := rel.members[0]
+	if q.ByName != nil {
+		members = r.byName(q, members)
+	}
+	core := &hogql.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]hogql.Query, len(q.Members))}
+	rel := &relation{core: core, ops: q.Ops, members: members}
+	first := members[0]
 	for _, c := range first.columns {
 		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, hidden: c.hidden})
 	}
-	for i, m := range rel.members[1:] {
+	for i, m := range members {
+		core.Members[i] = m.core
 		if len(m.columns) != len(first.columns) {
-			if len(m.columns) > 0 && len(first.columns) > 0 {
-				r.mistake(q.Members[i+1].At(), "The members of a set operation must have as many columns as the first: %d, found %d",
-					len(first.columns), len(m.columns))
-			}
+			r.unevenMembers(q.Members[i], len(first.columns), len(m.columns))
 			continue
 		}
 		for j, c := range m.columns {
@@ -287,4 +310,11 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 		core.OrderBy, core.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
 	}
 	return rel
+}
+
+// unevenMembers notes that a member of a set has not as many columns as the first, unless one of them is a mistake already.
+func (r *resolver) unevenMembers(m hogql.Query, first, found int) {
+	if first > 0 && found > 0 {
+		r.mistake(m.At(), "The members of a set operation must have as many columns as the first: %d, found %d", first, found)
+	}
 }

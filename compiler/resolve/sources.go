@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"strings"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -94,8 +96,9 @@ func (p place) zone(r *resolver) string {
 	case p.table == nil: // computed by a query, which has shown it in the project's zone
 		return r.zone
 	case p.field.Same != "":
-		same, _ := p.table.find(p.field.Same)
-		return same.zone(r)
+		return p.same().zone(r)
+	case p.field.Formula != nil: // over times that are shown in the project's zone
+		return r.zone
 	}
 	return r.db.FieldZone(p.table.table, p.field)
 }
@@ -105,18 +108,49 @@ func (p place) fieldValue(at hogql.Span) hogql.Expr {
 	t, f := p.table, p.field
 	switch {
 	case f.Same != "":
-		same, _ := t.find(f.Same)
-		return same.fieldValue(at)
+		return p.same().fieldValue(at)
+	case f.Formula != nil:
+		return t.computed(f)
 	case f.Override != nil:
 		return t.overridden(f)
 	}
 	return t.column(f, f.Key(), f.Name, func(scanned string) hogql.Expr {
-		return &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+		return t.typed(f, &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)})
 	})
+}
+
+// typed gives a column the type that its field has for queries, where it is stored as something that functions refuse: an
+// Int8 is no condition, an Enum no text.
+func (t *tableSource) typed(f *schema.Field, c *hogql.Column) hogql.Expr {
+	stored := t.r.db.StoredType(t.table, f)
+	switch {
+	case f.Type.Kind == hogql.Bool && strings.HasPrefix(stored, "Int"):
+		return native(c.Type, c.Pos, "notEquals", c, literal(int64(0)))
+	case f.Type.Kind == hogql.String && strings.HasPrefix(stored, "Enum"):
+		return native(c.Type, c.Pos, "toString", c)
+	}
+	return c
+}
+
+// same finds the field that the field of the place is another name for.
+func (p place) same() place {
+	head, rest, deeper := strings.Cut(p.field.Same, ".")
+	out, ok := p.table.find(head)
+	for ok && deeper {
+		head, rest, deeper = strings.Cut(rest, ".")
+		out, ok = out.below(head)
+	}
+	if !ok {
+		panic("BUG: there is no " + p.field.Same + " in " + p.table.table.Name)
+	}
+	return out
 }
 
 // below finds what a name means below a table that is part of another.
 func (p place) below(name string) (place, bool) {
+	if p.field.Same != "" {
+		return p.same().below(name)
+	}
 	if j := p.field.Join; j != nil {
 		return p.table.join(j).find(name)
 	}
@@ -126,6 +160,10 @@ func (p place) below(name string) (place, bool) {
 
 // fieldNames yields the names that below knows.
 func (p place) fieldNames(yield func(string) bool) {
+	if p.field.Same != "" {
+		p.same().fieldNames(yield)
+		return
+	}
 	if j := p.field.Join; j != nil {
 		p.table.join(j).each(yield)
 		return
@@ -148,11 +186,18 @@ func (p place) example() string {
 // overridden makes the value of a field that another table's row takes the place of, where there is one. A row without
 // partner has the default value, which is empty.
 func (t *tableSource) overridden(f *schema.Field) hogql.Expr {
-	other := t.join(f.Override)
-	key := f.Key() + "\x00" + other.alias
-	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() hogql.Expr {
-		own, theirs := t.rowField(f.Name), other.rowField(f.Name)
-		given := native(boolType, hogql.Span{}, "notEmpty", theirs)
-		return native(own.Type, hogql.Span{}, "if", given, theirs, own)
-	}))
+	t.join(f.Override)
+	key := f.Key() + "\x00" + f.Override.Name
+	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() hogql.Expr { return t.joinKey(f.Name) }))
+}
+
+// joinKey makes the value of a field among the tables that are joined in whole.
+func (t *tableSource) joinKey(field string) hogql.Expr {
+	f, _ := t.r.db.Field(t.table, field)
+	if f.Override == nil {
+		return t.rowField(field)
+	}
+	own, theirs := t.rowField(field), t.join(f.Override).rowField(field)
+	given := native(boolType, hogql.Span{}, "notEmpty", theirs)
+	return native(own.Type, hogql.Span{}, "if", given, theirs, own)
 }

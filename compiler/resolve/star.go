@@ -64,7 +64,7 @@ func (s *scope) starred(table []hogql.Name, at hogql.Span) source {
 				return src
 			}
 		}
-		s.r.unresolved(name, at, func(yield func(string) bool) {
+		s.r.unresolved(name, chainAt(table, at), func(yield func(string) bool) {
 			for _, src := range s.sources {
 				if !yield(src.called()) {
 					return

@@ -71,18 +71,17 @@ func nativeProperty(document *hogql.Column, keys []hogql.Name, want wanted, at h
 	case typedValue, textValue, rawValue, scalarValue:
 	}
 	value, object := read(hogql.PathDynamic, hogql.Type{}), read(hogql.PathObject, hogql.Type{Kind: hogql.JSON})
-	valueText, objectText := native(nullableString, at, "toJSONString", value), native(stringType, at, "toJSONString", object)
+	valueText, objectText := native(nullableString, at, "toJSONString", value), native(stringType, at, "toString", object)
 	switch want {
 	case scalarValue:
 		return native(stringType, at, "ifNull", valueText, literal("null"))
 	case rawValue:
-		exists := native(boolType, at, "notEquals", objectText, literal("{}"))
 		return native(stringType, at, "multiIf",
-			present(value), native(stringType, at, "assumeNotNull", valueText), exists, objectText, literal(""))
+			present(value), native(stringType, at, "assumeNotNull", valueText), filled(object), objectText, literal(""))
 	case typedValue, textValue, stringValue, floatValue, boolValue:
 	}
 	return native(nullableString, at, "multiIf",
-		present(text), text, present(value), valueText, native(nullableString, at, "nullIf", objectText, literal("{}")))
+		present(text), text, present(value), valueText, filled(object), objectText, literal(nil))
 }
 
 // nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has
@@ -108,6 +107,8 @@ func nativeElement(document *hogql.Column, keys []hogql.Name, n int, want wanted
 }
 
 func present(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "isNotNull", e) }
+
+func filled(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "notEmpty", e) }
 
 // escapeKey writes a key as ClickHouse stores it in a path: dots would divide it.
 func escapeKey(key string) string { return strings.ReplaceAll(key, ".", "%2E") }

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -25,16 +26,21 @@ type tableSource struct {
 	rows   *grown
 	whole  *grown
 	joins  map[string]*tableSource
+	joined names        // of the tables below whole
 	parent *tableSource // of a lazily joined table
 	group  int          // the type of group that rows are held to; -1 for all
+	of     *grouped     // whose rows are grouped; nil for a table whose rows are stored
+	// inside tells that a formula of the table is being resolved: columns are read where it stands.
+	inside bool
+	// untyped tells that properties read as text, whatever their declared types.
+	untyped bool
 }
 
 // grown is a SELECT whose columns are added as they are used.
 type grown struct {
 	core  *hogql.Select
-	names names
-	keys  []string                 // in the order of the columns
-	byKey map[string]*hogql.Column // as the query around sees it
+	names *names
+	byKey few[*hogql.Column] // as the query around sees them, in the order of the columns
 }
 
 // newTable makes the source for a table that a query names.
@@ -67,6 +73,10 @@ func (t *tableSource) each(yield func(string) bool) {
 
 // from makes what stands in FROM for the table.
 func (t *tableSource) from(sample *hogql.Sample) hogql.Table {
+	if t.table.Grouping != nil {
+		t.placed = &hogql.Derived{Query: t.grouping(), Alias: hogql.Name{Text: t.alias}}
+		return t.placed
+	}
 	scan := t.scan()
 	scan.Sample = sample
 	if t.direct {
@@ -124,7 +134,7 @@ func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
 // grow makes a SELECT whose columns are added later.
 func (r *resolver) grow(core *hogql.Select) *grown {
 	r.grown = append(r.grown, core)
-	return &grown{core: core, byKey: map[string]*hogql.Column{}}
+	return &grown{core: core, names: new(names)}
 }
 
 // raw makes the physical column of a field, as the scan gives it.
@@ -177,11 +187,17 @@ func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned s
 // rowField makes a field into a column of rows, as it is stored.
 func (t *tableSource) rowField(name string) *hogql.Column {
 	f, _ := t.r.db.Field(t.table, name)
+	if f.Formula != nil {
+		return t.ofGroup(f)
+	}
 	return t.row(f, f.Key(), name, func(string) hogql.Expr { return t.raw(name) })
 }
 
 // outside lifts a column of rows to where the source stands.
 func (t *tableSource) outside(key string, c *hogql.Column) *hogql.Column {
+	if t.inside {
+		return c
+	}
 	if t.whole != nil {
 		c = t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
 	}
@@ -200,15 +216,23 @@ func (t *tableSource) upwards(key string, c *hogql.Column) *hogql.Column {
 
 // column adds a column to the SELECT unless it is there, and returns it as the query around sees it.
 func (g *grown) column(key, name, alias string, made func() hogql.Expr) *hogql.Column {
-	if c := g.byKey[key]; c != nil {
+	if c := g.made(key); c != nil {
 		return c
 	}
 	e := made()
 	name = g.names.unique(name)
 	g.core.Columns = append(g.core.Columns, named(e, name))
 	c := &hogql.Column{Table: alias, Name: name, Type: typeOf(e)}
-	g.byKey[key], g.keys = c, append(g.keys, key)
+	g.byKey.put(key, c)
 	return c
+}
+
+// made returns the column of a key, nil when there is none.
+func (g *grown) made(key string) *hogql.Column {
+	if c := g.byKey.at(key); c != nil {
+		return *c
+	}
+	return nil
 }
 
 // join returns the source that a lazy join leads to, and makes the join when it is used for the first time.
@@ -226,14 +250,13 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	if !ok {
 		panic("BUG: a lazy join of an unknown table " + j.Table)
 	}
-	var taken names
-	taken.unique(t.alias)
-	alias := taken.unique(j.Name)
+	local := t.joinKey(j.Local)
+	alias := t.joined.unique(j.Name)
 	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group}
 	right := child.from(nil)
 	out := &hogql.Join{
 		Kind: hogql.LeftJoin, Left: t.whole.core.From, Right: right,
-		On: native(boolType, hogql.Span{}, "equals", t.rowField(j.Local), child.rowField(j.Foreign)),
+		On: native(boolType, hogql.Span{}, "equals", local, child.rowField(j.Foreign)),
 	}
 	switch {
 	case j.Inner:
@@ -253,11 +276,12 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 // stack puts whole around rows: the columns that were handed out already are passed through.
 func (t *tableSource) stack() {
 	inner := &hogql.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
+	t.joined.unique(t.alias)
 	core := &hogql.Select{From: inner}
 	t.whole = t.r.grow(core)
 	t.placed.Query = core
-	for _, key := range t.rows.keys {
-		c := t.rows.byKey[key]
+	for _, made := range t.rows.byKey.entries {
+		key, c := made.key, made.value
 		t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
 	}
 }
@@ -283,7 +307,7 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	for _, c := range sel.Columns {
 		if is[*hogql.Star](c) || is[*hogql.ColumnsMatching](c) {
 			for f := range s.r.db.Star(t.table) {
-				found = found || f.Override != nil
+				found = found || t.fieldNeedsJoin(f)
 			}
 		}
 	}
@@ -300,12 +324,18 @@ func (t *tableSource) needsJoin(chain []hogql.Name) bool {
 	switch {
 	case !ok:
 		return false
-	case f.Join != nil || f.Override != nil:
-		return true
 	case f.Fields != nil && len(chain) > 1:
-		if below, ok := t.r.db.Below(t.table, f, chain[1].Text); ok && below.Same != "" {
-			return t.needsJoin([]hogql.Name{{Text: below.Same}})
-		}
+		below, ok := t.r.db.Below(t.table, f, chain[1].Text)
+		return ok && t.fieldNeedsJoin(below)
 	}
-	return false
+	return t.fieldNeedsJoin(f)
+}
+
+// fieldNeedsJoin tells whether a field is more than a column of the scan.
+func (t *tableSource) fieldNeedsJoin(f *schema.Field) bool {
+	if f.Same == "" {
+		return f.Join != nil || f.Override != nil || f.Formula != nil
+	}
+	head, _, _ := strings.Cut(f.Same, ".")
+	return t.needsJoin([]hogql.Name{{Text: head}})
 }

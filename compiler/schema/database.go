@@ -18,6 +18,8 @@ type Database struct {
 	GroupTypes map[string]int
 	// Layout says how the physical tables store properties; nil is NativeLayout.
 	Layout *Layout
+	// Modifiers are those of the query that is compiled.
+	Modifiers Modifiers
 }
 
 // Zone returns the name of the project's time zone.

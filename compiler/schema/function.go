@@ -122,6 +122,7 @@ const (
 	RuleRename      Rule = iota // the new name is all
 	RuleCompare                 // equals, less, like, in …: NULL-safe as their operators are
 	RuleLogic                   // and, or, not: constants fold
+	RulePlainText               // a property as text without escapes
 	RuleConcat                  // NULL counts as '', other types go through toString
 	RuleToDateTime              // depends on the argument being a constant, a string or a time
 	RuleToDate                  // toDate of a time, else toDateOrNull
@@ -142,4 +143,5 @@ const (
 	RuleArithmetic              // plus, minus, …: typed as their operators are
 	RuleDecimal                 // toDecimal(x, scale) is accurateCastOrNull(x, 'Decimal64(scale)'), the scale a constant from 0 to 18
 	RuleMacro                   // the call stands for what Expand gives
+	RuleLookup                  // a search in one of the dictionaries of channels
 )

@@ -115,6 +115,7 @@ var table = slices.Concat(
 	vectorFunctions,
 	geoFunctions,
 	otherFunctions,
+	channelFunctions,
 	basicAggregates,
 	anyAggregates,
 	arrayAggregates,

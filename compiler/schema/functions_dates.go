@@ -121,8 +121,6 @@ var clockFunctions = family("Clock, zones, formats",
 	macro("timezone", 2, "toTimeZone({b}, {a})"),
 	fn("formatDateTime", 2, 3, text),
 	fn("to_char", 2, 3, text).as("formatDateTime").zone(3),
-	fn("rowNumberInBlock", 0, 0, integer).volatile(),
-	fn("rowNumberInAllBlocks", 0, 0, integer).volatile(),
 )
 
 var timeWindowFunctions = family("Time windows",

@@ -190,6 +190,7 @@ func nativeColumns() []PhysicalColumn {
 			{"elements_chain_texts", "Array(String)"},
 			{"elements_chain_ids", "Array(String)"},
 			{"elements_chain_elements", "Array(String)"},
+			{"inserted_at", "Nullable(DateTime64(6, 'UTC'))"},
 		}},
 		{"person", [][2]string{
 			{"id", id},

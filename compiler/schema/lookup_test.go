@@ -115,7 +115,7 @@ func TestFences(t *testing.T) {
 		hostName hostname fullHostName FQDN displayName version revision buildId uptime serverUUID serverTimezone timezoneOf tcpPort
 		currentUser user authenticatedUser currentDatabase database currentProfiles currentRoles enabledRoles enabledProfiles
 		currentQueryID queryID initialQueryID connectionId currentSchemas
-		filesystemAvailable filesystemCapacity zookeeperSessionUptime hasColumnInTable hasThreadFuzzer blockNumber tid logTrace
+		filesystemAvailable filesystemCapacity zookeeperSessionUptime hasColumnInTable hasThreadFuzzer blockNumber rowNumberInBlock rowNumberInAllBlocks tid logTrace
 		transactionID transactionLatestSnapshot shardNum shardCount showCertificate getOSKernelVersion
 		addressToLine addressToSymbol demangle
 		generateUUIDv4 generateUUIDv7 generateSerialID generateSnowflakeID rand64 randomString fuzzBits

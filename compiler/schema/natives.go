@@ -11,6 +11,8 @@ var resolverNatives = []string{
 	"toFloat64", "toFloat64OrNull", "toInt64", "toInt64OrNull", "toUUID", "toUUIDOrNull",
 	// NULL-safe comparison and access.
 	"isDistinctFrom", "isNotDistinctFrom", "arrayElementOrNull",
+	// The totals among the rows of GROUPING SETS.
+	"grouping",
 	// Intervals of units that have no row.
 	"toIntervalMicrosecond", "toIntervalMillisecond",
 }

@@ -21,12 +21,17 @@ func PhysicalTable(name string) (guarded, known bool) {
 	return known, known
 }
 
+// NoCohorts says why there is no table of cohorts and no IN COHORT.
+const NoCohorts = "there are no cohorts here"
+
 // Table is a table as queries see it. Tables and their fields are shared: never change one.
 type Table struct {
 	Name     string
 	Physical string // the table of ClickHouse that holds the rows
 	// Merge makes one row of the versions of each; nil shows all rows as they are stored.
 	Merge *Merge
+	// Grouping makes each row of a group of another table's rows; nil for all tables whose rows are stored.
+	Grouping *Grouping
 	// Fields are in the order of *.
 	Fields []Field
 
@@ -59,8 +64,10 @@ type Field struct {
 	Join *LazyJoin
 	// Override leads to the row whose field of the same name counts instead, where there is one.
 	Override *LazyJoin
-	// Same names the field of the table that this one is another name for.
+	// Same names the field of the table that this one is another name for, which may lie below others: pdi.person_id.
 	Same string
+	// Formula computes the field.
+	Formula *Formula
 }
 
 // LazyJoin joins another table as soon as a query uses one of its fields.
@@ -77,7 +84,9 @@ type LazyJoin struct {
 }
 
 // IsColumn tells whether the field is a value rather than a table below a table.
-func (f *Field) IsColumn() bool { return f.Fields == nil && f.Join == nil }
+func (f *Field) IsColumn() bool {
+	return f.Fields == nil && f.Join == nil && (f.Same == "" || f.Type.Kind != hogql.Unknown)
+}
 
 // PhysicalName is the column of the physical table that the field reads.
 func (f *Field) PhysicalName() string {
@@ -98,79 +107,17 @@ var (
 	intType    = hogql.Type{Kind: hogql.Int}
 	boolType   = hogql.Type{Kind: hogql.Bool}
 	jsonType   = hogql.Type{Kind: hogql.JSON}
+	floatType  = hogql.Type{Kind: hogql.Float}
+	tupleType  = hogql.Type{Kind: hogql.TupleKind}
 	stringsOf  = hogql.Type{Kind: hogql.ArrayKind, Elem: &stringType}
 )
 
 var project = Field{Name: ProjectColumn, Type: intType, Hidden: true}
 
-var overrideJoin = &LazyJoin{
-	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1,
-}
-
-// eventPerson are the fields of person on events: the identity with overrides, the rest as the event recorded it.
-var eventPerson = []Field{
-	{Name: "id", Same: "person_id", Type: uuidType},
-	{Name: "created_at", Column: "person_created_at", Type: timeType},
-	{Name: "properties", Column: "person_properties", Type: jsonType, Scope: PersonProperty},
-}
-
-// recordedPerson are the fields of poe: all as the event recorded it.
-var recordedPerson = []Field{
-	{Name: "id", Column: "person_id", Type: uuidType},
-	{Name: "created_at", Column: "person_created_at", Type: timeType},
-	{Name: "properties", Column: "person_properties", Type: jsonType, Scope: PersonProperty},
-}
-
-func eventFields() []Field {
-	fields := []Field{
-		{Name: "uuid", Type: uuidType},
-		{Name: "event", Type: stringType},
-		{Name: "properties", Type: jsonType, Scope: EventProperty},
-		{Name: "timestamp", Type: timeType},
-		project,
-		{Name: "distinct_id", Type: stringType},
-		{Name: "elements_chain", Type: stringType},
-		{Name: "created_at", Type: timeType},
-		{Name: "$session_id", Type: stringType},
-		{Name: "$window_id", Type: stringType},
-		{Name: "person_mode", Type: stringType},
-		{Name: "person_id", Type: uuidType, Override: overrideJoin},
-		{Name: "event_person_id", Column: "person_id", Type: uuidType, Hidden: true},
-	}
-	for i := range groupTypes {
-		fields = append(fields, Field{Name: "$group_" + strconv.Itoa(i), Type: stringType})
-	}
-	fields = append(fields,
-		Field{Name: "elements_chain_href", Type: stringType},
-		Field{Name: "elements_chain_texts", Type: stringsOf},
-		Field{Name: "elements_chain_ids", Type: stringsOf},
-		Field{Name: "elements_chain_elements", Type: stringsOf},
-		Field{Name: "pdi", Join: &LazyJoin{
-			Name: "pdi", Table: "person_distinct_ids", Local: "distinct_id", Foreign: "distinct_id", Inner: true, Unique: true, Group: -1,
-		}},
-		Field{Name: "person", Fields: eventPerson},
-		Field{Name: "poe", Fields: recordedPerson},
-	)
-	for i := range groupTypes {
-		n := strconv.Itoa(i)
-		fields = append(fields,
-			Field{Name: "group_" + n, Join: &LazyJoin{
-				Name: "group_" + n, Table: "groups", Local: "$group_" + n, Foreign: "key", Unique: true, Group: i,
-			}},
-			Field{Name: "goe_" + n, Fields: []Field{
-				{Name: "key", Column: "$group_" + n, Type: stringType},
-				{Name: "created_at", Column: "group" + n + "_created_at", Type: timeType},
-				{Name: "properties", Column: "group" + n + "_properties", Type: jsonType, Scope: GroupProperty, Group: i},
-			}},
-		)
-	}
-	return fields
-}
-
 // groupTypes is the number of group types that a project can have.
 const groupTypes = 5
 
-var personFields = []Field{
+var personFields = slices.Concat([]Field{
 	{Name: "id", Type: uuidType},
 	{Name: "created_at", Type: timeType},
 	project,
@@ -179,7 +126,7 @@ var personFields = []Field{
 	{Name: "pdi", Join: &LazyJoin{
 		Name: "pdi", Table: "person_distinct_ids", Local: "id", Foreign: "person_id", Inner: true, Group: -1,
 	}},
-}
+}, initialFields("properties"))
 
 var distinctIDFields = []Field{
 	{Name: "distinct_id", Type: stringType},
@@ -207,7 +154,7 @@ var versionFields = []Field{
 
 // tables are the virtual tables (contract: hogql.md, section 7).
 var tables = makeTables([]*Table{
-	{Name: "events", Physical: "events", Fields: eventFields()},
+	sessions,
 	{
 		Name: "persons", Physical: "person", Fields: personFields,
 		Merge: &Merge{Keys: []string{"id"}, Version: "version", Deleted: "is_deleted", NotAhead: "created_at"},
@@ -236,17 +183,24 @@ var tables = makeTables([]*Table{
 func makeTables(list []*Table) map[string]*Table {
 	m := make(map[string]*Table, len(list))
 	for _, t := range list {
-		t.byName = make(map[string]*Field, len(t.Fields))
-		for i := range t.Fields {
-			t.byName[t.Fields[i].Name] = &t.Fields[i]
-		}
+		t.index()
 		m[t.Name] = t
 	}
 	return m
 }
 
+func (t *Table) index() {
+	t.byName = make(map[string]*Field, len(t.Fields))
+	for i := range t.Fields {
+		t.byName[t.Fields[i].Name] = &t.Fields[i]
+	}
+}
+
 // Table finds a table by its name in queries.
 func (db *Database) Table(name string) (*Table, bool) {
+	if name == eventsTable {
+		return events[db.Modifiers.Persons], true
+	}
 	t, ok := tables[name]
 	return t, ok
 }
@@ -254,6 +208,9 @@ func (db *Database) Table(name string) (*Table, bool) {
 // TableNames yields the names of the tables that queries can read, in no order.
 func (db *Database) TableNames() iter.Seq[string] {
 	return func(yield func(string) bool) {
+		if !yield(eventsTable) {
+			return
+		}
 		for name := range tables {
 			if !yield(name) {
 				return
@@ -268,7 +225,7 @@ func (db *Database) Field(t *Table, name string) (*Field, bool) {
 	f, ok := t.byName[name]
 	if !ok {
 		index, named := db.GroupTypes[name]
-		if !named || t.Name != "events" {
+		if !named || t.Name != eventsTable {
 			return nil, false
 		}
 		f, ok = t.byName["group_"+strconv.Itoa(index)]
@@ -291,6 +248,9 @@ func (db *Database) exists(t *Table, f *Field) bool {
 	switch {
 	case f.Join != nil, f.Same != "":
 		return true
+	case f.Formula != nil:
+		return (f.Formula.needs == "" || db.layout().Has(t.Physical, f.Formula.needs)) &&
+			(t.Grouping == nil || db.layout().Has(t.Physical, t.Grouping.Key))
 	case f.Fields != nil:
 		for i := range f.Fields {
 			if db.exists(t, &f.Fields[i]) {
@@ -321,7 +281,7 @@ func (db *Database) FieldNames(t *Table) iter.Seq[string] {
 				return
 			}
 		}
-		if t.Name != "events" {
+		if t.Name != eventsTable {
 			return
 		}
 		for name := range db.GroupTypes {
@@ -337,6 +297,11 @@ func (db *Database) FieldType(t *Table, f *Field) hogql.Type {
 	typ := f.Type
 	typ.Nullable = typ.Nullable || db.layout().nullableColumn(t.Physical, f.PhysicalName())
 	return typ
+}
+
+// StoredType returns the type of the physical column of a field, in ClickHouse's words; empty when it is not known.
+func (db *Database) StoredType(t *Table, f *Field) string {
+	return db.layout().ColumnType(t.Physical, f.PhysicalName())
 }
 
 // FieldZone returns the time zone in which the physical column of a field shows its times; empty when it has none.

@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Unit is a unit of time that a query names as text: date_part('year', x), dateAdd('day', 1, x), dateTrunc('week', x).
 // An empty field means that the unit has no such function.
@@ -27,6 +30,17 @@ var units = map[string]Unit{
 	"doy":         {Name: "dayofyear", Part: "toDayOfYear"},
 	"dayofyear":   {Name: "dayofyear", Part: "toDayOfYear"},
 	"epoch":       {Part: "toUnixTimestamp"},
+}
+
+// UnitNames yields the names of the units that ok takes, in no order.
+func UnitNames(ok func(Unit) bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name, u := range units {
+			if ok(u) && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 // longestUnit bounds the text that LookupUnit looks at.

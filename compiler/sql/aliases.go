@@ -13,10 +13,11 @@ func (p *printer) aliases(s *hogql.Select) {
 	p.aliasesOfTable(s, s.From)
 	if s.ArrayJoin != nil {
 		for _, array := range s.ArrayJoin.Arrays {
-			p.aliasesIn(s, array)
+			p.aliasesOf(s, array)
 		}
 	}
-	p.aliasesIn(s, s.Prewhere, s.Where, s.Having)
+	p.aliasesOf(s, s.Where)
+	p.aliasesOf(s, s.Having)
 	if g := s.GroupBy; g != nil {
 		p.aliasesIn(s, g.Keys...)
 		for _, set := range g.Sets {
@@ -36,13 +37,13 @@ func (p *printer) aliasesOfTable(s *hogql.Select, t hogql.Table) {
 	if j, ok := t.(*hogql.Join); ok {
 		p.aliasesOfTable(s, j.Left)
 		p.aliasesOfTable(s, j.Right)
-		p.aliasesIn(s, j.On)
+		p.aliasesOf(s, j.On)
 	}
 }
 
 func (p *printer) aliasesOfOrder(s *hogql.Select, keys []*hogql.Order) {
 	for _, key := range keys {
-		p.aliasesIn(s, key.X)
+		p.aliasesOf(s, key.X)
 	}
 }
 
@@ -55,32 +56,36 @@ func (p *printer) aliasesOfWindow(s *hogql.Select, w *hogql.Window) {
 
 func (p *printer) aliasesIn(s *hogql.Select, list ...hogql.Expr) {
 	for _, e := range list {
-		switch e := e.(type) {
-		case *hogql.Alias:
-			if !ownName(s, e) {
-				p.alsoNamed(e.Name.Text)
-			}
-			p.aliasesIn(s, e.X)
-		case *hogql.Lambda:
-			for _, name := range e.Params {
-				p.alsoNamed(name)
-			}
-			p.aliasesIn(s, e.Body)
-		case *hogql.Native:
-			p.aliasesIn(s, e.Params...)
-			p.aliasesIn(s, e.Args...)
-			p.aliasesOfWindow(s, e.Over)
-		case *hogql.Logic:
-			p.aliasesIn(s, e.Args...)
-		case *hogql.Tuple:
-			p.aliasesIn(s, e.Items...)
-		case *hogql.Array:
-			p.aliasesIn(s, e.Items...)
-		case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, nil: // nothing, or a SELECT of its own
-		case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-			*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-			*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
+		p.aliasesOf(s, e)
+	}
+}
+
+func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
+	switch e := e.(type) {
+	case *hogql.Alias:
+		if !ownName(s, e) {
+			p.alsoNamed(e.Name.Text)
 		}
+		p.aliasesOf(s, e.X)
+	case *hogql.Lambda:
+		for _, name := range e.Params {
+			p.alsoNamed(name)
+		}
+		p.aliasesOf(s, e.Body)
+	case *hogql.Native:
+		p.aliasesIn(s, e.Params...)
+		p.aliasesIn(s, e.Args...)
+		p.aliasesOfWindow(s, e.Over)
+	case *hogql.Logic:
+		p.aliasesIn(s, e.Args...)
+	case *hogql.Tuple:
+		p.aliasesIn(s, e.Items...)
+	case *hogql.Array:
+		p.aliasesIn(s, e.Items...)
+	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, nil: // nothing, or a SELECT of its own
+	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
+		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
+		*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
 	}
 }
 

@@ -21,9 +21,12 @@ type Param struct {
 	Value string
 }
 
-// MaxText is the longest SQL text that Print makes, in bytes. A common table expression or a macro can make a short
-// query long; this is where that ends.
-const MaxText = 4 << 20
+// Bounds on what Print makes: the bytes of the text, and the number of parameters. A macro or a property can make a short
+// query long; this is where that ends. What is longer takes the engine seconds to read and plan.
+const (
+	MaxText   = 1 << 20
+	MaxParams = 10_000
+)
 
 // bug is a panic value: an earlier stage let something through.
 type bug string
@@ -72,8 +75,12 @@ func (p *printer) bug(format string, args ...any) {
 	panic(bug(fmt.Sprintf(format, args...)))
 }
 
-// checkSize ends the printing of a text that grows past MaxText.
+// checkSize ends the printing of a text that grows past its bounds.
 func (p *printer) checkSize(at hogql.Span) {
+	if len(p.params) > MaxParams {
+		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it has more than %d different texts and times. "+
+			"A list of constants, as in x IN ('a', 'b'), counts as one.", MaxParams)})
+	}
 	if len(p.buf) > MaxText {
 		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", MaxText)})
 	}

@@ -68,10 +68,6 @@ func TestPrint(t *testing.T) {
 			"SELECT event FROM events WHERE team_id = 7 AND (a OR b)", nil,
 		},
 		{
-			"guard in PREWHERE too", &hogql.Select{Columns: []hogql.Expr{col("event")}, From: events(), Prewhere: col("a")},
-			"SELECT event FROM events PREWHERE team_id = 7 AND a WHERE team_id = 7", nil,
-		},
-		{
 			"strings are bound, equal ones once",
 			where(&hogql.Logic{Args: []hogql.Expr{fn("equals", col("a"), c("' OR 1=1 --")), fn("notEquals", col("b"), c("' OR 1=1 --"))}}),
 			"SELECT event FROM events WHERE team_id = 7 AND a = {p0:String} AND b != {p0:String}",
@@ -177,7 +173,7 @@ func TestPrint(t *testing.T) {
 				Columns: []hogql.Expr{of("events", "event")},
 				From:    &hogql.TableName{Chain: []hogql.Name{{Text: "events"}}},
 			},
-			"WITH events_ AS (SELECT event FROM events WHERE team_id = 7) SELECT event FROM events_ AS events", nil,
+			"WITH events_ AS (SELECT event FROM events WHERE team_id = 7) SELECT event FROM events_", nil,
 		},
 		{
 			"set operations", &hogql.SetQuery{
@@ -259,6 +255,10 @@ func TestPrintRefuses(t *testing.T) {
 		{"a function that is not allowed", pick(fn("getSetting", c("x"))), `BUG: printing SQL: function "getSetting" is not allowed`},
 		{"a name that is no function", pick(fn("f(1) --")), `BUG: printing SQL: function "f(1) --" is not allowed`},
 		{"an unknown table", scan(&hogql.Scan{Table: "system.tables", Guard: guard()}), `BUG: printing SQL: table "system.tables" is not physical`},
+		{
+			"PREWHERE", &hogql.Select{Columns: []hogql.Expr{col("event")}, From: events(), Prewhere: col("a")},
+			"BUG: printing SQL: a PREWHERE, which would run before additional_table_filters",
+		},
 		{"no guard", scan(&hogql.Scan{Table: "events"}), `BUG: printing SQL: the scan of "events" is not guarded`},
 		{
 			"another project's guard", scan(&hogql.Scan{Table: "events", Guard: fn("equals", col("team_id"), c(int64(8)))}),

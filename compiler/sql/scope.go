@@ -14,8 +14,9 @@ import (
 type scope struct {
 	outer   *scope
 	tables  []source
-	aliases []string // of columns, ARRAY JOIN and lambda parameters of this SELECT
-	first   int      // of them in the printer's names
+	aliases []string        // of columns, ARRAY JOIN and lambda parameters of this SELECT
+	defined map[string]bool // the same, made when there are many
+	first   int             // of them in the printer's names
 	few     [2]source
 }
 
@@ -70,13 +71,19 @@ func (p *printer) name(s *scope, t hogql.Table) {
 		if name == "" {
 			name = t.Chain[0].Text
 		}
-		printed = s.free(name)
+		printed = name
+		for isPhysical(printed) { // a recursive CTE is a table to ClickHouse, to which the filter of a physical one must not apply
+			printed += "_"
+		}
+		printed = s.free(printed)
 	case *hogql.TableFunc:
 		name = t.Alias.Text
 		if name == "" {
 			name = t.Name.Text
 		}
-		printed = s.free(name)
+		// Never what the query calls it: additional_table_filters go by aliases too, and would ask numbers() called
+		// events for the column of the project.
+		printed = s.free(t.Name.Text)
 	case *hogql.Derived:
 		name = t.Alias.Text
 		switch {
@@ -98,7 +105,7 @@ func (p *printer) name(s *scope, t hogql.Table) {
 
 // free makes a name for a table that nothing else in the SELECT has.
 func (s *scope) free(name string) string {
-	for slices.Contains(s.aliases, name) || slices.ContainsFunc(s.tables, func(t source) bool { return t.printed == name }) {
+	for s.defines(name) || slices.ContainsFunc(s.tables, func(t source) bool { return t.printed == name }) {
 		name += "_"
 	}
 	return name
@@ -155,7 +162,24 @@ func (p *printer) column(c *hogql.Column) {
 	}
 }
 
+// fewAliases is how many names are quicker to go through than to look up.
+const fewAliases = 32
+
+// defines tells whether the SELECT itself defines a name.
+func (s *scope) defines(name string) bool {
+	if len(s.aliases) <= fewAliases {
+		return slices.Contains(s.aliases, name)
+	}
+	if s.defined == nil {
+		s.defined = make(map[string]bool, len(s.aliases))
+		for _, alias := range s.aliases {
+			s.defined[alias] = true
+		}
+	}
+	return s.defined[name]
+}
+
 // needsTable tells whether a column's name alone could mean something else.
 func (p *printer) needsTable(c *hogql.Column, from source) bool {
-	return len(p.scope.tables) > 1 || slices.Contains(p.scope.aliases, c.Name) || len(c.Path) > 0 && from.printed == c.Name
+	return len(p.scope.tables) > 1 || p.scope.defines(c.Name) || len(c.Path) > 0 && from.printed == c.Name
 }

@@ -45,8 +45,8 @@ func (p *printer) selection(s *hogql.Select) {
 	if scan, ok := s.From.(*hogql.Scan); ok {
 		guard = scan.Guard
 	}
-	if s.Prewhere != nil { // it runs first, so it must see no other project's rows either
-		p.condition(" PREWHERE ", guard, s.Prewhere)
+	if s.Prewhere != nil {
+		p.bug("a PREWHERE, which would run before additional_table_filters")
 	}
 	p.condition(" WHERE ", guard, s.Where)
 	p.groupBy(s.GroupBy)
@@ -86,7 +86,7 @@ func (p *printer) setQuery(s *hogql.SetQuery) {
 	wrapped := len(s.With) > 0 || len(s.OrderBy) > 0 || s.Limit != nil
 	outer := len(p.ctes)
 	if wrapped {
-		p.with(s.With, false)
+		p.with(s.With, s.Recursive)
 		p.str("SELECT * FROM (")
 	}
 	for i, member := range s.Members {

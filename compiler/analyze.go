@@ -1,0 +1,112 @@
+package compiler
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+)
+
+// analysis is what the stages behind the parser make of a query.
+type analysis struct {
+	bound    hogql.Query // with its placeholders filled in
+	limited  hogql.Query // and with its limit
+	cut      bind.Cut
+	resolved hogql.Query
+	outputs  []resolve.Output
+	uses     []resolve.PropertyUse // only for those who ask
+}
+
+// analyze binds and resolves a query. A stage with mistakes does not end the work: the next one looks at what there is, so
+// that the author hears of everything at once. What it gives beside mistakes is what there is. Uses tells whether the uses
+// of properties are asked for.
+func analyze(q *query.HogQL, parsed hogql.Query, env Env, uses bool) (*analysis, error) {
+	env.Database = modified(env.Database, q.Modifiers)
+	values, err := valuesOf(q, env)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		found    analysis
+		mistakes diag.List
+		open     []diag.Span // placeholders that stand for nothing
+	)
+	found.bound, err = bind.Placeholders(parsed, values)
+	if err != nil {
+		if !note(&mistakes, err, nil) {
+			return nil, err
+		}
+		if found.bound, open = withoutPlaceholders(found.bound); found.bound == nil {
+			return &found, mistakes.Err()
+		}
+	}
+	found.limited, found.cut, err = bind.Limit(found.bound, bind.Limits{Max: env.MaxRows, Mode: env.Mode})
+	if err != nil {
+		if !note(&mistakes, err, open) {
+			return nil, err
+		}
+		found.limited = found.bound
+	}
+	if uses {
+		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.Database, env.Now)
+	} else {
+		found.resolved, found.outputs, err = resolve.Query(found.limited, env.Database, env.Now)
+	}
+	if err != nil && !note(&mistakes, err, open) {
+		return nil, err
+	}
+	return &found, mistakes.Err()
+}
+
+// note adds the mistakes that an error holds, without those at the given places, and tells false for an error of any
+// other kind.
+func note(list *diag.List, err error, without []diag.Span) bool {
+	all, ok := errors.AsType[diag.Errors](err)
+	if !ok {
+		return false
+	}
+	for _, e := range all {
+		if !slices.Contains(without, e.Span) {
+			list.Add(e)
+		}
+	}
+	return true
+}
+
+// withoutPlaceholders puts NULL, which fits nearly everywhere, in the place of the placeholders that are left in a query,
+// and gives their places. A query in which one stands for a table or a query makes no sense without it: then it is nil.
+func withoutPlaceholders(q hogql.Query) (hogql.Query, []diag.Span) {
+	var open []diag.Span
+	whole := true
+	r := hogql.Rewriter{
+		Expr: func(e hogql.Expr) hogql.Expr {
+			p, ok := e.(*hogql.Placeholder)
+			if !ok {
+				return e
+			}
+			open = append(open, p.Pos)
+			return &hogql.Const{Pos: p.Pos}
+		},
+		Query: func(q hogql.Query) hogql.Query {
+			if _, ok := q.(*hogql.QueryPlaceholder); ok {
+				whole = false
+			}
+			return q
+		},
+		Table: func(t hogql.Table) hogql.Table {
+			if _, ok := t.(*hogql.TablePlaceholder); ok {
+				whole = false
+			}
+			return t
+		},
+	}
+	out := r.RewriteQuery(q)
+	if !whole {
+		return nil, nil
+	}
+	return out, open
+}

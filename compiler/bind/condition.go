@@ -1,0 +1,121 @@
+package bind
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Subject is what a property filter is about.
+type Subject struct {
+	// Table is what events are called in the query; empty when they are its only table.
+	Table string
+	// Types are the declared types of properties: they decide how values are compared.
+	Types schema.PropertyTypes
+	// Now and Location give relative dates their meaning.
+	Now      time.Time
+	Location *time.Location
+	// At is the place of what is made, Attr that of the filter in the request's JSON.
+	At   hogql.Span
+	Attr string
+}
+
+// field makes the field of a column or property of events.
+func (s Subject) field(chain ...string) hogql.Expr {
+	f := &hogql.Field{Pos: s.At, Chain: make([]hogql.Name, 0, len(chain)+1)}
+	if s.Table != "" {
+		f.Chain = append(f.Chain, hogql.Name{Pos: s.At, Text: s.Table, Quoted: true})
+	}
+	for _, name := range chain {
+		f.Chain = append(f.Chain, hogql.Name{Pos: s.At, Text: name, Quoted: true})
+	}
+	return f
+}
+
+func (s Subject) refuse(format string, args ...any) *diag.Error {
+	e := diag.Field(diag.QueryError, s.Attr, format, args...)
+	e.Span = s.At
+	return e
+}
+
+// PropertyField gives the value that a property filter or a breakdown of this type looks at, and its declared type. The
+// error is a *diag.Error.
+func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
+	index := strconv.Itoa(group)
+	declared := func(scope schema.PropertyScope, group int) schema.PropertyType {
+		return s.Types.Of(schema.PropertyKey{Scope: scope, Group: group, Name: key})
+	}
+	switch typ {
+	case "event":
+		return s.field("properties", key), declared(schema.EventProperty, 0), nil
+	case "feature":
+		if !strings.HasPrefix(key, "$feature/") {
+			key = "$feature/" + key
+		}
+		return s.field("properties", key), declared(schema.EventProperty, 0), nil
+	case "person":
+		return s.field("person", "properties", key), declared(schema.PersonProperty, 0), nil
+	case "group":
+		return s.field("group_"+index, "properties", key), declared(schema.GroupProperty, group), nil
+	case "session":
+		return s.field("session", key), schema.StringProperty, nil
+	case "event_metadata":
+		return s.field(key), schema.StringProperty, nil
+	}
+	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
+}
+
+// PropertyCondition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
+func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
+	if f.Type == "hogql" {
+		return s.expression(f.Key)
+	}
+	field, typ, err := PropertyField(f.Type, f.Key, f.Group, s)
+	if err != nil {
+		return nil, err
+	}
+	c := propertyCondition{at: s.At, field: field, typ: typ, subject: s, column: f.Type == "event_metadata" || f.Type == "session"}
+	out, ok := c.build(f)
+	if !ok {
+		return nil, s.refuse("The property filter on '%s' has operator '%s', which is not supported with its value", f.Key, f.Operator)
+	}
+	return out, nil
+}
+
+// expression reads a filter that is an expression of its own.
+func (s Subject) expression(text string) (hogql.Expr, error) {
+	e, err := UserExpr(text)
+	if err != nil {
+		return nil, &diag.Error{Code: err.Code, Span: s.At, Attr: s.Attr + ".key", Detail: "The HogQL expression of a property filter " + err.Detail}
+	}
+	return moved(e, s.At), nil
+}
+
+// UserExpr parses an expression that a request's JSON holds. It may not hold placeholders. The detail of the mistake goes
+// on from the name of what the expression is for.
+func UserExpr(text string) (hogql.Expr, *diag.Error) {
+	e, err := hogql.ParseExpr(text)
+	if err != nil {
+		return nil, &diag.Error{Code: diag.SyntaxError, Detail: "is invalid: " + detail(err)}
+	}
+	held := false
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		_, placeholder := e.(*hogql.Placeholder)
+		held = held || placeholder
+		return !held
+	})
+	if held {
+		return nil, &diag.Error{Code: diag.QueryError, Detail: "cannot hold placeholders"}
+	}
+	return moved(e, hogql.Span{}), nil
+}
+
+// detail gives the text of the first mistake.
+func detail(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}

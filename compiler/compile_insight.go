@@ -1,0 +1,68 @@
+package compiler
+
+import (
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// compileInsight builds the tree of an insight, which then goes the way of any other query. It needs no limit: its buckets
+// and values are bounded where it is built.
+func compileInsight(q query.Insight, env Env) (*Compiled, error) {
+	env.Database = modified(env.Database, q.Parts().Modifiers)
+	built, err := buildInsight(q, &insight.World{Database: env.Database, Now: env.Now, TestAccounts: env.TestAccounts})
+	if err != nil {
+		return nil, err
+	}
+	resolved, outputs, err := resolve.Query(built.Query, env.Database, env.Now)
+	if err != nil {
+		return nil, unplaced(err)
+	}
+	text, params, err := sql.Print(resolved, env.Database)
+	if err != nil {
+		return nil, err
+	}
+	compiled := &Compiled{SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: make([]string, len(outputs)), Shape: built.Shape}
+	for i, output := range outputs {
+		compiled.Columns[i] = output.Name
+	}
+	compiled.Tables, _ = survey(built.Query, nil)
+	compiled.Volatile = true // nearly all ranges are relative, and events of a past day may still come
+	return compiled, nil
+}
+
+func buildInsight(q query.Insight, w *insight.World) (*insight.Built, error) {
+	switch q := q.(type) {
+	case *query.Trends:
+		return trends.Build(q, w)
+	case *query.Lifecycle:
+		return lifecycle.Build(q, w)
+	case *query.Stickiness:
+		return stickiness.Build(q, w)
+	default:
+		return nil, fmt.Errorf("BUG: no way to build an insight of type %T", q)
+	}
+}
+
+// unplaced takes the places off mistakes: they are in the program's own text, or in an expression inside the JSON.
+func unplaced(err error) error {
+	all := Mistakes(err)
+	if all == nil {
+		return err
+	}
+	out := make(diag.Errors, len(all))
+	for i, e := range all {
+		bare := *e
+		bare.Span = diag.Span{}
+		out[i] = &bare
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package insight
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// What stands for values that are none (contract: api.md, section 1.5).
+const (
+	NullValue  = "$$_posthog_breakdown_null_$$"
+	OtherValue = "$$_posthog_breakdown_other_$$"
+)
+
+// maxValue is how many characters of a value are told apart.
+const maxValue = 400
+
+// Breakdown gives the value that an event has in a breakdown, as text: ” for one that is missing. A histogram's value is a
+// number, NULL when it is missing. The error is a *diag.Error.
+func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
+	value, err := w.breakdownField(b)
+	if err != nil {
+		return nil, err
+	}
+	if b.Bins > 0 {
+		return Call("toFloat", value), nil
+	}
+	text := Call("_plainText", value)
+	if b.NormalizeURL {
+		text = TemplateExpr("if({text} is null or {text} = '', '', if(empty({cut}), '/', {cut}))", map[string]any{
+			"text": text, "cut": Call("replaceRegexpOne", text, Const(`[/?#]+$`), Const("")),
+		})
+	}
+	return Call("left", Call("ifNull", text, Const("")), Const(int64(maxValue))), nil
+}
+
+func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
+	if b.Type == "hogql" {
+		e, err := bind.UserExpr(b.Property)
+		if err != nil {
+			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
+		}
+		return e, nil
+	}
+	if b.Type == "cohort" {
+		return nil, diag.Field(diag.InvalidInput, b.At, "Breakdowns by cohort are not supported")
+	}
+	value, _, err := bind.PropertyField(b.Type, b.Property, b.Group, w.subject(b.At))
+	return value, err
+}

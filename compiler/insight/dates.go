@@ -1,0 +1,358 @@
+package insight
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// MaxBuckets is the most buckets that one range may be cut into.
+const MaxBuckets = 10_000
+
+// Range is the span of time that an insight looks at, cut into buckets (contract: trends.md, sections 2 and 3). All of its
+// times are in the project's zone.
+type Range struct {
+	Span
+	// Lower is the time of the first event that counts; To is that of the last.
+	Lower    time.Time
+	Interval query.Interval
+	// All tells that the range begins with the earliest event, which only the rows show: see Since.
+	All bool
+	// DaysOfWeek are the ISO weekdays whose events count; empty for all.
+	DaysOfWeek []int
+
+	weekStart int
+	attr      string // of the interval, for mistakes
+	from, to  bind.Moment
+	toGiven   bool // date_to is a relative date, not just the present
+	now       time.Time
+	wholeOnly bool
+}
+
+// Resolve reads the date range of an insight and moves its ends as its interval asks. The error is a *diag.Error that names
+// the field.
+func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) {
+	r := Range{
+		Interval: interval, DaysOfWeek: c.DateRange.DaysOfWeek, weekStart: w.Database.WeekStart, attr: c.Field("interval"),
+		now: w.Now, wholeOnly: c.DateRange.ExcludeIncomplete,
+	}
+	now := w.Now.In(w.Zone())
+	var err error
+	r.to = bind.Moment{Time: now, Unit: 's'}
+	if to := c.DateRange.To; to != "" {
+		if r.to, err = r.read(w, to, c.Field("dateRange.date_to")); err != nil {
+			return r, err
+		}
+		r.toGiven = r.to.Relative()
+	}
+	from := c.DateRange.From
+	switch from {
+	case "all":
+		r.All = true
+	case "":
+		r.from = bind.Moment{Time: startOfDay(now).AddDate(0, 0, -7), Unit: 'd', Count: 7}
+	default:
+		if r.from, err = r.read(w, from, c.Field("dateRange.date_from")); err != nil {
+			return r, err
+		}
+	}
+	r.To, r.From = r.to.Time, r.from.Time
+	if c.DateRange.Explicit {
+		r.Lower = r.From
+	} else {
+		r.To, r.From = r.movedTo(), r.movedFrom()
+		r.Lower = r.lower()
+	}
+	if r.All {
+		r.Lower = FirstTime
+		r.From = r.Lower
+		return r, nil
+	}
+	return r, r.check()
+}
+
+// FirstTime is the earliest time that is taken for the true time of an event.
+var FirstTime = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// firstEver is where the range of all time begins when there is no event.
+var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func (r *Range) read(w *World, text, attr string) (bind.Moment, error) {
+	m, ok := bind.ReadDate(text, w.Now, w.Zone())
+	if !ok || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", shown(text))
+	}
+	return m, nil
+}
+
+func shown(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+func (r *Range) movedTo() time.Time {
+	t := r.to.Time
+	switch r.Interval {
+	case query.Hour:
+		if r.to.Relative() {
+			return r.Next(r.Floor(t)).Add(-time.Microsecond)
+		}
+		return t
+	case query.Minute:
+		if r.to.Relative() {
+			return r.Next(r.Floor(t)).Add(-time.Microsecond)
+		}
+		return t
+	case query.Day, query.Week, query.Month:
+	}
+	return startOfDay(t).AddDate(0, 0, 1).Add(-time.Microsecond)
+}
+
+func (r *Range) movedFrom() time.Time {
+	t := r.from.Time
+	if !r.from.Relative() || r.Interval == query.Minute {
+		return t
+	}
+	switch r.from.Unit {
+	case 's', 'M':
+		return t
+	case 'h':
+		return startOfHour(t)
+	}
+	return startOfDay(t)
+}
+
+func (r *Range) lower() time.Time {
+	switch r.Interval {
+	case query.Minute, query.Hour:
+		if r.from.Relative() {
+			return r.From
+		}
+		return r.Floor(r.From)
+	case query.Day:
+		if r.from.Relative() && r.from.Unit == 'h' {
+			return r.From
+		}
+	case query.Week, query.Month:
+	}
+	return startOfDay(r.From)
+}
+
+// Since gives the range of all time with its true beginning: the earliest event, or a fixed day where there is none. Its
+// error is a *diag.Error.
+func (r Range) Since(earliest time.Time) (Range, error) {
+	if earliest.Before(FirstTime) {
+		earliest = firstEver
+	}
+	zone := r.To.Location()
+	earliest = earliest.In(zone)
+	switch r.Interval {
+	case query.Minute, query.Hour:
+		r.From = r.Floor(earliest)
+	case query.Day, query.Week, query.Month:
+		r.From = startOfDay(earliest)
+	}
+	r.All, r.Lower = false, r.From
+	return r, r.check()
+}
+
+// check refuses a range with too many buckets, before they are made.
+func (r *Range) check() error {
+	var length time.Duration
+	switch r.Interval {
+	case query.Minute:
+		length = time.Minute
+	case query.Hour:
+		length = time.Hour
+	case query.Day:
+		length = 24 * time.Hour
+	case query.Week, query.Month:
+		return nil // there are not that many weeks in the years that a range can reach over
+	}
+	if n := int64(r.To.Sub(r.From)/length) + 1; n > MaxBuckets {
+		return diag.Field(diag.InvalidInput, r.attr,
+			"An interval of one %s cuts this date range into %d parts; there may be %d. Use a longer interval or a shorter range.", r.Interval, n, MaxBuckets)
+	}
+	return nil
+}
+
+// Floor gives the start of the bucket that holds t.
+func (r *Range) Floor(t time.Time) time.Time {
+	switch r.Interval {
+	case query.Minute:
+		return t.Add(-time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
+	case query.Hour:
+		return startOfHour(t)
+	case query.Week:
+		back := (int(t.Weekday()) - r.weekStart + 7) % 7
+		return startOfDay(t).AddDate(0, 0, -back)
+	case query.Month:
+		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, t.Location())
+	case query.Day:
+	}
+	return startOfDay(t)
+}
+
+// Next gives the start of the bucket behind the one that starts at t.
+func (r *Range) Next(t time.Time) time.Time { return r.Step(t, 1) }
+
+// Step goes n buckets on, or back, from the start of one.
+func (r *Range) Step(t time.Time, n int) time.Time {
+	switch r.Interval {
+	case query.Minute:
+		return t.Add(time.Duration(n) * time.Minute)
+	case query.Hour:
+		return t.Add(time.Duration(n) * time.Hour)
+	case query.Week:
+		return t.AddDate(0, 0, 7*n)
+	case query.Month:
+		return t.AddDate(0, n, 0)
+	case query.Day:
+	}
+	return t.AddDate(0, 0, n)
+}
+
+// Buckets gives the starts of the buckets in order, from the one that holds From to the one that holds To. It is empty
+// when the range ends before it begins.
+func (r *Range) Buckets() []time.Time {
+	var out []time.Time
+	for t := r.Floor(r.From); !t.After(r.To); t = r.Next(t) {
+		if r.skips(t) {
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// skips tells the buckets that a range leaves out.
+func (r *Range) skips(start time.Time) bool {
+	if r.Interval == query.Day && len(r.DaysOfWeek) > 0 && !r.onDay(start) {
+		return true
+	}
+	last := r.Next(start).Add(-time.Microsecond)
+	return r.wholeOnly && (start.Before(r.From) || last.After(r.To) || last.After(r.now))
+}
+
+func (r *Range) onDay(t time.Time) bool {
+	for _, day := range r.DaysOfWeek {
+		if day%7 == int(t.Weekday()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Previous gives the range that this one is compared with (contract: trends.md, section 9). Attr is the place of compare_to;
+// the error is a *diag.Error.
+func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
+	p := *r
+	length := wall(r.To).Sub(wall(r.From))
+	if compare.To != "" {
+		m, ok := bind.ReadDate(compare.To, r.From, r.From.Location())
+		if !ok || !m.Relative() || m.Time.Year() < bind.FirstYear {
+			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is no relative date, such as -1w", shown(compare.To))
+		}
+		p.From = m.Time
+		p.To = unwall(wall(p.From).Add(length), r.To.Location())
+		p.shiftLower(r)
+		return p, nil
+	}
+	zone := r.From.Location()
+	from := wall(r.From).Add(-length)
+	to := from.Add(length)
+	switch r.Interval {
+	case query.Minute:
+	case query.Hour:
+		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), 0, 0, 0, time.UTC)
+		to = from.Add(length)
+		to = time.Date(to.Year(), to.Month(), to.Day(), to.Hour(), 59, 59, 999_999_000, time.UTC)
+	case query.Day, query.Week, query.Month:
+		from = startOfDay(from)
+		if r.Interval == query.Day && r.from.Relative() && wholeWeeks(r.from) && !r.toGiven {
+			from = from.AddDate(0, 0, 1)
+		}
+		to = startOfDay(from.Add(length)).AddDate(0, 0, 1).Add(-time.Microsecond)
+	}
+	p.From, p.To = unwall(from, zone), unwall(to, zone)
+	p.shiftLower(r)
+	return p, nil
+}
+
+func wholeWeeks(m bind.Moment) bool {
+	return m.Count > 0 && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
+}
+
+// shiftLower puts the first event that counts as far behind the start of p as it is in r.
+func (p *Range) shiftLower(r *Range) {
+	p.Lower = unwall(wall(p.From).Add(wall(r.Lower).Sub(wall(r.From))), p.From.Location())
+	if r.Lower.Before(r.From) {
+		p.Lower = p.lower()
+	}
+}
+
+func startOfDay(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+}
+
+// startOfHour keeps to the instant, since an hour may come twice in a day.
+func startOfHour(t time.Time) time.Time {
+	return t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
+}
+
+// wall gives what a clock on the wall shows at t, as if there were no zones, so that differences count days as 24 hours.
+func wall(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+func unwall(t time.Time, zone *time.Location) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+}
+
+// Day is how the start of a bucket is written in days (contract: trends.md, section 3).
+func (r *Range) Day(start time.Time) string {
+	if r.Interval == query.Hour || r.Interval == query.Minute {
+		return start.Format(time.DateTime)
+	}
+	return start.Format(time.DateOnly)
+}
+
+// Label is what people call a bucket.
+func (r *Range) Label(start time.Time) string {
+	switch r.Interval {
+	case query.Minute, query.Hour:
+		return start.Format("2-Jan 15:04")
+	case query.Month:
+		return start.Format("Jan 2006")
+	case query.Week:
+		return r.weekLabel(start)
+	case query.Day:
+	}
+	return start.Format("2-Jan-2006")
+}
+
+// weekLabel names the days of a week that lie in the range.
+func (r *Range) weekLabel(start time.Time) string {
+	first, last := start, start.AddDate(0, 0, 6)
+	if from := startOfDay(r.From); first.Before(from) {
+		first = from
+	}
+	if to := startOfDay(r.To); last.After(to) {
+		last = to
+	}
+	switch {
+	case first.Equal(last):
+		return first.Format("2-Jan-2006")
+	case first.Year() != last.Year():
+		return first.Format("2-Jan-2006") + " – " + last.Format("2-Jan-2006")
+	case first.Month() != last.Month():
+		return first.Format("2-Jan") + " – " + last.Format("2-Jan")
+	}
+	return fmt.Sprintf("%d–%s", first.Day(), last.Format("2 Jan"))
+}

@@ -1,0 +1,244 @@
+// Package events answers EventsQuery: node ─▶ [build] ─▶ tree, and row ─▶ [shape] ─▶ row (contract: api.md, section 1.6).
+package events
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Built is a list of events that is ready to be compiled and run.
+type Built struct {
+	// Query asks for one row more than Limit.
+	Query  hogql.Query
+	Limit  int
+	Offset int
+	// Columns are the names of the columns: their texts in the query.
+	Columns []string
+	// Row makes a row of the answer of a row of the query; nil when they are the same.
+	Row func(row []byte) ([]byte, error)
+}
+
+// builder makes the parts of one query.
+type builder struct {
+	query *query.Events
+	world *insight.World
+}
+
+// Build makes the tree of a list of events. Most is the highest limit. The error is a *diag.Error.
+func Build(q *query.Events, w *insight.World, most int) (*Built, error) {
+	b := builder{q, w}
+	s := &hogql.Select{From: insight.Events(&query.Common{})}
+	var err error
+	if s.Columns, err = b.columns(); err != nil {
+		return nil, err
+	}
+	where, having, err := b.conditions(s.Columns)
+	if err != nil {
+		return nil, err
+	}
+	s.Where, s.Having = where, having
+	if s.OrderBy, err = b.order(s.Columns); err != nil {
+		return nil, err
+	}
+	var keys []hogql.Expr
+	aggregates := having != nil
+	for _, column := range s.Columns {
+		if aggregate(column) {
+			aggregates = true
+		} else {
+			keys = append(keys, bare(column))
+		}
+	}
+	if aggregates {
+		s.GroupBy = insight.GroupBy(keys...)
+	}
+	built := &Built{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: q.Select, Row: shapes(q.Select)}
+	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
+	if q.Offset > 0 {
+		s.Limit.Offset = insight.Const(int64(q.Offset))
+	}
+	return built, nil
+}
+
+// columns makes the expressions to select. * and person become tuples, which shape makes objects of.
+func (b builder) columns() ([]hogql.Expr, error) {
+	out := make([]hogql.Expr, len(b.query.Select))
+	for i, text := range b.query.Select {
+		if fields, ok := objects[text]; ok {
+			tuple := &hogql.Tuple{}
+			for _, field := range fields {
+				tuple.Items = append(tuple.Items, insight.Field(field.chain...))
+			}
+			out[i] = insight.As(tuple, "object_"+strconv.Itoa(i+1))
+			continue
+		}
+		var err error
+		if out[i], err = b.expr(text, "select", i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// expr reads an expression of one of the node's lists.
+func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
+	e, mistake := bind.UserExpr(text)
+	if mistake != nil {
+		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
+	}
+	return e, nil
+}
+
+// conditions is what rows have to satisfy: before they are grouped, and after.
+func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err error) {
+	q, w := b.query, b.world
+	common := query.Common{At: q.At, Properties: q.Properties, FilterTestAccounts: q.FilterTestAccounts}
+	filters, err := w.Conditions(&common)
+	if err != nil {
+		return nil, nil, err
+	}
+	fixed, err := w.Condition(q.Fixed)
+	if err != nil {
+		return nil, nil, err
+	}
+	span, err := b.span()
+	if err != nil {
+		return nil, nil, err
+	}
+	where = insight.And(span, filters, fixed)
+	if q.Event != nil {
+		where = insight.And(where, insight.Eq(insight.Field("event"), insight.Const(*q.Event)))
+	}
+	if q.Person != "" {
+		if !person.MatchString(q.Person) {
+			return nil, nil, diag.Field(diag.InvalidInput, q.Field("personId"), "personId must be the UUID of a person.")
+		}
+		where = insight.And(where, insight.Eq(insight.Field("person_id"), insight.Const(q.Person)))
+	}
+	for i, text := range q.Where {
+		condition, err := b.expr(text, "where", i)
+		if err != nil {
+			return nil, nil, err
+		}
+		if aggregate(condition, columns...) {
+			having = insight.And(having, condition)
+		} else {
+			where = insight.And(where, condition)
+		}
+	}
+	return where, having, nil
+}
+
+// person is the form of a person's id.
+var person = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// span is the condition on the time of events. Events that are a little ahead of our clock count when no end is given.
+func (b builder) span() (hogql.Expr, error) {
+	const ahead = 5 * time.Second
+	before, err := b.bound(b.query.Before, "before", b.world.Now.Add(ahead))
+	if err != nil {
+		return nil, err
+	}
+	end := insight.Compare(insight.Field("timestamp"), hogql.Less, insight.Const(before))
+	if b.query.After == "all" {
+		return end, nil
+	}
+	after, err := b.bound(b.query.After, "after", b.world.Now.Add(-24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	return insight.And(insight.Compare(insight.Field("timestamp"), hogql.Greater, insight.Const(after)), end), nil
+}
+
+func (b builder) bound(text, field string, without time.Time) (time.Time, error) {
+	if text == "" {
+		return without.In(b.world.Zone()), nil
+	}
+	m, ok := bind.ReadDate(text, b.world.Now, b.world.Zone())
+	if !ok || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+		return m.Time, diag.Field(diag.InvalidInput, b.query.Field(field), "The date is neither ISO 8601 nor relative, such as -7d")
+	}
+	return m.Time, nil
+}
+
+// order is the order of the rows. Without one the newest events come first, or the greatest groups; events of one time are
+// told apart by their uuid, so that no page repeats one.
+func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
+	if b.query.OrderBy != nil {
+		out := make([]*hogql.Order, len(b.query.OrderBy))
+		for i, text := range b.query.OrderBy {
+			text, desc := direction(text)
+			e, err := b.expr(text, "orderBy", i)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = &hogql.Order{X: e, Desc: desc}
+		}
+		return out, nil
+	}
+	for _, column := range columns {
+		if aggregate(column) {
+			return []*hogql.Order{{X: bare(column), Desc: true}}, nil
+		}
+	}
+	for _, text := range b.query.Select {
+		if text == "timestamp" || text == "*" {
+			return []*hogql.Order{{X: insight.Field("timestamp"), Desc: true}, {X: insight.Field("uuid")}}, nil
+		}
+	}
+	return []*hogql.Order{{X: bare(columns[0])}}, nil
+}
+
+// direction cuts ASC or DESC off the end of an expression's text.
+func direction(text string) (expr string, desc bool) {
+	text = strings.TrimSpace(text)
+	i := strings.LastIndexAny(text, " \t\n)")
+	switch word := strings.ToLower(text[i+1:]); {
+	case i < 0:
+	case word == "desc":
+		return text[:i+1], true
+	case word == "asc":
+		return text[:i+1], false
+	}
+	return text, false
+}
+
+// aggregate tells whether an expression is computed over several rows, itself or by the name of a column that is.
+func aggregate(e hogql.Expr, columns ...hogql.Expr) bool {
+	found := false
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		if _, inner := e.(*hogql.Subquery); inner {
+			return false
+		}
+		if call, ok := e.(*hogql.Call); ok && call.Over == nil {
+			f, known := schema.LookupFunction(call.Name)
+			found = found || known && f.Aggregate
+		}
+		if name, ok := e.(*hogql.Field); ok && len(name.Chain) == 1 {
+			for _, column := range columns {
+				alias, named := column.(*hogql.Alias)
+				found = found || named && alias.Name.Text == name.Chain[0].Text && aggregate(alias.X)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// bare takes an expression out of its alias.
+func bare(e hogql.Expr) hogql.Expr {
+	if alias, ok := e.(*hogql.Alias); ok {
+		return alias.X
+	}
+	return e
+}

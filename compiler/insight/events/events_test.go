@@ -1,0 +1,137 @@
+package events_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
+
+func build(t *testing.T, fields string) (*events.Built, error) {
+	t.Helper()
+	n, err := query.Parse([]byte(`{"kind": "EventsQuery", ` + fields + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, ok := n.(*query.Events)
+	if !ok {
+		t.Fatalf("%s gives a %T", fields, n)
+	}
+	return events.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now}, 50_000)
+}
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	const all = `"after": "all", "before": "2020-01-01", `
+	const where = " FROM events WHERE timestamp < toDateTime64('2020-01-01 00:00:00.000000', 6, 'UTC')"
+	tests := []struct{ name, fields, want string }{
+		{"the newest first", all + `"select": ["event", "timestamp"]`, "SELECT event, timestamp" + where + " ORDER BY timestamp DESC, uuid LIMIT 101"},
+		{"by the first column", all + `"select": ["event", "distinct_id"]`, "SELECT event, distinct_id" + where + " ORDER BY event LIMIT 101"},
+		{"an empty order is none", all + `"select": ["event"], "orderBy": []`, "SELECT event" + where + " ORDER BY event LIMIT 101"},
+		{
+			"in an order of its own", all + `"select": ["event"], "orderBy": ["lower(event)DESC", "event asc", "uuid"], "limit": 3, "offset": 6`,
+			"SELECT event" + where + " ORDER BY lower(event) DESC, event, uuid LIMIT 4 OFFSET 6",
+		},
+		{
+			"groups, the greatest first", all + `"select": ["event", "count() as n", "max(timestamp)"], "where": ["n > 1", "event != 'x'", "min(timestamp) > '2019-01-01'"]`,
+			"SELECT event, count() AS n, max(timestamp)" + where + " AND event != 'x' GROUP BY event HAVING n > 1 AND min(timestamp) > '2019-01-01' ORDER BY count() DESC LIMIT 101",
+		},
+		{
+			"an aggregate in a subquery is none of this query", all + `"select": ["event"], "where": ["event in (select max(event) from events)"]`,
+			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event LIMIT 101",
+		},
+		{
+			"the last day", `"select": ["event"]`,
+			"SELECT event FROM events WHERE timestamp > toDateTime64('2020-01-08 15:30:00.000000', 6, 'UTC') AND " +
+				"timestamp < toDateTime64('2020-01-09 15:30:05.000000', 6, 'UTC') ORDER BY event LIMIT 101",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			built, err := build(t, tt.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, hogql.Print(built.Query)); diff != "" {
+				t.Errorf("query (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string][2]int{
+		`"select": ["event"]`:                                 {100, 0},
+		`"select": ["event"], "limit": 7, "offset": 3`:        {7, 3},
+		`"select": ["event"], "limit": 60000, "offset": 1000`: {50_000, 1000},
+	} {
+		built, err := build(t, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]int{built.Limit, built.Offset}; got != want {
+			t.Errorf("%s: limit and offset %v, want %v", fields, got, want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, fields, want string }{
+		{"no person", `"select": ["event"], "personId": "p1"`, "personId: personId must be the UUID of a person."},
+		{"no date", `"select": ["event"], "after": "soon"`, "after: The date is neither ISO 8601 nor relative, such as -7d"},
+		{"a placeholder", `"select": ["event", "{x}"]`, "select.1: The HogQL expression cannot hold placeholders"},
+		{"a clause in an order", `"select": ["event"], "orderBy": ["event limit 1 by event"]`, "orderBy.0: The HogQL expression is invalid: 6:11: Unexpected 'limit', expected the end of the expression"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := build(t, tt.fields)
+			var mistake *diag.Error
+			if !errors.As(err, &mistake) {
+				t.Fatalf("got %v, want %s", err, tt.want)
+			}
+			if diff := cmp.Diff(tt.want, mistake.Error()); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	built, err := build(t, `"select": ["event", "person", "*"]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := built.Row([]byte(`["a,]", ["p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t","d","","c"]]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `["a,]",{"uuid":"p","created_at":"2020-01-01T00:00:00Z","properties":{"x": [1, "\""]},"distinct_id":"d"},` +
+		`{"uuid":"u","event":"a","properties":{},"timestamp":"t","distinct_id":"d","elements_chain":"","created_at":"c"}]`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+	for _, row := range []string{`[]`, `["a", 1, 2]`, `["a", ["p", "c", "{", "d"], []]`, `x`} {
+		if got, err := built.Row([]byte(row)); err == nil {
+			t.Errorf("row %s gives %s", row, got)
+		}
+	}
+	plain, err := build(t, `"select": ["event"]`)
+	if err != nil || plain.Row != nil {
+		t.Errorf("rows without objects are changed too, or %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+// Package lifecycle answers LifecycleQuery: node ─▶ [build] ─▶ tree, and rows ─▶ [shape] ─▶ results (contract: lifecycle.md).
+package lifecycle
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// The numbers of the statuses in rows: new, returning and so on are their places in query.Statuses.
+const (
+	isNew = iota
+	isReturning
+	isResurrecting
+	isDormant
+	statuses // how many there are
+	earliest // marks the row of the earliest event, not a status
+)
+
+// count counts actors by status and bucket. The active buckets of an actor become a sorted list, which is looked at twice:
+// beside the one before, which says how the actor came, and beside the one after, which says whether it went. Nowhere
+// stands beside the first and the last of them, and is next to no bucket.
+//
+// Only actors made within the range can be new, so the join is with those alone. Without a match born is 0, which is the
+// number of no bucket of a range.
+const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS actors FROM (
+	SELECT arrayJoin(arrayConcat(
+		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND b = born, {new}, {resurrecting}), b),
+			active, arrayPushFront(arrayPopBack(active), {nowhere})),
+		arrayMap(b -> ({dormant}, b + 1),
+			arrayFilter((b, after) -> after != b + 1, active, arrayPushBack(arrayPopFront(active), {nowhere})))
+	)) AS transition
+	FROM (
+		SELECT {actor} AS actor, arrayMap(b -> {number}, arraySort(groupUniqArray({bucket}))) AS active
+		FROM {events} WHERE {condition} GROUP BY actor
+	) AS seen LEFT JOIN {made} AS made ON seen.actor = made.actor
+) WHERE bucket >= {first} AND bucket <= {last} GROUP BY status, bucket`
+
+const nowhere = -1
+
+// The actors that were made in a span of time, with the number of their bucket.
+const (
+	people = `SELECT id AS actor, {born} AS born FROM persons WHERE created_at >= {lower} AND created_at < {upper}`
+	groups = `SELECT key AS actor, {born} AS born FROM groups WHERE index = {group} AND created_at >= {lower} AND created_at < {upper}`
+)
+
+// since finds the earliest event of the project, in seconds since 1970.
+const since = `SELECT {earliest} AS status, toUnixTimestamp(min(timestamp)) AS bucket, 0 AS actors FROM events WHERE timestamp >= {first}`
+
+// withPerson keeps out events that were sent without a person.
+const withPerson = `toString(properties.$process_person_profile) != 'false'`
+
+// Build makes the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
+func Build(q *query.Lifecycle, w *insight.World) (*insight.Built, error) {
+	if len(q.Series) == 0 {
+		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Lifecycle insights require at least one series.")
+	}
+	common := q.Common
+	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1
+	dates, err := insight.Resolve(w, &common, q.Interval)
+	if err != nil {
+		return nil, err
+	}
+	condition, err := conditions(q, w)
+	if err != nil {
+		return nil, err
+	}
+	// The range reaches over whole buckets, and the one before tells who returns in the first.
+	first, end := dates.Floor(dates.From), dates.Next(dates.Floor(dates.To))
+	before := dates.Step(first, -1)
+	if dates.All {
+		before = first
+	}
+	actor, named := insight.Actor(q.Group)
+	made, timestamp := people, insight.Field("timestamp")
+	values := map[string]any{
+		"born": number(q.Interval, dates.Bucket(insight.Field("created_at"))), "lower": first, "upper": end,
+	}
+	if q.Group != nil {
+		made, values["group"] = groups, int64(*q.Group)
+	}
+	counted := insight.Template(count, map[string]any{
+		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": nowhere,
+		"actor": actor, "number": number(q.Interval, insight.Field("b")), "bucket": dates.Bucket(timestamp),
+		"events": insight.Events(&q.Common), "made": insight.Template(made, values),
+		"first": numberOf(q.Interval, first), "last": numberOf(q.Interval, dates.Floor(dates.To)),
+		"condition": insight.And(
+			insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(before)),
+			insight.Compare(timestamp, hogql.Less, insight.Const(end)),
+			condition, named,
+		),
+	})
+	built := &insight.Built{Query: counted, Shape: shape{q, dates}.answer}
+	if dates.All {
+		built.Query = insight.Union(counted, insight.Template(since, map[string]any{"earliest": earliest, "first": insight.FirstTime}))
+	}
+	return built, nil
+}
+
+// conditions is what events have to satisfy apart from their time: the filters of the insight, and every series.
+func conditions(q *query.Lifecycle, w *insight.World) (hogql.Expr, error) {
+	filters, err := w.Conditions(&q.Common)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]hogql.Expr, 0, len(q.Series)+3)
+	for i := range q.Series {
+		s := &q.Series[i]
+		if s.Kind == query.ActionsNode {
+			return nil, diag.Field(diag.InvalidInput, s.At+".id", "Action ID %d does not exist!", s.Action)
+		}
+		condition, err := w.Series(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, condition)
+	}
+	all = append(all, filters, insight.TemplateExpr(withPerson, nil))
+	if q.Sampling != nil && *q.Sampling == 0 {
+		all = append(all, insight.Const(false)) // nobody is looked at
+	}
+	return insight.And(all...), nil
+}

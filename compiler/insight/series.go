@@ -1,0 +1,170 @@
+package insight
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Events is the table events, or the share of it that the insight's sampling factor asks for.
+func Events(c *query.Common) hogql.Table {
+	t := &hogql.TableName{Chain: []hogql.Name{{Text: "events"}}}
+	if c.Sampling != nil && *c.Sampling > 0 && *c.Sampling < 1 {
+		t.Sample = &hogql.Sample{Ratio: Const(*c.Sampling)}
+	}
+	return t
+}
+
+// Scale is what counts have to be multiplied with because of sampling.
+func Scale(c *query.Common) float64 {
+	if c.Sampling != nil && *c.Sampling > 0 && *c.Sampling < 1 {
+		return 1 / *c.Sampling
+	}
+	return 1
+}
+
+// Actor is what is counted as one: the person, or the group of a type. With a group comes the condition that an event names
+// one; it is nil for people.
+func Actor(group *int) (actor, named hogql.Expr) {
+	if group == nil {
+		return Field("person_id"), nil
+	}
+	key := "$group_" + strconv.Itoa(*group)
+	return Field(key), Compare(Field(key), hogql.NotEquals, Const(""))
+}
+
+// Conditions is what all events of an insight have to satisfy, apart from its date range: its own filters and, when it asks
+// for that, those against test accounts. It is nil when there are none. The error is a *diag.Error.
+func (w *World) Conditions(c *query.Common) (hogql.Expr, error) {
+	own, err := w.Condition(c.Properties)
+	if err != nil {
+		return nil, err
+	}
+	if !c.FilterTestAccounts {
+		return own, nil
+	}
+	against, err := w.Condition(w.TestAccounts)
+	if err != nil {
+		return nil, err
+	}
+	return And(own, against), nil
+}
+
+// Series is what the events of a series have to satisfy: their name and the filters of the series. It is nil for all
+// events. The error is a *diag.Error.
+func (w *World) Series(s *query.Series) (hogql.Expr, error) {
+	name, err := w.Named(s)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := w.Filters(s)
+	if err != nil {
+		return nil, err
+	}
+	return And(name, filters), nil
+}
+
+// Filters is what the filters of a series ask for, without its name; nil for nothing. The error is a *diag.Error.
+func (w *World) Filters(s *query.Series) (hogql.Expr, error) {
+	own, err := w.Condition(s.Properties)
+	if err != nil {
+		return nil, err
+	}
+	fixed, err := w.Condition(s.Fixed)
+	if err != nil {
+		return nil, err
+	}
+	return And(own, fixed), nil
+}
+
+// Named is the condition that an event is one of a series, whatever the filters of the series: it has its name, or satisfies
+// a member of its group. It is nil for all events. The error is a *diag.Error.
+func (w *World) Named(s *query.Series) (hogql.Expr, error) {
+	switch s.Kind {
+	case query.EventsNode:
+		if s.Event == nil {
+			return nil, nil
+		}
+		return Eq(Field("event"), Const(*s.Event)), nil
+	case query.GroupNode:
+		members := make([]hogql.Expr, len(s.Members))
+		for i := range s.Members {
+			member, err := w.Series(&s.Members[i])
+			if err != nil {
+				return nil, err
+			}
+			if member == nil {
+				return nil, nil // all events
+			}
+			members[i] = member
+		}
+		return Or(members...), nil
+	case query.ActionsNode:
+		return nil, diag.Field(diag.InvalidInput, s.At+".kind", "Actions are not supported: use an EventsNode with properties")
+	}
+	panic("BUG: a series of kind " + string(s.Kind))
+}
+
+// Label is what people call a series that has no other name: its event.
+func Label(s *query.Series) string {
+	switch {
+	case s.Kind == query.GroupNode:
+		names := make([]string, len(s.Members))
+		for i := range s.Members {
+			names[i] = Label(&s.Members[i])
+		}
+		return strings.Join(names, ", ")
+	case s.Event == nil:
+		return "All events"
+	}
+	return *s.Event
+}
+
+// Condition is what a tree of property filters asks for; nil for nothing. The error is a *diag.Error that names the filter.
+func (w *World) Condition(c *query.Condition) (hogql.Expr, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if c.Filter != nil {
+		return w.filter(c)
+	}
+	members := make([]hogql.Expr, len(c.All))
+	for i := range c.All {
+		var err error
+		if members[i], err = w.Condition(&c.All[i]); err != nil {
+			return nil, err
+		}
+		if members[i] == nil && c.Or {
+			return nil, nil
+		}
+	}
+	if c.Or {
+		return Or(members...), nil
+	}
+	return And(members...), nil
+}
+
+// filter gives the condition of one filter; nil for one that is not complete, which counts as true.
+func (w *World) filter(c *query.Condition) (hogql.Expr, error) {
+	f := c.Filter
+	if incomplete(f) {
+		return nil, nil
+	}
+	return bind.PropertyCondition(bind.Property(*f), w.subject(c.At))
+}
+
+func incomplete(f *query.Property) bool {
+	if f.Type == "hogql" || f.Operator == "is_set" || f.Operator == "is_not_set" {
+		return false
+	}
+	list, isList := f.Value.([]any)
+	return f.Value == nil || isList && len(list) == 0
+}
+
+func (w *World) subject(attr string) bind.Subject {
+	return bind.Subject{Types: w.Database.Properties, Now: w.Now, Location: w.Zone(), Attr: attr}
+}

@@ -1,0 +1,207 @@
+// Package stickiness answers StickinessQuery: node ─▶ [build] ─▶ tree, and rows ─▶ [shape] ─▶ results (contract:
+// stickiness.md).
+package stickiness
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Actors are counted by the number of intervals that they were active in. An interval is active with any event, or with
+// enough of them.
+const (
+	byAny = `SELECT {item} AS item, intervals, count() AS actors FROM (
+		SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor
+	) GROUP BY intervals`
+	byEnough = `SELECT {item} AS item, intervals, count() AS actors FROM (
+		SELECT actor, count() AS intervals FROM (
+			SELECT {actor} AS actor, {interval} AS active, count() AS hits FROM {events} WHERE {condition}
+			GROUP BY actor, active HAVING {enough}
+		) GROUP BY actor
+	) GROUP BY intervals`
+	// since finds the earliest event of all series, in seconds since 1970.
+	since = `SELECT {item} AS item, toUnixTimestamp(min(timestamp)) AS intervals, 0 AS actors FROM {events} WHERE {condition}`
+	// nothing gives no row: there is no series that could have any.
+	nothing = `SELECT 0 AS item, 0 AS intervals, 0 AS actors LIMIT 0`
+)
+
+// earliest marks the row of the earliest event, in the place of an item's number.
+const earliest = -1
+
+// item is one series over one range of time.
+type item struct {
+	series *query.Series
+	order  int // of the series
+	dates  insight.Range
+	label  string // "current" or "previous"; empty when nothing is compared
+}
+
+// builder holds what the parts of one query share.
+type builder struct {
+	query   *query.Stickiness
+	world   *insight.World
+	filters hogql.Expr // of the insight
+}
+
+// Build makes the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
+func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
+	if len(q.Series) == 0 {
+		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Stickiness insights require at least one series.")
+	}
+	b := &builder{query: q, world: w}
+	var err error
+	if b.filters, err = w.Conditions(&q.Common); err != nil {
+		return nil, err
+	}
+	dates, err := insight.Resolve(w, &q.Common, q.Interval)
+	if err != nil {
+		return nil, err
+	}
+	answer := shape{query: q, dates: dates, items: make([]item, 0, 2*len(q.Series))}
+	ranges := map[string]insight.Range{"": dates}
+	labels := []string{""}
+	if q.Compare != nil && !dates.All { // there is nothing before all of time
+		previous, err := dates.Previous(q.Compare, q.Field("compareFilter.compare_to"))
+		if err != nil {
+			return nil, err
+		}
+		answer.previous = &previous
+		labels, ranges = []string{"current", "previous"}, map[string]insight.Range{"current": dates, "previous": previous}
+	}
+	var members []hogql.Query
+	for i := range q.Series {
+		if q.Series[i].Kind == query.ActionsNode {
+			continue // contract: stickiness.md, section 6
+		}
+		for _, label := range labels {
+			it := item{series: &q.Series[i], order: i, dates: ranges[label], label: label}
+			member, err := b.item(&it, len(answer.items))
+			if err != nil {
+				return nil, err
+			}
+			members, answer.items = append(members, member), append(answer.items, it)
+		}
+	}
+	switch {
+	case len(members) == 0:
+		members = append(members, insight.Template(nothing, nil))
+	case dates.All:
+		first, err := b.since(answer.items)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, first)
+	}
+	return &insight.Built{Query: insight.Union(members...), Shape: answer.answer}, nil
+}
+
+// item makes the query of one item, whose rows carry its number.
+func (b *builder) item(it *item, number int) (hogql.Query, error) {
+	condition, err := b.condition(it.series)
+	if err != nil {
+		return nil, err
+	}
+	actor, named, err := b.actor(it.series)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]any{
+		"item": int64(number), "actor": actor, "interval": b.interval(&it.dates), "events": b.events(it.series),
+		"condition": insight.And(it.dates.BoundsFrom(b.lower(&it.dates)), condition, named),
+	}
+	criteria := b.query.Criteria
+	if criteria == nil || criteria.Operator == query.AtLeast && criteria.Value <= 1 {
+		return insight.Template(byAny, values), nil
+	}
+	operators := map[query.CriteriaOperator]hogql.CompareOp{
+		query.AtLeast: hogql.GreaterOrEquals, query.AtMost: hogql.LessOrEquals, query.Exactly: hogql.Equals,
+	}
+	values["enough"] = insight.Compare(insight.Field("hits"), operators[criteria.Operator], insight.Const(int64(criteria.Value)))
+	return insight.Template(byEnough, values), nil
+}
+
+// condition is what events of a series have to satisfy apart from their time.
+func (b *builder) condition(s *query.Series) (hogql.Expr, error) {
+	own, err := b.world.Series(s)
+	if err != nil {
+		return nil, err
+	}
+	if sampling := b.query.Sampling; sampling != nil && *sampling == 0 {
+		own = insight.And(own, insight.Const(false)) // nobody is looked at
+	}
+	return insight.And(own, b.filters), nil
+}
+
+// events is the table that a series reads. An expression of the author's own may name its columns with e.
+func (b *builder) events(s *query.Series) hogql.Table {
+	table := insight.Events(&b.query.Common)
+	if name, ok := table.(*hogql.TableName); ok && s.Math.Kind == "hogql" {
+		name.Alias = hogql.Name{Text: "e"}
+	}
+	return table
+}
+
+// actor is what a series counts: people, groups, or the values of an expression. All other maths mean people.
+func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
+	switch s.Math.Kind {
+	case "unique_group":
+		if s.Math.Group == nil {
+			return nil, nil, diag.Field(diag.InvalidInput, s.At+".math_group_type_index", "Counting groups needs the index of their type.")
+		}
+		actor, named = insight.Actor(s.Math.Group)
+		return actor, named, nil
+	case "hogql":
+		e, mistake := bind.UserExpr(s.Math.HogQL)
+		if mistake != nil {
+			return nil, nil, diag.Field(mistake.Code, s.At+".math_hogql", "The HogQL expression of a series %s", mistake.Detail)
+		}
+		return e, nil, nil
+	}
+	actor, named = insight.Actor(nil)
+	return actor, named, nil
+}
+
+// interval tells the intervals of a range apart: those of the calendar, or blocks of whole ones counted back from its end.
+func (b *builder) interval(dates *insight.Range) hogql.Expr {
+	if b.query.IntervalCount == 0 {
+		return dates.Bucket(insight.Field("timestamp"))
+	}
+	return insight.TemplateExpr("intDiv(age({unit}, timestamp, {upper}), {count})", map[string]any{
+		"unit": string(b.query.Interval), "upper": dates.To, "count": int64(b.query.IntervalCount),
+	})
+}
+
+// lower is the time of the first event that counts. Unlike in other insights a month counts from its first day, and a day
+// from its midnight (contract: stickiness.md, section 2).
+func (b *builder) lower(dates *insight.Range) time.Time {
+	if b.query.DateRange.Explicit || dates.All {
+		return dates.Lower
+	}
+	switch b.query.Interval {
+	case query.Day, query.Month:
+		return dates.Floor(dates.From)
+	case query.Minute, query.Hour, query.Week:
+	}
+	return dates.Lower
+}
+
+// since makes the query of the earliest event of any item.
+func (b *builder) since(items []item) (hogql.Query, error) {
+	var all []hogql.Expr
+	for i := range items {
+		condition, err := b.condition(items[i].series)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, insight.OrTrue(condition))
+	}
+	return insight.Template(since, map[string]any{
+		"item": int64(earliest), "events": insight.Events(&b.query.Common),
+		"condition": insight.And(items[0].dates.Bounds(), insight.Or(all...)),
+	}), nil
+}

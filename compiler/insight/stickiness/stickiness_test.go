@@ -1,0 +1,173 @@
+package stickiness_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// now is a Thursday.
+var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
+
+func build(t *testing.T, node string) (*insight.Built, error) {
+	t.Helper()
+	n, err := query.Parse([]byte(node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, ok := n.(*query.Stickiness)
+	if !ok {
+		t.Fatalf("%s gives a %T", node, n)
+	}
+	return stickiness.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now})
+}
+
+func shape(t *testing.T, node string, rows ...string) *insight.Answer {
+	t.Helper()
+	built, err := build(t, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := make([][]byte, len(rows))
+	for i, row := range rows {
+		raw[i] = []byte(row)
+	}
+	answer, err := built.Shape(slices.Values(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestItems(t *testing.T) {
+	t.Parallel()
+	const (
+		from = `"dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`
+		days = `"days": [1, 2, 3], "labels": ["1 day", "2 days", "3 days"]`
+		more = `"days": [1, 2, 3], "labels": ["1 day or more", "2 days or more", "3 days or more"]`
+	)
+	tests := []struct {
+		name, fields string
+		rows         []string
+		want         string
+	}{
+		{
+			"series in their order, with names of their own", `"series": [{"event": "a", "custom_name": "A!"}, {"kind": "ActionsNode", "id": 3}, {"event": null}], ` + from,
+			[]string{`[1, 2, 5]`, `[0, 3, 1]`, `[0, 1, 4]`},
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": "A!"}, "label": "a", "count": 5, "data": [4, 0, 1], ` + days + `},
+			{"action": {"order": 2, "type": "events", "name": "All events", "id": null, "custom_name": null}, "label": "All events", "count": 5, "data": [0, 5, 0], ` + days + `}]`,
+		},
+		{
+			"cumulative, with the count of the plain numbers", `"series": [{"event": "a"}], "stickinessFilter": {"computedAs": "cumulative"}, ` + from,
+			[]string{`[0, 1, 4]`, `[0, 3, 1]`},
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 5, "data": [5, 1, 1], ` + more + `}]`,
+		},
+		{
+			"no events, cumulative", `"series": [{"event": "a"}], "stickinessFilter": {"computedAs": "cumulative"}, ` + from, nil,
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 0, "data": [0, 0, 0], ` + more + `}]`,
+		},
+		{
+			"blocks of two days: half of the entries, with plain labels", `"series": [{"event": "a"}], "intervalCount": 2, ` + from,
+			[]string{`[0, 2, 1]`},
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 1, "data": [0, 1],
+			"days": [1, 2], "labels": ["1 day", "2 days"]}]`,
+		},
+		{
+			"compared months, each with entries of its own", `"series": [{"event": "a"}], "interval": "month", "compareFilter": {"compare": true, "compare_to": "-1m"},
+			"dateRange": {"date_from": "2020-03-02", "date_to": "2020-04-01"}`,
+			[]string{`[0, 1, 4]`, `[1, 1, 3]`},
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 4, "data": [4, 0], "days": [1, 2],
+			"labels": ["1 month", "2 months"], "compare": true, "compare_label": "current"},
+			{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 3, "data": [3, 0], "days": [1, 2],
+			"labels": ["1 month", "2 months"], "compare": true, "compare_label": "previous"}]`,
+		},
+		{"nothing but actions", `"series": [{"kind": "ActionsNode", "id": 3}], ` + from, nil, `[]`},
+		{
+			"all time, not compared with the time before", `"series": [{"event": "a"}], "interval": "week", "compareFilter": {"compare": true}, "dateRange": {"date_from": "all"}`,
+			[]string{`[-1, 1577890800, 0]`, `[0, 2, 7]`},
+			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 7, "data": [0, 7], "days": [1, 2], "labels": ["1 week", "2 weeks"]}]`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			answer := shape(t, `{"kind": "StickinessQuery", `+tt.fields+`}`, tt.rows...)
+			if diff := cmp.Diff(decode(t, tt.want), decode(t, string(answer.Results))); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func decode(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func TestPreviousRange(t *testing.T) {
+	t.Parallel()
+	answer := shape(t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "compareFilter": {"compare": true},
+		"dateRange": {"date_from": "2020-01-11", "date_to": "2020-01-20"}}`)
+	want := &insight.Span{
+		From: time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2020, time.January, 10, 23, 59, 59, 999_999_000, time.UTC),
+	}
+	if diff := cmp.Diff(want, answer.Previous); diff != "" {
+		t.Errorf("previous range (-want +got):\n%s", diff)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, fields, want string }{
+		{"no series", `"series": []`, "series: Stickiness insights require at least one series."},
+		{"groups of no type", `"series": [{"math": "unique_group"}]`, "series.0.math_group_type_index: Counting groups needs the index of their type."},
+		{"a bad date", `"series": [{}], "dateRange": {"date_from": "2020-13-01"}`, "dateRange.date_from: The date '2020-13-01' is neither ISO 8601 nor relative, such as -7d"},
+		{
+			"nothing to compare with", `"series": [{}], "compareFilter": {"compare": true, "compare_to": "then"}`,
+			"compareFilter.compare_to: compare_to 'then' is no relative date, such as -1w",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := build(t, `{"kind": "StickinessQuery", `+tt.fields+`}`)
+			var mistake *diag.Error
+			if !errors.As(err, &mistake) || mistake.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	_, err := build(t, `{"kind": "StickinessQuery", "series": [{"math": "hogql", "math_hogql": "e.properties."}]}`)
+	var mistake *diag.Error
+	if !errors.As(err, &mistake) || mistake.Attr != "series.0.math_hogql" {
+		t.Errorf("got %v, want a mistake in series.0.math_hogql", err)
+	}
+}
+
+// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+func TestRowsOfAnother(t *testing.T) {
+	t.Parallel()
+	built, err := build(t, `{"kind": "StickinessQuery", "series": [{}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{`[1, 1, 1]`, `[-2, 1, 1]`, `[0, "x", 1]`, `7`} {
+		if answer, err := built.Shape(slices.Values([][]byte{[]byte(row)})); err == nil {
+			t.Errorf("row %s gives %s", row, answer.Results)
+		}
+	}
+}

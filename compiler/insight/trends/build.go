@@ -1,0 +1,359 @@
+// Package trends builds and shapes TrendsQuery (contract: trends.md).
+//
+// All series that count plainly share one scan of the events, one column each. A math that needs more, such as the first
+// event of each person, has a SELECT of its own. With a breakdown the points of each value become arrays, so that ranking
+// the values and putting the rest together costs one row a value. Zeros, running sums, formulas and labels are made of
+// the rows, by shape.go.
+package trends
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// How many values of a breakdown are told apart where the query does not say, and at most.
+const (
+	defaultValues = 25
+	mapValues     = 250
+	mostValues    = 1000
+)
+
+// builder is the state of one Build.
+type builder struct {
+	q       *query.Trends
+	w       *insight.World
+	periods []insight.Range // the current one, and the one to compare with
+	common  hogql.Expr      // of all events
+	values  []hogql.Expr    // of the breakdowns
+	limit   int
+	sources []*source
+}
+
+// lane is one line of the chart, or one number: a series in a period.
+type lane struct{ series, period int }
+
+// source is a SELECT that gives the numbers of some lanes, by bucket and by the values of the breakdowns.
+type source struct {
+	stage *hogql.Select
+	lanes []column
+	merge merging
+	// keyed tells that the SELECT has a column of buckets.
+	keyed bool
+}
+
+// column says where a source has the numbers of a lane.
+type column struct {
+	lane  lane
+	index int
+	// seen tells that a column beside it counts the events.
+	seen bool
+}
+
+// Build makes the query of a trend. Its errors are mistakes of the author: *diag.Error.
+func Build(q *query.Trends, w *insight.World) (*insight.Built, error) {
+	b := &builder{q: q, w: w}
+	if err := b.prepare(); err != nil {
+		return nil, err
+	}
+	formulas, err := parseFormulas(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.series(); err != nil {
+		return nil, err
+	}
+	s := &shaper{
+		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
+	}
+	for _, source := range b.sources {
+		s.lanes = append(s.lanes, source.lanes)
+	}
+	for i := range q.Series {
+		m, err := b.measureOf(&q.Series[i])
+		if err != nil {
+			return nil, err
+		}
+		s.scaled = append(s.scaled, m.counts)
+	}
+	return &insight.Built{
+		Query: b.final(),
+		Shape: func(rows iter.Seq[[]byte]) (*insight.Answer, error) { return s.shape(rows) },
+	}, nil
+}
+
+// total tells a display that shows one number for the whole range.
+func (b *builder) total() bool { return b.q.Display.Total() }
+
+// split tells that the query has a breakdown.
+func (b *builder) split() bool { return b.q.Breakdowns != nil }
+
+// bins tells that one of the breakdowns is a histogram.
+func (b *builder) bins() bool {
+	return b.split() && slices.ContainsFunc(b.q.Breakdowns.Fields, func(f query.Breakdown) bool { return f.Bins > 0 })
+}
+
+// several tells that the rows say which of several sources they are from.
+func (b *builder) several() bool { return len(b.sources) != 1 || b.periods[0].All }
+
+func (b *builder) prepare() error {
+	interval := b.q.Interval
+	if b.total() {
+		interval = query.Day
+	}
+	current, err := insight.Resolve(b.w, &b.q.Common, interval)
+	if err != nil {
+		return err
+	}
+	b.periods = []insight.Range{current}
+	if b.q.Compare != nil && !current.All {
+		previous, err := current.Previous(b.q.Compare, b.q.Field("compareFilter.compare_to"))
+		if err != nil {
+			return err
+		}
+		b.periods = append(b.periods, previous)
+	}
+	if b.common, err = b.w.Conditions(&b.q.Common); err != nil {
+		return err
+	}
+	if !b.split() {
+		return nil
+	}
+	b.limit = b.q.Breakdowns.Limit
+	if b.limit == 0 {
+		b.limit = defaultValues
+		if b.q.Display == query.WorldMap {
+			b.limit = mapValues
+		}
+	}
+	b.limit = min(b.limit, mostValues)
+	for i := range b.q.Breakdowns.Fields {
+		value, err := b.w.Breakdown(&b.q.Breakdowns.Fields[i])
+		if err != nil {
+			return err
+		}
+		b.values = append(b.values, value)
+	}
+	return nil
+}
+
+// scope is a part of time that one SELECT can answer.
+type scope struct {
+	bounds  hogql.Expr
+	periods []int
+}
+
+// scopes puts periods together where the bucket of an event tells which of them it counts in.
+func (b *builder) scopes() []scope {
+	if len(b.periods) == 1 || !b.total() && b.periods[0].Whole() && b.periods[1].Whole() {
+		bounds := make([]hogql.Expr, len(b.periods))
+		all := make([]int, len(b.periods))
+		for i := range b.periods {
+			bounds[i], all[i] = b.periods[i].Bounds(), i
+		}
+		return []scope{{insight.Or(bounds...), all}}
+	}
+	return b.eachPeriod()
+}
+
+func (b *builder) eachPeriod() []scope {
+	out := make([]scope, len(b.periods))
+	for i := range b.periods {
+		out[i] = scope{b.periods[i].Bounds(), []int{i}}
+	}
+	return out
+}
+
+// series makes the sources of all series.
+func (b *builder) series() error {
+	var shared []plain
+	for i := range b.q.Series {
+		s := &b.q.Series[i]
+		m, err := b.measureOf(s)
+		if err != nil {
+			return err
+		}
+		condition, err := b.w.Series(s)
+		if err != nil {
+			return err
+		}
+		condition = insight.And(condition, m.named)
+		switch m.way {
+		case direct:
+			if b.bins() {
+				b.shared([]plain{{i, m, condition}})
+			} else {
+				shared = append(shared, plain{i, m, condition})
+			}
+		case alone:
+			b.alone(i, m, condition)
+		case perActor, perSession:
+			b.nested(i, m, condition)
+		case window:
+			b.window(i, m, condition)
+		case firstEver, firstMatch:
+			if err := b.first(i, m); err != nil {
+				return err
+			}
+		case firstInRange:
+			b.firstInRange(i, m, condition)
+		}
+	}
+	for len(shared) > 0 { // with a breakdown only what is merged alike can be together
+		together := func(p plain) bool { return !b.split() || p.measure.merge == shared[0].measure.merge }
+		var now, later []plain
+		for _, p := range shared {
+			if together(p) {
+				now = append(now, p)
+			} else {
+				later = append(later, p)
+			}
+		}
+		b.shared(now)
+		shared = later
+	}
+	if len(b.sources) == 0 && len(b.q.Series) > 0 {
+		panic("BUG: a trend with series and nothing to ask")
+	}
+	return nil
+}
+
+// plain is a series that is an aggregate over the events of a bucket.
+type plain struct {
+	series    int
+	measure   measure
+	condition hogql.Expr
+}
+
+// shared makes one SELECT for several series, and for both periods.
+func (b *builder) shared(all []plain) {
+	parts := b.scopes()
+	if b.bins() && len(parts) > 1 {
+		for _, part := range parts {
+			b.scan(all, []scope{part})
+		}
+		return
+	}
+	b.scan(all, parts)
+}
+
+// scan makes one SELECT with a column for each series in each of the parts of time.
+func (b *builder) scan(all []plain, parts []scope) {
+	bounds := make([]hogql.Expr, len(parts))
+	for i, part := range parts {
+		bounds[i] = part.bounds
+	}
+	alike := sameCondition(all)
+	where := all[0].condition
+	if !alike {
+		where = anyOf(all)
+	}
+	src := &source{merge: all[0].measure.merge, keyed: !b.total()}
+	src.stage = b.stage(insight.Events(&b.q.Common), insight.And(where, b.common, insight.Or(bounds...)))
+	for _, p := range all {
+		for _, part := range parts {
+			var condition hogql.Expr
+			if !alike {
+				condition = p.condition
+			}
+			if len(parts) > 1 {
+				condition = insight.And(condition, part.bounds)
+			}
+			index := b.addColumn(src, p.measure.aggregate(p.measure.of, condition))
+			seen := b.split() && !p.measure.present
+			if seen {
+				b.addSeen(src, index, condition)
+			}
+			for _, period := range part.periods {
+				src.lanes = append(src.lanes, column{lane{p.series, period}, index, seen})
+			}
+		}
+	}
+	b.add(src)
+}
+
+func sameCondition(all []plain) bool {
+	text := func(e hogql.Expr) string { return hogql.PrintExpr(insight.OrTrue(e)) }
+	first := text(all[0].condition)
+	return !slices.ContainsFunc(all[1:], func(p plain) bool { return text(p.condition) != first })
+}
+
+// anyOf is the condition that an event counts in one of the series; nil when all events do.
+func anyOf(all []plain) hogql.Expr {
+	var conditions []hogql.Expr
+	seen := map[string]bool{}
+	for _, p := range all {
+		if p.condition == nil {
+			return nil
+		}
+		if text := hogql.PrintExpr(p.condition); !seen[text] {
+			seen[text] = true
+			conditions = append(conditions, p.condition)
+		}
+	}
+	return insight.Or(conditions...)
+}
+
+// stage begins a SELECT over events, with its bucket and its values, which it is grouped by.
+func (b *builder) stage(from hogql.Table, where hogql.Expr) *hogql.Select {
+	s := &hogql.Select{From: from, Where: where}
+	var keys []hogql.Expr
+	if !b.total() {
+		s.Columns = append(s.Columns, insight.As(b.periods[0].Bucket(insight.Field("timestamp")), bucketName))
+		keys = append(keys, insight.Field(bucketName))
+	}
+	for i, value := range b.values {
+		s.Columns = append(s.Columns, insight.As(value, valueName(i)))
+		keys = append(keys, insight.Field(valueName(i)))
+	}
+	s.GroupBy = insight.GroupBy(keys...)
+	return s
+}
+
+const bucketName = "bucket"
+
+func valueName(i int) string  { return "breakdown_" + strconv.Itoa(i) }
+func numberName(i int) string { return "value_" + strconv.Itoa(i) }
+func seenName(i int) string   { return "events_" + strconv.Itoa(i) }
+
+// addColumn adds the numbers of a lane to a source.
+func (b *builder) addColumn(src *source, number hogql.Expr) int {
+	index := 0
+	for _, c := range src.lanes {
+		index = max(index, c.index+1)
+	}
+	src.stage.Columns = append(src.stage.Columns, insight.As(number, numberName(index)))
+	return index
+}
+
+// addSeen adds how many events a number is made of, so that a value with events and no numbers is not lost.
+func (b *builder) addSeen(src *source, index int, condition hogql.Expr) {
+	count := measure{function: "count", present: true}
+	src.stage.Columns = append(src.stage.Columns, insight.As(count.aggregate(nil, condition), seenName(index)))
+}
+
+func (b *builder) add(src *source) { b.sources = append(b.sources, src) }
+
+// single makes a source for one series and one part of time.
+func (b *builder) single(series int, m measure, part scope, stage *hogql.Select, number hogql.Expr) {
+	src := &source{stage: stage, merge: m.merge, keyed: !b.total()}
+	index := b.addColumn(src, number)
+	seen := b.split() && !m.present
+	if seen {
+		b.addSeen(src, index, nil)
+	}
+	for _, period := range part.periods {
+		src.lanes = append(src.lanes, column{lane{series, period}, index, seen})
+	}
+	b.add(src)
+}
+
+// unsupported refuses what a math cannot do. It is here so that all such mistakes have one form.
+func unsupported(attr, format string, args ...any) error {
+	return diag.Field(diag.InvalidInput, attr, format, args...)
+}

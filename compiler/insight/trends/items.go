@@ -1,0 +1,270 @@
+package trends
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// item is one item of the results (contract: api.md, section 1.5, and trends.md, section 6).
+type item struct {
+	Data         values         `json:"data"`
+	Labels       []string       `json:"labels,omitempty"`
+	Days         []string       `json:"days"`
+	Count        value          `json:"count"`
+	Aggregated   *value         `json:"aggregated_value,omitempty"`
+	Label        string         `json:"label"`
+	Action       *action        `json:"action"`
+	Filter       map[string]any `json:"filter"`
+	Order        int            `json:"order"`
+	Compare      bool           `json:"compare,omitempty"`
+	CompareLabel string         `json:"compare_label,omitempty"`
+	Breakdown    any            `json:"breakdown_value,omitempty"`
+}
+
+// action describes the series of an item.
+type action struct {
+	Days         []time.Time    `json:"days"`
+	ID           *string        `json:"id"`
+	Type         string         `json:"type"`
+	Order        int            `json:"order"`
+	Name         string         `json:"name"`
+	CustomName   *string        `json:"custom_name"`
+	Math         *string        `json:"math"`
+	MathProperty *string        `json:"math_property"`
+	MathHogQL    *string        `json:"math_hogql"`
+	MathGroup    *int           `json:"math_group_type_index"`
+	Properties   map[string]any `json:"properties"`
+}
+
+// value is a number of an answer. What is not finite is null.
+type value float64
+
+// MarshalJSON writes the number.
+func (v value) MarshalJSON() ([]byte, error) {
+	f := float64(v)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	if f == 0 {
+		f = 0 // without a sign
+	}
+	return json.Marshal(f)
+}
+
+// values are the points of an answer; nil is null.
+type values []value
+
+func valuesOf(points []float64) values {
+	out := make(values, len(points))
+	for i, p := range points {
+		out[i] = value(p)
+	}
+	return out
+}
+
+func (s *shaper) items(lines []line, axes []*axis) []item {
+	out := make([]item, 0, len(lines))
+	echo := s.echo()
+	for i := range lines {
+		l := &lines[i]
+		series := &s.q.Series[l.lane.series]
+		it := s.item(l, axes)
+		it.Filter, it.Order = echo, l.lane.series
+		it.Label = insight.Label(series)
+		if l.values != nil {
+			name := strings.Join(l.values, "::")
+			if len(s.q.Series) > 1 {
+				name = it.Label + " - " + name
+			}
+			it.Label = name
+		}
+		it.Action = actionOf(series, l.lane.series, axes[0].starts)
+		out = append(out, it)
+	}
+	return out
+}
+
+// item is what a line and a formula have in common.
+func (s *shaper) item(l *line, axes []*axis) item {
+	it := item{Data: valuesOf(l.points), Days: []string{}}
+	if s.total {
+		it.Aggregated = new(value)
+		*it.Aggregated = value(l.number)
+	} else {
+		it.Days, it.Labels, it.Count = axes[l.lane.period].days, axes[l.lane.period].labels, value(l.count)
+	}
+	if s.q.Compare != nil && len(s.periods) > 1 {
+		it.Compare, it.CompareLabel = true, "current"
+		if l.lane.period > 0 {
+			it.CompareLabel = "previous"
+		}
+	}
+	if l.values != nil {
+		it.Breakdown = l.values[0]
+		if b := s.q.Breakdowns; b.Multiple || b.List {
+			it.Breakdown = l.values
+		}
+	}
+	return it
+}
+
+func actionOf(s *query.Series, order int, days []time.Time) *action {
+	text := func(v string) *string {
+		if v == "" {
+			return nil
+		}
+		return &v
+	}
+	a := &action{
+		Days: days, ID: s.Event, Type: "events", Order: order, Name: insight.Label(s), CustomName: text(s.CustomName), Math: text(s.Math.Kind),
+		MathProperty: text(s.Math.Property), MathHogQL: text(s.Math.HogQL), MathGroup: s.Math.Group, Properties: map[string]any{},
+	}
+	if a.Days == nil {
+		a.Days = []time.Time{}
+	}
+	return a
+}
+
+// echo repeats the query as the peer's filters.
+func (s *shaper) echo() map[string]any {
+	out := map[string]any{"insight": "TRENDS", "entity_type": "events", "interval": string(s.q.Interval), "display": string(s.q.Display)}
+	if s.q.Properties != nil {
+		out["properties"] = s.q.Properties.Echo()
+	}
+	for name, text := range map[string]string{"date_from": s.q.DateRange.From, "date_to": s.q.DateRange.To} {
+		if text != "" {
+			out[name] = text
+		}
+	}
+	maps.Copy(out, s.q.Shown)
+	if s.q.Smoothing > 0 {
+		out["smoothing_intervals"] = s.q.Smoothing
+	}
+	if len(s.q.Formulas) > 0 {
+		out["formula"] = s.q.Formulas[0].Text
+	}
+	if b := s.q.Breakdowns; b != nil {
+		names := make([]string, len(b.Fields))
+		for i, f := range b.Fields {
+			names[i] = f.Property
+		}
+		out["breakdown_type"], out["breakdown"] = b.Fields[0].Type, any(names)
+		if !b.Multiple && !b.List {
+			out["breakdown"] = names[0]
+		}
+		if b.Limit > 0 {
+			out["breakdown_limit"] = b.Limit
+		}
+		if b.HideOther {
+			out["breakdown_hide_other_aggregation"] = true
+		}
+	}
+	return out
+}
+
+// formulaItems computes the formulas, for each period and each value that any of the series has.
+func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
+	groups := s.groups(lines)
+	echo := s.echo()
+	out := []item{}
+	for i, f := range s.formulas {
+		name := s.q.Formulas[i].CustomName
+		if name == "" {
+			name = "Formula (" + s.q.Formulas[i].Text + ")"
+		}
+		var computed []line
+		for _, g := range groups {
+			computed = append(computed, s.compute(f, g))
+		}
+		orderFormula(computed, s.q.Compare != nil)
+		for k := range computed {
+			it := s.item(&computed[k], axes)
+			it.Label, it.Order, it.Filter = name, i, echo
+			if s.total {
+				it.Data = nil
+			}
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// group is the lines of one period and value, by series.
+type group struct {
+	line   // of the first series that has the value
+	series []*line
+}
+
+func (s *shaper) groups(lines []line) []*group {
+	var out []*group
+	at := map[string]*group{}
+	for i := range lines {
+		l := &lines[i]
+		id := strconv.Itoa(l.lane.period) + "\x00" + strings.Join(l.values, "\x00")
+		g, ok := at[id]
+		if !ok {
+			g = &group{line: *l, series: make([]*line, len(s.q.Series))}
+			at[id] = g
+			out = append(out, g)
+		}
+		g.series[l.lane.series] = l
+	}
+	return out
+}
+
+// compute is one formula over one group. A series without the value counts as zeros.
+func (s *shaper) compute(f formula, g *group) line {
+	out := line{lane: g.lane, values: g.values, other: g.other}
+	at := func(of func(*line) float64) float64 {
+		x := make([]float64, len(g.series))
+		for i, l := range g.series {
+			if l != nil {
+				x[i] = of(l)
+			}
+		}
+		return f(x)
+	}
+	if s.total {
+		out.number = at(func(l *line) float64 { return l.number })
+		return out
+	}
+	out.points = make([]float64, len(g.points))
+	for i := range out.points {
+		out.points[i] = at(func(l *line) float64 { return l.points[i] })
+	}
+	out.count = at(func(l *line) float64 { return l.count })
+	return out
+}
+
+// orderFormula sorts the lines of a formula: periods in order, the missing value and what is left last, larger ones first.
+// With periods to compare it is the count that makes one larger.
+func orderFormula(lines []line, byCount bool) {
+	size := func(l *line) float64 {
+		if byCount && l.points != nil {
+			return l.count
+		}
+		return l.size()
+	}
+	last := func(l *line) int {
+		most := 0
+		for _, v := range l.values {
+			most = max(most, lastValues[v])
+		}
+		return most
+	}
+	slices.SortStableFunc(lines, func(a, b line) int {
+		return cmp.Or(
+			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(last(&a), last(&b)), cmp.Compare(size(&b), size(&a)),
+			cmp.Compare(b.count, a.count), slices.Compare(b.points, a.points), slices.Compare(b.values, a.values),
+		)
+	})
+}

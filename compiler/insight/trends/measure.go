@@ -1,0 +1,233 @@
+package trends
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// way is how a measure gets from events to numbers.
+type way uint8
+
+const (
+	// direct: an aggregate over the events of a bucket.
+	direct way = iota
+	// alone: the same, in a SELECT of its own, since the expression is the user's.
+	alone
+	// perActor: a statistic over the events of each actor.
+	perActor
+	// perSession: a statistic over sessions, each with its whole duration.
+	perSession
+	// window: actors seen in the days that end with the bucket.
+	window
+	// firstEver: actors by their first event of the series' name, if that satisfies its filters.
+	firstEver
+	// firstMatch: actors by their first event that satisfies the filters.
+	firstMatch
+	// firstInRange: actors by their first event in the range, for running totals.
+	firstInRange
+)
+
+// merging is how the points of several values become one point.
+type merging string
+
+const (
+	mergeSum merging = "sum"
+	mergeMin merging = "min"
+	mergeMax merging = "max"
+	mergeAvg merging = "avg"
+)
+
+// measure is the math of a series (contract: trends.md, section 5).
+type measure struct {
+	way way
+	// function is the aggregate, level the parameter of a quantile.
+	function string
+	level    float64
+	// of is what it takes; nil for a count.
+	of hogql.Expr
+	// actor is who is counted, named the condition that there is one; nil for none.
+	actor, named hogql.Expr
+	days         int // of a window
+	merge        merging
+	// counts tells that the number grows with the share of people that is looked at.
+	counts bool
+	// present tells that the number is above 0 as soon as there is an event.
+	present bool
+}
+
+var quantiles = map[string]float64{"median": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+// measureOf reads the math of a series. The error is a *diag.Error.
+func (b *builder) measureOf(s *query.Series) (measure, error) {
+	m := s.Math
+	kind := b.mathKind(m.Kind)
+	switch kind {
+	case "", "total":
+		return measure{function: "count", merge: mergeSum, counts: true, present: true}, nil
+	case "dau", "weekly_active", "monthly_active":
+		return b.activeUsers(s, kind), nil
+	case "unique_group":
+		if m.Group == nil {
+			return measure{}, missing(s, "math_group_type_index", kind)
+		}
+		return b.uniqueActors(m.Group), nil
+	case "unique_session":
+		return measure{function: "uniqExact", of: insight.Field("$session_id"), merge: mergeSum, counts: true, present: true}, nil
+	case "hogql":
+		return b.expression(s)
+	case "first_time_for_user", "first_matching_event_for_user", "first_time_for_group", "first_matching_event_for_group":
+		return firstTime(s, kind)
+	case "first_time_for_user_with_filters":
+		return measure{}, diag.Field(diag.InvalidInput, s.At+".math", "The math '%s' is one of funnels", kind)
+	}
+	if stat, ok := strings.CutSuffix(kind, "_count_per_actor"); ok {
+		out := statistic(stat)
+		out.way, out.merge, out.counts = perActor, mergeSum, false
+		out.actor, out.named = insight.Actor(m.Group)
+		return out, nil
+	}
+	return b.propertyMath(s, kind)
+}
+
+// mathKind is the math of a series in the query's interval: active users of a week, by weeks, are those of each bucket.
+func (b *builder) mathKind(kind string) string {
+	switch {
+	case kind == "weekly_active" && (b.q.Interval == query.Week || b.q.Interval == query.Month),
+		kind == "monthly_active" && b.q.Interval == query.Month:
+		return "dau"
+	}
+	return kind
+}
+
+func missing(s *query.Series, field, kind string) error {
+	return diag.Field(diag.InvalidInput, s.At+"."+field, "The math '%s' needs a %s", kind, field)
+}
+
+func (b *builder) activeUsers(s *query.Series, kind string) measure {
+	group := s.Math.Group
+	if group == nil {
+		group = b.q.Group
+	}
+	out := b.uniqueActors(group)
+	switch kind {
+	case "weekly_active":
+		out.way, out.days = window, 7
+	case "monthly_active":
+		out.way, out.days = window, 30
+	}
+	return out
+}
+
+// uniqueActors counts people or groups, in a running total each at its first bucket only.
+func (b *builder) uniqueActors(group *int) measure {
+	out := measure{function: "uniqExact", merge: mergeSum, counts: true, present: true}
+	out.actor, out.named = insight.Actor(group)
+	out.of = out.actor
+	if b.q.Display == query.CumulativeLine {
+		out.way = firstInRange
+	}
+	return out
+}
+
+func firstTime(s *query.Series, kind string) (measure, error) {
+	out := measure{way: firstEver, merge: mergeSum, counts: true, present: true}
+	if strings.HasPrefix(kind, "first_matching") {
+		out.way = firstMatch
+	}
+	var group *int
+	if strings.HasSuffix(kind, "_group") {
+		if group = s.Math.Group; group == nil {
+			return out, missing(s, "math_group_type_index", kind)
+		}
+	}
+	out.actor, out.named = insight.Actor(group)
+	return out, nil
+}
+
+func (b *builder) expression(s *query.Series) (measure, error) {
+	if strings.TrimSpace(s.Math.HogQL) == "" {
+		return measure{}, missing(s, "math_hogql", "hogql")
+	}
+	e, err := bind.UserExpr(s.Math.HogQL)
+	if err != nil {
+		return measure{}, diag.Field(err.Code, s.At+".math_hogql", "The aggregate expression %s", err.Detail)
+	}
+	return measure{way: alone, of: e, merge: mergeSum}, nil
+}
+
+// statistic is an aggregate by the word of the wire.
+func statistic(word string) measure {
+	if level, ok := quantiles[word]; ok {
+		return measure{function: "_quantileInclusive", level: level, merge: mergeSum}
+	}
+	out := measure{function: word, merge: mergeSum}
+	switch word {
+	case "sum":
+		out.counts = true
+	case "min":
+		out.merge = mergeMin
+	case "max":
+		out.merge = mergeMax
+	case "avg":
+		out.merge = mergeAvg
+	}
+	return out
+}
+
+// propertyMath is a statistic over the values of a property: numbers and texts of numbers, all else is left out.
+func (b *builder) propertyMath(s *query.Series, kind string) (measure, error) {
+	m := s.Math
+	if m.Property == "" {
+		return measure{}, missing(s, "math_property", kind)
+	}
+	out := statistic(kind)
+	if out.level > 0 && b.bins() {
+		return out, diag.Field(histogramCode, s.At+".math", "The math '%s' is not supported together with a histogram breakdown", kind)
+	}
+	switch m.PropertyType {
+	case "", "event_properties":
+		if m.Property == "$session_duration" {
+			out.way, out.of = perSession, insight.Field("session", m.Property)
+			break
+		}
+		out.of = insight.Field("properties", m.Property)
+	case "person_properties":
+		out.of = insight.Field("person", "properties", m.Property)
+	case "session_properties":
+		out.way, out.of = perSession, insight.Field("session", m.Property)
+	default:
+		return out, diag.Field(diag.InvalidInput, s.At+".math_property_type",
+			"Properties of type '%s' are not supported: use event_properties, person_properties or session_properties", m.PropertyType)
+	}
+	out.of = insight.Call("toFloat", out.of)
+	if m.Multiplier != nil {
+		out.of = &hogql.Binary{Op: hogql.Multiply, Left: out.of, Right: insight.Const(*m.Multiplier)}
+	}
+	return out, nil
+}
+
+const histogramCode diag.Code = "property_math_unsupported_with_histogram_breakdown"
+
+// aggregate is the number of a measure over what it takes, for the rows that satisfy the condition; nil for all rows.
+func (m *measure) aggregate(of, condition hogql.Expr) hogql.Expr {
+	call := &hogql.Call{Name: m.function}
+	if m.level > 0 {
+		call.Params = []hogql.Expr{insight.Const(m.level)}
+	}
+	if of != nil {
+		call.Args = append(call.Args, of)
+	}
+	if condition != nil {
+		call.Name += "If"
+		call.Args = append(call.Args, condition)
+	}
+	if m.present {
+		return call
+	}
+	return insight.Call("ifNull", call, insight.Const(int64(0)))
+}

@@ -1,0 +1,185 @@
+package trends_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// now is a Thursday.
+var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
+
+// build reads the fields of a TrendsQuery and builds it.
+func build(fields string) (*insight.Built, error) {
+	n, err := query.Parse([]byte(`{"kind": "TrendsQuery", ` + fields + `}`))
+	if err != nil {
+		return nil, err
+	}
+	q, ok := n.(*query.Trends)
+	if !ok {
+		return nil, errors.New("no trend")
+	}
+	return trends.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now})
+}
+
+// TestMistakes holds what is refused before anything runs: each mistake names its field.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	const a = `"series": [{"kind": "EventsNode", "event": "a"}]`
+	tests := []struct{ name, fields, attr, want string }{
+		{"no series", `"interval": "day"`, "series", "Field required [type=missing]"},
+		{"an unknown math", `"series": [{"event": "a", "math": "mode"}]`, "series.0.math", "Input should be 'total', 'dau', "},
+		{"a math of funnels", `"series": [{"event": "a", "math": "first_time_for_user_with_filters"}]`, "series.0.math", "The math 'first_time_for_user_with_filters' is one of funnels"},
+		{"no math_property", `"series": [{"event": "a"}, {"event": "a", "math": "p90"}]`, "series.1.math_property", "The math 'p90' needs a math_property"},
+		{"no group type", `"series": [{"event": "a", "math": "unique_group"}]`, "series.0.math_group_type_index", "The math 'unique_group' needs a math_group_type_index"},
+		{"no expression", `"series": [{"event": "a", "math": "hogql"}]`, "series.0.math_hogql", "The math 'hogql' needs a math_hogql"},
+		{"half an expression", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum("}]`, "series.0.math_hogql", "The aggregate expression is invalid: "},
+		{"an expression with placeholders", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum({x})"}]`, "series.0.math_hogql", "The aggregate expression cannot hold placeholders"},
+		{"a property of another type", `"series": [{"event": "a", "math": "sum", "math_property": "p", "math_property_type": "moon"}]`, "series.0.math_property_type", "Properties of type 'moon' are not supported"},
+		{"an action", `"series": [{"kind": "ActionsNode", "id": 1}]`, "series.0.kind", "Actions are not supported: use an EventsNode with properties"},
+		{"a warehouse", `"series": [{"kind": "DataWarehouseNode"}]`, "series.0.kind", "Input should be 'EventsNode', 'ActionsNode' or 'GroupNode'"},
+		{"a formula over a missing series", a + `, "trendsFilter": {"formulas": ["A", "A / B"]}`, "trendsFilter.formulas.1", "The formula 'A / B' is invalid: there is no series 'B'"},
+		{"half a formula", a + `, "trendsFilter": {"formula": "A +"}`, "trendsFilter.formula", "The formula 'A +' is invalid: it ends too early"},
+		{"another language", a + `, "trendsFilter": {"formulaNodes": [{"formula": "A; B"}]}`, "trendsFilter.formulaNodes.0.formula", "The formula 'A; B' is invalid: unexpected ';' at position 2"},
+		{"four breakdowns", a + `, "breakdownFilter": {"breakdowns": [{"property": "a"}, {"property": "b"}, {"property": "c"}, {"property": "d"}]}`, "breakdownFilter.breakdowns", "List should have at most 3 items after validation, not 4"},
+		{"a breakdown by cohort", a + `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": 3}`, "breakdownFilter.breakdown", "Breakdowns by cohort are not supported"},
+		{"half a breakdown", a + `, "breakdownFilter": {"breakdown_type": "hogql", "breakdown": "1 +"}`, "breakdownFilter.breakdown", "The HogQL expression of a breakdown is invalid: "},
+		{"quantiles of ranges", `"series": [{"event": "a", "math": "p90", "math_property": "p"}], "breakdownFilter": {"breakdown": "b", "breakdown_histogram_bin_count": 3}`, "series.0.math", "The math 'p90' is not supported together with a histogram breakdown"},
+		{"a bad date", a + `, "dateRange": {"date_from": "soon"}`, "dateRange.date_from", "The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
+		{"a bad end", a + `, "dateRange": {"date_to": "2020-13-01"}`, "dateRange.date_to", "The date '2020-13-01' is neither ISO 8601 nor relative"},
+		{"a date out of all bounds", a + `, "dateRange": {"date_from": "-99999y"}`, "dateRange.date_from", "The date '-99999y' is neither"},
+		{"too many buckets", a + `, "interval": "minute", "dateRange": {"date_from": "-30d"}`, "interval", "An interval of one minute cuts this date range into 43201 parts; there may be 10000."},
+		{"an unknown interval", a + `, "interval": "year"`, "interval", "Input should be 'minute', 'hour', 'day', 'week' or 'month'"},
+		{"a bad compare_to", a + `, "compareFilter": {"compare": true, "compare_to": "2019-01-01"}`, "compareFilter.compare_to", "compare_to '2019-01-01' is no relative date, such as -1w"},
+		{"an unknown operator", a + `, "properties": [{"key": "k", "value": 1, "operator": "like"}]`, "properties.0.operator", "Input should be 'exact', "},
+		{"an operator that does not go with its value", `"series": [{"event": "a", "properties": {"type": "OR", "values": [{"key": "k", "value": [3, 1], "operator": "between"}]}}]`, "series.0.properties.values.0", "The property filter on 'k' has operator 'between', which is not supported with its value"},
+		{"a cohort", a + `, "properties": [{"type": "cohort", "key": "id", "value": 1}]`, "properties.0", "Property filters of type 'cohort' are not supported"},
+		{"a field too many", a + `, "trendsFilter": {"colour": "red"}`, "trendsFilter.colour", "Extra inputs are not permitted"},
+		{"an unknown display", a + `, "trendsFilter": {"display": "Radar"}`, "trendsFilter.display", "Input should be 'Auto', "},
+		{"box plots", a + `, "trendsFilter": {"display": "BoxPlot"}`, "trendsFilter.display", "Box plots are not supported"},
+		{"smoothing some days", a + `, "dateRange": {"daysOfWeek": [1]}, "trendsFilter": {"smoothingIntervals": 2}`, "trendsFilter.smoothingIntervals", "Smoothing is not supported together with daysOfWeek"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := build(tt.fields)
+			var mistake *diag.Error
+			if !errors.As(err, &mistake) {
+				t.Fatalf("got %v, want a mistake", err)
+			}
+			if mistake.Attr != tt.attr || !strings.Contains(mistake.Detail, tt.want) {
+				t.Errorf("mistake %q at %q, want %q at %q", mistake.Detail, mistake.Attr, tt.want, tt.attr)
+			}
+		})
+	}
+}
+
+// TestShape makes answers of rows that no engine has given.
+func TestShape(t *testing.T) {
+	t.Parallel()
+	const days = `"dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`
+	type item struct {
+		Label     string          `json:"label"`
+		Data      json.RawMessage `json:"data"`
+		Count     json.RawMessage `json:"count"`
+		Number    json.RawMessage `json:"aggregated_value"`
+		Breakdown any             `json:"breakdown_value"`
+		Order     int             `json:"order"`
+	}
+	tests := []struct {
+		name, fields string
+		rows         []string
+		want         string // data, count, label and value of each item
+	}{
+		{"zeros where there is no row", `"series": [{"event": "a"}], ` + days, []string{`["2020-01-02", 3]`}, "[0,3,0] 3 a"},
+		{"rows outside of the range", `"series": [{"event": "a"}], ` + days, []string{`["2019-12-31", 3]`}, "[0,0,0] 0 a"},
+		{"nothing is no number", `"series": [{"event": "a", "math": "sum", "math_property": "p"}], ` + days, []string{`["2020-01-01", null]`, `["2020-01-02", "nan"]`}, "[0,0,0] 0 a"},
+		{
+			"formulas", `"series": [{"event": "a"}, {"event": "b"}], "trendsFilter": {"formulaNodes": [{"formula": "a / b", "custom_name": "rate"}, {"formula": "-A ** 2 + B % 3"}, {"formula": "1"}]}, ` + days,
+			[]string{`["2020-01-01", 3, 2]`, `["2020-01-03", 1, 0]`},
+			"[1.5,0,0] 2 rate; [-7,0,-1] -14 Formula (-A ** 2 + B % 3); [1,1,1] 1 Formula (1)",
+		},
+		{
+			"smoothing rounds down", `"series": [{"event": "a"}], "trendsFilter": {"smoothingIntervals": 2}, ` + days,
+			[]string{`["2020-01-01", 4]`, `["2020-01-02", 1]`},
+			"[4,2,0] 6 a",
+		},
+		{
+			"running sums", `"series": [{"event": "a"}], "trendsFilter": {"display": "ActionsLineGraphCumulative"}, ` + days,
+			[]string{`["2020-01-01", 4]`, `["2020-01-03", 1]`},
+			"[4,4,5] 5 a",
+		},
+		{
+			"values by rank", `"series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "p", "breakdown_limit": 3}, ` + days,
+			[]string{
+				`[0, 0, 4, ["x"], ["2020-01-01"], [9]]`, `[0, 0, 3, [""], ["2020-01-01"], [8]]`, `[0, 0, 2, ["128"], ["2020-01-02"], [1]]`,
+				`[0, 0, 1, ["16"], ["2020-01-01"], [1]]`, `[0, 1, 1, ["z"], ["2020-01-01"], [1]]`,
+			},
+			"[0,1,0] 1 a - 128=128; [1,0,0] 1 a - 16=16; [8,0,0] 8 a - $$_posthog_breakdown_null_$$=$$_posthog_breakdown_null_$$; " +
+				"[9,0,0] 9 a - $$_posthog_breakdown_other_$$=$$_posthog_breakdown_other_$$; [1,0,0] 1 b - z=z",
+		},
+		{
+			"the rest is hidden", `"series": [{"event": "a"}], "breakdownFilter": {"breakdowns": [{"property": "p"}, {"property": "q"}], "breakdown_limit": 1, "breakdown_hide_other_aggregation": true}, ` + days,
+			[]string{`[0, 0, 1, ["x", ""], ["2020-01-01"], [9]]`, `[0, 0, 2, ["", ""], ["2020-01-01"], [8]]`},
+			"[9,0,0] 9 x::$$_posthog_breakdown_null_$$=[x $$_posthog_breakdown_null_$$]",
+		},
+		{
+			"all time begins with the earliest event", `"series": [{"event": "a"}], "interval": "month", "dateRange": {"date_from": "all", "date_to": "2020-01-03"}`,
+			[]string{`[0, "2020-01-01", [2]]`, `[-1, "2019-11-01", [1573000000]]`},
+			"[0,0,2] 2 a",
+		},
+		{
+			"totals and their formula", `"series": [{"event": "a"}, {"event": "b"}], "trendsFilter": {"display": "BoldNumber", "formula": "B/A"}, ` + days,
+			[]string{`[4, 1]`},
+			"null 0 0.25 Formula (B/A)",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			built, err := build(tt.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := built.Shape(func(yield func([]byte) bool) {
+				for _, row := range tt.rows {
+					if !yield([]byte(row)) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var items []item
+			if err := json.Unmarshal(answer.Results, &items); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, i := range items {
+				text := string(i.Data) + " " + string(i.Count) + " "
+				if i.Number != nil {
+					text += string(i.Number) + " "
+				}
+				text += i.Label
+				if i.Breakdown != nil {
+					text += "=" + shown(i.Breakdown)
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, "; ")); diff != "" {
+				t.Errorf("items (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

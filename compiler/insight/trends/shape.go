@@ -1,0 +1,363 @@
+package trends
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// shaper makes results of rows. It is immutable.
+type shaper struct {
+	q        *query.Trends
+	periods  []insight.Range
+	lanes    [][]column // of each source
+	limit    int
+	formulas []formula
+	total    bool
+	several  bool
+	scale    float64
+	scaled   []bool // by series: counts of a sample are scaled up
+}
+
+// line is one line of the chart, or one number.
+type line struct {
+	lane   lane
+	values []string // of the breakdowns; nil without
+	other  bool     // what is left of the values
+	points []float64
+	count  float64 // what the answer calls count
+	number float64 // of a total
+}
+
+// axis is the buckets of a period.
+type axis struct {
+	r            *insight.Range
+	starts       []time.Time
+	days, labels []string
+	index        map[string]int // by key
+}
+
+func newAxis(r *insight.Range) *axis {
+	a := &axis{r: r, starts: r.Buckets()}
+	a.days, a.labels, a.index = make([]string, len(a.starts)), make([]string, len(a.starts)), make(map[string]int, len(a.starts))
+	for i, start := range a.starts {
+		a.days[i], a.labels[i], a.index[r.Key(start)] = r.Day(start), r.Label(start), i
+	}
+	return a
+}
+
+func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
+	found, err := s.read(rows)
+	if err != nil {
+		return nil, err
+	}
+	periods := slices.Clone(s.periods)
+	if periods[0].All {
+		if periods[0], err = periods[0].Since(found.earliest); err != nil {
+			return nil, err
+		}
+	}
+	axes := make([]*axis, len(periods))
+	for i := range periods {
+		axes[i] = newAxis(&periods[i])
+	}
+	lines := s.lines(found.parts, axes)
+	more := false
+	for i := range lines {
+		s.finish(&lines[i])
+		more = more || lines[i].other
+	}
+	s.order(lines)
+	if b := s.q.Breakdowns; b != nil && b.HideOther {
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.other })
+	}
+	var items []item
+	if len(s.formulas) > 0 {
+		items = s.formulaItems(lines, axes)
+	} else {
+		items = s.items(lines, axes)
+	}
+	results, err := json.Marshal(items)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the results of a trend: %w", err)
+	}
+	answer := &insight.Answer{Results: results, HasMore: &more, Range: &periods[0].Span}
+	if len(periods) > 1 {
+		answer.Previous = &periods[1].Span
+	}
+	return answer, nil
+}
+
+// part is the points of a line as the rows have them.
+type part struct {
+	lane    lane
+	values  []string
+	other   bool
+	buckets []string
+	points  []float64
+}
+
+// found is what the rows say.
+type found struct {
+	parts    []part
+	earliest time.Time
+}
+
+// read takes the rows apart: see final.
+func (s *shaper) read(rows iter.Seq[[]byte]) (found, error) {
+	var out found
+	if len(s.q.Series) == 0 {
+		return out, nil
+	}
+	for row := range rows {
+		var err error
+		switch {
+		case s.q.Breakdowns != nil:
+			err = s.readRanked(row, &out)
+		case s.several:
+			err = s.readFlat(row, &out)
+		default:
+			err = s.readSingle(row, &out)
+		}
+		if err != nil {
+			return out, fmt.Errorf("reading a row of a trend: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// key is a bucket in a row: a date, or a number.
+type key string
+
+// UnmarshalJSON takes the quotes off.
+func (k *key) UnmarshalJSON(raw []byte) error {
+	*k = key(strings.Trim(string(raw), `"`))
+	return nil
+}
+
+// number is a number in a row; NULL is 0.
+type number float64
+
+// UnmarshalJSON reads numbers, and null and all that is not finite as 0.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	var f *float64
+	if err := json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &f); err == nil && f != nil && !math.IsInf(*f, 0) && !math.IsNaN(*f) {
+		*n = number(*f)
+	}
+	return nil
+}
+
+// cells reads a row into variables, one for each column.
+func cells(row []byte, into ...any) error {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(row, &raw); err != nil {
+		return err //nolint:wrapcheck // the caller says what was read
+	}
+	if len(raw) != len(into) {
+		return fmt.Errorf("it has %d columns, not %d", len(raw), len(into))
+	}
+	for i := range into {
+		if err := json.Unmarshal(raw[i], into[i]); err != nil {
+			return err //nolint:wrapcheck // the caller says what was read
+		}
+	}
+	return nil
+}
+
+func (s *shaper) readSingle(row []byte, out *found) error {
+	width := 0
+	for _, c := range s.lanes[0] {
+		width = max(width, c.index+1)
+	}
+	numbers := make([]number, width)
+	var bucket key = "0"
+	var into []any
+	if !s.total {
+		into = append(into, &bucket)
+	}
+	for i := range numbers {
+		into = append(into, &numbers[i])
+	}
+	if err := cells(row, into...); err != nil {
+		return err
+	}
+	s.add(out, s.lanes[0], bucket, numbers)
+	return nil
+}
+
+func (s *shaper) readFlat(row []byte, out *found) error {
+	var (
+		source  int
+		bucket  key
+		numbers []number
+	)
+	if err := cells(row, &source, &bucket, &numbers); err != nil {
+		return err
+	}
+	if source < 0 {
+		out.earliest = time.Unix(int64(numbers[0]), 0)
+		return nil
+	}
+	s.add(out, s.lanes[source], bucket, numbers)
+	return nil
+}
+
+func (s *shaper) add(out *found, columns []column, bucket key, numbers []number) {
+	for _, c := range columns {
+		out.parts = append(out.parts, part{lane: c.lane, buckets: []string{string(bucket)}, points: []float64{float64(numbers[c.index])}})
+	}
+}
+
+func (s *shaper) readRanked(row []byte, out *found) error {
+	var (
+		source, lane, place int
+		values              []string
+		buckets             []key
+		numbers             []number
+	)
+	if err := cells(row, &source, &lane, &place, &values, &buckets, &numbers); err != nil {
+		return err
+	}
+	if source < 0 {
+		out.earliest = time.Unix(int64(numbers[0]), 0)
+		return nil
+	}
+	p := part{lane: s.lanes[source][lane].lane, values: values, other: place > s.limit}
+	for i, value := range values {
+		switch {
+		case p.other:
+			values[i] = insight.OtherValue
+		case value == "":
+			values[i] = insight.NullValue
+		}
+	}
+	for i := range buckets {
+		p.buckets, p.points = append(p.buckets, string(buckets[i])), append(p.points, float64(numbers[i]))
+	}
+	out.parts = append(out.parts, p)
+	return nil
+}
+
+// lines puts parts on their axes. Without a breakdown there is a line for each lane, whatever the rows hold.
+func (s *shaper) lines(parts []part, axes []*axis) []line {
+	var lines []line
+	at := map[lane]int{}
+	if s.q.Breakdowns == nil {
+		for series := range s.q.Series {
+			for period := range s.periods {
+				l := lane{series, period}
+				at[l] = len(lines)
+				lines = append(lines, s.newLine(l, axes))
+			}
+		}
+	}
+	for _, p := range parts {
+		i, known := at[p.lane]
+		if s.q.Breakdowns != nil || !known {
+			i = len(lines)
+			l := s.newLine(p.lane, axes)
+			l.values, l.other = p.values, p.other
+			lines = append(lines, l)
+		}
+		l := &lines[i]
+		scale := 1.0
+		if s.scaled[p.lane.series] {
+			scale = s.scale
+		}
+		for k, bucket := range p.buckets {
+			if s.total {
+				l.number = p.points[k] * scale
+			} else if place, ok := axes[p.lane.period].index[bucket]; ok {
+				l.points[place] = p.points[k] * scale
+			}
+		}
+	}
+	return lines
+}
+
+func (s *shaper) newLine(l lane, axes []*axis) line {
+	out := line{lane: l}
+	if !s.total {
+		out.points = make([]float64, len(axes[l.period].starts))
+	}
+	return out
+}
+
+// finish makes the final points of a line: running sums, means.
+func (s *shaper) finish(l *line) {
+	if s.q.Display == query.CumulativeLine {
+		for i := 1; i < len(l.points); i++ {
+			l.points[i] += l.points[i-1]
+		}
+	}
+	if n := s.q.Smoothing; n > 1 {
+		l.points = smoothed(l.points, n)
+	}
+	l.count = s.countOf(l.points)
+}
+
+// countOf is the sum of points, of running sums the last.
+func (s *shaper) countOf(points []float64) float64 {
+	if s.q.Display == query.CumulativeLine {
+		if len(points) == 0 {
+			return 0
+		}
+		return points[len(points)-1]
+	}
+	return sum(points)
+}
+
+func sum(points []float64) float64 {
+	total := 0.0
+	for _, p := range points {
+		total += p
+	}
+	return total
+}
+
+// smoothed replaces each point by the mean of the n points that end with it, rounded down.
+func smoothed(points []float64, n int) []float64 {
+	out := make([]float64, len(points))
+	for i := range points {
+		window := points[max(0, i-n+1) : i+1]
+		out[i] = math.Floor(sum(window) / float64(len(window)))
+	}
+	return out
+}
+
+// size is what a line is ranked by.
+func (l *line) size() float64 {
+	if l.points == nil {
+		return l.number
+	}
+	return sum(l.points)
+}
+
+// rank puts lines with a missing value behind those without, and what is left behind all.
+func (l *line) rank() int {
+	switch {
+	case l.other:
+		return 2
+	case slices.Contains(l.values, insight.NullValue):
+		return 1
+	}
+	return 0
+}
+
+// order sorts lines as they are answered: by period, series, and the rank and size of their values.
+func (s *shaper) order(lines []line) {
+	slices.SortStableFunc(lines, func(a, b line) int {
+		return cmp.Or(
+			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(a.lane.series, b.lane.series), cmp.Compare(a.rank(), b.rank()),
+			cmp.Compare(b.size(), a.size()), slices.Compare(a.values, b.values),
+		)
+	})
+}

@@ -1,0 +1,31 @@
+package compiler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// A text that is wrong all over must not take longer than one that is right: only the first hundred mistakes get hints.
+func TestManyMistakes(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]string{
+		"fields": ", evnt", "properties": ", properties.brwser", "functions": ", coutn(1)", "placeholders": ", {x}", "columns": ", e.evnt",
+		"casts": ", 1::strng", "units": ", dateDiff('dya', now(), now())", "tables": ", (select 1 from evnts)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "select 'é'" + strings.Repeat(part, 500_000/len(part)) + " from events e"
+			began := time.Now()
+			m := describe(t, &query.Metadata{Language: query.LanguageHogQL, Query: text})
+			took := time.Since(began)
+			if len(m.Errors)+len(m.Warnings) < 100 {
+				t.Errorf("%d mistakes and %d warnings", len(m.Errors), len(m.Warnings))
+			}
+			if took > 10*time.Second { // it was 50 with a hint for each
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

@@ -1,0 +1,337 @@
+package compiler
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// Metadata is what can be said of a HogQL text without running it, as the answer shows it (contract: api.md, section 1.6).
+type Metadata struct {
+	IsValid bool   `json:"isValid"`
+	Query   string `json:"query"`
+	// Errors are all mistakes, in the order of the text. What the others say of a query with mistakes is what was found
+	// beside them.
+	Errors   []Notice `json:"errors"`
+	Warnings []Notice `json:"warnings"`
+	Notices  []Notice `json:"notices"`
+	// Tables are the names in the query, Physical those of ClickHouse's tables, null for a query with mistakes. Both are
+	// sorted, each name once.
+	Tables   []string `json:"table_names"`
+	Physical []string `json:"ch_table_names"`
+	// Indices tells whether ClickHouse can skip rows by its indices. To tell, it would have to be asked.
+	Indices string `json:"isUsingIndices"`
+}
+
+// Notice is one thing about a part of a text. Start and End count the characters (code points) before its ends; they are nil for
+// what concerns no part of the text. Fix is what to write there instead, nil when that is not known.
+type Notice struct {
+	Message string  `json:"message"`
+	Start   *int    `json:"start"`
+	End     *int    `json:"end"`
+	Fix     *string `json:"fix"`
+}
+
+// undecided is the peer's word for an index that may or may not be used.
+const undecided = "undecisive"
+
+// Describe tells what is right and what is wrong with a text. Mistakes in the text are no error of Describe.
+func Describe(q *query.Metadata, env Env) (m *Metadata, err error) {
+	defer recoverBug(&err)
+	m = &Metadata{Query: q.Query, Errors: []Notice{}, Warnings: []Notice{}, Notices: []Notice{}, Tables: []string{}, Indices: undecided}
+	node := &query.HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
+	parsed, err := parseAsked(q, env)
+	if err != nil {
+		return m.refuse(err, q)
+	}
+	found, err := analyze(node, parsed, env, true)
+	if found != nil && found.bound != nil {
+		m.Tables = tableNames(found.bound)
+		m.note(found, q, env)
+	}
+	if err != nil {
+		return m.refuse(err, q)
+	}
+	if _, _, err := sql.Print(found.resolved, env.Database); err != nil {
+		return m.refuse(err, q)
+	}
+	m.IsValid, m.Physical = true, physicalTables(found.resolved)
+	return m, nil
+}
+
+// Refusal is what an error answer tells of a query that does not compile (contract: hogql.md, section 16).
+type Refusal struct {
+	IsValid bool     `json:"isValid"`
+	Errors  []Notice `json:"errors"`
+	Tables  []string `json:"table_names"`
+}
+
+// DescribeMistakes words the mistakes of a text that Compile refused.
+func DescribeMistakes(text string, mistakes diag.Errors) *Refusal {
+	m := &Refusal{Errors: notices(text, mistakes), Tables: []string{}}
+	if parsed, err := hogql.Parse(text); err == nil {
+		m.Tables = tableNames(parsed)
+	}
+	return m
+}
+
+// parseAsked makes one query of what is asked about. The positions in an expression are those in its text; what belongs to
+// the query around it lies behind the end of the text.
+func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
+	if q.Language == query.LanguageHogQL {
+		return hogql.Parse(q.Query)
+	}
+	e, err := hogql.ParseExpr(q.Query)
+	if err != nil {
+		return nil, err
+	}
+	source := q.Source
+	if source == nil {
+		source = &query.HogQL{Query: "select event from events"}
+	}
+	around, err := hogql.Parse(strings.Repeat(" ", len(q.Query)+1) + source.Query)
+	if err != nil {
+		return nil, err
+	}
+	values, err := valuesOf(source, env)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := bind.Placeholders(around, values)
+	if err != nil {
+		return nil, err
+	}
+	if sel, ok := bound.(*hogql.Select); ok {
+		with := *sel
+		with.Columns = append(slices.Clip(with.Columns), e)
+		return &with, nil
+	}
+	return &hogql.Select{Columns: []hogql.Expr{e}, From: &hogql.Derived{Query: bound}}, nil
+}
+
+// refuse puts the mistakes into the answer. An error that is no mistake is given back.
+func (m *Metadata) refuse(err error, q *query.Metadata) (*Metadata, error) {
+	mistakes := Mistakes(err)
+	if mistakes == nil {
+		return nil, err
+	}
+	own := make(diag.Errors, 0, len(mistakes))
+	for _, e := range mistakes {
+		if q.Language == query.LanguageExpr && e.Span.Start > len(q.Query) {
+			e = &diag.Error{Code: e.Code, Detail: "In the query around the expression: " + e.Detail}
+		}
+		own = append(own, e)
+	}
+	m.Errors = notices(q.Query, own)
+	return m, nil
+}
+
+// notices words mistakes, with their places in characters.
+func notices(text string, mistakes diag.Errors) []Notice {
+	out := make([]Notice, len(mistakes))
+	start, end := counter{text: text}, counter{text: text}
+	for i, e := range mistakes {
+		out[i] = Notice{Message: e.Detail}
+		if !e.Span.IsZero() {
+			from, to := start.to(e.Span.Start), end.to(e.Span.End)
+			out[i].Start, out[i].End = &from, &to
+		}
+		if fix, ok := fixOf(text, e); ok {
+			out[i].Fix = &fix
+		}
+	}
+	return out
+}
+
+// counter counts the characters before places in a text; places in order are found in one pass.
+type counter struct {
+	text     string
+	at, seen int
+}
+
+func (c *counter) to(offset int) int {
+	offset = min(max(offset, 0), len(c.text))
+	if offset < c.at {
+		c.at, c.seen = 0, 0
+	}
+	c.seen += utf8.RuneCountInString(c.text[c.at:offset])
+	c.at = offset
+	return c.seen
+}
+
+// fixOf is what to write at the place of a mistake to mend it: the name in its hint, quoted as what stands there.
+func fixOf(text string, e *diag.Error) (string, bool) {
+	at := e.Span
+	if at.IsZero() || at.End > len(text) || e.Fix == "" && e.Hint == "" {
+		return "", false
+	}
+	written := text[at.Start:at.End]
+	switch {
+	case e.Fix != "":
+		return e.Fix, true
+	case strings.HasPrefix(written, "'"):
+		return hogql.PrintExpr(&hogql.Const{Value: e.Hint}), true
+	case strings.HasPrefix(written, "`"), strings.HasPrefix(written, `"`), !strings.ContainsAny(written, " .,()[]{}\t\r\n"):
+		return identifier(e.Hint), true
+	}
+	return "", false // more than the name
+}
+
+// identifier writes a name, in backquotes where it needs them.
+func identifier(name string) string {
+	return hogql.PrintExpr(&hogql.Field{Chain: []hogql.Name{{Text: name}}})
+}
+
+// tableNames lists the names of the tables that a query reads.
+func tableNames(q hogql.Query) []string {
+	names, _ := survey(q, nil)
+	return append([]string{}, names...) // a list even when there are none
+}
+
+// physicalTables lists the tables of ClickHouse that a resolved query scans.
+func physicalTables(q hogql.Query) []string {
+	names := []string{}
+	v := hogql.Visitor{Table: func(t hogql.Table) bool {
+		if scan, ok := t.(*hogql.Scan); ok {
+			names = append(names, scan.Table)
+		}
+		return true
+	}}
+	v.WalkQuery(q)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// note adds the warnings and notices. They are worded as mistakes are, and only of what stands in the text itself.
+func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
+	var warnings, remarks diag.List
+	if q.Language == query.LanguageHogQL {
+		warnLimit(&warnings, found.bound, cmp.Or(env.MaxRows, bind.MaxRows))
+		warnScan(&warnings, found.bound)
+	}
+	for _, use := range found.uses {
+		if use.At.Start > len(q.Query) {
+			continue
+		}
+		typ, defined := env.Database.Properties[use.Key]
+		if defined {
+			remarks.Addf(diag.HogQLError, use.At, "%s", remark(use, typ, q.Debug))
+			continue
+		}
+		if warnings.Full() {
+			continue
+		}
+		if near := schema.Nearest(use.Key.Name, definedBeside(env.Database, use.Key)); near != "" {
+			e := diag.New(diag.HogQLError, use.At, "%s property '%s' has no definition in this project. Did you mean '%s'?",
+				scopeNames[use.Key.Scope], use.Key.Name, near)
+			e.Hint = near
+			warnings.Add(e)
+		}
+	}
+	m.Warnings, m.Notices = notices(q.Query, Mistakes(warnings.Err())), notices(q.Query, Mistakes(remarks.Err()))
+}
+
+var scopeNames = map[schema.PropertyScope]string{
+	schema.EventProperty: "Event", schema.PersonProperty: "Person", schema.GroupProperty: "Group",
+}
+
+// remark tells the type of a property, and how it is stored for those who ask.
+func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string {
+	shown := string(typ)
+	if typ == schema.NumericProperty {
+		shown = "Float"
+	}
+	text := fmt.Sprintf("%s property '%s' is of type '%s'.", scopeNames[use.Key.Scope], use.Key.Name, shown)
+	if !debug {
+		return text
+	}
+	switch use.Storage.Kind {
+	case schema.Materialized:
+		text += " This property is materialized ⚡️."
+	case schema.NativeJSON:
+		text += " This property is read from its own part of a JSON column ⚡️."
+	case schema.StringColumn:
+		text += " This property is not materialized 🐢."
+	}
+	return text
+}
+
+// definedBeside yields the names of the defined properties of the same scope.
+func definedBeside(db *schema.Database, key schema.PropertyKey) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for other := range db.Properties {
+			if other.Scope == key.Scope && other.Group == key.Group && !yield(other.Name) {
+				return
+			}
+		}
+	}
+}
+
+// warnLimit warns of limits of the outermost level that are lowered.
+func warnLimit(warnings *diag.List, q hogql.Query, most int) {
+	var limit *hogql.Limit
+	switch q := q.(type) {
+	case *hogql.Select:
+		limit = q.Limit
+	case *hogql.SetQuery:
+		limit = q.Limit
+		for _, member := range q.Members {
+			warnLimit(warnings, member, most)
+		}
+	case *hogql.QueryPlaceholder:
+	}
+	if limit == nil || limit.Percent {
+		return
+	}
+	if n, ok := limit.N.(*hogql.Const); ok {
+		if rows, ok := n.Value.(int64); ok && rows > int64(most) {
+			e := diag.New(diag.HogQLError, n.Pos, "A query gives at most %d rows", most)
+			e.Fix = strconv.Itoa(most)
+			warnings.Add(e)
+		}
+	}
+}
+
+// warnScan warns of a query that reads events and nowhere speaks of their time.
+func warnScan(warnings *diag.List, q hogql.Query) {
+	var scans []diag.Span
+	timed := false
+	v := hogql.Visitor{
+		Expr: func(e hogql.Expr) bool {
+			if f, ok := e.(*hogql.Field); ok {
+				timed = timed || f.Chain[len(f.Chain)-1].Text == "timestamp"
+			}
+			return !timed
+		},
+		Table: func(t hogql.Table) bool {
+			if name, ok := t.(*hogql.TableName); ok && chainText(name.Chain) == "events" {
+				scans = append(scans, name.Chain[0].Pos)
+			}
+			return !timed
+		},
+		Query: func(q hogql.Query) bool {
+			sel, ok := q.(*hogql.Select)
+			timed = timed || ok && slices.Contains(appendNames(nil, sel.With), "events") // which then need not be the table
+			return !timed
+		},
+	}
+	v.WalkQuery(q)
+	if timed {
+		return
+	}
+	for _, at := range scans {
+		warnings.Addf(diag.HogQLError, at, "There is no condition on the timestamp of events, so this reads all events of the project")
+	}
+}

@@ -1,0 +1,95 @@
+package compiler_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// TestMistakesOfEveryKind holds the first mistake of a query for each entry of contract hogql.md, section 16: its code, the
+// very part of the text that it points at, its words, and the name that is near.
+func TestMistakesOfEveryKind(t *testing.T) {
+	t.Parallel()
+	const (
+		syntax = "hogql_syntax_error"
+		wrong  = "hogql_query_error"
+	)
+	tests := []struct {
+		name, in             string
+		code, at, want, hint string
+	}{
+		{"does not parse", "select event form events", syntax, "events", "Unexpected 'events', expected the end of the query", ""},
+		{"ends too soon", "select event from", syntax, "", "Unexpected end of the query, expected a table", ""},
+		{"empty", "", syntax, "", "The query is empty", ""},
+		{"reserved alias", "select 1 as team_id", syntax, "team_id", "'team_id' cannot be an alias: it is a reserved name", ""},
+		{"ARRAY JOIN without alias", "select 1 from events array join [1]", syntax, "[1]", "ARRAY JOIN arrays must have an alias", ""},
+		{"another statement", "delete from events", syntax, "delete", "Unexpected 'delete', expected SELECT: there are no other statements", ""},
+		{"SETTINGS", "select 1 settings max_threads = 1", syntax, "settings", "SETTINGS is not supported", ""},
+
+		{"unknown table", "select 1 from evnts", wrong, "evnts", "Unknown table `evnts`.", "events"},
+		{"unknown field", "select evnt from events", wrong, "evnt", "Unable to resolve field: evnt", "event"},
+		{"unknown field of a table", "select e.evnt from events e", wrong, "evnt", "Unable to resolve field: evnt", "event"},
+		{"field below a plain value", "select event.x from events", wrong, "x", "Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map", ""},
+		{"unknown function", "select coutn() from events", wrong, "coutn", "Unsupported function call 'coutn(...)'. Perhaps you meant 'count(...)'?", "count"},
+		{"unknown function without a near one", "select frobnicate(1)", wrong, "frobnicate", "Unsupported function call 'frobnicate(...)'", ""},
+		{"too few arguments", "select toInt()", wrong, "toInt()", "Function 'toInt' expects 1 argument, found 0", ""},
+		{"too many arguments", "select toInt(1, 2, 3)", wrong, "toInt(1, 2, 3)", "Function 'toInt' expects 1 argument, found 3", ""},
+		{"arguments of an aggregate", "select sum(1, 2) from events", wrong, "sum(1, 2)", "Aggregation 'sum' expects 1 argument, found 2", ""},
+		{"parameters", "select sum(1)(2) from events", wrong, "sum(1)(2)", "Aggregation 'sum' expects 0 parameters, found 1", ""},
+		{"nested aggregates", "select sum(count()) from events", wrong, "count()", "Aggregation 'count' cannot be nested inside another aggregation 'sum'.", ""},
+		{"zero index", "select [1][0]", wrong, "0", "SQL indexes start from one, not from zero. E.g: array[1]", ""},
+		{"asterisk without a table", "select *", wrong, "*", "Cannot use '*' when there are no tables in the query", ""},
+		{"asterisk of several tables", "select * from events a, persons b", wrong, "*", "Cannot use '*' without table name when there are multiple tables in the query", ""},
+		{"table as a column", "select events from events", wrong, "events", "Can't select table when a column is expected: events", ""},
+		{"redefined alias", "select 1 as a, 2 as a", wrong, "a", "Cannot redefine an alias with the name: a", ""},
+		{"double table name", "select 1 from events e join persons e on 1", wrong, "e", "Already have joined a table called \"e\". Can't join another one with the same name.", ""},
+		{"FINAL", "select 1 from events final", wrong, "final", "FINAL is not supported: the tables give each row once, in its latest version", ""},
+		{"arguments of a table", "select 1 from events(1)", wrong, "events(1)", "Table `events` does not accept arguments", ""},
+		{"no arguments of a table function", "select 1 from numbers()", wrong, "numbers()", "Table function 'numbers' requires at least 1 argument", ""},
+		{"unresolved placeholder", "select {name}", wrong, "name", "Unresolved placeholder: {name}", ""},
+		{"unknown variable", "select {variables.pln}", wrong, "pln", "Variable pln is missing from query. Did you mean: plan", "plan"},
+		{"variable that the project has not", "select {variables.gone}", wrong, "gone", "Variable gone does not exist", ""},
+		{
+			"filters on a wrong table", "select 1 from persons where {filters}", wrong, "{filters}",
+			"Cannot use 'filters' placeholder in a SELECT clause that does not select from the events, sessions, logs, traces or groups table.", "",
+		},
+		{
+			"other filters", "select 1 from events where {filters.dateRange.form} < timestamp", wrong, "filters.dateRange.form",
+			"Placeholder {filters.dateRange.form} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}", "filters.dateRange.from",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q := &query.HogQL{Query: tt.in, Variables: map[string]query.Variable{"1": {CodeName: "plan"}, "2": {CodeName: "gone"}}}
+			_, err := compiler.Compile(q, asked.env(t))
+			found := compiler.Mistakes(err)
+			if len(found) == 0 {
+				t.Fatalf("Compile gives %v, want a mistake", err)
+			}
+			m := found[0]
+			got := []string{string(m.Code), tt.in[m.Span.Start:m.Span.End], m.Detail, m.Hint}
+			if diff := cmp.Diff([]string{tt.code, tt.at, tt.want, tt.hint}, got); diff != "" {
+				t.Errorf("mistake of %q (-want +got):\n%s", tt.in, diff)
+			}
+			if len(found) > 1 {
+				t.Errorf("and %d more: %s", len(found)-1, fmt.Sprint(err))
+			}
+		})
+	}
+}
+
+// A stage with mistakes does not hide those of the next ones.
+func TestMistakesOfAllStages(t *testing.T) {
+	t.Parallel()
+	_, err := compiler.Compile(&query.HogQL{Query: "select evnt, {x} from events where event = {y} limit 1.5"}, asked.env(t))
+	want := "7:11: Unable to resolve field: evnt\n14:15: Unresolved placeholder: {x}\n44:45: Unresolved placeholder: {y}\n" +
+		"53:56: LIMIT takes a whole number that is not negative"
+	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,100 @@
+package query
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// VariableNames are the names of the variables that an insight takes when it is run as an endpoint (contract: api.md, section
+// 5.5): those of its breakdown properties, and the ends of its date range.
+func VariableNames(n Insight) []string {
+	names := []string{"date_from", "date_to"}
+	parts := n.Parts()
+	if parts.Breakdowns == nil || *parts.Breakdowns == nil {
+		return names
+	}
+	for _, f := range (*parts.Breakdowns).Fields {
+		if f.Type != "cohort" && !slices.Contains(names, f.Property) {
+			names = append(names, f.Property)
+		}
+	}
+	return names
+}
+
+// Bind puts the values of variables into a copy of an insight: a date takes the place of that end of its range, the value of
+// a breakdown property keeps the events that have it, and "" or null those that have none. Each name must be one of
+// VariableNames. The error is a *diag.Error.
+func Bind(n Insight, values map[string]any) (Insight, error) {
+	out := n.Clone()
+	parts := out.Parts()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if name == "date_from" || name == "date_to" {
+			text, ok := value.(string)
+			if !ok && value != nil {
+				return nil, diag.Field(diag.InvalidInput, "variables."+name, "Input should be a valid string")
+			}
+			if name == "date_from" {
+				parts.DateRange.From = text
+			} else {
+				parts.DateRange.To = text
+			}
+			continue
+		}
+		for _, f := range (*parts.Breakdowns).Fields {
+			if f.Property != name {
+				continue
+			}
+			filter, err := f.filter(value)
+			if err != nil {
+				return nil, diag.Field(diag.InvalidInput, "variables."+shown(name), "%v", err)
+			}
+			filter.At = "variables." + shown(name)
+			parts.Properties = both(parts.Properties, filter)
+		}
+	}
+	return out, nil
+}
+
+// filter is the condition that an event has a value in a breakdown.
+func (b *Breakdown) filter(value any) (*Condition, error) {
+	if !plainValue(value) {
+		return nil, fmt.Errorf("%s is no plain value", shown(value))
+	}
+	p := Property{Type: b.Type, Key: b.Property, Operator: "exact", Value: value, Group: b.Group}
+	if value == nil || value == "" {
+		p.Operator, p.Value = "is_not_set", nil
+	}
+	if b.Type != "hogql" {
+		return &Condition{Filter: &p}, nil
+	}
+	x, err := hogql.ParseExpr(b.Property)
+	if err != nil {
+		return nil, fmt.Errorf("its expression cannot be read: %w", err)
+	}
+	p = Property{Type: "hogql", Key: hogql.PrintExpr(&hogql.Compare{
+		Op: hogql.Equals, Left: &hogql.Call{Name: "toString", Args: []hogql.Expr{x}}, Right: &hogql.Const{Value: textOf(value)},
+	})}
+	return &Condition{Filter: &p}, nil
+}
+
+// textOf is a plain value as the values of breakdowns read; nil for none.
+func textOf(value any) any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case string:
+		if value == "" {
+			return nil
+		}
+		return value
+	case json.Number:
+		return value.String()
+	}
+	return fmt.Sprint(value)
+}

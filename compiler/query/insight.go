@@ -1,0 +1,443 @@
+package query
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Insight is a node of one of the six insight kinds.
+type Insight interface {
+	Node
+	// Parts points at what insight kinds have in common.
+	Parts() Parts
+	// Clone gives a copy. What its Parts point at can be replaced, not changed in place, without touching the original.
+	Clone() Insight
+}
+
+// insights are the insight kinds that can be run.
+var insights = map[string]func(*reader, map[string]any, place) Node{
+	"LifecycleQuery":  (*reader).lifecycle,
+	"StickinessQuery": (*reader).stickiness,
+	"TrendsQuery":     (*reader).trends,
+}
+
+// Parts are the fields that several insight kinds have; nil for those that a kind does not have.
+type Parts struct {
+	*Common
+	Series     *[]Series
+	Interval   *Interval
+	Breakdowns **Breakdowns
+	Compare    **Compare
+}
+
+// Common is what all insight kinds have (contract: api.md, section 2.1).
+type Common struct {
+	// At is the place of the node in the JSON, such as source; empty for the outermost one.
+	At                 string    `json:"-"`
+	DateRange          DateRange `json:"dateRange,omitzero"`
+	FilterTestAccounts bool      `json:"filterTestAccounts,omitempty"`
+	// Properties is the condition on all events; nil when there is none.
+	Properties *Condition `json:"properties,omitempty"`
+	// Group is the type of group that is counted in place of people; nil for people.
+	Group *int `json:"aggregation_group_type_index,omitempty"`
+	// Sampling is the share of people to look at, 0 to 1; nil for all.
+	Sampling  *float64       `json:"samplingFactor,omitempty"`
+	Modifiers map[string]any `json:"modifiers,omitempty"`
+}
+
+// Field gives the dotted path of a field of the node, for the attr of a mistake.
+func (c *Common) Field(name string) string {
+	if c.At == "" {
+		return name
+	}
+	return c.At + "." + name
+}
+
+// DateRange is the span of time that an insight looks at (contract: api.md, sections 2.1 and 2.2).
+type DateRange struct {
+	From string `json:"date_from,omitempty"` // empty for the last 7 days
+	To   string `json:"date_to,omitempty"`   // empty for now
+	// Explicit keeps both ends as they are given, unrounded.
+	Explicit bool `json:"explicitDate,omitempty"`
+	// DaysOfWeek keeps events of these ISO weekdays only, 1 to 7, sorted; empty for all.
+	DaysOfWeek []int `json:"daysOfWeek,omitempty"`
+	// ExcludeIncomplete drops buckets at the ends that the range covers in part.
+	ExcludeIncomplete bool `json:"excludeIncompletePeriods,omitempty"`
+}
+
+// Interval is the length of a bucket of time.
+type Interval string
+
+// The intervals, shortest first. Day is the default of every kind.
+const (
+	Minute Interval = "minute"
+	Hour   Interval = "hour"
+	Day    Interval = "day"
+	Week   Interval = "week"
+	Month  Interval = "month"
+)
+
+// Compare asks for the same numbers over an earlier period too.
+type Compare struct {
+	// To is a relative date that the other period starts at, such as -1w; empty for the period before.
+	To string `json:"compare_to,omitempty"`
+}
+
+// Condition is a tree of property filters: one filter, or several conditions (contract: api.md, section 2.4).
+type Condition struct {
+	// At is the place of the filter or group in the JSON, such as series.0.properties.1.
+	At string `json:"-"`
+	// Filter is the leaf's filter; nil for a group.
+	Filter *Property `json:"filter,omitempty"`
+	// Or tells that one member of a group is enough. A group without members is true.
+	Or  bool        `json:"or,omitempty"`
+	All []Condition `json:"all,omitempty"`
+}
+
+// Breakdowns split an insight by values of events (contract: api.md, section 2.5).
+type Breakdowns struct {
+	// At is the place of the breakdownFilter in the JSON.
+	At string `json:"-"`
+	// Fields are the properties to split by, in order; never empty.
+	Fields []Breakdown `json:"fields"`
+	// Multiple tells that the field breakdowns was used, so that values are lists.
+	Multiple bool `json:"multiple,omitempty"`
+	// List tells that the field breakdown held a list.
+	List bool `json:"list,omitempty"`
+	// Limit is how many values are told apart; 0 for the default.
+	Limit int `json:"limit,omitempty"`
+	// HideOther leaves out what the limit cuts off.
+	HideOther bool `json:"hide_other,omitempty"`
+}
+
+// Breakdown is one property to split by.
+type Breakdown struct {
+	// At is the place of the property's name in the JSON.
+	At string `json:"-"`
+	// Type is one of those of a Property, without element and feature.
+	Type string `json:"type"`
+	// Property is the name of a property, a column or an expression, or the id of a cohort.
+	Property string `json:"property"`
+	// Group is the index of the group type.
+	Group int `json:"group_type_index,omitempty"`
+	// Bins is how many equal ranges a number's values are put in; 0 for none.
+	Bins         int  `json:"bins,omitempty"`
+	NormalizeURL bool `json:"normalize_url,omitempty"`
+}
+
+// operators are those of property filters: contract api.md, section 2.4.
+var operators = strings.Fields(`exact is_not icontains not_icontains regex not_regex gt gte lt lte is_set is_not_set is_date_exact
+is_date_before is_date_after between not_between min max in not_in is_cleaned_path_exact flag_evaluates_to semver_eq semver_neq
+semver_gt semver_gte semver_lt semver_lte semver_tilde semver_caret semver_wildcard icontains_multi not_icontains_multi starts_with
+not_starts_with ends_with not_ends_with`)
+
+// breakdownTypes are the types of breakdowns that mean something here.
+var breakdownTypes = []string{"cohort", "person", "event", "event_metadata", "group", "session", "hogql"}
+
+// maxConditions bounds the filters of a node, and maxBreakdowns the properties to split by.
+const (
+	maxConditions = 500
+	maxBreakdowns = 3
+)
+
+// common reads the shared fields of an insight, without closing the model.
+func (r *reader) common(o *object) Common {
+	c := Common{
+		At:                 o.at.attr,
+		DateRange:          r.dateRange(o),
+		FilterTestAccounts: o.flag("filterTestAccounts"),
+		Properties:         r.properties(o, "properties"),
+		Group:              r.groupType(o, "aggregation_group_type_index"),
+		Modifiers:          r.modifiers(o),
+	}
+	if f, ok := o.number("samplingFactor"); ok {
+		if f < 0 || f > 1 {
+			r.add(o.field("samplingFactor"), "value_error", "Input should be from 0 to 1")
+		}
+		c.Sampling = &f
+	}
+	o.integer("dataColorTheme")
+	r.tags(o)
+	o.ignore(labels...)
+	return c
+}
+
+func (r *reader) dateRange(o *object) DateRange {
+	given, ok := o.take("dateRange")
+	if !ok {
+		return DateRange{}
+	}
+	d := r.object(given, o.field("dateRange"))
+	out := DateRange{
+		From: d.text("date_from"), To: d.text("date_to"), Explicit: d.flag("explicitDate"),
+		ExcludeIncomplete: d.flag("excludeIncompletePeriods"),
+	}
+	for i, item := range d.list("daysOfWeek") {
+		at := d.field("daysOfWeek").below(strconv.Itoa(i), true)
+		n, isNumber := item.(json.Number)
+		day, err := n.Int64()
+		if !isNumber || err != nil || day < 1 || day > 7 {
+			r.add(at, "value_error", "Input should be an integer from 1 to 7")
+			continue
+		}
+		out.DaysOfWeek = append(out.DaysOfWeek, int(day))
+	}
+	slices.Sort(out.DaysOfWeek)
+	out.DaysOfWeek = slices.Compact(out.DaysOfWeek)
+	d.close()
+	return out
+}
+
+// interval reads the length of a bucket, Day when none is given.
+func (r *reader) interval(o *object) Interval {
+	return Interval(o.choice("interval", string(Day), string(Minute), string(Hour), string(Day), string(Week), string(Month)))
+}
+
+// compare reads a compareFilter. It gives nil when it does not ask for comparison.
+func (r *reader) compare(o *object) *Compare {
+	given, ok := o.take("compareFilter")
+	if !ok {
+		return nil
+	}
+	c := r.object(given, o.field("compareFilter"))
+	on, out := c.flag("compare"), &Compare{To: c.text("compare_to")}
+	c.close()
+	if !on {
+		return nil
+	}
+	return out
+}
+
+// groupType reads the index of a group type.
+func (r *reader) groupType(o *object, name string) *int {
+	i, ok := o.integer(name)
+	if !ok {
+		return nil
+	}
+	if i < 0 || i > 4 {
+		r.add(o.field(name), "value_error", "Input should be from 0 to 4")
+	}
+	return &i
+}
+
+// properties reads a list of property filters or a group of them, nil when it holds no filter.
+func (r *reader) properties(o *object, name string) *Condition {
+	given, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	count := 0
+	out := r.condition(given, o.field(name), &count)
+	if len(out.All) == 0 && out.Filter == nil {
+		return nil
+	}
+	return &out
+}
+
+// condition reads a list of filters, which is an AND, a group, or one filter; count is how many were read before.
+func (r *reader) condition(v any, at place, count *int) Condition {
+	out := Condition{At: at.attr}
+	if *count++; *count > maxConditions {
+		if *count == maxConditions+1 {
+			r.add(at, "value_error", fmt.Sprintf("There are more than %d property filters", maxConditions))
+		}
+		return out
+	}
+	switch v := v.(type) {
+	case []any:
+		out.All = r.conditions(v, at, count)
+		return out
+	case map[string]any:
+		if _, group := v["values"]; group {
+			g := r.object(v, at)
+			out.Or = g.choice("type", "AND", "AND", "OR") == "OR"
+			out.All = r.conditions(g.list("values"), g.field("values"), count)
+			g.close()
+			return out
+		}
+	}
+	p, ok := r.property(v, at)
+	if !ok {
+		return out
+	}
+	if p.Operator != "" && !slices.Contains(operators, p.Operator) {
+		r.add(at.below("operator", true), "enum", "Input should be "+oneOf(operators))
+	}
+	out.Filter = &p
+	return out
+}
+
+func (r *reader) conditions(list []any, at place, count *int) []Condition {
+	var out []Condition
+	for i, item := range list {
+		if c := r.condition(item, at.below(strconv.Itoa(i), true), count); c.Filter != nil || len(c.All) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// breakdowns reads a breakdownFilter. It gives nil when there is nothing to split by.
+func (r *reader) breakdowns(o *object) *Breakdowns {
+	given, ok := o.take("breakdownFilter")
+	if !ok {
+		return nil
+	}
+	return r.breakdownFilter(given, o.field("breakdownFilter"))
+}
+
+func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
+	b := r.object(v, at)
+	out := &Breakdowns{At: at.attr, HideOther: b.flag("breakdown_hide_other_aggregation")}
+	if limit, ok := b.integer("breakdown_limit"); ok {
+		if limit < 1 {
+			r.add(b.field("breakdown_limit"), "greater_than", "Input should be greater than 0")
+		}
+		out.Limit = limit
+	}
+	single := Breakdown{
+		Type:         b.choice("breakdown_type", "event", breakdownTypes...),
+		NormalizeURL: b.flag("breakdown_normalize_url"),
+		Bins:         r.bins(b, "breakdown_histogram_bin_count"),
+	}
+	if group := r.groupType(b, "breakdown_group_type_index"); group != nil {
+		single.Group = *group
+	}
+	b.ignore("breakdown_path_cleaning")
+	if value, ok := b.take("breakdown"); ok {
+		items, list := value.([]any)
+		if !list {
+			items = []any{value}
+		}
+		out.List = list
+		for i, item := range items {
+			field := b.field("breakdown")
+			if list {
+				field = field.below(strconv.Itoa(i), true)
+			}
+			one := single
+			one.At, one.Property = field.attr, r.breakdownName(item, field)
+			out.Fields = append(out.Fields, one)
+		}
+	}
+	if several := b.list("breakdowns"); len(several) > 0 {
+		if len(several) > maxBreakdowns {
+			r.add(b.field("breakdowns"), "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxBreakdowns, len(several)))
+		}
+		out.Fields, out.Multiple, out.List = nil, true, false
+		for i, item := range several {
+			out.Fields = append(out.Fields, r.breakdown(item, b.field("breakdowns").below(strconv.Itoa(i), true)))
+		}
+	}
+	b.close()
+	if len(out.Fields) == 0 {
+		return nil
+	}
+	return out
+}
+
+// breakdown reads one item of the field breakdowns.
+func (r *reader) breakdown(v any, at place) Breakdown {
+	o := r.object(v, at)
+	out := Breakdown{
+		At:           o.field("property").attr,
+		Type:         o.choice("type", "event", breakdownTypes...),
+		Bins:         r.bins(o, "histogram_bin_count"),
+		NormalizeURL: o.flag("normalize_url"),
+	}
+	if group := r.groupType(o, "group_type_index"); group != nil {
+		out.Group = *group
+	}
+	if property, ok := o.take("property"); ok {
+		out.Property = r.breakdownName(property, o.field("property"))
+	} else if o.m != nil {
+		r.add(o.field("property"), "missing", "Field required")
+	}
+	o.close()
+	return out
+}
+
+// breakdownName reads the name of a property, or the id of a cohort.
+func (r *reader) breakdownName(v any, at place) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	r.add(at, "string_type", "Input should be a valid string")
+	return ""
+}
+
+// maxBins bounds the ranges of a histogram.
+const maxBins = 1000
+
+func (r *reader) bins(o *object, name string) int {
+	n, ok := o.integer(name)
+	if ok && (n < 1 || n > maxBins) {
+		r.add(o.field(name), "value_error", fmt.Sprintf("Input should be from 1 to %d", maxBins))
+	}
+	return n
+}
+
+// number reads a field that may be a fraction.
+func (o *object) number(name string) (float64, bool) {
+	n, ok := take[json.Number](o, name, "float_type", "Input should be a valid number")
+	if !ok {
+		return 0, false
+	}
+	f, err := n.Float64()
+	if err != nil {
+		o.r.add(o.field(name), "float_type", "Input should be a valid number")
+		return 0, false
+	}
+	return f, true
+}
+
+// choice reads a field that holds one of several words; without is what counts when it is absent.
+func (o *object) choice(name, without string, words ...string) string {
+	s, ok := take[string](o, name, "enum", "Input should be "+oneOf(words))
+	if !ok {
+		return without
+	}
+	return o.word(s, o.field(name), words...)
+}
+
+// word checks that a value is one of several words.
+func (o *object) word(v any, at place, words ...string) string {
+	s, ok := v.(string)
+	if !ok || !slices.Contains(words, s) {
+		o.r.add(at, "enum", "Input should be "+oneOf(words))
+	}
+	return s
+}
+
+// required notes fields that are not there. It does not read them.
+func (o *object) required(names ...string) {
+	for _, name := range names {
+		if v := o.m[name]; v == nil && o.m != nil {
+			o.r.add(o.field(name), "missing", "Field required")
+		}
+	}
+}
+
+// oneOf lists words as the peer's validator does.
+func oneOf(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return "'" + words[0] + "'"
+	}
+	return "'" + strings.Join(words[:last], "', '") + "' or '" + words[last] + "'"
+}
+
+// canonical writes a node's fields as JSON, led by its kind.
+func canonical(kind string, node any) []byte {
+	out, err := json.Marshal(node)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: a parsed query cannot be written as JSON: %v", err))
+	}
+	return append([]byte(`{"kind":"`+kind+`","node":`), append(out, '}')...)
+}

@@ -1,0 +1,280 @@
+package query_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+func parse[T query.Node](t *testing.T, in string) T {
+	t.Helper()
+	n, err := query.Parse([]byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, ok := n.(T)
+	if !ok {
+		t.Fatalf("%s gives a %T", in, n)
+	}
+	return typed
+}
+
+func TestParseLifecycle(t *testing.T) {
+	t.Parallel()
+	got := parse[*query.Lifecycle](t, `{"kind": "InsightVizNode", "full": true, "source": {
+		"kind": "LifecycleQuery", "version": 1, "interval": "week", "samplingFactor": 0.5, "aggregation_group_type_index": 0,
+		"filterTestAccounts": true, "dateRange": {"date_from": "-30d", "date_to": null, "explicitDate": true, "daysOfWeek": [5, 1, 5]},
+		"properties": {"type": "OR", "values": [
+			{"type": "AND", "values": [{"key": "a", "value": ["x"], "type": "person"}, {}]}, {"type": "OR", "values": []}]},
+		"series": [{"kind": "EventsNode", "event": null, "name": "n", "properties": [{"key": "b", "operator": "is_set"}]},
+			{"kind": "ActionsNode", "id": 5, "custom_name": "c"}],
+		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true}}}`)
+	half, first := 0.5, 0
+	want := &query.Lifecycle{
+		Common: query.Common{
+			At:        "source",
+			DateRange: query.DateRange{From: "-30d", Explicit: true, DaysOfWeek: []int{1, 5}}, FilterTestAccounts: true,
+			Properties: &query.Condition{At: "source.properties", Or: true, All: []query.Condition{
+				{At: "source.properties.values.0", All: []query.Condition{{
+					At: "source.properties.values.0.values.0", Filter: &query.Property{Type: "person", Key: "a", Value: []any{"x"}},
+				}}},
+			}},
+			Group: &first, Sampling: &half,
+		},
+		Series: []query.Series{
+			{
+				At: "source.series.0", Kind: query.EventsNode, Name: "n",
+				Properties: &query.Condition{At: "source.series.0.properties", All: []query.Condition{{
+					At: "source.series.0.properties.0", Filter: &query.Property{Type: "event", Key: "b", Operator: "is_set"},
+				}}},
+			},
+			{At: "source.series.1", Kind: query.ActionsNode, Action: 5, CustomName: "c"},
+		},
+		Interval: query.Week,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lifecycle (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseStickiness(t *testing.T) {
+	t.Parallel()
+	got := parse[*query.Stickiness](t, `{"kind": "StickinessQuery", "intervalCount": 3, "compareFilter": {"compare": true, "compare_to": "-1w"},
+		"stickinessFilter": {"computedAs": "cumulative", "stickinessCriteria": {"operator": "lte", "value": 2}, "display": "ActionsBar"},
+		"series": [{"event": "$pageview", "math": "unique_group", "math_group_type_index": 1}, {"kind": "GroupNode", "operator": "OR", "nodes": [
+			{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}]}`)
+	one, a, b, view := 1, "a", "b", "$pageview"
+	want := &query.Stickiness{
+		Series: []query.Series{
+			{At: "series.0", Kind: query.EventsNode, Event: &view, Math: query.Math{Kind: "unique_group", Group: &one}},
+			{At: "series.1", Kind: query.GroupNode, Members: []query.Series{
+				{At: "series.1.nodes.0", Kind: query.EventsNode, Event: &a}, {At: "series.1.nodes.1", Kind: query.EventsNode, Event: &b},
+			}},
+		},
+		Interval: query.Day, IntervalCount: 3, Cumulative: true,
+		Criteria: &query.Criteria{Operator: query.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stickiness (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseEvents(t *testing.T) {
+	t.Parallel()
+	got := parse[*query.Events](t, `{"kind": "DataTableNode", "full": true, "source": {"kind": "EventsQuery", "select": ["event", "count()"], "where": ["a > 1"],
+		"event": "e", "personId": "p", "after": "-7d", "before": null, "orderBy": ["event"], "limit": 5, "offset": 10, "filterTestAccounts": true,
+		"properties": [{"key": "k", "operator": "is_set"}], "fixedProperties": [{}]}}`)
+	event := "e"
+	want := &query.Events{
+		At: "source", Select: []string{"event", "count()"}, Where: []string{"a > 1"}, Event: &event, Person: "p", After: "-7d",
+		OrderBy: []string{"event"}, Limit: 5, Offset: 10, FilterTestAccounts: true,
+		Properties: &query.Condition{At: "source.properties", All: []query.Condition{{
+			At: "source.properties.0", Filter: &query.Property{Type: "event", Key: "k", Operator: "is_set"},
+		}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestInsightMistakes(t *testing.T) {
+	t.Parallel()
+	lifecycle := func(fields string) string { return `{"kind": "LifecycleQuery", "series": [{}], ` + fields + `}` }
+	stickiness := func(fields string) string { return `{"kind": "StickinessQuery", "series": [{}], ` + fields + `}` }
+	tests := []struct{ name, in, attr, want string }{
+		{"no series", `{"kind": "LifecycleQuery"}`, "series", "query.LifecycleQuery.series\n  Field required [type=missing]"},
+		{"series null", `{"kind": "StickinessQuery", "series": null}`, "series", "query.StickinessQuery.series\n  Field required [type=missing]"},
+		{
+			"an unknown field", lifecycle(`"breakdownFilter": {}`), "breakdownFilter",
+			"query.LifecycleQuery.breakdownFilter\n  Extra inputs are not permitted [type=extra_forbidden]",
+		},
+		{
+			"an unknown interval", lifecycle(`"interval": "decade"`), "interval",
+			"query.LifecycleQuery.interval\n  Input should be 'minute', 'hour', 'day', 'week' or 'month' [type=enum]",
+		},
+		{
+			"an unknown status", lifecycle(`"lifecycleFilter": {"toggledLifecycles": ["new", "old"]}`), "lifecycleFilter.toggledLifecycles.1",
+			"query.LifecycleQuery.lifecycleFilter.toggledLifecycles.1\n  Input should be 'new', 'returning', 'resurrecting' or 'dormant' [type=enum]",
+		},
+		{
+			"a group type that cannot be", lifecycle(`"aggregation_group_type_index": 5`), "aggregation_group_type_index",
+			"query.LifecycleQuery.aggregation_group_type_index\n  Input should be from 0 to 4 [type=value_error]",
+		},
+		{
+			"more than all people", lifecycle(`"samplingFactor": 1.5`), "samplingFactor",
+			"query.LifecycleQuery.samplingFactor\n  Input should be from 0 to 1 [type=value_error]",
+		},
+		{
+			"an unknown operator, deep down", lifecycle(`"properties": {"type": "AND", "values": [{"type": "OR", "values": [{"key": "a", "operator": "near"}]}]}`),
+			"properties.values.0.values.0.operator",
+			"query.LifecycleQuery.properties.values.0.values.0.operator\n  Input should be 'exact', 'is_not', 'icontains'",
+		},
+		{
+			"an unknown way to join", lifecycle(`"properties": {"type": "XOR", "values": []}`), "properties.type",
+			"query.LifecycleQuery.properties.type\n  Input should be 'AND' or 'OR' [type=enum]",
+		},
+		{
+			"too many filters", lifecycle(`"properties": [` + strings.Repeat(`{},`, 500) + `{}]`), "properties.499",
+			"query.LifecycleQuery.properties.499\n  There are more than 500 property filters [type=value_error]",
+		},
+		{
+			"no weekday", lifecycle(`"dateRange": {"daysOfWeek": [8]}`), "dateRange.daysOfWeek.0",
+			"query.LifecycleQuery.dateRange.daysOfWeek.0\n  Input should be an integer from 1 to 7 [type=value_error]",
+		},
+		{
+			"unknown math", `{"kind": "StickinessQuery", "series": [{}, {"event": "a", "math": "mode"}]}`, "series.1.math",
+			"query.StickinessQuery.series.1.math\n  Input should be 'total', 'dau'",
+		},
+		{
+			"a table of a warehouse", `{"kind": "StickinessQuery", "series": [{"kind": "DataWarehouseNode"}]}`, "series.0.kind",
+			"query.StickinessQuery.series.0.kind\n  Input should be 'EventsNode', 'ActionsNode' or 'GroupNode' [type=enum]",
+		},
+		{
+			"a group in a group", `{"kind": "StickinessQuery", "series": [{"kind": "GroupNode", "nodes": [{"kind": "GroupNode"}]}]}`, "series.0.nodes.0.kind",
+			"query.StickinessQuery.series.0.nodes.0.kind\n  A GroupNode cannot hold another one [type=value_error]",
+		},
+		{"no interval at all", stickiness(`"intervalCount": 0`), "intervalCount", "query.StickinessQuery.intervalCount\n  intervalCount must be a positive integer. [type=value_error]"},
+		{"too long a block", stickiness(`"intervalCount": 366`), "intervalCount", "query.StickinessQuery.intervalCount\n  intervalCount cannot exceed 365. [type=value_error]"},
+		{
+			"a negative criterion", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`),
+			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n" +
+				"  Stickiness criteria value must be non-negative. [type=value_error]",
+		},
+		{
+			"a criterion that nothing meets", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`),
+			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n" +
+				"  Stickiness criteria with operator exact or lte must use a value greater than 0. [type=value_error]",
+		},
+		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
+		{
+			"a column that is no text, and a limit of none", `{"kind": "EventsQuery", "select": ["event", 1], "limit": 0}`, "select.1",
+			"query.EventsQuery.select.1\n  Input should be a valid string [type=string_type]\n" +
+				"query.EventsQuery.limit\n  Input should be greater than or equal to 1 [type=greater_than_equal]",
+		},
+		{
+			"events of an action", `{"kind": "EventsQuery", "select": ["event"], "actionId": 3}`, "actionId",
+			"query.EventsQuery.actionId\n  Actions are not supported [type=value_error]",
+		},
+		{
+			"a criterion without a value", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lt"}}`),
+			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n  Field required [type=missing]\n" +
+				"query.StickinessQuery.stickinessFilter.stickinessCriteria.operator\n  Input should be 'gte', 'lte' or 'exact' [type=enum]",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := query.Parse([]byte(tt.in))
+			var mistake *diag.Error
+			if !errors.As(err, &mistake) {
+				t.Fatalf("got %v, want a mistake", err)
+			}
+			_, list, _ := strings.Cut(mistake.Detail, " for QueryRequest\n")
+			if mistake.Attr != tt.attr || !strings.HasPrefix(list, tt.want) {
+				t.Errorf("got attr %s and\n%s\nwant attr %s and\n%s", mistake.Attr, list, tt.attr, tt.want)
+			}
+		})
+	}
+}
+
+func TestInsightCanonical(t *testing.T) {
+	t.Parallel()
+	base := `{"kind": "StickinessQuery", "series": [{"event": "a"}], "stickinessFilter": {}}`
+	tests := []struct {
+		name, in string
+		same     bool
+	}{
+		{"defaults and labels", `{"kind": "StickinessQuery", "interval": "day", "tags": {"scene": "s"}, "properties": [{}], "compareFilter": {"compare": false},
+			"stickinessFilter": {"computedAs": "non_cumulative", "showLegend": true}, "series": [{"kind": "EventsNode", "event": "a", "version": 2}]}`, true},
+		{"in a wrapper", `{"kind": "InsightVizNode", "source": ` + base + `}`, true},
+		{"another event", strings.Replace(base, `"a"`, `"b"`, 1), false},
+		{"all events", strings.Replace(base, `"a"`, `null`, 1), false},
+		{"an event without a name", strings.Replace(base, `"a"`, `""`, 1), false},
+		{"cumulative", strings.Replace(base, `{}`, `{"computedAs": "cumulative"}`, 1), false},
+		{"a filter", base[:len(base)-1] + `, "properties": [{"key": "k", "value": 1}]}`, false},
+		{"compared", base[:len(base)-1] + `, "compareFilter": {"compare": true}}`, false},
+		{"explicit dates", base[:len(base)-1] + `, "dateRange": {"explicitDate": true}}`, false},
+		{"another kind", `{"kind": "LifecycleQuery", "series": [{"event": "a"}]}`, false},
+	}
+	want := parse[query.Node](t, base).Canonical()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := parse[query.Node](t, tt.in).Canonical(); bytes.Equal(got, want) != tt.same {
+				t.Errorf("canonical form %s against %s, want them the same: %t", got, want, tt.same)
+			}
+		})
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	q := parse[*query.Stickiness](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],
+		"dateRange": {"date_from": "2020-01-01", "date_to": "2020-02-01", "explicitDate": true}, "compareFilter": {"compare": true}}`)
+	before := string(q.Canonical())
+	tests := []struct{ name, overrides, want string }{
+		{"nothing", `{}`, before},
+		{
+			"either date replaces both", `{"date_from": "-7d"}`,
+			strings.Replace(before, `{"date_from":"2020-01-01","date_to":"2020-02-01","explicitDate":true}`, `{"date_from":"-7d"}`, 1),
+		},
+		{
+			"all time is not compared", `{"date_from": "all"}`,
+			strings.NewReplacer(`{"date_from":"2020-01-01","date_to":"2020-02-01","explicitDate":true}`, `{"date_from":"all"}`, `,"compare":{}`, ``).Replace(before),
+		},
+		{
+			"properties are added", `{"properties": [{"key": "l"}]}`,
+			strings.Replace(before, `"properties":{"all":[{"filter":{"Type":"event","Key":"k","Operator":"","Value":null,"Group":0}}]}`,
+				`"properties":{"all":[{"all":[{"filter":{"Type":"event","Key":"k","Operator":"","Value":null,"Group":0}}]},`+
+					`{"all":[{"filter":{"Type":"event","Key":"l","Operator":"","Value":null,"Group":0}}]}]}`, 1),
+		},
+		{"the interval", `{"interval": "week"}`, strings.Replace(before, `"interval":"day"`, `"interval":"week"`, 1)},
+		{"a breakdown where there is none", `{"breakdown_filter": {"breakdown": "x"}}`, before},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			overrides, err := query.ParseOverrides([]byte(tt.overrides))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(overrides.Apply(q).Canonical())); diff != "" {
+				t.Errorf("canonical form (-want +got):\n%s", diff)
+			}
+			if after := string(q.Canonical()); after != before {
+				t.Errorf("the original became %s", after)
+			}
+		})
+	}
+	_, err := query.ParseOverrides([]byte(`{"date_form": "-7d"}`))
+	want := "filters_override.date_form: JSON parse error - 1 validation error for QueryRequest\nfilters_override.date_form\n  Extra inputs are not permitted [type=extra_forbidden]"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

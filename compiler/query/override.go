@@ -1,0 +1,108 @@
+package query
+
+// Overrides are filters that a request puts over a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
+type Overrides struct {
+	DateFrom, DateTo   string
+	ExplicitDate       *bool
+	Properties         *Condition
+	Breakdowns         *Breakdowns
+	Interval           Interval // empty for the insight's own
+	FilterTestAccounts *bool
+}
+
+// ParseOverrides reads a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
+func ParseOverrides(raw []byte) (*Overrides, error) {
+	v, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	const name = "filters_override"
+	r := &reader{}
+	o := r.object(v, place{path: name, attr: name})
+	out := &Overrides{DateFrom: o.text("date_from"), DateTo: o.text("date_to"), Properties: r.properties(o, "properties")}
+	out.ExplicitDate, out.FilterTestAccounts = o.flagOrNil("explicitDate"), o.flagOrNil("filterTestAccounts")
+	if given, ok := o.take("breakdown_filter"); ok {
+		out.Breakdowns = r.breakdownFilter(given, o.field("breakdown_filter"))
+	}
+	if _, ok := o.take("interval"); ok {
+		out.Interval = r.interval(o)
+	}
+	o.close()
+	return out, r.err()
+}
+
+func (o *object) flagOrNil(name string) *bool {
+	if _, ok := o.take(name); !ok {
+		return nil
+	}
+	b := o.flag(name)
+	return &b
+}
+
+// Apply gives the insight with the overrides put over it: properties are added to its own, either date replaces both, a
+// breakdown replaces its own. It leaves n as it is. A breakdown or interval means nothing to a kind without one.
+func (ov *Overrides) Apply(n Insight) Insight {
+	out := n.Clone()
+	parts := out.Parts()
+	if ov.DateFrom != "" || ov.DateTo != "" {
+		if ov.DateFrom == "all" && parts.Compare != nil {
+			*parts.Compare = nil
+		}
+		parts.DateRange.From, parts.DateRange.To = ov.DateFrom, ov.DateTo
+		parts.DateRange.Explicit = false
+	}
+	if ov.ExplicitDate != nil {
+		parts.DateRange.Explicit = *ov.ExplicitDate
+	}
+	parts.Properties = both(parts.Properties, ov.Properties)
+	if ov.Breakdowns != nil && parts.Breakdowns != nil {
+		*parts.Breakdowns = ov.Breakdowns
+	}
+	if ov.Interval != "" && parts.Interval != nil {
+		*parts.Interval = ov.Interval
+	}
+	if ov.FilterTestAccounts != nil {
+		parts.FilterTestAccounts = *ov.FilterTestAccounts
+	}
+	return out
+}
+
+// both joins two conditions by AND; either may be nil.
+func both(a, b *Condition) *Condition {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	return &Condition{At: a.At, All: []Condition{*a, *b}}
+}
+
+// Echo gives the property filters of a condition in the form of the wire.
+func (c *Condition) Echo() any {
+	switch {
+	case c == nil:
+		return []any{}
+	case c.Filter != nil:
+		out := map[string]any{"type": c.Filter.Type, "key": c.Filter.Key}
+		if c.Filter.Operator != "" {
+			out["operator"] = c.Filter.Operator
+		}
+		if c.Filter.Value != nil {
+			out["value"] = c.Filter.Value
+		}
+		if c.Filter.Type == "group" {
+			out["group_type_index"] = c.Filter.Group
+		}
+		return out
+	}
+	members := make([]any, len(c.All))
+	for i := range c.All {
+		members[i] = c.All[i].Echo()
+	}
+	word := "AND"
+	if c.Or {
+		word = "OR"
+	}
+	return map[string]any{"type": word, "values": members}
+}

@@ -1,0 +1,140 @@
+package query
+
+import "strconv"
+
+// Series is what one series, step or entity of an insight counts (contract: api.md, section 2.3).
+type Series struct {
+	// At is the place of the node in the JSON, such as series.0.
+	At   string     `json:"-"`
+	Kind SeriesKind `json:"kind"`
+	// Event is the name of the event; nil for all events. Of an EventsNode only.
+	Event *string `json:"event,omitempty"`
+	// Action is the id of the action, Name the name it is given. Of an ActionsNode only.
+	Action int `json:"action,omitempty"`
+	// Members are the nodes of a GroupNode: an event counts once when one of them matches.
+	Members []Series `json:"members,omitempty"`
+
+	Name       string `json:"name,omitempty"`
+	CustomName string `json:"custom_name,omitempty"`
+	// Properties and Fixed are two conditions on the series' events, which both count; nil for none.
+	Properties *Condition `json:"properties,omitempty"`
+	Fixed      *Condition `json:"fixedProperties,omitempty"`
+	Math       Math       `json:"math,omitzero"`
+	// Optional tells that a funnel may be passed without this step.
+	Optional bool `json:"optionalInFunnel,omitempty"`
+}
+
+// SeriesKind tells the nodes of a series apart.
+type SeriesKind string
+
+// The kinds of series. Tables of a data warehouse are not offered.
+const (
+	EventsNode  SeriesKind = "EventsNode"
+	ActionsNode SeriesKind = "ActionsNode"
+	GroupNode   SeriesKind = "GroupNode"
+)
+
+// Math is how the events of a series become a number (contract: api.md, section 2.3).
+type Math struct {
+	// Kind is the word of the wire, such as dau; empty for the kind's default.
+	Kind string `json:"math,omitempty"`
+	// Property is what sums and quantiles are taken of, PropertyType whose it is: event_properties, person_properties,
+	// session_properties, or empty.
+	Property     string `json:"math_property,omitempty"`
+	PropertyType string `json:"math_property_type,omitempty"`
+	// Multiplier multiplies a property's values; nil for 1.
+	Multiplier *float64 `json:"math_multiplier,omitempty"`
+	// HogQL is an aggregate expression.
+	HogQL string `json:"math_hogql,omitempty"`
+	// Group is the group type that is counted; nil when none is given.
+	Group *int `json:"math_group_type_index,omitempty"`
+}
+
+// maths are the words that math can be: contract api.md, section 2.3, and trends.md, section 5.
+var maths = []string{
+	"total", "dau", "weekly_active", "monthly_active", "unique_session", "first_time_for_user", "first_matching_event_for_user",
+	"first_time_for_user_with_filters", "first_time_for_group", "first_matching_event_for_group",
+	"avg", "sum", "min", "max", "median", "p75", "p90", "p95", "p99",
+	"avg_count_per_actor", "min_count_per_actor", "max_count_per_actor", "median_count_per_actor",
+	"p75_count_per_actor", "p90_count_per_actor", "p95_count_per_actor", "p99_count_per_actor",
+	"unique_group", "hogql",
+}
+
+// maxSeries bounds the series of an insight.
+const maxSeries = 100
+
+// series reads the field series, which must be there.
+func (r *reader) series(o *object) []Series {
+	o.required("series")
+	return r.seriesList(o.list("series"), o.field("series"))
+}
+
+func (r *reader) seriesList(list []any, at place) []Series {
+	if len(list) > maxSeries {
+		r.add(at, "too_long", "List should have at most "+strconv.Itoa(maxSeries)+" items after validation, not "+strconv.Itoa(len(list)))
+		return nil
+	}
+	out := make([]Series, len(list))
+	for i, item := range list {
+		out[i] = r.seriesNode(item, at.below(strconv.Itoa(i), true), true)
+	}
+	return out
+}
+
+// seriesNode reads one node. Groups do not hold groups.
+func (r *reader) seriesNode(v any, at place, groups bool) Series {
+	o := r.object(v, at)
+	s := Series{
+		At: at.attr, Kind: SeriesKind(o.choice("kind", string(EventsNode), string(EventsNode), string(ActionsNode), string(GroupNode))),
+	}
+	switch s.Kind {
+	case EventsNode:
+		if event, ok := take[string](o, "event", "string_type", "Input should be a valid string"); ok {
+			s.Event = &event
+		}
+		o.ignore("limit", "orderBy")
+	case ActionsNode:
+		o.required("id")
+		s.Action, _ = o.integer("id")
+	case GroupNode:
+		if !groups {
+			r.add(o.field("kind"), "value_error", "A GroupNode cannot hold another one")
+		} else {
+			if o.choice("operator", "OR", "AND", "OR") == "AND" {
+				r.add(o.field("operator"), "value_error", "Groups of events with the operator AND are not supported")
+			}
+			for i, item := range o.list("nodes") {
+				s.Members = append(s.Members, r.seriesNode(item, o.field("nodes").below(strconv.Itoa(i), true), false))
+			}
+			if len(s.Members) == 0 {
+				r.add(o.field("nodes"), "too_short", "List should have at least 1 item after validation, not 0")
+			}
+		}
+	default: // noted by choice
+		return s
+	}
+	r.seriesFields(o, &s)
+	o.close()
+	return s
+}
+
+// seriesFields reads what all nodes of series have.
+func (r *reader) seriesFields(o *object, s *Series) {
+	s.Name, s.CustomName = o.text("name"), o.text("custom_name")
+	s.Properties, s.Fixed = r.properties(o, "properties"), r.properties(o, "fixedProperties")
+	s.Optional = o.flag("optionalInFunnel")
+	s.Math = Math{
+		Kind: o.choice("math", "", maths...), Property: o.text("math_property"), PropertyType: o.text("math_property_type"),
+		HogQL: o.text("math_hogql"), Group: r.groupType(o, "math_group_type_index"),
+	}
+	if f, ok := o.number("math_multiplier"); ok {
+		s.Math.Multiplier = &f
+	}
+	if given, ok := o.take("math_property_revenue_currency"); ok {
+		c := r.object(given, o.field("math_property_revenue_currency"))
+		c.ignore("property", "static")
+		c.close()
+		r.add(o.field("math_property_revenue_currency"), "value_error", "Conversion of currencies is not supported")
+	}
+	o.ignore(labels...)
+}

@@ -1,0 +1,135 @@
+package resolve
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// boundGroups carries the bounds that WHERE sets to a time into the tables of groups that the SELECT reads, so that ClickHouse
+// reads the rows of that time instead of all that there are. A group lasts some days at most (schema.Grouping), so the
+// bounds on its first or last row, or on an event that belongs to it, hold for all of its rows when they are moved by that.
+// WHERE itself stays as it is: no group that it lets through has lost a row.
+func (s *scope) boundGroups() {
+	if s.core.Where == nil {
+		return
+	}
+	for _, src := range s.sources {
+		t, ok := src.(*tableSource)
+		if !ok || t.direct {
+			continue
+		}
+		inner := onlyInner(s.core.From)
+		if g := t.table.Grouping; g != nil && inner {
+			for _, field := range []string{g.First, g.Last} {
+				s.eachBound(t.given(field), t.bound)
+			}
+		}
+		for _, child := range t.joins {
+			g := child.table.Grouping
+			if g == nil || g.Table != t.table.Name {
+				continue
+			}
+			s.eachBound(t.given(g.Time), child.bound)
+			if inner {
+				s.eachBound(t.lifted(child, g.First), func(comparison string, moment hogql.Expr) { t.boundMembers(child, comparison, moment) })
+			}
+		}
+	}
+}
+
+// given is the column by which the query around reads a field of the table; nil when it reads none.
+func (t *tableSource) given(field string) *hogql.Column {
+	f, ok := t.r.db.Field(t.table, field)
+	switch {
+	case !ok:
+		return nil
+	case t.whole != nil:
+		return t.whole.made(f.Key())
+	}
+	return t.rows.made(f.Key())
+}
+
+// lifted is the column by which the query around reads a field of a table that was joined to this one.
+func (t *tableSource) lifted(child *tableSource, field string) *hogql.Column {
+	f, ok := child.r.db.Field(child.table, field)
+	if !ok {
+		return nil
+	}
+	return t.whole.made(child.alias + "\x00" + f.Key())
+}
+
+// boundMembers uses a lower bound on the first row of a group: no row of the group lies before it. An upper bound would
+// make rows without a group of those whose group is left out.
+func (t *tableSource) boundMembers(groups *tableSource, comparison string, moment hogql.Expr) {
+	switch comparison {
+	case "greater", "greaterOrEquals", "equals":
+		groups.bound("greaterOrEquals", moment)
+		row := native(boolType, hogql.Span{}, "greaterOrEquals", t.raw(groups.table.Grouping.Time), moment)
+		t.rows.core.Where = both(t.rows.core.Where, row)
+	}
+}
+
+// onlyInner tells whether FROM gives each row of a table with each partner and nothing else. Where it also gives rows without
+// a partner, or one partner of several, a bound inside a table could make more of these, or choose another.
+func onlyInner(t hogql.Table) bool {
+	j, ok := t.(*hogql.Join)
+	if !ok {
+		return true
+	}
+	inner := (j.Kind == hogql.InnerJoin || j.Kind == hogql.CrossJoin) && (j.Strictness == hogql.JoinDefault || j.Strictness == hogql.JoinAll)
+	return inner && onlyInner(j.Left) && onlyInner(j.Right)
+}
+
+// eachBound calls use for the moments that WHERE compares a column with.
+func (s *scope) eachBound(c *hogql.Column, use func(comparison string, moment hogql.Expr)) {
+	if c == nil {
+		return
+	}
+	for _, condition := range conjuncts(s.core.Where) {
+		n, ok := condition.(*hogql.Native)
+		if !ok || len(n.Args) != 2 {
+			continue
+		}
+		left, right, name := bare(n.Args[0]), bare(n.Args[1]), n.Name
+		if constant(left) {
+			left, right, name = right, left, mirrored[name]
+		}
+		read, ok := left.(*hogql.Column)
+		if ok && read.Table == c.Table && read.Name == c.Name && constant(right) && typeOf(right).Kind == hogql.DateTime {
+			use(name, right)
+		}
+	}
+}
+
+// mirrored are the comparisons with their sides exchanged.
+var mirrored = map[string]string{
+	"less": "greater", "lessOrEquals": "greaterOrEquals", "greater": "less", "greaterOrEquals": "lessOrEquals", "equals": "equals",
+}
+
+// conjuncts lists the conditions that all must hold for a condition to hold.
+func conjuncts(e hogql.Expr) []hogql.Expr {
+	l, ok := e.(*hogql.Logic)
+	if !ok {
+		return []hogql.Expr{e}
+	}
+	if l.Or {
+		return nil
+	}
+	var out []hogql.Expr
+	for _, arg := range l.Args {
+		out = append(out, conjuncts(arg)...)
+	}
+	return out
+}
+
+// bound leaves out rows that are further from a moment than a group lasts.
+func (t *tableSource) bound(comparison string, moment hogql.Expr) {
+	g := t.table.Grouping
+	row := bare(t.of.rowField(g.Time))
+	longest := native(hogql.Type{Kind: hogql.IntervalKind}, hogql.Span{}, "toIntervalDay", literal(g.MostDays))
+	var all hogql.Expr
+	if comparison == "greater" || comparison == "greaterOrEquals" || comparison == "equals" {
+		all = native(boolType, hogql.Span{}, "greaterOrEquals", row, arithmetic(hogql.Span{}, "minus", moment, longest))
+	}
+	if comparison == "less" || comparison == "lessOrEquals" || comparison == "equals" {
+		all = both(all, native(boolType, hogql.Span{}, "lessOrEquals", row, arithmetic(hogql.Span{}, "plus", moment, longest)))
+	}
+	t.rows.core.Where = both(t.rows.core.Where, all)
+}

@@ -1,0 +1,64 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// byName arranges the members of a set whose operators are BY NAME, so that columns of one name stand at one place. A union
+// has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT want the same names.
+func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
+	var names []string
+	union := true
+	for i, m := range members {
+		if i > 0 {
+			union = union && (q.Ops[i-1] == hogql.UnionAll || q.Ops[i-1] == hogql.UnionDistinct)
+			if !q.ByName[i-1] {
+				r.mistake(q.Members[i].At(), "Either all set operators are BY NAME or none")
+				return members
+			}
+		}
+		seen := map[string]bool{}
+		for _, c := range m.columns {
+			if seen[c.name] {
+				r.mistake(q.Members[i].At(), "BY NAME needs columns of different names, found two called %s", c.name)
+				return members
+			}
+			seen[c.name] = true
+			if !slices.Contains(names, c.name) {
+				names = append(names, c.name)
+			}
+		}
+	}
+	out := make([]*relation, len(members))
+	for i, m := range members {
+		if !union && len(m.columns) != len(names) {
+			r.mistake(q.Members[max(i, 1)].At(), "INTERSECT and EXCEPT BY NAME need members with the same columns")
+			return members
+		}
+		out[i] = arranged(m, names)
+	}
+	return out
+}
+
+// arranged gives a query's columns in the order of the names.
+func arranged(rel *relation, wanted []string) *relation {
+	if slices.EqualFunc(rel.columns, wanted, func(c *column, name string) bool { return c.name == name }) {
+		return rel
+	}
+	sel := &hogql.Select{Pos: rel.core.At(), From: &hogql.Derived{Pos: rel.core.At(), Query: rel.core, Alias: hogql.Name{Text: "q"}}}
+	out := &relation{core: sel}
+	var printed names
+	for _, name := range wanted {
+		var value hogql.Expr = literal(nil)
+		if i := slices.IndexFunc(rel.columns, func(c *column) bool { return c.name == name }); i >= 0 {
+			c := rel.columns[i]
+			value = &hogql.Column{Table: "q", Name: c.printed, Type: c.typ}
+		}
+		alias := printed.unique(name)
+		sel.Columns = append(sel.Columns, named(value, alias))
+		out.columns = append(out.columns, &column{name: name, printed: alias, typ: typeOf(value)})
+	}
+	return out
+}

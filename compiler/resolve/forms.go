@@ -1,0 +1,36 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// groupsByProperty tells whether a SELECT has a property itself among the keys of its GROUP BY. Behind such a GROUP BY the
+// property is known in the form of the key alone.
+func (s *scope) groupsByProperty(sel *hogql.Select) bool {
+	if sel.GroupBy == nil {
+		return false
+	}
+	isKey := func(e hogql.Expr) bool {
+		if c, ok := e.(*hogql.Const); ok {
+			if n, ok := c.Value.(int64); ok && n > 0 && n <= int64(len(sel.Columns)) {
+				e = sel.Columns[n-1]
+			}
+		}
+		if a, ok := e.(*hogql.Alias); ok {
+			e = a.X
+		}
+		return isAccess(e) && s.document(e) != nil
+	}
+	if slices.ContainsFunc(sel.GroupBy.Keys, isKey) || slices.ContainsFunc(sel.GroupBy.Sets, func(set []hogql.Expr) bool { return slices.ContainsFunc(set, isKey) }) {
+		return true
+	}
+	return sel.GroupBy.Mode == hogql.GroupAll && slices.ContainsFunc(sel.Columns, isKey)
+}
+
+// anyForm tells whether what is being resolved may read a property in another form than the one that it has by itself:
+// everywhere but behind a GROUP BY with a property among its keys.
+func (s *scope) anyForm() bool {
+	return !s.byProperty || s.aggregate != "" || s.clause != "" && s.clause != "GROUP BY"
+}

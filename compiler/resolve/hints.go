@@ -1,0 +1,48 @@
+package resolve
+
+import (
+	"iter"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// near notes a mistake about a name, with the nearest of those that would have been right.
+func (r *resolver) near(name string, among iter.Seq[string], at hogql.Span, format string, args ...any) {
+	if r.mistakes.Full() {
+		return
+	}
+	e := diag.New(diag.QueryError, at, format, args...)
+	e.Hint = schema.Nearest(name, among)
+	r.mistakes.Add(e)
+}
+
+// unresolved notes an unknown name of a field.
+func (r *resolver) unresolved(name string, at hogql.Span, among iter.Seq[string]) {
+	r.near(name, among, at, "Unable to resolve field: %s", name)
+}
+
+// nameAt is the place of a name; that of the whole for a name that stands nowhere in the text.
+func nameAt(n hogql.Name, whole hogql.Span) hogql.Span {
+	if n.Pos.IsZero() {
+		return whole
+	}
+	return n.Pos
+}
+
+// chainAt is the place of a chain of names.
+func chainAt(chain []hogql.Name, whole hogql.Span) hogql.Span {
+	if len(chain) == 0 {
+		return whole
+	}
+	return nameAt(chain[0], whole).To(nameAt(chain[len(chain)-1], whole))
+}
+
+// functionAt is the place of the function's name in a call.
+func functionAt(c *hogql.Call) hogql.Span {
+	if c.NamePos.IsZero() {
+		return c.Pos
+	}
+	return c.NamePos
+}

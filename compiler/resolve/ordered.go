@@ -1,0 +1,133 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// filtered resolves agg(x) FILTER (WHERE c), which is aggIf(x, c).
+func (s *scope) filtered(c *hogql.Call) hogql.Expr {
+	with := *c
+	with.Filter = nil
+	f, ok := schema.LookupFunction(c.Name)
+	if !ok || !f.Aggregate {
+		if ok {
+			s.r.mistake(functionAt(c), "Only an aggregation can have FILTER, which '%s' is not", c.Name)
+		}
+		return s.call(&with)
+	}
+	if f.Rule == schema.RuleMacro {
+		if wrong := f.CheckArity(len(c.Args), len(c.Params)); wrong != "" || !s.placed(&with, f) {
+			return s.call(&with)
+		}
+		return s.expr(handedOn(c, f.Expand(c.Pos, c.Args)))
+	}
+	if f.Rule == schema.RuleCount {
+		with.Args = withoutStar(c.Args)
+	}
+	if n := conditionAt(f, len(c.Args)); n > 0 && n == len(c.Args) {
+		with.Args = slices.Clone(c.Args)
+		with.Args[n-1] = &hogql.Logic{Pos: c.Filter.At(), Args: []hogql.Expr{c.Args[n-1], c.Filter}}
+		return s.call(&with)
+	}
+	with.Name = f.Name + "If"
+	if _, ok := schema.LookupFunction(with.Name); !ok {
+		with.Name = f.ClickHouse() + "If"
+	}
+	with.Args = append(slices.Clip(with.Args), c.Filter)
+	return s.call(&with)
+}
+
+// handedOn gives what a call of an aggregating macro says beside its arguments to the aggregations that the macro stands for.
+func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
+	if !c.Distinct && c.OrderBy == nil && c.Filter == nil {
+		return expanded
+	}
+	within := slices.Clone(c.Args) // what the author wrote stays as it is
+	return hogql.RewriteExpr(expanded, func(e hogql.Expr) hogql.Expr {
+		inner, ok := e.(*hogql.Call)
+		if !ok || slices.ContainsFunc(within, func(arg hogql.Expr) bool { return arg == e }) {
+			return e
+		}
+		if f, known := schema.LookupFunction(inner.Name); !known || !f.Aggregate {
+			return e
+		}
+		out := *inner
+		out.Distinct, out.OrderBy, out.Filter = c.Distinct, c.OrderBy, c.Filter
+		return &out
+	})
+}
+
+// orderable tells whether the result of an aggregation depends on the order of its rows in a way that ordered can make.
+func orderable(f *schema.Function) bool {
+	switch f.ClickHouse() {
+	case "groupArray", "groupArrayIf", "groupUniqArray", "groupUniqArrayIf":
+		return true
+	}
+	return f.Rule == schema.RuleMacro && f.Aggregate
+}
+
+// ordered resolves groupArray(x ORDER BY y) and its kin, for which ClickHouse has no syntax: the values are collected
+// with their keys, sorted by them, and taken out again.
+func (s *scope) ordered(c *calling) hogql.Expr {
+	name := c.f.ClickHouse()
+	desc := c.OrderBy[0].Desc
+	args := s.arguments(c)
+	value := typeOf(args[0])
+	row := &hogql.LambdaParam{Pos: c.Pos, Name: s.unique("row"), Type: hogql.Type{Kind: hogql.TupleKind}}
+	part := func(n int, t hogql.Type) hogql.Expr { return native(t, c.Pos, "tupleElement", row, literal(int64(n))) }
+	each := func(body hogql.Expr) hogql.Expr {
+		return &hogql.Lambda{Pos: c.Pos, Params: []string{row.Name}, Body: body}
+	}
+
+	items := []hogql.Expr{args[0]}
+	var keys []hogql.Expr
+	for _, o := range c.OrderBy {
+		if o.Desc != desc {
+			s.r.mistake(o.Pos, "ORDER BY inside '%s' must have one direction", c.f.Name)
+		}
+		if o.Fill != nil {
+			s.r.mistake(o.Pos, "ORDER BY inside '%s' cannot have WITH FILL", c.f.Name)
+		}
+		key := s.expr(o.X)
+		items = append(items, key)
+		value := part(len(items), typeOf(key))
+		if typeOf(key).MayBeNull() { // NULLs are last by default, whatever the direction
+			test := "isNull"
+			if desc != (o.Nulls == hogql.NullsFirst) {
+				test = "isNotNull"
+			}
+			keys = append(keys, native(boolType, o.Pos, test, value))
+		}
+		keys = append(keys, value)
+	}
+	by, sort := keys[0], "arraySort"
+	if len(keys) > 1 {
+		by = &hogql.Tuple{Pos: c.Pos, Items: keys}
+	}
+	if desc {
+		sort = "arrayReverseSort"
+	}
+
+	collect := "groupArray"
+	if len(args) > 1 {
+		collect = "groupArrayIf"
+	}
+	unknown := hogql.Type{Kind: hogql.ArrayKind}
+	out := native(unknown, c.Pos, collect, append([]hogql.Expr{&hogql.Tuple{Pos: c.Pos, Items: items}}, args[1:]...)...)
+	elem := value
+	taken := part(1, value)
+	if value.MayBeNull() { // the aggregation would leave NULLs out
+		out = native(unknown, c.Pos, "arrayFilter", each(native(boolType, c.Pos, "isNotNull", taken)), out)
+		elem.Nullable = false
+		taken = native(elem, c.Pos, "assumeNotNull", taken)
+	}
+	typ := hogql.Type{Kind: hogql.ArrayKind, Elem: &elem}
+	out = native(typ, c.Pos, "arrayMap", each(taken), native(unknown, c.Pos, sort, each(by), out))
+	if c.Distinct || name == "groupUniqArray" || name == "groupUniqArrayIf" {
+		out = native(typ, c.Pos, "arrayDistinct", out)
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package resolve
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// recursive resolves a CTE that uses itself: a UNION ALL whose first member gives the rows to start from, and whose others
+// go on from the rows found so far. They see the CTE with the columns of the first member.
+func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
+	set, ok := c.Query.(*hogql.SetQuery)
+	if !ok || set.OrderBy != nil || set.Limit != nil || !onlyUnionAll(set) {
+		r.mistake(c.Pos, "The recursive CTE `%s` must be one query to start from, UNION ALL, and queries that go on from it", c.Name.Text)
+	}
+	if !ok {
+		return &cte{rel: &relation{core: c.Query}, open: true}
+	}
+	env = r.with(set.With, set.Recursive, env)
+	first := r.query(set.Members[0], env)
+	core := &hogql.SetQuery{Pos: set.Pos, Ops: set.Ops, Members: []hogql.Query{first.core}}
+	rel := &relation{core: core}
+	for _, col := range first.columns {
+		// No property can be added to a column that its own query reads: from stays empty.
+		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ})
+	}
+	out := &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos), ref: r.refs.unique(c.Name.Text), open: true}
+	inside := &environment{outer: env, name: c.Name.Text, table: out}
+	for _, m := range set.Members[1:] {
+		member := r.query(m, inside)
+		if len(member.columns) != len(rel.columns) {
+			r.unevenMembers(m, len(rel.columns), len(member.columns))
+		}
+		core.Members = append(core.Members, member.core)
+	}
+	out.open = false
+	r.recurs = true
+	return out
+}
+
+func onlyUnionAll(set *hogql.SetQuery) bool {
+	if set.ByName != nil {
+		return false
+	}
+	for _, op := range set.Ops {
+		if op != hogql.UnionAll {
+			return false
+		}
+	}
+	return true
+}
+
+// uses tells whether a query reads a table of this name anywhere.
+func uses(q hogql.Query, name string) bool {
+	found := false
+	v := hogql.Visitor{Table: func(t hogql.Table) bool {
+		if t, ok := t.(*hogql.TableName); ok && single(t.Chain) == name {
+			found = true
+		}
+		return true
+	}}
+	v.WalkQuery(q)
+	return found
+}

@@ -1,0 +1,49 @@
+package resolve
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// PropertyUse is a place where a query reads a property of events, persons or groups.
+type PropertyUse struct {
+	At  diag.Span // the property's name
+	Key schema.PropertyKey
+	// Storage is where the physical table has the property.
+	Storage schema.Storage
+}
+
+// Survey is Query that also notes the properties that the query reads, by their first mention each. They come with
+// mistakes, too.
+func Survey(q hogql.Query, db *schema.Database, now time.Time) (hogql.Query, []Output, []PropertyUse, error) {
+	var found survey
+	core, outputs, err := run(q, &resolver{db: db, now: now, zone: db.Zone(), survey: &found})
+	return core, outputs, found.uses, err
+}
+
+// survey collects the uses of properties.
+type survey struct {
+	uses []PropertyUse
+	seen map[diag.Span]bool
+}
+
+// note adds the use of a property that lies directly in a document of a table, once for a place: an expression may be
+// resolved more than once.
+func (v *survey) note(p *property) {
+	if v == nil || len(p.keys) != 1 || p.place.table == nil || p.keys[0].Index {
+		return
+	}
+	at, t := p.keys[0].Pos, p.place.table
+	key := p.key()
+	if key.Scope == schema.NoProperties || at.IsZero() || v.seen[at] {
+		return
+	}
+	if v.seen == nil {
+		v.seen = map[diag.Span]bool{}
+	}
+	v.seen[at] = true
+	v.uses = append(v.uses, PropertyUse{At: at, Key: key, Storage: t.r.db.Storage(t.table, p.place.field, key.Name)})
+}

@@ -1,0 +1,108 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+)
+
+// eventsTable is the name of the table of events, and of the physical table behind it.
+const eventsTable = "events"
+
+// events is the table of events in each mode of persons.
+var events = func() map[PersonMode]*Table {
+	byMode := make(map[PersonMode]*Table, len(PersonModes))
+	for _, mode := range PersonModes {
+		t := &Table{Name: eventsTable, Physical: eventsTable, Fields: eventFields(mode)}
+		t.index()
+		byMode[mode] = t
+	}
+	return byMode
+}()
+
+var overrideJoin = &LazyJoin{
+	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1,
+}
+
+// recordedPerson are the fields of a person as an event recorded it, below the name path.
+func recordedPerson(path string) []Field {
+	return slices.Concat([]Field{
+		{Name: "id", Column: "person_id", Type: uuidType},
+		{Name: "created_at", Column: "person_created_at", Type: timeType},
+		{Name: "properties", Column: "person_properties", Type: jsonType, Scope: PersonProperty},
+	}, initialFields(path+".properties"))
+}
+
+// eventPerson are the fields of events that say who the person is.
+func eventPerson(mode PersonMode) (id, person Field) {
+	id = Field{Name: "person_id", Type: uuidType}
+	recorded := recordedPerson("person")
+	recorded[0] = Field{Name: "id", Same: "person_id", Type: uuidType}
+	person = Field{Name: "person", Fields: recorded}
+	switch mode {
+	case PersonOverridden:
+		id.Override = overrideJoin
+	case PersonOverriddenJoined:
+		id.Override = overrideJoin
+		person.Fields, person.Join = nil, &LazyJoin{
+			Name: "person", Table: "persons", Local: "person_id", Foreign: "id", Unique: true, Group: -1,
+		}
+	case PersonRecorded:
+	case PersonJoined:
+		id.Same = "pdi.person_id"
+		person = Field{Name: "person", Same: "pdi.person"}
+	}
+	return id, person
+}
+
+func eventFields(mode PersonMode) []Field {
+	personID, person := eventPerson(mode)
+	fields := []Field{
+		{Name: "uuid", Type: uuidType},
+		{Name: "event", Type: stringType},
+		{Name: "properties", Type: jsonType, Scope: EventProperty},
+		{Name: "timestamp", Type: timeType},
+		project,
+		{Name: "distinct_id", Type: stringType},
+		{Name: "elements_chain", Type: stringType},
+		{Name: "created_at", Type: timeType},
+		{Name: "inserted_at", Type: timeType, Hidden: true},
+		{Name: "$session_id", Type: stringType},
+		{Name: "$session_id_uuid", Type: uuidType, Hidden: true, Formula: formula("toUUID($session_id)")},
+		{Name: "$window_id", Type: stringType},
+		{Name: "person_mode", Type: stringType},
+		personID,
+		{Name: "event_person_id", Column: "person_id", Type: uuidType, Hidden: true},
+	}
+	for i := range groupTypes {
+		fields = append(fields, Field{Name: "$group_" + strconv.Itoa(i), Type: stringType})
+	}
+	fields = append(fields,
+		Field{Name: "elements_chain_href", Type: stringType},
+		Field{Name: "elements_chain_texts", Type: stringsOf},
+		Field{Name: "elements_chain_ids", Type: stringsOf},
+		Field{Name: "elements_chain_elements", Type: stringsOf},
+		Field{Name: "pdi", Join: &LazyJoin{
+			Name: "pdi", Table: "person_distinct_ids", Local: "distinct_id", Foreign: "distinct_id", Inner: true, Unique: true, Group: -1,
+		}},
+		person,
+		Field{Name: "poe", Fields: recordedPerson("poe")},
+		Field{Name: "override", Join: overrideJoin},
+		Field{Name: "session", Join: &LazyJoin{
+			Name: "session", Table: "sessions", Local: "$session_id", Foreign: "session_id", Unique: true, Group: -1,
+		}},
+	)
+	for i := range groupTypes {
+		n := strconv.Itoa(i)
+		fields = append(fields,
+			Field{Name: "group_" + n, Join: &LazyJoin{
+				Name: "group_" + n, Table: "groups", Local: "$group_" + n, Foreign: "key", Unique: true, Group: i,
+			}},
+			Field{Name: "goe_" + n, Fields: []Field{
+				{Name: "key", Column: "$group_" + n, Type: stringType},
+				{Name: "created_at", Column: "group" + n + "_created_at", Type: timeType},
+				{Name: "properties", Column: "group" + n + "_properties", Type: jsonType, Scope: GroupProperty, Group: i},
+			}},
+		)
+	}
+	return fields
+}
