@@ -12,69 +12,121 @@ import (
 var (
 	jsonType   = []string{"application/json"}
 	varyHeader = []string{"Authorization, Accept-Encoding"}
+	gzipCoding = []string{cache.Gzip.String()}
+	zstdCoding = []string{cache.Zstd.String()}
 )
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
 func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *plan, cache.Answer) []byte) error {
 	encoding := cache.Negotiate(rq.r.Header.Get("Accept-Encoding"))
-	draw := func(dst []byte) []byte { return render(dst, p, got) }
-	var body cache.Body
-	if got.Status.Cached() {
-		body = rq.rt.cache.Page(got.Entry, p.page, encoding, draw)
-	} else {
-		body = rq.rt.cache.Render(encoding, draw)
-	}
+	body := rq.page(p, got, encoding, render)
 	h := rq.w.Header()
 	h["Content-Type"] = jsonType
 	h["Vary"] = varyHeader
-	h["Etag"] = []string{body.ETag}
-	h["Cache-Control"] = []string{"private, max-age=" + seconds(got.FreshFor)}
-	h["Cache-Status"] = []string{cacheStatus(got)}
-	h["Age"] = []string{seconds(got.Age)}
 	if done, ok := got.Entry.Meta.(*outcome); ok && !got.Status.Cached() {
 		rq.spent.compile, rq.spent.clickhouse = done.compile, done.stats.Elapsed
 	}
-	rq.timing(h)
+	// The texts of all headers are cut from one string, and the slices that hold them from one array.
+	text := make([]byte, 0, 256)
+	text = append(text, "private, max-age="...)
+	text = appendSeconds(text, got.FreshFor)
+	control := len(text)
+	text = appendCacheStatus(text, got)
+	status := len(text)
+	text = appendSeconds(text, got.Age)
+	age := len(text)
+	all := string(rq.appendTiming(text))
+	values := &[...]string{body.ETag, all[:control], all[control:status], all[status:age], all[age:], body.ContentLength}
+	h["Etag"] = values[0:1:1]
+	h["Cache-Control"] = values[1:2:2]
+	h["Cache-Status"] = values[2:3:3]
+	if got.Status.Cached() {
+		h["Age"] = values[3:4:4]
+	}
+	h["Server-Timing"] = values[4:5:5]
 	if match := rq.r.Header.Get("If-None-Match"); match != "" && cache.MatchETag(match, body.ETag) {
 		rq.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	if body.Encoding != cache.Identity {
-		h["Content-Encoding"] = []string{body.Encoding.String()}
+	switch body.Encoding {
+	case cache.Gzip:
+		h["Content-Encoding"] = gzipCoding
+	case cache.Zstd:
+		h["Content-Encoding"] = zstdCoding
+	case cache.Identity:
 	}
-	h["Content-Length"] = []string{body.ContentLength}
+	h["Content-Length"] = values[5:6:6]
 	rq.w.WriteHeader(http.StatusOK)
 	_, _ = rq.w.Write(body.Bytes) // the client may be gone; there is nobody to tell
 	return nil
 }
 
-func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+// page gives the body of an answer: as it is stored, or drawn. An answer that was computed for this request alone is not
+// stored as a page: those that follow say that they come from the cache.
+func (rq *request) page(p *plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *plan, cache.Answer) []byte) cache.Body {
+	if got.Status.Cached() {
+		if body, ok := rq.rt.cache.GetPage(got.Entry, p.page, encoding); ok {
+			return body
+		}
+	}
+	draw := func(dst []byte) []byte { return render(dst, p, got) }
+	if got.Status.Cached() {
+		return rq.rt.cache.Page(got.Entry, p.page, encoding, draw)
+	}
+	return rq.rt.cache.Render(encoding, draw)
+}
 
-// cacheStatus tells how the cache took part, in the words of RFC 9211.
-func cacheStatus(got cache.Answer) string {
-	const name = "caddy-analytics"
+// reply sends v as the JSON body of an answer that no cache keeps.
+func (rq *request) reply(status int, v any) {
+	rq.uncached()
+	writeJSON(rq.w, status, v)
+}
+
+// replyNothing sends an answer without a body.
+func (rq *request) replyNothing() {
+	rq.uncached()
+	rq.w.WriteHeader(http.StatusNoContent)
+}
+
+func (rq *request) uncached() {
+	h := rq.w.Header()
+	h.Set("Cache-Control", "no-store")
+	rq.timing(h)
+}
+
+func appendSeconds(dst []byte, d time.Duration) []byte {
+	return strconv.AppendInt(dst, int64(d/time.Second), 10)
+}
+
+// appendCacheStatus tells how the cache took part, in the words of RFC 9211.
+func appendCacheStatus(dst []byte, got cache.Answer) []byte {
+	dst = append(dst, "caddy-analytics; "...)
 	switch got.Status {
 	case cache.Hit:
-		return name + "; hit; ttl=" + seconds(got.FreshFor)
+		return appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
 	case cache.Stale:
-		return name + "; hit; ttl=0; detail=revalidating"
+		return append(dst, "hit; ttl=0; detail=revalidating"...)
 	case cache.StaleError:
-		return name + "; hit; ttl=0; detail=database-unavailable"
+		return append(dst, "hit; ttl=0; detail=database-unavailable"...)
 	case cache.Coalesced:
-		return name + "; fwd=miss; collapsed"
+		return append(dst, "fwd=miss; collapsed"...)
 	case cache.Refreshed:
-		return name + "; fwd=request; stored"
+		return append(dst, "fwd=request; stored"...)
 	case cache.Miss:
 	}
-	return name + "; fwd=miss; stored"
+	return append(dst, "fwd=miss; stored"...)
 }
 
 // spent is where the time of an answer went.
 type spent struct{ compile, clickhouse time.Duration }
 
-// timing sets the Server-Timing header: milliseconds of the whole, and of the parts that took place.
+// timing sets the Server-Timing header.
 func (rq *request) timing(h http.Header) {
-	text := make([]byte, 0, 64)
+	h["Server-Timing"] = []string{string(rq.appendTiming(nil))}
+}
+
+// appendTiming appends where the time went: milliseconds of the whole, and of the parts that took place.
+func (rq *request) appendTiming(text []byte) []byte {
 	part := func(name string, d time.Duration) {
 		text = append(text, name...)
 		text = append(text, ";dur="...)
@@ -87,5 +139,5 @@ func (rq *request) timing(h http.Header) {
 		text = append(text, ", "...)
 		part("clickhouse", rq.spent.clickhouse)
 	}
-	h["Server-Timing"] = []string{string(text)}
+	return text
 }

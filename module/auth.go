@@ -43,7 +43,7 @@ func authorize(snap *registry.Snapshot, key *registry.Key, project string, at ad
 	id := key.Project
 	if project != "@current" {
 		var err error
-		if id, err = strconv.ParseInt(project, 10, 64); err != nil {
+		if id, err = strconv.ParseInt(project, 10, 64); err != nil || project[0] == '+' {
 			return nil, notFound("Project not found.")
 		}
 	}

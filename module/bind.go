@@ -17,6 +17,9 @@ import (
 // bindVariables puts the variables of a run into a stored query: contract section 5.5. The second result tells runs with
 // different values apart.
 func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessage) (query.Node, string, error) {
+	if n, ok := node.(query.Insight); ok {
+		return bindInsight(n, given)
+	}
 	stored, ok := node.(*query.HogQL)
 	if !ok {
 		if len(given) > 0 {
@@ -67,6 +70,8 @@ func (rq *request) variableMarks(node query.Node) string {
 	values := make(map[string]any, len(q.Variables))
 	for _, v := range q.Variables {
 		switch {
+		case rq.snap.VariableByCode(rq.project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
+			values["no "+v.CodeName] = nil
 		case v.IsNull:
 			values[v.CodeName] = nil
 		case v.HasValue:
@@ -103,9 +108,11 @@ func checkVariable(def *registry.Variable, value any) (any, error) {
 	case registry.VariableNumber:
 		switch v := value.(type) {
 		case json.Number:
-			return v, nil
+			if isNumber(string(v)) {
+				return v, nil
+			}
 		case string:
-			if _, err := strconv.ParseFloat(v, 64); err == nil && json.Valid([]byte(v)) {
+			if isNumber(v) && json.Valid([]byte(v)) {
 				return json.Number(v), nil
 			}
 		}
@@ -127,6 +134,19 @@ func checkVariable(def *registry.Variable, value any) (any, error) {
 		return checkListVariable(def, value)
 	}
 	panic("BUG: a variable of type " + string(def.Type))
+}
+
+// isNumber tells the numbers that ClickHouse can hold: integers of 64 bits, and others that are not too large for a float.
+func isNumber(text string) bool {
+	if strings.ContainsAny(text, ".eE") {
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil
+	}
+	_, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		_, err = strconv.ParseUint(text, 10, 64)
+	}
+	return err == nil
 }
 
 // checkListVariable takes one of the variable's values, or several of them when it is multi-valued.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
@@ -30,29 +31,57 @@ func returnBody(b *bytes.Buffer) {
 	}
 }
 
-// readBody reads the whole body into a lent buffer, which the caller gives back with returnBody.
+// readBody reads the whole JSON body into a lent buffer, which the caller gives back with returnBody. A request without a
+// body gives an empty buffer.
 func readBody(r *http.Request) (*bytes.Buffer, error) {
 	buf, _ := bodies.Get().(*bytes.Buffer)
-	if r.Body == nil || r.Body == http.NoBody {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return buf, nil
 	}
-	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1)); err != nil {
+	if err := fillBody(buf, r); err != nil {
 		returnBody(buf)
-		return nil, parseError("The request body could not be read.")
-	}
-	if buf.Len() > maxBody {
-		returnBody(buf)
-		return nil, &apiError{
-			Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
-			Detail: fmt.Sprintf("The request body is larger than %d bytes.", maxBody),
-		}
+		return nil, err
 	}
 	return buf, nil
 }
 
-// checkMediaType refuses bodies that say that they are no JSON. A body without a type counts as JSON.
-func checkMediaType(r *http.Request) error {
-	header := r.Header.Get("Content-Type")
+func fillBody(buf *bytes.Buffer, r *http.Request) error {
+	if err := checkMediaType(r.Header); err != nil {
+		return err
+	}
+	if r.ContentLength > maxBody {
+		return bodyTooLarge(maxBody)
+	}
+	// One byte more than may come, so that a longer body shows.
+	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1)); err != nil {
+		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
+			return bodyTooLarge(limit.Limit)
+		}
+		return parseError("The request body could not be read.")
+	}
+	if buf.Len() > maxBody {
+		return bodyTooLarge(maxBody)
+	}
+	return nil
+}
+
+func bodyTooLarge(most int64) *apiError {
+	return &apiError{
+		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
+		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
+	}
+}
+
+// checkMediaType refuses bodies that say that they are no JSON, or that it is compressed. A body without a type counts as JSON.
+func checkMediaType(h http.Header) error {
+	for _, coding := range h["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") {
+			refused := unsupportedMedia(fmt.Sprintf("Unsupported content encoding %q in request. Send the body uncompressed.", coding))
+			refused.Header = map[string]string{"Accept-Encoding": "identity"}
+			return refused
+		}
+	}
+	header := h.Get("Content-Type")
 	if header == "" || header == "application/json" {
 		return nil
 	}
@@ -60,10 +89,11 @@ func checkMediaType(r *http.Request) error {
 	if err == nil && (typ == "application/json" || strings.HasSuffix(typ, "+json")) {
 		return nil
 	}
-	return &apiError{
-		Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type",
-		Detail: fmt.Sprintf("Unsupported media type %q in request.", header),
-	}
+	return unsupportedMedia(fmt.Sprintf("Unsupported media type %q in request.", header))
+}
+
+func unsupportedMedia(detail string) *apiError {
+	return &apiError{Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail}
 }
 
 // decodeObject reads a JSON object as its fields. An empty body counts as an empty object.
@@ -84,19 +114,31 @@ func decodeObject(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// checkJSON tells in the contract's form where a body stops being JSON.
+// checkJSON tells in the contract's form where a body stops being JSON. Bytes that are no UTF-8 are refused: the decoder
+// would put other characters in their place without a word.
 func checkJSON(body []byte) error {
-	var any json.RawMessage
-	err := json.Unmarshal(body, &any)
-	if err == nil {
+	if !utf8.Valid(body) {
+		offset := 0
+		for r, size := utf8.DecodeRune(body); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRune(body[offset:]) {
+			offset += size
+		}
+		return jsonMistake(body, offset, fmt.Sprintf("invalid UTF-8 byte 0x%02x", body[offset]))
+	}
+	if json.Valid(body) {
 		return nil
 	}
+	var discarded json.RawMessage
+	err := json.Unmarshal(body, &discarded)
 	offset := len(body)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		offset = int(max(syntax.Offset-1, 0))
 	}
+	return jsonMistake(body, offset, err.Error())
+}
+
+func jsonMistake(body []byte, offset int, words string) *apiError {
 	at := diag.Locate(string(body), offset)
-	return parseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", err, at.Line, at.Column, offset))
+	return parseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", words, at.Line, at.Column, offset))
 }
 
 // field reads one field of a decoded object into out, and names the field when its type is wrong. It tells whether the

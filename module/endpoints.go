@@ -1,10 +1,12 @@
 package module
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -101,9 +103,14 @@ func (rq *request) endpoint() (*registry.Endpoint, error) {
 
 func (rq *request) listEndpoints() error {
 	params := rq.r.URL.Query()
+	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
+	wanted, err := strconv.ParseBool(active)
+	if filtered && err != nil {
+		return validation("is_active", "invalid_input", "Must be a valid boolean.")
+	}
 	records := []endpointRecord{}
 	for _, e := range rq.snap.Endpoints(rq.project.ID) {
-		if want := params.Get("is_active"); want != "" && want != strconv.FormatBool(e.Active) {
+		if filtered && e.Active != wanted {
 			continue
 		}
 		if want := params.Get("created_by"); want != "" && want != e.CreatedBy {
@@ -124,14 +131,14 @@ func (rq *request) getEndpoint() error {
 		return err
 	}
 	if !asked {
-		writeJSON(rq.w, http.StatusOK, rq.recordEndpoint(e))
+		rq.reply(http.StatusOK, rq.recordEndpoint(e))
 		return nil
 	}
 	v := e.Version(number)
 	if number == 0 || v == nil {
-		return runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number), nil)
+		return runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
 	}
-	writeJSON(rq.w, http.StatusOK, rq.recordVersion(e, v))
+	rq.reply(http.StatusOK, rq.recordVersion(e, v))
 	return nil
 }
 
@@ -156,11 +163,35 @@ type endpointFields struct {
 	query                          json.RawMessage
 }
 
+// endpointWrites are the fields that a write may have, and endpointReads those that it may have because it sends a record
+// back as it was read; they change nothing. Any other is a slip of the pen that would go unnoticed.
+var (
+	endpointWrites = []string{
+		"name", "query", "description", "data_freshness_seconds", "is_active", "is_materialized", "derived_from_insight", "version",
+		"bucket_overrides", "optional_breakdown_properties", "tags", "deleted",
+	}
+	endpointReads = []string{
+		"id", "endpoint_path", "url", "ui_url", "created_at", "updated_at", "created_by", "current_version", "current_version_id",
+		"versions_count", "last_executed_at", "materialization", "columns", "version_id", "endpoint_is_active", "version_created_at",
+		"version_updated_at", "version_created_by",
+	}
+)
+
 func readEndpointFields(body []byte) (endpointFields, error) {
 	var f endpointFields
 	fields, err := decodeObject(body)
 	if err != nil {
 		return f, err
+	}
+	for _, name := range sortedNames(fields) {
+		if !slices.Contains(endpointWrites, name) && !slices.Contains(endpointReads, name) {
+			return f, validation(name, "invalid_input", "Extra inputs are not permitted")
+		}
+	}
+	for _, name := range []string{"optional_breakdown_properties", "bucket_overrides"} {
+		if raw := string(bytes.TrimSpace(fields[name])); raw != "" && raw != "null" && raw != "[]" && raw != "{}" {
+			return f, validation(name, "invalid_input", "%s means nothing for this query: it has no breakdowns and is not materialized.", name)
+		}
 	}
 	if raw, ok := fields["data_freshness_seconds"]; ok && isNull(raw) {
 		standard := registry.DefaultFreshness
@@ -195,9 +226,6 @@ func (f *endpointFields) refuseMaterialization() error {
 }
 
 func (rq *request) createEndpoint() error {
-	if err := checkMediaType(rq.r); err != nil {
-		return err
-	}
 	body, err := readBody(rq.r)
 	if err != nil {
 		return err
@@ -232,16 +260,13 @@ func (rq *request) createEndpoint() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(rq.w, http.StatusCreated, rq.recordEndpoint(e))
+	rq.reply(http.StatusCreated, rq.recordEndpoint(e))
 	return nil
 }
 
 func (rq *request) updateEndpoint() error {
 	e, err := rq.endpoint()
 	if err != nil {
-		return err
-	}
-	if err := checkMediaType(rq.r); err != nil {
 		return err
 	}
 	body, err := readBody(rq.r)
@@ -257,7 +282,7 @@ func (rq *request) updateEndpoint() error {
 		if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.project.ID, e.Name, time.Now()); err != nil {
 			return err
 		}
-		writeJSON(rq.w, http.StatusOK, map[string]bool{"success": true})
+		rq.reply(http.StatusOK, map[string]bool{"success": true})
 		return nil
 	}
 	if err := fields.refuseMaterialization(); err != nil {
@@ -276,27 +301,28 @@ func (rq *request) updateEndpoint() error {
 		Version: deref(fields.version), Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, By: rq.key.ID,
 	}
-	if fields.version != nil && update.Version == 0 {
-		update.Version = -1 // 0 would stand for the newest
+	hasQuery := len(fields.query) > 0 && !isNull(fields.query)
+	if fields.version != nil && !hasQuery && (update.Version == 0 || e.Version(update.Version) == nil) {
+		return validation("version", "invalid_input", "Version %d not found", update.Version) // 0 would stand for the newest
 	}
-	if len(fields.query) > 0 && !isNull(fields.query) && update.Version == 0 {
+	if hasQuery && fields.version == nil {
 		checked, err := rq.checkEndpointQuery(fields.query)
 		if err != nil {
 			return err
 		}
 		update.Query, update.Columns, update.SameQuery = checked.raw, checked.columns, checked.same
-	} else if len(fields.query) > 0 && !isNull(fields.query) {
-		update.Query = fields.query // refused beside a version
+	} else if hasQuery {
+		return validation("query", "invalid_input", "Cannot change query when targeting a specific version. Query changes create a new version.")
 	}
 	updated, err := rq.rt.registry.UpdateEndpoint(rq.r.Context(), rq.project.ID, e.Name, update, time.Now())
 	if err != nil {
 		return err
 	}
 	if fields.version != nil {
-		writeJSON(rq.w, http.StatusOK, rq.recordVersion(updated, updated.Version(update.Version)))
+		rq.reply(http.StatusOK, rq.recordVersion(updated, updated.Version(update.Version)))
 		return nil
 	}
-	writeJSON(rq.w, http.StatusOK, rq.recordEndpoint(updated))
+	rq.reply(http.StatusOK, rq.recordEndpoint(updated))
 	return nil
 }
 
@@ -304,7 +330,7 @@ func (rq *request) deleteEndpoint() error {
 	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.project.ID, rq.at.name, time.Now()); err != nil {
 		return err
 	}
-	rq.w.WriteHeader(http.StatusNoContent)
+	rq.replyNothing()
 	return nil
 }
 

@@ -1,10 +1,8 @@
 package module
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -28,8 +27,8 @@ type apiError struct {
 
 	RetryAfter time.Duration     `json:"-"`
 	Header     map[string]string `json:"-"`
-	// Plain replaces the whole body: a few run errors of the contract (section 5.7) have their own form.
-	Plain any `json:"-"`
+	// Run is set for the run errors that the contract (section 5.7) gives a form of their own.
+	Run *runMistake `json:"-"`
 	// Cause is for the log alone.
 	Cause error `json:"-"`
 }
@@ -56,10 +55,10 @@ func notFound(detail string) *apiError {
 	return &apiError{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
 }
 
-func methodNotAllowed(method string) *apiError {
+func methodNotAllowed(method, allow string) *apiError {
 	return &apiError{
 		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
-		Detail: fmt.Sprintf("Method %q not allowed.", method),
+		Detail: fmt.Sprintf("Method %q not allowed.", method), Header: map[string]string{"Allow": allow},
 	}
 }
 
@@ -86,10 +85,14 @@ func serverError(status int, code, detail string, cause error) *apiError {
 
 // runError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
 // beside it, so that clients of either form understand it.
-func runError(status int, typ, code, message string, more map[string]any) *apiError {
-	plain := map[string]any{"error": message, "type": typ, "code": code, "detail": message, "attr": nil}
-	maps.Copy(plain, more)
-	return &apiError{Status: status, Type: typ, Code: code, Detail: message, Plain: plain}
+func runError(status int, typ, code, message string) *apiError {
+	return &apiError{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
+}
+
+// runMistake is what a run error has in front of the standard fields.
+type runMistake struct {
+	Error          string `json:"error"`
+	CurrentVersion int    `json:"current_version,omitempty"`
 }
 
 // statusClientGone is what the access log shows for a caller that left before its answer.
@@ -109,9 +112,9 @@ func toAPIError(err error, text string) *apiError {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &mistakes) && len(mistakes) > 0:
-		return mistakeError(mistakes[0], text)
+		return mistakeError(mistakes, text)
 	case errors.As(err, &mistake):
-		return mistakeError(mistake, text)
+		return mistakeError(diag.Errors{mistake}, text)
 	case errors.As(err, &engine):
 		return engineError(engine)
 	case errors.As(err, &invalid):
@@ -131,14 +134,30 @@ type position struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-func mistakeError(m *diag.Error, text string) *apiError {
+// refusal is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
+// HogQLMetadata tells them.
+type refusal struct {
+	*position
+	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
+}
+
+// mistakeError tells the first mistake; the others of a HogQL text stand in extra.
+func mistakeError(mistakes diag.Errors, text string) *apiError {
+	m := mistakes[0]
 	if m.Code == diag.ParseError {
 		return parseError(m.Detail)
 	}
 	e := validation(m.Attr, string(m.Code), "%s", m.Detail)
+	var extra refusal
 	if !m.Span.IsZero() || m.Hint != "" {
 		at := diag.Locate(text, m.Span.Start)
-		e.Extra = position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: m.Hint}
+		extra.position = &position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: m.Hint}
+	}
+	if text != "" {
+		extra.Metadata = compiler.DescribeMistakes(text, mistakes)
+	}
+	if extra != (refusal{}) {
+		e.Extra = extra
 	}
 	return e
 }
@@ -182,11 +201,14 @@ func (e *apiError) write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
 	}
 	h.Set("Cache-Control", "no-store")
-	var body any = e
-	if e.Plain != nil {
-		body = e.Plain
+	if e.Run != nil {
+		writeJSON(w, e.Status, struct {
+			*runMistake
+			*apiError
+		}{e.Run, e})
+		return
 	}
-	writeJSON(w, e.Status, body)
+	writeJSON(w, e.Status, e)
 }
 
 // log notes errors that the caller did not make.
@@ -201,10 +223,7 @@ func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
 
 // writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("BUG: encoding a response: " + err.Error())
-	}
+	body := appendJSON(nil, v)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -93,9 +93,9 @@ func (rq *request) serve(app *App) error {
 	if rq.key, err = authenticate(rq.snap, rq.r, rq.start); err != nil {
 		return err
 	}
-	found, ok := methods[rq.r.Method]
+	found, ok := methods.of(rq.r.Method)
 	if !ok {
-		return methodNotAllowed(rq.r.Method)
+		return methodNotAllowed(rq.r.Method, methods.allow())
 	}
 	if rq.project, err = authorize(rq.snap, rq.key, project, at, &found); err != nil {
 		return err

@@ -34,16 +34,16 @@ func writePage[T any](rq *request, all []T) error {
 		return validation("", "invalid_input", "limit and offset must not be negative.")
 	}
 	out := page[T]{Count: len(all), Results: []T{}}
-	if offset < len(all) {
-		out.Results = all[offset:min(offset+limit, len(all))]
-	}
-	if offset+limit < len(all) {
+	rest := all[min(offset, len(all)):]
+	if limit < len(rest) { // so that offset+limit is no more than there are, and does not overflow
+		rest = rest[:limit]
 		out.Next = rq.pageURL(limit, offset+limit)
 	}
+	out.Results = append(out.Results, rest...)
 	if offset > 0 {
 		out.Previous = rq.pageURL(limit, max(offset-limit, 0))
 	}
-	writeJSON(rq.w, http.StatusOK, out)
+	rq.reply(http.StatusOK, out)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (rq *request) queryInt(name string) (n int, given bool, err error) {
 	}
 	n, err = strconv.Atoi(text)
 	if err != nil {
-		return 0, false, runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text), nil)
+		return 0, false, runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text))
 	}
 	return n, true, nil
 }

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,14 +61,16 @@ type outcome struct {
 	hogql       string
 	sql         string
 	limit       int
+	offset      int    // rows that the query passes over
 	ownLimit    bool   // the query has a LIMIT of its own
 	head        []byte // columns and types as JSON members
 	compile     time.Duration
 	stats       clickhouse.Stats
+	insight     *insightAnswer // of an insight, in the place of rows; else nil
 }
 
 // size is about what an outcome takes in memory, in bytes.
-func (o *outcome) size() int { return len(o.hogql) + len(o.sql) + len(o.head) + 256 }
+func (o *outcome) size() int { return len(o.hogql) + len(o.sql) + len(o.head) + o.insight.size() + 256 }
 
 // answer gets the result of a plan, from the cache or by running it. A caller that shares another's computation does not
 // share the refusal of the other's allowance.
@@ -112,7 +115,7 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
 	}
 	done := &outcome{
-		executionID: uuid.NewString(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit,
+		executionID: uuid.NewString(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit, offset: compiled.Offset,
 		ownLimit: !compiled.DefaultLimit, compile: time.Since(began),
 	}
 	release, err := x.rt.limits.admit(ctx, x.key, time.Now())
@@ -125,12 +128,18 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		limits.Keep = compiled.Limit
 	}
 	rows := cache.NewBuilder(limits)
-	done.stats, err = x.rt.warehouse.client.Query(ctx, x.query(compiled, done.executionID), sink{rows})
+	done.stats, err = x.rt.warehouse.client.Query(ctx, x.query(compiled, done.executionID), sink{rows, compiled.Row})
 	if err != nil {
 		return nil, err
 	}
 	result := rows.Result()
-	done.head = appendColumns(nil, compiled.Columns, result.Columns())
+	if compiled.Shape != nil {
+		if done.insight, err = x.shape(compiled, result); err != nil {
+			return nil, err
+		}
+		return cache.NewEntry(&cache.Result{}, began, done, done.size()), nil
+	}
+	done.head = x.appendHead(nil, compiled.Columns, result.Columns())
 	return cache.NewEntry(result, began, done, done.size()), nil
 }
 
@@ -150,11 +159,7 @@ func (x *execution) query(c *compiler.Compiled, id string) clickhouse.Query {
 	if x.plan.endpoint != nil {
 		comment["endpoint"], comment["version"] = x.plan.endpoint.Name, x.plan.version.Number
 	}
-	text, err := json.Marshal(comment)
-	if err != nil {
-		panic("BUG: encoding a query's comment: " + err.Error())
-	}
-	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: x.project.ID, ID: id, Comment: string(text)}
+	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: x.project.ID, ID: id, Comment: string(appendJSON(nil, comment))}
 }
 
 func params(c *compiler.Compiled) []clickhouse.Param {
@@ -166,7 +171,10 @@ func params(c *compiler.Compiled) []clickhouse.Param {
 }
 
 // sink puts what the executor delivers into a result.
-type sink struct{ rows *cache.Builder }
+type sink struct {
+	rows *cache.Builder
+	row  func([]byte) ([]byte, error) // makes a row of the answer; nil for rows that are
+}
 
 func (s sink) Columns(columns []clickhouse.Column) error {
 	out := make([]cache.Column, len(columns))
@@ -176,7 +184,28 @@ func (s sink) Columns(columns []clickhouse.Column) error {
 	return s.rows.Columns(out)
 }
 
-func (s sink) Row(row []byte) error { return s.rows.Row(row) }
+func (s sink) Row(row []byte) error {
+	if s.row != nil {
+		var err error
+		if row, err = s.row(row); err != nil {
+			return err
+		}
+	}
+	return s.rows.Row(row)
+}
+
+// appendHead appends the columns and types of an answer. Those of an EventsQuery are bare: contract section 1.6.
+func (x *execution) appendHead(dst []byte, names []string, columns []cache.Column) []byte {
+	if _, ok := x.plan.node.(*query.Events); !ok {
+		return appendColumns(dst, names, columns)
+	}
+	types := make([]string, len(columns))
+	for i, c := range columns {
+		types[i] = c.Type
+	}
+	dst = appendJSON(append(dst, `"columns":`...), names)
+	return appendJSON(append(dst, `,"types":`...), types)
+}
 
 // appendColumns appends the members "columns" and "types" of an answer.
 func appendColumns(dst []byte, names []string, columns []cache.Column) []byte {
@@ -190,12 +219,16 @@ func appendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 	return appendJSON(dst, types)
 }
 
+// appendJSON appends v as JSON. Nothing of it is meant for the inside of HTML, so < > and & stay readable. Encoding cannot
+// fail: v holds only what this package put there.
 func appendJSON(dst []byte, v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
+	buf := bytes.NewBuffer(dst)
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
 		panic("BUG: encoding part of an answer: " + err.Error())
 	}
-	return append(dst, raw...)
+	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
 }
 
 func appendTime(dst []byte, t time.Time) []byte {

@@ -48,6 +48,9 @@ func (rq *request) checkEndpointQuery(raw json.RawMessage) (*publishable, error)
 			return nil, err
 		}
 	}
+	if _, ok := node.(*query.Events); ok {
+		return nil, validation("query", "invalid_input", "An endpoint cannot run an EventsQuery. Use a HogQLQuery over events.")
+	}
 	run := execution{rt: rq.rt, key: rq.key, project: rq.project, snap: rq.snap, plan: &plan{node: node, rows: compiler.QueryRoute}}
 	compiled, err := run.compile(rq.r.Context(), time.Now())
 	if err != nil {
@@ -57,11 +60,7 @@ func (rq *request) checkEndpointQuery(raw json.RawMessage) (*publishable, error)
 	if err != nil {
 		return nil, err
 	}
-	filled, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a query: %w", err)
-	}
-	return &publishable{raw: filled, columns: columns}, nil
+	return &publishable{raw: appendJSON(nil, fields), columns: columns}, nil
 }
 
 // queryMistake says which field of the request a mistake in the query's text belongs to.
@@ -140,6 +139,9 @@ func (rq *request) describe(run *execution, compiled *compiler.Compiled) ([]regi
 		found = nil
 	case err != nil:
 		return nil, err
+	}
+	if compiled.Shape != nil {
+		return nil, nil // the answer of an insight has no columns
 	}
 	columns := make([]registry.Column, len(compiled.Columns))
 	for i, name := range compiled.Columns {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -15,21 +15,27 @@ import (
 
 // runQuery answers POST query/: contract section 1.
 func (rq *request) runQuery() error {
-	if err := checkMediaType(rq.r); err != nil {
-		return err
-	}
 	body, err := readBody(rq.r)
 	if err != nil {
 		return err
 	}
 	defer returnBody(body)
-	memo := rq.memoKey("", body.Bytes())
-	p, ok := rq.rt.plans.Get(memo)
+	return rq.answerQuery(body.Bytes())
+}
+
+// answerQuery answers a query request. One whose bytes were seen before is not parsed again.
+func (rq *request) answerQuery(body []byte) error {
+	memo := rq.memoKey("", body)
+	p, ok := rq.recall(memo)
 	if !ok {
-		if p, err = rq.planQuery(body.Bytes()); err != nil {
+		var err error
+		if p, err = rq.planQuery(body); err != nil {
 			return err
 		}
 		rq.rt.plans.Put(memo, p)
+	}
+	if described, err := rq.describeQuery(p.node); described {
+		return err
 	}
 	got, err := rq.answer(p)
 	if err != nil {
@@ -40,6 +46,9 @@ func (rq *request) runQuery() error {
 
 // runQueryOfKind answers POST query/{Kind}/, where the kind in the path must be the body's.
 func (rq *request) runQueryOfKind() error {
+	if !isKindName(rq.at.name) {
+		return notFound("Not found.")
+	}
 	body, err := readBody(rq.r)
 	if err != nil {
 		return err
@@ -52,17 +61,22 @@ func (rq *request) runQueryOfKind() error {
 	if json.Unmarshal(body.Bytes(), &fields) != nil || fields == nil {
 		return validation("", "invalid_input", "Query body must be a JSON object.")
 	}
-	var node struct {
-		Kind string `json:"kind"`
-	}
-	if raw := fields["query"]; len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &node) != nil {
+	var node map[string]json.RawMessage
+	if json.Unmarshal(fields["query"], &node) != nil || node == nil {
 		return validation("", "invalid_input", "Query must be a JSON object.")
 	}
-	if node.Kind != rq.at.name {
-		return validation("", "invalid_input", "Query kind mismatch: path kind %q does not match body kind %q.", rq.at.name, node.Kind)
+	var kind string
+	if raw, ok := node["kind"]; !ok || json.Unmarshal(raw, &kind) != nil || kind != rq.at.name {
+		return validation("", "invalid_input", "Query kind mismatch: path kind %q does not match body kind %q.", rq.at.name, kind)
 	}
-	rq.r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
-	return rq.runQuery()
+	return rq.answerQuery(body.Bytes())
+}
+
+// isKindName tells the paths that name a kind, [A-Z][A-Za-z]*, from those that would name a query.
+func isKindName(name string) bool {
+	return name[0] >= 'A' && name[0] <= 'Z' && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // queryFields are the fields of QueryRequest: contract section 1.2.
@@ -105,8 +119,11 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	if node, err = overrideVariables(node, fields["variables_override"]); err != nil {
 		return nil, err
 	}
+	if node, _, err = overrideFilters(node, fields["filters_override"]); err != nil {
+		return nil, err
+	}
 	p := &plan{
-		node: node, text: node.Text(), rows: compiler.QueryRoute, mode: mode, fresh: rq.rt.queryFresh, limit: -1,
+		node: node, text: node.Text(), rows: compiler.QueryRoute, mode: mode, fresh: rq.freshness(node), limit: -1,
 		key: cache.KeyParts{
 			Project: rq.project.ID, Query: string(node.Canonical()), Variables: rq.variableMarks(node), Zone: rq.project.Timezone,
 			Extra: schemaMark(rq.snap.Schema(rq.project.ID)),
@@ -116,15 +133,27 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	return p, nil
 }
 
-// requestMistake words a mistake around a query as the peer's validator does.
+// requestMistake words a mistake around a query as the peer's validator does; an empty field stands for the whole.
 func requestMistake(field, words, typ string) *apiError {
-	return parseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s\n  %s [type=%s]", field, words, typ))
+	if field != "" {
+		field += "\n"
+	}
+	return parseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s  %s [type=%s]", field, words, typ))
 }
 
 // refreshOfQuery maps the seven modes of contract section 1.3. Those that would answer later answer at once here: a
 // client that gets a complete answer does not poll.
 func refreshOfQuery(fields map[string]json.RawMessage) (cache.Mode, error) {
 	refresh := "blocking"
+	if raw, ok := fields["async"]; ok && !isNull(raw) {
+		var async bool
+		if json.Unmarshal(raw, &async) != nil {
+			return 0, requestMistake("async", "Input should be a valid boolean", "bool_type")
+		}
+		if async {
+			refresh = "async"
+		}
+	}
 	if raw, ok := fields["refresh"]; ok && !isNull(raw) {
 		if err := json.Unmarshal(raw, &refresh); err != nil {
 			return 0, requestMistake("refresh", "Input should be a valid string", "string_type")
@@ -160,15 +189,18 @@ func checkLabels(fields map[string]json.RawMessage) error {
 	if raw, ok := fields["limit_context"]; ok && !isNull(raw) && string(bytes.TrimSpace(raw)) != `"posthog_ai"` {
 		return requestMistake("limit_context", "Input should be 'posthog_ai'", "literal_error")
 	}
-	if raw, ok := fields["filters_override"]; ok && !isNull(raw) {
-		return validation("filters_override", "invalid_input", "filters_override is not supported here; put filters into the query.")
-	}
 	return nil
 }
 
 // renderQuery writes the body of an answer of the query route: contract section 1.5.
 func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*outcome)
+	if done.insight != nil {
+		dst = renderInsight(dst, done)
+		dst = rq.appendFreshness(dst, p, got)
+		dst = append(dst, `,"query_metadata":null,"error":"","query_status":null`...)
+		return append(appendDebug(dst, p, done), '}')
+	}
 	result := got.Entry.Result
 	dst = append(dst, `{"results":`...)
 	dst = result.AppendRows(dst, 0, -1)
@@ -181,7 +213,8 @@ func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
 		dst = appendBool(dst, result.More())
 		dst = append(dst, `,"limit":`...)
 		dst = appendInt(dst, done.limit)
-		dst = append(dst, `,"offset":0`...)
+		dst = append(dst, `,"offset":`...)
+		dst = appendInt(dst, done.offset)
 	}
 	dst = rq.appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)

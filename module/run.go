@@ -24,16 +24,13 @@ func (rq *request) runEndpoint() error {
 	if !e.Active {
 		return notFound("Not found.")
 	}
-	if err := checkMediaType(rq.r); err != nil {
-		return err
-	}
 	body, err := readBody(rq.r)
 	if err != nil {
 		return err
 	}
 	defer returnBody(body)
 	memo := rq.memoKey(e.ID, body.Bytes())
-	p, ok := rq.rt.plans.Get(memo)
+	p, ok := rq.recall(memo)
 	if !ok {
 		if p, err = rq.planRun(e, body.Bytes()); err != nil {
 			return err
@@ -52,16 +49,23 @@ func (rq *request) runEndpoint() error {
 }
 
 // memoKey is all that decides what a request means: the project, the endpoint if it names one, the registry as it stands,
-// and the request's own bytes. It is written behind the body in the body's own buffer.
+// and the request's own bytes. It is written behind the body in the body's own buffer. The numbers stand at its end with a
+// fixed width, so that no byte of a client's can be taken for a part of them.
 func (rq *request) memoKey(endpoint string, body []byte) []byte {
-	size := int64(len(body))
+	size := uint64(len(body))
 	key := body
 	key = append(key, rq.r.URL.RawQuery...)
 	key = append(key, endpoint...)
-	key = binary.AppendVarint(key, rq.project.ID)
-	key = binary.AppendVarint(key, size)
-	key = binary.AppendVarint(key, int64(len(endpoint)))
+	key = binary.LittleEndian.AppendUint64(key, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
+	key = binary.LittleEndian.AppendUint64(key, size)
+	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
 	return binary.LittleEndian.AppendUint64(key, rq.snap.Revision)
+}
+
+// recall finds the plan of a request that was seen before. The project is compared once more: a plan leads to rows.
+func (rq *request) recall(memo []byte) (*plan, bool) {
+	p, ok := rq.rt.plans.Get(memo)
+	return p, ok && p.key.Project() == rq.project.ID
 }
 
 // runFields are what a run may be given.
@@ -88,6 +92,9 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	if p.debug, err = boolField(fields, "debug"); err != nil {
 		return nil, err
 	}
+	if _, err := field(fields, "client_query_id", new(string)); err != nil {
+		return nil, err
+	}
 	if p.mode, err = refreshOfRun(fields); err != nil {
 		return nil, err
 	}
@@ -98,8 +105,9 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	if err := rq.readPage(p, node, fields); err != nil {
 		return nil, err
 	}
-	if raw, ok := fields["filters_override"]; ok && !isNull(raw) {
-		return nil, validation("filters_override", "invalid_input", "filters_override is not supported for %s", node.Kind())
+	node, overrides, err := overrideFilters(node, fields["filters_override"])
+	if err != nil {
+		return nil, err
 	}
 	given, err := variablesField(fields)
 	if err != nil {
@@ -112,7 +120,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	p.node, p.text = bound, bound.Text()
 	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
 	p.key = cache.KeyParts{
-		Project: rq.project.ID, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks,
+		Project: rq.project.ID, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks + overrides,
 		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
 	}.Key()
 	p.setPage()
@@ -136,8 +144,9 @@ func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMe
 	}
 	v := e.Version(number)
 	if v == nil || given && number == 0 {
-		return nil, runError(http.StatusNotFound, "invalid_request", "not_found",
-			fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name), map[string]any{"current_version": e.CurrentVersion})
+		missing := runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
+		missing.Run.CurrentVersion = e.CurrentVersion
+		return nil, missing
 	}
 	if !v.Active {
 		return nil, validation("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
@@ -174,7 +183,7 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	case moved && offset < 0:
 		return validation("offset", "invalid_input", "Input should be greater than or equal to 0")
 	case moved && !limited:
-		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set", nil)
+		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
 		p.limit, p.offset, p.paged, p.rows = limit, offset, true, compiler.Pages
 	}
@@ -225,6 +234,12 @@ func checkPage(p *plan, e *cache.Entry) error {
 // renderRun writes the body of a run: the contract's fields, those that only debugging shows left out.
 func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*outcome)
+	if done.insight != nil {
+		dst = renderInsight(dst, done)
+		dst = rq.appendFreshness(dst, p, got)
+		dst = append(dst, `,"query_metadata":null,"error":"","query_status":null`...)
+		return rq.appendRun(dst, p, done)
+	}
 	result := got.Entry.Result
 	more := result.More()
 	if p.paged {
@@ -246,6 +261,11 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	}
 	dst = rq.appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
+	return rq.appendRun(dst, p, done)
+}
+
+// appendRun ends the body of a run with what tells runs apart.
+func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
 	if p.debug {
 		dst = appendDebug(dst, p, done)
 	}
@@ -270,12 +290,13 @@ func appendBool(dst []byte, b bool) []byte {
 // appendFreshness appends when the rows were computed and how long they hold.
 func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
 	at := got.Entry.ComputedAt
+	done, _ := got.Entry.Meta.(*outcome)
 	dst = append(dst, `,"is_cached":`...)
 	dst = appendBool(dst, got.Status.Cached())
 	dst = append(dst, `,"last_refresh":`...)
 	dst = appendTime(dst, at)
 	dst = append(dst, `,"next_allowed_client_refresh":`...)
-	dst = appendTime(dst, at.Add(clientRefresh))
+	dst = appendTime(dst, at.Add(done.nextRefresh()))
 	dst = append(dst, `,"cache_target_age":`...)
 	dst = appendTime(dst, at.Add(p.fresh))
 	dst = append(dst, `,"timezone":`...)
@@ -293,5 +314,9 @@ func appendDebug(dst []byte, p *plan, done *outcome) []byte {
 	dst = appendJSON(dst, done.sql)
 	dst = append(dst, `,"cache_key":"`...)
 	dst = append(dst, p.key.String()...)
-	return append(dst, `","explain":null,"modifiers":null,"timings":null,"resolved_date_range":null,"calculation_trigger":null`...)
+	dst = append(dst, `","explain":null,"modifiers":null,"timings":null,"calculation_trigger":null`...)
+	if done.insight != nil {
+		return append(dst, done.insight.dates...)
+	}
+	return append(dst, `,"resolved_date_range":null`...)
 }

@@ -2,8 +2,10 @@ package module
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -57,7 +59,7 @@ func (rq *request) listVariables() error {
 	if number > 1 {
 		out.Previous = rq.numberedPage(number - 1)
 	}
-	writeJSON(rq.w, http.StatusOK, out)
+	rq.reply(http.StatusOK, out)
 	return nil
 }
 
@@ -66,13 +68,16 @@ func (rq *request) getVariable() error {
 	if v == nil {
 		return notFound("Not found.")
 	}
-	writeJSON(rq.w, http.StatusOK, recordVariable(v))
+	rq.reply(http.StatusOK, recordVariable(v))
 	return nil
 }
 
 func (rq *request) createVariable() error {
 	update, err := rq.readVariable()
 	if err != nil {
+		return err
+	}
+	if err := checkDefault(registry.Variable{Type: deref(update.Type), IsMulti: deref(update.IsMulti)}, update); err != nil {
 		return err
 	}
 	v, err := rq.rt.registry.CreateVariable(rq.r.Context(), registry.NewVariable{
@@ -82,7 +87,7 @@ func (rq *request) createVariable() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(rq.w, http.StatusCreated, recordVariable(v))
+	rq.reply(http.StatusCreated, recordVariable(v))
 	return nil
 }
 
@@ -91,11 +96,16 @@ func (rq *request) updateVariable() error {
 	if err != nil {
 		return err
 	}
+	if current := rq.snap.VariableByID(rq.project.ID, rq.at.name); current != nil {
+		if err := checkDefault(*current, update); err != nil {
+			return err
+		}
+	}
 	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.project.ID, rq.at.name, update)
 	if err != nil {
 		return err
 	}
-	writeJSON(rq.w, http.StatusOK, recordVariable(v))
+	rq.reply(http.StatusOK, recordVariable(v))
 	return nil
 }
 
@@ -103,16 +113,45 @@ func (rq *request) deleteVariable() error {
 	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.project.ID, rq.at.name); err != nil {
 		return err
 	}
-	rq.w.WriteHeader(http.StatusNoContent)
+	rq.replyNothing()
 	return nil
+}
+
+// checkDefault checks the default value that v has after an update against the type that it has then: a run without the
+// variable uses the default as it is.
+func checkDefault(v registry.Variable, update registry.VariableUpdate) error {
+	if update.Type != nil {
+		v.Type = *update.Type
+	}
+	if update.IsMulti != nil {
+		v.IsMulti = *update.IsMulti
+	}
+	if len(update.Values) > 0 {
+		if _, err := field(map[string]json.RawMessage{"values": update.Values}, "values", &v.Values); err != nil {
+			return validation("values", "invalid_input", "Expected a list of items.")
+		}
+	}
+	raw := update.Default
+	if len(raw) == 0 {
+		raw = appendJSON(nil, v.Default)
+	}
+	value, err := decodeValue(raw)
+	if err != nil || value == nil || !slices.Contains(variableTypes, v.Type) {
+		return err
+	}
+	if _, err := checkVariable(&v, value); err != nil {
+		return validation("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
+	}
+	return nil
+}
+
+var variableTypes = []registry.VariableType{
+	registry.VariableString, registry.VariableNumber, registry.VariableBoolean, registry.VariableList, registry.VariableDate,
 }
 
 // readVariable reads the writable fields of a variable.
 func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	var update registry.VariableUpdate
-	if err := checkMediaType(rq.r); err != nil {
-		return update, err
-	}
 	body, err := readBody(rq.r)
 	if err != nil {
 		return update, err
@@ -121,6 +160,9 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	fields, err := decodeObject(body.Bytes())
 	if err != nil {
 		return update, err
+	}
+	if raw, ok := fields["values_query"]; ok && !isNull(raw) {
+		return update, validation("values_query", "invalid_input", "values_query is not supported; list the values.")
 	}
 	update.Default, update.Values = bytes.Clone(fields["default_value"]), bytes.Clone(fields["values"])
 	return update, errors.Join(

@@ -1,0 +1,122 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+)
+
+// broken puts each member of an answer on a line of its own, for a readable difference.
+func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"") }
+
+// TestRunBody pins the whole body of a run: fields, order and forms (contract section 5.4).
+func TestRunBody(t *testing.T) {
+	w := newWorld(t)
+	e := w.newEndpoint(t, "daily", "select n from events")
+	p, err := w.request(http.MethodGet, "/?limit=2&offset=1").planRun(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now().Add(-time.Hour), `[1, "a"]`, `[2, "b"]`, `[3, "c"]`, `[4, "d"]`)
+	got := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/daily/run?limit=2&offset=1", "")
+	const want = `{"results":[[2, "b"],[3, "c"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":true,"limit":2,"offset":1,` +
+		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
+		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,"name":"daily",` +
+		`"execution_id":"6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11","endpoint_version":1,"endpoint_version_created_at":"2026-01-10T12:00:00Z"}`
+	if diff := cmp.Diff(broken(want), broken(timeless(got.Body.String()))); diff != "" {
+		t.Errorf("run (-want +got):\n%s", diff)
+	}
+	h := got.Header()
+	if age := h.Get("Age"); age != "3600" && age != "3601" {
+		t.Errorf("Age: %s", age)
+	}
+	if status := h.Get("Cache-Status"); !strings.HasPrefix(status, "caddy-analytics; hit; ttl=827") || h.Get("Cache-Control") != "private, max-age="+status[len("caddy-analytics; hit; ttl="):] {
+		t.Errorf("Cache-Status: %s, Cache-Control: %s", status, h.Get("Cache-Control"))
+	}
+}
+
+// TestQueryBody pins the whole body of the query route (contract section 1.5), the debug fields with it.
+func TestQueryBody(t *testing.T) {
+	w := newWorld(t)
+	const body = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
+	p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1, "a"]`)
+	got := w.send(t, http.MethodPost, "/api/environments/@current/query", body)
+	want := `{"results":[[1, "a"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":false,"limit":100,"offset":0,` +
+		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
+		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,` +
+		`"hogql":"SELECT n FROM events LIMIT 101","clickhouse":"SELECT 1 < 2","cache_key":"` + p.key.String() + `",` +
+		`"explain":null,"modifiers":null,"timings":null,"calculation_trigger":null,"resolved_date_range":null}`
+	if diff := cmp.Diff(broken(want), broken(timeless(got.Body.String()))); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+// timeless replaces the moments of the answer's freshness, which follow the clock.
+func timeless(body string) string {
+	for _, name := range []string{"last_refresh", "next_allowed_client_refresh", "cache_target_age"} {
+		before, rest, ok := strings.Cut(body, `"`+name+`":"`)
+		if !ok {
+			continue
+		}
+		at, after, _ := strings.Cut(rest, `"`)
+		if _, err := time.Parse(time.RFC3339Nano, at); err == nil && strings.HasSuffix(at, "Z") {
+			body = before + `"` + name + `":"TIME"` + after
+		}
+	}
+	return body
+}
+
+func TestCacheStatus(t *testing.T) {
+	tests := map[cache.Status]string{
+		cache.Hit:        "caddy-analytics; hit; ttl=90",
+		cache.Miss:       "caddy-analytics; fwd=miss; stored",
+		cache.Stale:      "caddy-analytics; hit; ttl=0; detail=revalidating",
+		cache.StaleError: "caddy-analytics; hit; ttl=0; detail=database-unavailable",
+		cache.Coalesced:  "caddy-analytics; fwd=miss; collapsed",
+		cache.Refreshed:  "caddy-analytics; fwd=request; stored",
+	}
+	for status, want := range tests {
+		if got := string(appendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
+			t.Errorf("%s: %s, want %s", status, got, want)
+		}
+	}
+}
+
+// TestConditional sends entity tags back, and asks for what is stored in several codings.
+func TestConditional(t *testing.T) {
+	w := newWorld(t)
+	e := w.newEndpoint(t, "daily", "select n from events")
+	p, err := w.request(http.MethodGet, "/").planRun(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1, "`+strings.Repeat("long ", 1000)+`"]`)
+	const path = "/api/projects/@current/endpoints/daily/run"
+	plain := w.send(t, http.MethodGet, path, "")
+	tag := plain.Header().Get("Etag")
+	for match, want := range map[string]int{
+		tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, `"x", "`: 200, strings.Trim(tag, `"`): 200,
+	} {
+		got := w.send(t, http.MethodGet, path, "", "If-None-Match", match)
+		if got.Code != want || (got.Body.Len() == 0) != (want == 304) || got.Header().Get("Etag") != tag || got.Header().Get("Vary") == "" {
+			t.Errorf("If-None-Match: %s answers %d with %d bytes and the headers %v", match, got.Code, got.Body.Len(), got.Header())
+		}
+	}
+	for accept, want := range map[string]string{
+		"gzip": "gzip", "zstd, gzip": "zstd", "gzip;q=0.5, zstd;q=0.4": "gzip", "gzip;q=0": "", "br": "", "identity": "", "*": "zstd", "gzip;q=2": "",
+	} {
+		got := w.send(t, http.MethodGet, path, "", "Accept-Encoding", accept)
+		if coding := got.Header().Get("Content-Encoding"); coding != want || (got.Header().Get("Etag") == tag) != (want == "") {
+			t.Errorf("Accept-Encoding: %s gives %q with the tag %s", accept, coding, got.Header().Get("Etag"))
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package module
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestReadBody checks what is refused before it is read as JSON.
+func TestReadBody(t *testing.T) {
+	tests := []struct {
+		name, body string
+		header     []string
+		limit      int64 // of the site, if any
+		want       string
+	}{
+		{name: "JSON", body: "{}", header: []string{"Content-Type", "application/json; charset=utf-8"}},
+		{name: "a kind of JSON", body: "{}", header: []string{"Content-Type", "application/vnd.x+json"}},
+		{name: "no type", body: "{}"},
+		{name: "another type", body: "{}", header: []string{"Content-Type", "text/plain"}, want: `415 unsupported_media_type: Unsupported media type "text/plain" in request.`},
+		{name: "no type at all", body: "{}", header: []string{"Content-Type", ";;"}, want: `415 unsupported_media_type: Unsupported media type ";;" in request.`},
+		{name: "another type of nothing", header: []string{"Content-Type", "text/plain"}},
+		{name: "compressed", body: "{}", header: []string{"Content-Encoding", "gzip"}, want: `415 unsupported_media_type: Unsupported content encoding "gzip" in request. Send the body uncompressed.`},
+		{name: "not compressed", body: "{}", header: []string{"Content-Encoding", "Identity"}},
+		{name: "the most", body: strings.Repeat(" ", maxBody)},
+		{name: "one byte more", body: strings.Repeat(" ", maxBody+1), want: "413 request_too_large: The request body is larger than 20971520 bytes."},
+		{name: "more than the site takes", body: "{    }", limit: 5, want: "413 request_too_large: The request body is larger than 5 bytes."},
+	}
+	for _, tt := range tests {
+		for _, chunked := range []bool{false, true} {
+			if chunked && tt.body == "" {
+				continue
+			}
+			t.Run(tt.name, func(t *testing.T) {
+				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tt.body))
+				if chunked {
+					r.ContentLength = -1
+				}
+				if tt.limit > 0 {
+					r.Body = http.MaxBytesReader(httptest.NewRecorder(), r.Body, tt.limit)
+				}
+				for i := 0; i < len(tt.header); i += 2 {
+					r.Header.Set(tt.header[i], tt.header[i+1])
+				}
+				body, err := readBody(r)
+				got := ""
+				if err != nil {
+					got = toAPIError(err, "").Error()
+				} else {
+					if body.String() != tt.body {
+						t.Errorf("%d bytes of %d", body.Len(), len(tt.body))
+					}
+					returnBody(body)
+				}
+				if got != tt.want {
+					t.Errorf("refusal %q, want %q", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestDeclaredTooLarge: a body that says that it is too large is refused before any of it is read.
+func TestDeclaredTooLarge(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+	r.Body, r.ContentLength = io.NopCloser(unreadable{t}), maxBody+1
+	if _, err := readBody(r); err == nil || toAPIError(err, "").Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("readBody: %v", err)
+	}
+}
+
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}

@@ -1,0 +1,154 @@
+package module
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// world is a handler on a real registry and a real cache, without ClickHouse: what is not in the cache can't be answered.
+type world struct {
+	*Handler
+	rt      *runtime
+	project *registry.Project
+	key     *registry.Key
+	secret  string
+}
+
+// began is when everything in a world was made.
+var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	store, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "registry.db"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	reg, err := registry.Open(tb.Context(), store, registry.Options{Logger: zap.NewNop()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := reg.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(results.Close)
+	w := &world{Handler: &Handler{app: &App{started: make(chan struct{})}, logger: zap.NewNop()}}
+	w.rt = &runtime{
+		registry: reg, cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
+		limits: newLimiter(10, Rate{Queries: 240, Per: time.Minute}), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
+	}
+	w.app.runtime.Store(w.rt)
+	close(w.app.started)
+	w.project = w.newProject(tb)
+	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "query:read", "endpoint:write", "insight_variable:write")
+	return w
+}
+
+func (w *world) newProject(tb testing.TB) *registry.Project {
+	tb.Helper()
+	p, err := w.rt.registry.CreateProject(tb.Context(), registry.NewProject{Name: "p", Timezone: "Europe/Berlin"}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) newKey(tb testing.TB, project int64, kind registry.KeyKind, scopes ...string) (*registry.Key, string) {
+	tb.Helper()
+	key, secret, err := w.rt.registry.CreateKey(tb.Context(), registry.NewKey{Project: project, Kind: kind, Scopes: scopes}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key, secret
+}
+
+func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoint {
+	tb.Helper()
+	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
+		Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+// request is a request of the world's key, ready for its route.
+func (w *world) request(method, target string) *request {
+	r := httptest.NewRequest(method, target, http.NoBody)
+	return &request{
+		w: httptest.NewRecorder(), r: r, rt: w.rt, start: began.Add(time.Minute),
+		snap: w.rt.registry.Snapshot(), key: w.key, project: w.project,
+	}
+}
+
+// remember puts a result into the cache as if the plan had been run.
+func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
+	tb.Helper()
+	b := cache.NewBuilder(cache.Limits{})
+	if err := b.Columns([]cache.Column{{Name: "n", Type: "UInt64"}, {Name: "label", Type: "String"}}); err != nil {
+		tb.Fatal(err)
+	}
+	for _, row := range rows {
+		if err := b.Row([]byte(row)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	result := b.Result()
+	done := &outcome{
+		executionID: "6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11", hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100,
+		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()),
+	}
+	_, err := w.rt.cache.Do(tb.Context(), p.key, cache.Policy{Fresh: p.fresh, Mode: cache.Recompute}, func(context.Context) (*cache.Entry, error) {
+		return cache.NewEntry(result, at, done, done.size()), nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// send sends a request through the handler, as Caddy would.
+func (w *world) send(tb testing.TB, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	tb.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+w.secret)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusTeapot)
+		return nil
+	})
+	if err := w.ServeHTTP(answer, r, next); err != nil {
+		tb.Fatalf("%s %s: %v", method, target, err)
+	}
+	return answer
+}
+
+func fieldOf(tb testing.TB, answer *httptest.ResponseRecorder, name string) any {
+	tb.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &fields); err != nil {
+		tb.Fatalf("answered %d %s: %v", answer.Code, answer.Body, err)
+	}
+	return fields[name]
+}

@@ -1,0 +1,288 @@
+package module
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestAuthorizeOrder checks which refusal comes first when several apply: contract section 6.4.
+func TestAuthorizeOrder(t *testing.T) {
+	w := newWorld(t)
+	other := w.newProject(t)
+	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	own, foreign := strconv.FormatInt(w.project.ID, 10), strconv.FormatInt(other.ID, 10)
+	query, list, run := address{resource: "query"}, address{resource: "endpoints"}, address{"endpoints", "e", "run"}
+	const invalid = "401 authentication_failed: Personal API key found in request Authorization header is invalid."
+	tests := []struct {
+		name    string
+		key     *registry.Key
+		project string
+		at      address
+		method  string
+		want    string
+	}{
+		{"all is well", w.key, own, query, http.MethodPost, ""},
+		{"the current project", w.key, "@current", query, http.MethodPost, ""},
+		{"a secret key that runs", secret, own, run, http.MethodGet, ""},
+		{"a secret key's kind before its project", secret, "999", query, http.MethodPost, invalid},
+		{"a secret key's kind before another project", secret, foreign, list, http.MethodGet, "403 permission_denied: This action does not support project secret API key access"},
+		{"a secret key in another project", secret, foreign, run, http.MethodPost, fmt.Sprintf("403 permission_denied: API key does not have access to the requested project: ID %s.", foreign)},
+		{"the project before the scope", reader, "999", query, http.MethodPost, "404 not_found: Project not found."},
+		{"another project before the scope", reader, foreign, query, http.MethodPost, fmt.Sprintf("403 permission_denied: API key does not have access to the requested project: ID %s.", foreign)},
+		{"the scope", reader, own, query, http.MethodPost, "403 permission_denied: API key missing required scope 'query:read'"},
+		{"the scope to write", reader, own, list, http.MethodPost, "403 permission_denied: API key missing required scope 'endpoint:write'"},
+		{"the scope of OPTIONS", reader, own, list, http.MethodOptions, "403 permission_denied: API key missing required scope 'endpoint:read'"},
+		{"a project that is no number", w.key, "1e0", query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project with a sign", w.key, "+" + own, query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project beyond 64 bits", w.key, "99999999999999999999", query, http.MethodPost, "404 not_found: Project not found."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rt, ok := routes[tt.at.pattern()].of(tt.method)
+			if !ok {
+				t.Fatal("no such route")
+			}
+			_, err := authorize(w.rt.registry.Snapshot(), tt.key, tt.project, tt.at, &rt)
+			got := ""
+			if err != nil {
+				got = toAPIError(err, "").Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMethods checks what each address says of its methods.
+func TestMethods(t *testing.T) {
+	w := newWorld(t)
+	w.newEndpoint(t, "e", "select 1")
+	tests := []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{http.MethodHead, "endpoints/", 200, ""},
+		{http.MethodHead, "endpoints/e", 200, ""},
+		{http.MethodHead, "query/", 405, "OPTIONS, POST"},
+		{http.MethodOptions, "query/", 200, "OPTIONS, POST"},
+		{http.MethodOptions, "endpoints/e/run/", 200, "GET, HEAD, OPTIONS, POST"},
+		{http.MethodOptions, "nothing/", 404, ""},
+		{http.MethodDelete, "endpoints/", 405, "GET, HEAD, OPTIONS, POST"},
+		{http.MethodPost, "endpoints/e", 405, "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"},
+		{"get", "endpoints/", 405, "GET, HEAD, OPTIONS, POST"},
+		{http.MethodTrace, "insight_variables/", 405, "GET, HEAD, OPTIONS, POST"},
+	}
+	for _, prefix := range []string{"projects", "environments"} {
+		for _, tt := range tests {
+			answer := w.send(t, tt.method, "/api/"+prefix+"/@current/"+tt.path, "")
+			if answer.Code != tt.status || answer.Header().Get("Allow") != tt.allow {
+				t.Errorf("%s %s/%s answers %d, Allow: %q", tt.method, prefix, tt.path, answer.Code, answer.Header().Get("Allow"))
+			}
+		}
+	}
+}
+
+// TestEveryAnswer checks what design section 7 asks of every answer, whatever it is.
+func TestEveryAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.newEndpoint(t, "e", "select 1")
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{http.MethodGet, "endpoints/", "", 200},
+		{http.MethodPatch, "endpoints/e/", `{"description": "d"}`, 200},
+		{http.MethodPost, "insight_variables/", `{"name": "v", "type": "String"}`, 201},
+		{http.MethodDelete, "endpoints/e/", "", 204},
+		{http.MethodDelete, "endpoints/e/", "", 404},
+		{http.MethodPost, "query/", "{", 400},
+	} {
+		answer := w.send(t, tt.method, "/api/projects/@current/"+tt.path, tt.body)
+		h := answer.Header()
+		if answer.Code != tt.status {
+			t.Errorf("%s %s answers %d: %s", tt.method, tt.path, answer.Code, answer.Body)
+		}
+		if !regexp.MustCompile(`^total;dur=\d+\.\d{3}$`).MatchString(h.Get("Server-Timing")) {
+			t.Errorf("%s %s: Server-Timing %q", tt.method, tt.path, h.Get("Server-Timing"))
+		}
+		if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h.Get("X-Request-Id")) || h.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s: X-Request-Id %q, Cache-Control %q", tt.method, tt.path, h.Get("X-Request-Id"), h.Get("Cache-Control"))
+		}
+		if length := h.Get("Content-Length"); tt.status != 204 && length != strconv.Itoa(answer.Body.Len()) {
+			t.Errorf("%s %s: Content-Length %q of %d bytes", tt.method, tt.path, length, answer.Body.Len())
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	tests := []struct {
+		name, given string
+		kept        bool
+	}{
+		{"the caller's own", "abc-123_~!", true},
+		{"none", "", false},
+		{"a long one", strings.Repeat("x", 128), true},
+		{"too long", strings.Repeat("x", 129), false},
+		{"with a space", "a b", false},
+		{"with a line feed", "a\nX-Evil: 1", false},
+		{"not ASCII", "é", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+			r.Header["X-Request-Id"] = []string{tt.given}
+			got := requestID(r)
+			if (got == tt.given) != tt.kept || !tt.kept && len(got) != 32 {
+				t.Errorf("requestID is %q", got)
+			}
+			if !tt.kept && got == requestID(r) {
+				t.Error("two requests have one id")
+			}
+		})
+	}
+}
+
+// TestOtherPaths leaves what is not the API to the next handler.
+func TestOtherPaths(t *testing.T) {
+	w := newWorld(t)
+	for path, want := range map[string]int{"/": 418, "/api": 418, "/apis/x": 418, "/api/": 404, "/api/projects/1/": 404, "/api/users/@me/": 404} {
+		if answer := w.send(t, http.MethodGet, path, ""); answer.Code != want {
+			t.Errorf("%s answers %d, want %d", path, answer.Code, want)
+		}
+	}
+}
+
+// TestNotStartedYet: a listener may be open before the app has started. A caller that leaves in between is let go.
+func TestNotStartedYet(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		app := &App{started: make(chan struct{})}
+		early := &world{Handler: &Handler{app: app, logger: w.logger}, secret: w.secret}
+		const path = "/api/projects/@current/endpoints/"
+		answered := make(chan int, 1)
+		go func() { answered <- early.send(t, http.MethodGet, path, "").Code }()
+		gone, leave := context.WithCancel(t.Context())
+		left := make(chan int, 1)
+		go func() {
+			answer := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(gone, http.MethodGet, path, http.NoBody)
+			if err := early.ServeHTTP(answer, r, nil); err != nil {
+				t.Error(err)
+			}
+			left <- answer.Code
+		}()
+		synctest.Wait()
+		if len(answered) != 0 || len(left) != 0 {
+			t.Error("answered before the start")
+		}
+		leave()
+		if code := <-left; code != statusClientGone {
+			t.Errorf("a caller that left is answered %d", code)
+		}
+		app.runtime.Store(w.rt)
+		close(app.started)
+		if code := <-answered; code != http.StatusOK {
+			t.Errorf("answered %d after the start", code)
+		}
+	})
+}
+
+// TestEndpointWrites checks the fields of a write that are refused, and that a record can be sent back as it was read.
+func TestEndpointWrites(t *testing.T) {
+	w := newWorld(t)
+	e := w.newEndpoint(t, "e", "select 1")
+	const path = "/api/projects/@current/endpoints/e/"
+	tests := []struct {
+		name, body   string
+		attr, detail string
+	}{
+		{"a slip of the pen", `{"data_freshness": 900}`, "data_freshness", "Extra inputs are not permitted"},
+		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "optional_breakdown_properties means nothing for this query: it has no breakdowns and is not materialized."},
+		{"buckets", `{"bucket_overrides": {"a": "b"}}`, "bucket_overrides", "bucket_overrides means nothing for this query: it has no breakdowns and is not materialized."},
+		{"version 0", `{"version": 0}`, "version", "Version 0 not found"},
+		{"no such version", `{"version": 9, "description": "d"}`, "version", "Version 9 not found"},
+		{"a query for a version", `{"version": 1, "query": {"kind": "HogQLQuery", "query": "select 2"}}`, "query", "Cannot change query when targeting a specific version. Query changes create a new version."},
+		{"freshness of none", `{"data_freshness_seconds": 0}`, "data_freshness_seconds", "Ensure this value is greater than or equal to 1."},
+		{"freshness of too long", `{"data_freshness_seconds": 604801}`, "data_freshness_seconds", "Ensure this value is less than or equal to 604800."},
+		{"freshness as text", `{"data_freshness_seconds": "900"}`, "data_freshness_seconds", "Not a valid integer."},
+		{"materialization", `{"is_materialized": true}`, "is_materialized", "Cannot materialize endpoint. Reason: results are cached instead; set data_freshness_seconds."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := w.send(t, http.MethodPatch, path, tt.body)
+			if answer.Code != 400 || fieldOf(t, answer, "attr") != tt.attr || fieldOf(t, answer, "detail") != tt.detail {
+				t.Errorf("answered %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	if now := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e"); !now.UpdatedAt.Equal(e.UpdatedAt) {
+		t.Error("a refused write changed the endpoint")
+	}
+	for _, ok := range []string{`{"data_freshness_seconds": 1}`, `{"data_freshness_seconds": 604800}`, `{"data_freshness_seconds": null, "optional_breakdown_properties": [], "bucket_overrides": null}`} {
+		if answer := w.send(t, http.MethodPatch, path, ok); answer.Code != 200 {
+			t.Errorf("%s: %d %s", ok, answer.Code, answer.Body)
+		}
+	}
+	if got := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current().FreshnessSeconds; got != registry.DefaultFreshness {
+		t.Errorf("null sets the freshness to %d", got)
+	}
+	version := w.send(t, http.MethodGet, path+"?version=1", "").Body.String()
+	if answer := w.send(t, http.MethodPut, path, strings.Replace(version, `"query":{"kind":"HogQLQuery","query":"select 1"},`, "", 1)); answer.Code != 200 {
+		t.Errorf("a record that was read can't be sent back: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestVariableDefaults checks defaults against the type of their variable, also when the type is what changes.
+func TestVariableDefaults(t *testing.T) {
+	w := newWorld(t)
+	const path = "/api/projects/@current/insight_variables/"
+	tests := []struct{ name, body, want string }{
+		{"number", `"type": "Number", "default_value": "X"`, `"X" is no number`},
+		{"number that is too large", `"type": "Number", "default_value": 1e400`, `1e400 is no number`},
+		{"integer that is too large", `"type": "Number", "default_value": 123456789012345678901`, `123456789012345678901 is no number`},
+		{"string", `"type": "String", "default_value": 5`, `5 is no string`},
+		{"boolean", `"type": "Boolean", "default_value": "maybe"`, `"maybe" is no boolean`},
+		{"date", `"type": "Date", "default_value": "2026-02-30"`, `"2026-02-30" is no date such as 2026-01-31 or 2026-01-31T10:00:00Z`},
+		{"list", `"type": "List", "values": ["a"], "default_value": "b"`, `"b" is not one of its values`},
+		{"list of several", `"type": "List", "values": ["a"], "default_value": ["a"]`, `["a"] is a list; the variable takes one value`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := w.send(t, http.MethodPost, path, `{"name": "`+tt.name+`", `+tt.body+`}`)
+			want := "The default value does not fit the variable: " + tt.want
+			if answer.Code != 400 || fieldOf(t, answer, "attr") != "default_value" || fieldOf(t, answer, "detail") != want {
+				t.Errorf("answered %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	made := w.send(t, http.MethodPost, path, `{"name": "v", "type": "List", "is_multi": true, "values": ["a", "b"], "default_value": ["a"]}`)
+	if made.Code != 201 {
+		t.Fatalf("creating: %d %s", made.Code, made.Body)
+	}
+	id, _ := fieldOf(t, made, "id").(string)
+	for body, want := range map[string]int{
+		`{"type": "Number"}`: 400, `{"is_multi": false}`: 400, `{"values": ["b"]}`: 400, `{"values_query": "select 1"}`: 400,
+		`{"type": "Number", "default_value": 3, "values": null}`: 200, `{"default_value": null}`: 200,
+	} {
+		if answer := w.send(t, http.MethodPatch, path+id+"/", body); answer.Code != want {
+			t.Errorf("%s: %d %s", body, answer.Code, answer.Body)
+		}
+		if want == 200 { // as it was
+			w.send(t, http.MethodPatch, path+id+"/", `{"type": "List", "is_multi": true, "values": ["a", "b"], "default_value": ["a"]}`)
+		}
+	}
+}

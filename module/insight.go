@@ -1,0 +1,195 @@
+package module
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// insightAnswer is what an insight answers, made once of its rows and kept in their place.
+type insightAnswer struct {
+	results     []byte // a JSON array
+	rest        []byte // the other members that the kind has: hasMore, resolved_date_range …
+	dates       []byte // resolved_date_range and what belongs to it
+	nextRefresh time.Duration
+}
+
+func (a *insightAnswer) size() int {
+	if a == nil {
+		return 0
+	}
+	return len(a.results) + len(a.rest) + len(a.dates)
+}
+
+// shape makes the answer of an insight of its rows.
+func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*insightAnswer, error) {
+	answer, err := compiled.Shape(rows.Rows())
+	if err != nil {
+		return nil, err
+	}
+	out := &insightAnswer{results: answer.Results, nextRefresh: refreshAfter(x.plan.node, answer)}
+	if x.plan.endpoint != nil {
+		out.results = withoutSentinels(answer.Results)
+	}
+	if answer.HasMore != nil {
+		out.rest = appendBool(append(out.rest, `,"hasMore":`...), *answer.HasMore)
+	}
+	out.dates = appendRange(append(out.dates, `,"resolved_date_range":`...), answer.Range)
+	if answer.Previous != nil {
+		out.dates = appendRange(append(out.dates, `,"resolved_compare_date_range":`...), answer.Previous)
+	}
+	return out, nil
+}
+
+func appendRange(dst []byte, r *insight.Span) []byte {
+	if r == nil {
+		return append(dst, "null"...)
+	}
+	const form = "2006-01-02T15:04:05.999999Z07:00"
+	return appendJSON(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
+}
+
+// refreshAfter is how long after a run a client should leave the refresh button alone: contract section 1.3.
+func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
+	short := answer.Range != nil && answer.Range.To.Sub(answer.Range.From) <= 7*24*time.Hour
+	if interval(node) == query.Hour || short {
+		return 3 * time.Minute
+	}
+	return 15 * time.Minute
+}
+
+// nextRefresh is the same for any kind.
+func (o *outcome) nextRefresh() time.Duration {
+	if o.insight != nil {
+		return o.insight.nextRefresh
+	}
+	return clientRefresh
+}
+
+// interval is that of an insight; empty for kinds that have none.
+func interval(node query.Node) query.Interval {
+	if n, ok := node.(query.Insight); ok {
+		if parts := n.Parts(); parts.Interval != nil {
+			return *parts.Interval
+		}
+	}
+	return ""
+}
+
+// freshness is how long an answer of the query route is fresh: for insights by their interval (contract section 1.3), else
+// as long as the operator says.
+func (rq *request) freshness(node query.Node) time.Duration {
+	if _, ok := node.(query.Insight); !ok {
+		return rq.rt.queryFresh
+	}
+	switch interval(node) {
+	case query.Minute:
+		return 5 * time.Minute
+	case query.Hour:
+		return time.Hour
+	case query.Week:
+		return 24 * time.Hour
+	case query.Month:
+		return 48 * time.Hour
+	case query.Day:
+	}
+	return 6 * time.Hour
+}
+
+// overrideFilters puts a request's filters_override over an insight: contract section 2.4. The mark tells runs with
+// different ones apart.
+func overrideFilters(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
+	if len(raw) == 0 || isNull(raw) {
+		return node, "", nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, "", validation("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+	}
+	overrides, err := query.ParseOverrides(raw)
+	if err != nil {
+		return nil, "", err //nolint:wrapcheck // a mistake of the request, told as it is
+	}
+	applied := overrides.Apply(n)
+	return applied, string(applied.Canonical()), nil
+}
+
+// bindInsight puts the variables of a run into an insight: contract section 5.5.
+func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, error) {
+	if len(given) == 0 {
+		return n, "", nil
+	}
+	names := query.VariableNames(n)
+	unknown := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return slices.Contains(names, name) })
+	if len(unknown) > 0 {
+		return nil, "", unknownVariables(unknown)
+	}
+	values := make(map[string]any, len(given))
+	for name, raw := range given {
+		value, err := decodeValue(raw)
+		if err != nil {
+			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", name, err)
+		}
+		values[name] = value
+	}
+	bound, err := query.Bind(n, values)
+	if err != nil {
+		return nil, "", err //nolint:wrapcheck // a mistake of the request, told as it is
+	}
+	return bound, string(appendJSON(nil, values)), nil
+}
+
+// renderInsight writes the members that an answer of an insight begins with.
+func renderInsight(dst []byte, done *outcome) []byte {
+	dst = append(dst, `{"results":`...)
+	dst = append(dst, done.insight.results...)
+	return append(dst, done.insight.rest...)
+}
+
+// withoutSentinels replaces what stands for missing values and for the rest, in the answers of endpoints: contract section 5.4.
+func withoutSentinels(results []byte) []byte {
+	var items []map[string]json.RawMessage
+	if json.Unmarshal(results, &items) != nil {
+		return results // of a kind whose items are no objects
+	}
+	changed := false
+	for _, item := range items {
+		var label string
+		if raw, ok := item["label"]; ok && json.Unmarshal(raw, &label) == nil && strings.Contains(label, "$$_posthog_breakdown_") {
+			label = strings.ReplaceAll(strings.ReplaceAll(label, insight.NullValue, "null"), insight.OtherValue, "Other")
+			item["label"], changed = appendJSON(nil, label), true
+		}
+		var value any
+		if raw, ok := item["breakdown_value"]; ok && json.Unmarshal(raw, &value) == nil {
+			item["breakdown_value"], changed = appendJSON(nil, withoutSentinel(value)), true
+		}
+	}
+	if !changed {
+		return results
+	}
+	return appendJSON(nil, items)
+}
+
+func withoutSentinel(value any) any {
+	switch v := value.(type) {
+	case string:
+		switch v {
+		case insight.NullValue, "":
+			return nil
+		case insight.OtherValue:
+			return "Other"
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutSentinel(v[i])
+		}
+	}
+	return value
+}

@@ -1,0 +1,41 @@
+package module
+
+import (
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// describeQuery answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
+// answer would take to find, and ClickHouse is not asked. The first result is false for every other kind.
+func (rq *request) describeQuery(node query.Node) (bool, error) {
+	asked, about := node.(*query.Metadata)
+	if _, tables := node.(*query.DatabaseSchema); !about && !tables {
+		return false, nil
+	}
+	db, err := rq.rt.database(rq.r.Context(), rq.snap.Schema(rq.project.ID))
+	if err != nil {
+		return true, err
+	}
+	if !about {
+		rq.writeDescription(compiler.DescribeDatabase(db))
+		return true, nil
+	}
+	found, err := compiler.Describe(asked, compiler.Env{
+		Database: db, Now: rq.start, Variables: rq.snap.VariableDefaults(rq.project.ID), MaxRows: maxRows,
+	})
+	if err != nil {
+		return true, err
+	}
+	rq.writeDescription(found)
+	return true, nil
+}
+
+// writeDescription sends what was found out. It holds for this moment: a definition may be added in the next.
+func (rq *request) writeDescription(found any) {
+	h := rq.w.Header()
+	h.Set("Cache-Control", "private, no-cache")
+	rq.timing(h)
+	writeJSON(rq.w, http.StatusOK, found)
+}

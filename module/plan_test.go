@@ -1,0 +1,284 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestMemoKeysDiffer makes sure that whatever a client sends, its request is not taken for one of another project, endpoint
+// or query string. The first rows are what an encoding without fixed widths gets wrong: a query string may end in any byte,
+// which then would count as a part of the number behind it.
+func TestMemoKeysDiffer(t *testing.T) {
+	type sent struct {
+		project               int64
+		query, endpoint, body string
+	}
+	tests := []struct {
+		name string
+		a, b sent
+	}{
+		{"a byte of the query string and a project", sent{1, "\x80", "", "{}"}, sent{128, "", "", "{}"}},
+		{"two bytes of it", sent{1, "\x80\x80", "", "{}"}, sent{1 << 14, "", "", "{}"}},
+		{"the project", sent{1, "", "", "{}"}, sent{2, "", "", "{}"}},
+		{"the endpoint", sent{1, "", "a", "{}"}, sent{1, "", "b", "{}"}},
+		{"query string or body", sent{1, "", "", "{}limit=1"}, sent{1, "limit=1", "", "{}"}},
+		{"query string or endpoint", sent{1, "x", "", ""}, sent{1, "", "x", ""}},
+	}
+	w := newWorld(t)
+	key := func(s sent) string {
+		rq := w.request(http.MethodPost, "/")
+		rq.r.URL.RawQuery = s.query
+		rq.project = &registry.Project{ID: s.project}
+		return string(rq.memoKey(s.endpoint, []byte(s.body)))
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if key(tt.a) == key(tt.b) {
+				t.Errorf("%+v and %+v have one key", tt.a, tt.b)
+			}
+		})
+	}
+}
+
+func FuzzMemoKey(f *testing.F) {
+	w := newWorld(f)
+	f.Add(int64(1), "\x80", "{}", int64(128), "", "{}")
+	f.Add(int64(1), "a", "b", int64(1), "", "ba")
+	f.Fuzz(func(t *testing.T, projectA int64, queryA, bodyA string, projectB int64, queryB, bodyB string) {
+		key := func(project int64, query, body string) string {
+			rq := w.request(http.MethodPost, "/")
+			rq.r.URL.RawQuery, rq.project = query, &registry.Project{ID: project}
+			return string(rq.memoKey("", []byte(body)))
+		}
+		same := projectA == projectB && queryA == queryB && bodyA == bodyB
+		if got := key(projectA, queryA, bodyA) == key(projectB, queryB, bodyB); got != same {
+			t.Errorf("one key: %t, one request: %t", got, same)
+		}
+	})
+}
+
+// TestRecallBelievesNoOtherProject puts a plan under a request of another project: it is not used.
+func TestRecallBelievesNoOtherProject(t *testing.T) {
+	w := newWorld(t)
+	rq := w.request(http.MethodPost, "/")
+	p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	memo := []byte("memo")
+	w.rt.plans.Put(memo, p)
+	if _, ok := rq.recall(memo); !ok {
+		t.Error("the project's own plan is not found")
+	}
+	rq.project = w.newProject(t)
+	if _, ok := rq.recall(memo); ok {
+		t.Error("a plan of another project is used")
+	}
+}
+
+// TestPlanQueryMistakes checks what is wrong around a query.
+func TestPlanQueryMistakes(t *testing.T) {
+	const one = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
+	const query = `"query": {"kind": "HogQLQuery", "query": "select 1"}`
+	tests := []struct{ name, body, want string }{
+		{"nothing", ``, "400 parse_error: JSON parse error - unexpected end of JSON input: line 1 column 1 (char 0)"},
+		{"no object", `null`, one + "  Input should be a valid dictionary or instance of QueryRequest [type=model_type]"},
+		{"no query", `{}`, one + "query\n  Field required [type=missing]"},
+		{"another field", `{` + query + `, "personal_api_key": "x"}`, one + "personal_api_key\n  Extra inputs are not permitted [type=extra_forbidden]"},
+		{"async that is no boolean", `{` + query + `, "async": "x"}`, one + "async\n  Input should be a valid boolean [type=bool_type]"},
+		{"refresh that is none", `{` + query + `, "refresh": "soon"}`, one + "refresh\n  Input should be 'async', 'async_except_on_cache_miss', " +
+			"'blocking', 'force_async', 'force_blocking', 'force_cache' or 'lazy_async' [type=enum]"},
+		{"long name", `{` + query + `, "name": "` + strings.Repeat("é", 129) + `"}`, one + "name\n  String should have at most 128 characters [type=string_too_long]"},
+		{"bytes that are no UTF-8", `{"a": "` + "é\xff" + `"}`, "400 parse_error: JSON parse error - invalid UTF-8 byte 0xff: line 1 column 9 (char 9)"},
+		{"a replacement character is one", "{\"\uFFFD\": \"\xff\"}", "400 parse_error: JSON parse error - invalid UTF-8 byte 0xff: line 1 column 8 (char 9)"},
+	}
+	w := newWorld(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := w.request(http.MethodPost, "/").planQuery([]byte(tt.body))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanQueryModes(t *testing.T) {
+	tests := []struct {
+		more string
+		want cache.Mode
+	}{
+		{``, cache.NoStale},
+		{`, "refresh": null, "async": null`, cache.NoStale},
+		{`, "async": false`, cache.NoStale},
+		{`, "async": true`, cache.Use},
+		{`, "async": true, "refresh": "force_blocking"`, cache.Recompute},
+		{`, "refresh": "force_cache"`, cache.NoStale},
+		{`, "refresh": "lazy_async"`, cache.Use},
+		{`, "refresh": "force_async"`, cache.Recompute},
+	}
+	w := newWorld(t)
+	for _, tt := range tests {
+		p, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
+		if err != nil || p.mode != tt.want {
+			t.Errorf("%s: %v, %v", tt.more, p, err)
+		}
+	}
+}
+
+// TestPlanKeys tells which requests share a result.
+func TestPlanKeys(t *testing.T) {
+	w := newWorld(t)
+	key := func(rq *request, more string) cache.Key {
+		t.Helper()
+		p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"` + more + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.key
+	}
+	plain := key(w.request(http.MethodPost, "/"), `}`)
+	if got := key(w.request(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labelled", "refresh": "async"`); got != plain {
+		t.Error("labels and refresh modes make another key")
+	}
+	if got := key(w.request(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {
+		t.Error("values make no other key")
+	}
+	other := w.request(http.MethodPost, "/")
+	other.project = w.newProject(t)
+	other.snap = w.rt.registry.Snapshot()
+	if key(other, `}`) == plain {
+		t.Error("two projects share a key")
+	}
+	err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "a", Type: "Numeric"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key(w.request(http.MethodPost, "/"), `}`) == plain {
+		t.Error("a new property type makes no other key")
+	}
+}
+
+// TestDeletedVariableMakesAnotherKey: an answer from before the deletion must not be served after it.
+func TestDeletedVariableMakesAnotherKey(t *testing.T) {
+	w := newWorld(t)
+	v, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableNumber}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "e", Query: []byte(
+		`{"kind": "HogQLQuery", "query": "select {variables.x}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "x"}}}`)}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(body string) cache.Key {
+		t.Helper()
+		p, err := w.request(http.MethodPost, "/").planRun(e, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.key
+	}
+	omitted, null := key(`{}`), key(`{"variables": {"x": null}}`)
+	if omitted != null {
+		t.Error("a default of null and a given null have two keys")
+	}
+	if err := w.rt.registry.DeleteVariable(t.Context(), w.project.ID, v.ID); err != nil {
+		t.Fatal(err)
+	}
+	if key(`{}`) == omitted {
+		t.Error("the key is the same when the variable is gone")
+	}
+}
+
+func TestPlanRunMistakes(t *testing.T) {
+	tests := []struct{ name, target, body, want string }{
+		{"a list", "/", `[]`, "400 invalid_input: Invalid data. Expected a dictionary."},
+		{"another field", "/", `{"x": 1}`, "400 invalid_input: Extra inputs are not permitted"},
+		{"query_override", "/", `{"query_override": null}`, "400 invalid_input: Not allowed. Use variables instead."},
+		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: filters_override is not supported for HogQLQuery; put filters into the query."},
+		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'."},
+		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Input should be greater than or equal to 1"},
+		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: Not a valid integer."},
+		{"limit as text", "/?limit=abc", ``, "400 invalid_input: Invalid limit parameter: abc"},
+		{"offset alone", "/?offset=1", ``, "400 invalid_input: offset requires limit to be set"},
+		{"no such version", "/?version=2", ``, "404 not_found: Version 2 not found for endpoint 'e'"},
+		{"version 0", "/", `{"version": 0}`, "404 not_found: Version 0 not found for endpoint 'e'"},
+		{"body before query string", "/?version=2", `{"version": 3}`, "404 not_found: Version 3 not found for endpoint 'e'"},
+		{"client_query_id", "/", `{"client_query_id": 5}`, "400 invalid_input: Not a valid string."},
+		{"variable that is not there", "/", `{"variables": {"b": 1, "a": 2}}`, "400 invalid_input: Unknown variable(s): a, b"},
+		{"variables as a list", "/", `{"variables": []}`, "400 invalid_input: Input should be a valid dictionary"},
+	}
+	w := newWorld(t)
+	e := w.newEndpoint(t, "e", "select 1")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := w.request(http.MethodGet, tt.target).planRun(e, []byte(tt.body))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzQueryBody(f *testing.F) {
+	w := newWorld(f)
+	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": "async", "variables_override": {"a": {"value": 1}}}`))
+	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select {variables.a}", "variables": {"a": {"variableId": "a", "code_name": "a", "value": 1e400}}}}`))
+	f.Add([]byte("{\"query\": \xff}"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := w.request(http.MethodPost, "/").planQuery(body)
+		checkPlanned(t, w, p, err)
+	})
+}
+
+func FuzzRunBody(f *testing.F) {
+	w := newWorld(f)
+	if _, err := w.rt.registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.project.ID, Name: "n", Type: registry.VariableNumber}, began); err != nil {
+		f.Fatal(err)
+	}
+	v := w.rt.registry.Snapshot().VariableByCode(w.project.ID, "n")
+	e, err := w.rt.registry.CreateEndpoint(f.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "e", Query: []byte(
+		`{"kind": "HogQLQuery", "query": "select {variables.n}", "variables": {"` + v.ID + `": {"variableId": "` + v.ID + `", "code_name": "n"}}}`)}, began)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(`{"variables": {"n": 12345678901234567890}, "limit": 9223372036854775807, "offset": 9223372036854775807}`), "")
+	f.Add([]byte(`{"refresh": "force", "debug": true, "client_query_id": "x"}`), "version=1&limit=1")
+	f.Add([]byte(`{"limit": 1, "limit": -1}`), "%")
+	f.Fuzz(func(t *testing.T, body []byte, query string) {
+		rq := w.request(http.MethodPost, "/")
+		rq.r.URL.RawQuery = query
+		p, err := rq.planRun(e, body)
+		checkPlanned(t, w, p, err)
+		if err == nil && (p.paged && p.limit < 1 || p.offset < 0) {
+			t.Errorf("a page of %d rows from %d on", p.limit, p.offset)
+		}
+	})
+}
+
+// checkPlanned checks that a request is either understood or refused as the client's mistake.
+func checkPlanned(t *testing.T, w *world, p *plan, err error) {
+	t.Helper()
+	switch {
+	case err != nil:
+		if answer := toAPIError(err, ""); answer.Status < 400 || answer.Status >= 500 {
+			t.Errorf("answers %d: %v", answer.Status, err)
+		}
+	case p.key.Project() != w.project.ID || p.fresh <= 0 || p.fresh > 7*24*time.Hour:
+		t.Errorf("a plan of project %d, fresh for %s", p.key.Project(), p.fresh)
+	}
+}

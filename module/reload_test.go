@@ -1,0 +1,76 @@
+package module
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+// references counts the shares of what is kept over reloads, by the first word of its key.
+func references() map[string]int {
+	counts := map[string]int{}
+	shared.Range(func(key, _ any) bool {
+		n, _ := shared.References(key)
+		name, _, _ := strings.Cut(key.(string), " ")
+		counts[name] += n
+		return true
+	})
+	return counts
+}
+
+// TestReload loads configs one after the other in one Caddy, and counts the references that are left: a reload holds one
+// share of everything, and a config that fails, wherever it fails, leaves the counts as they were. Nobody listens on the
+// port of the ClickHouse server, so that requests would answer 503; this is about who holds what.
+func TestReload(t *testing.T) {
+	folder := t.TempDir()
+	config := func(app map[string]any) []byte {
+		base := map[string]any{"clickhouse": "http://127.0.0.1:1/default", "data_dir": folder}
+		maps.Copy(base, app)
+		return appendJSON(nil, map[string]any{
+			"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
+			"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}},
+			"apps":    map[string]any{"analytics": base},
+		})
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(map[string]int{}, references()); diff != "" {
+			t.Errorf("references when Caddy has stopped (-want +got):\n%s", diff)
+		}
+	})
+	one := map[string]int{"clickhouse": 1, "registry": 1, "cache": 1, "limits": 1}
+	steps := []struct {
+		name    string
+		app     map[string]any
+		mistake string
+	}{
+		{"the first", nil, ""},
+		{"the same again", nil, ""},
+		{"a cache of another size", map[string]any{"cache": map[string]any{"max_size": "2MiB"}}, ""},
+		{"a registry that can't be opened", map[string]any{"registry": "sqlite:/dev/null/registry.db"}, "opening the registry"},
+		{"an engine that is not there", map[string]any{"clickhouse": "", "engine_library": filepath.Join(folder, "none.so")}, "the embedded engine"},
+		{"a value that Validate refuses", map[string]any{"limits": map[string]any{"concurrency": -1}}, "concurrency must be positive"},
+		{"a field that is not there", map[string]any{"clickhose": "x"}, "unknown field"},
+		{"other limits", map[string]any{"limits": map[string]any{"rate": "5/s"}}, ""},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			err := caddy.Load(config(step.app), true)
+			switch {
+			case step.mistake == "" && err != nil:
+				t.Fatal(err)
+			case step.mistake != "" && (err == nil || !strings.Contains(err.Error(), step.mistake)):
+				t.Errorf("the mistake is %v, want %s", err, step.mistake)
+			}
+			if diff := cmp.Diff(one, references()); diff != "" {
+				t.Errorf("references (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
