@@ -1,9 +1,10 @@
 // Command bench prints the figures of docs/performance.md: ratios between things that are measured in turns on the same
-// machine. It needs wrk.
+// machine. Its arguments choose among them: cached (which needs wrk), properties, compile; without any, all are measured.
 package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,30 +27,43 @@ const (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	if _, err := exec.LookPath("wrk"); err != nil {
-		return errors.New("wrk is missing; on Debian: apt-get install wrk")
-	}
+func run(ctx context.Context, chosen []string) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	server, err := harness.Open(folder, "limits {\n\t\t\trate 100000/s\n\t\t}")
-	if err != nil {
-		return err
+	figures := []figure{
+		{"cached", func() error { return cachedRun(folder) }},
+		{"properties", func() error { return propertyReads(ctx, folder) }},
+		{"compile", compileBenchmark},
 	}
-	err = cachedRun(server, folder)
-	if err := errors.Join(err, server.Stop()); err != nil {
-		return err
+	for _, name := range chosen {
+		if !slices.ContainsFunc(figures, func(f figure) bool { return f.name == name }) {
+			return fmt.Errorf("unknown figure %q", name)
+		}
 	}
-	return compileBenchmark()
+	for _, f := range figures {
+		if len(chosen) > 0 && !slices.Contains(chosen, f.name) {
+			continue
+		}
+		if err := f.measure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// figure is one table of what is printed.
+type figure struct {
+	name    string
+	measure func() error
 }
 
 // rival is one thing that serves the same bytes.
@@ -60,7 +74,15 @@ type rival struct {
 }
 
 // cachedRun measures a cached endpoint run against Caddy's respond, both answering the same POST with the same bytes.
-func cachedRun(server *harness.Server, folder string) error {
+func cachedRun(folder string) (err error) {
+	if _, err := exec.LookPath("wrk"); err != nil {
+		return errors.New("wrk is missing; on Debian: apt-get install wrk")
+	}
+	server, err := harness.Open(folder, "limits {\n\t\t\trate 100000/s\n\t\t}")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	client, err := publish(server)
 	if err != nil {
 		return err

@@ -40,6 +40,14 @@ type Data struct {
 	} `json:"property_definitions"`
 }
 
+// UnmarshalJSON keeps numbers as they are written, so that integers of 64 bits are imported as such.
+func (d *Data) UnmarshalJSON(raw []byte) error {
+	type plain Data
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode((*plain)(d))
+}
+
 // KeyWanted is a key that a case asks for by name.
 type KeyWanted struct {
 	Scopes  string `json:"scopes"`

@@ -1,0 +1,132 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+func listEvents(t *testing.T, c *harness.Client, fields map[string]any) harness.Answer {
+	t.Helper()
+	fields["kind"] = "EventsQuery"
+	answer := c.Do(t, http.MethodPost, "query/", map[string]any{"query": fields})
+	if answer.Status != http.StatusOK {
+		t.Fatalf("%v\nanswered %d: %s", fields, answer.Status, answer.Raw)
+	}
+	return answer
+}
+
+// TestEventsQuery lists events, whole ones and parts of them, page by page.
+func TestEventsQuery(t *testing.T) {
+	c := newProject(t)
+	var lines strings.Builder
+	lines.WriteString(`{"type": "person", "distinct_ids": ["d0", "d1"], "properties": {"email": "a@b.c"}, "created_at": "2024-01-01T00:00:00Z"}` + "\n")
+	for i := range 7 {
+		fmt.Fprintf(&lines, `{"event": "e%d", "distinct_id": "d%d", "timestamp": "2024-03-0%dT12:00:00Z", "properties": {"n": %d, "text": "\"<%d>\""}, "uuid": "be349c38-5f7e-41eb-9f47-57f1fa0d45e%d"}`+"\n",
+			i%2, i%3, i+1, i, i, i)
+	}
+	importLines(t, c, lines.String())
+
+	whole := listEvents(t, c, map[string]any{"select": []string{"*", "person", "properties.n"}, "after": "2024-03-06", "before": "2024-03-07"})
+	person := c.Query(t, "select toString(person_id) from events where distinct_id = 'd2' limit 1")
+	id, _ := person[0].([]any)
+	results, _ := whole.Body["results"].([]any)
+	if len(results) != 1 {
+		t.Fatalf("%d rows, want 1: %s", len(results), whole.Raw)
+	}
+	cells, _ := results[0].([]any)
+	event, _ := cells[0].(map[string]any)
+	delete(event, "created_at") // of the import
+	want := map[string]any{
+		"uuid": "be349c38-5f7e-41eb-9f47-57f1fa0d45e5", "event": "e1", "distinct_id": "d2", "elements_chain": "", "timestamp": "2024-03-06T12:00:00Z",
+		"properties": map[string]any{"n": 5.0, "text": `"<5>"`},
+	}
+	if diff := cmp.Diff(want, event); diff != "" {
+		t.Errorf("* (-want +got):\n%s", diff)
+	}
+	who, _ := cells[1].(map[string]any)
+	if diff := cmp.Diff([]any{id[0], map[string]any{}, "d2"}, []any{who["uuid"], who["properties"], who["distinct_id"]}); diff != "" {
+		t.Errorf("person (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"*", "person", "properties.n"}, whole.Body["columns"]); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	if types, _ := whole.Body["types"].([]any); len(types) != 3 || types[2] != "Nullable(Float64)" {
+		t.Errorf("types %v", whole.Body["types"])
+	}
+
+	for offset, want := range map[int]struct {
+		rows []any
+		more bool
+	}{
+		0: {[]any{row("e0", 6.0), row("e1", 5.0), row("e0", 4.0)}, true},
+		3: {[]any{row("e1", 3.0), row("e0", 2.0), row("e1", 1.0)}, true},
+		6: {[]any{row("e0", 0.0)}, false},
+	} {
+		page := listEvents(t, c, map[string]any{
+			"select": []string{"event", "properties.n"}, "orderBy": []string{"timestamp DESC"}, "after": "all", "limit": 3, "offset": offset,
+		})
+		got := []any{page.Body["results"], page.Body["hasMore"], page.Body["limit"], page.Body["offset"]}
+		if diff := cmp.Diff([]any{want.rows, want.more, 3.0, float64(offset)}, got); diff != "" {
+			t.Errorf("page from %d: rows, hasMore, limit, offset (-want +got):\n%s", offset, diff)
+		}
+	}
+
+	for name, tt := range map[string]struct {
+		fields map[string]any
+		want   []any
+	}{
+		"groups":       {map[string]any{"select": []string{"event", "count()"}}, []any{row("e0", 4.0), row("e1", 3.0)}},
+		"one name":     {map[string]any{"select": []string{"count()"}, "event": "e1"}, []any{row(3.0)}},
+		"one person":   {map[string]any{"select": []string{"count()"}, "personId": id[0]}, []any{row(2.0)}},
+		"a condition":  {map[string]any{"select": []string{"count()"}, "where": []string{"toFloat(properties.n) > 3"}}, []any{row(3.0)}},
+		"a filter":     {map[string]any{"select": []string{"count()"}, "properties": []any{map[string]any{"key": "n", "operator": "lt", "value": 2}}}, []any{row(2.0)}},
+		"of a person":  {map[string]any{"select": []string{"count()"}, "fixedProperties": []any{map[string]any{"type": "person", "key": "email", "value": "a@b.c"}}}, []any{row(5.0)}},
+		"in a wrapper": {map[string]any{"select": []string{"max(timestamp)"}, "where": []string{"event = 'e1'"}}, []any{row("2024-03-06T12:00:00Z")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.fields["after"] = "2024-01-01"
+			var answer harness.Answer
+			if name == "in a wrapper" {
+				tt.fields["kind"] = "EventsQuery"
+				answer = c.Do(t, http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "DataTableNode", "source": tt.fields}})
+			} else {
+				answer = listEvents(t, c, tt.fields)
+			}
+			if diff := cmp.Diff(any(tt.want), answer.Body["results"]); diff != "" {
+				t.Errorf("rows (-want +got):\n%s\n%s", diff, answer.Raw)
+			}
+		})
+	}
+}
+
+// TestEventsQueryMistakes checks that bad input is refused with the field's name, before anything runs.
+func TestEventsQueryMistakes(t *testing.T) {
+	c := newProject(t)
+	for name, tt := range map[string]struct {
+		fields map[string]any
+		attr   any
+		detail string
+	}{
+		"no columns":       {map[string]any{"select": []string{}}, nil, "query.EventsQuery.select\n  List should have at least 1 item"},
+		"an unknown field": {map[string]any{"select": []string{"event"}, "sort": 1}, nil, "query.EventsQuery.sort\n  Extra inputs are not permitted"},
+		"an unknown name":  {map[string]any{"select": []string{"evnt"}}, nil, "Unable to resolve field: evnt"},
+		"bad syntax":       {map[string]any{"select": []string{"event"}, "where": []string{"event ="}}, "where.0", "The HogQL expression is invalid"},
+		"two statements":   {map[string]any{"select": []string{"event) from events; select ("}}, "select.0", "The HogQL expression is invalid"},
+		"a negative page":  {map[string]any{"select": []string{"event"}, "offset": -1}, nil, "query.EventsQuery.offset\n  Input should be greater than or equal to 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.fields["kind"] = "EventsQuery"
+			answer := c.Do(t, http.MethodPost, "query/", map[string]any{"query": tt.fields})
+			detail, _ := answer.Body["detail"].(string)
+			if answer.Status != http.StatusBadRequest || !strings.Contains(detail, tt.detail) || answer.Body["attr"] != tt.attr {
+				t.Errorf("answered %d: %s", answer.Status, answer.Raw)
+			}
+		})
+	}
+}

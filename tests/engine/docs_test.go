@@ -1,0 +1,30 @@
+package engine_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// TestDocsRun runs every example of the page on the dialect.
+func TestDocsRun(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hogql.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := &schema.Database{Project: project, Location: time.UTC}
+	blocks := strings.Split(string(page), "```")
+	ran := 0
+	for _, block := range blocks {
+		if text, ok := strings.CutPrefix(block, "sql\n"); ok {
+			ran++
+			selects(t, db, text)
+		}
+	}
+	if ran < 5 {
+		t.Errorf("only %d examples", ran)
+	}
+}
