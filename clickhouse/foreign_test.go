@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
 // foreignTables are tables such as a PostHog has: JSON in String columns, group keys made from it, whole seconds,
@@ -38,19 +38,7 @@ func foreign(t *testing.T, name string) *clickhouse.Client {
 	}
 	exec := func(statements ...string) {
 		t.Helper()
-		options, err := driver.ParseDSN(dsn.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := driver.Open(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := conn.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		conn := embeddedtest.Connect(t, dsn.String())
 		for _, sql := range statements {
 			if err := conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
 				t.Fatalf("%v\n%s", err, sql)

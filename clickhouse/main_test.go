@@ -3,7 +3,6 @@ package clickhouse_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -15,28 +14,14 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
-
-// childEnv tells this test binary that it is the engine's child process.
-const childEnv = "CLICKHOUSE_TEST_ENGINE"
 
 // engine is shared by all tests of the package; each works in projects of its own.
 var engine *embedded.Engine
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := embedded.ChildMain(os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	code, err := withEngine(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	embeddedtest.Main(func() (int, error) { return withEngine(m) })
 }
 
 func withEngine(m *testing.M) (code int, err error) {
@@ -45,17 +30,8 @@ func withEngine(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	self, err := os.Executable()
-	if err != nil {
+	if engine, err = embeddedtest.Start(context.Background(), filepath.Join(dir, "data")); err != nil {
 		return 1, err
-	}
-	engine, err = embedded.Start(context.Background(), embedded.Config{
-		DataDir: filepath.Join(dir, "data"),
-		Command: []string{self},
-		Env:     []string{childEnv + "=1"},
-	}, zap.NewNop())
-	if err != nil {
-		return 1, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())

@@ -182,9 +182,6 @@ func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool
 			}
 			return c.compare(op, t), true
 		}
-		if strings.ContainsAny(text, "\"\\\n\t\r") { // the text of a property has JSON's escapes for these
-			return &hogql.Compare{Pos: c.at, Op: op, Left: c.call("_plainText", c.field), Right: &hogql.Const{Pos: c.at, Value: text}}, true
-		}
 		return c.compare(op, text), true
 	}
 }

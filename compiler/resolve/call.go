@@ -141,7 +141,7 @@ func (s *scope) asText(e hogql.Expr) hogql.Expr {
 	return s.expr(e)
 }
 
-// plainText resolves _plainText(x): a property as text without the escapes of JSON, anything else as toString gives it.
+// plainText resolves _plainText(x): a property as text whatever its declared type, anything else as toString gives it.
 func (s *scope) plainText(c *calling) hogql.Expr {
 	if x := c.args[0]; isAccess(x) {
 		if d := s.document(x); d != nil && len(d.keys) > 0 {

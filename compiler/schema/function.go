@@ -122,7 +122,7 @@ const (
 	RuleRename      Rule = iota // the new name is all
 	RuleCompare                 // equals, less, like, in …: NULL-safe as their operators are
 	RuleLogic                   // and, or, not: constants fold
-	RulePlainText               // a property as text without escapes
+	RulePlainText               // a property as text, whatever its declared type
 	RuleConcat                  // NULL counts as '', other types go through toString
 	RuleToDateTime              // depends on the argument being a constant, a string or a time
 	RuleToDate                  // toDate of a time, else toDateOrNull

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/tests/conformance"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -112,19 +113,7 @@ func startEngine(t *testing.T) *engine {
 
 func (e *engine) connect(t *testing.T, dsn string, use func(context.Context, driver.Conn) error) {
 	t.Helper()
-	options, err := driver.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	conn := embeddedtest.Connect(t, dsn)
 	if err := use(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,11 +14,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
-
-// childEnv tells this test binary that it is the engine's child process.
-const childEnv = "ENGINE_TEST_CHILD"
 
 // project is the one that the golden files are compiled for.
 const project = 7
@@ -30,19 +26,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := embedded.ChildMain(os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	code, err := withEngine(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	embeddedtest.Main(func() (int, error) { return withEngine(m) })
 }
 
 func withEngine(m *testing.M) (code int, err error) {
@@ -51,16 +35,10 @@ func withEngine(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	self, err := os.Executable()
+	ctx := context.Background()
+	engine, err := embeddedtest.Start(ctx, filepath.Join(dir, "data"))
 	if err != nil {
 		return 1, err
-	}
-	ctx := context.Background()
-	engine, err := embedded.Start(ctx, embedded.Config{
-		DataDir: filepath.Join(dir, "data"), Command: []string{self}, Env: []string{childEnv + "=1"},
-	}, zap.NewNop())
-	if err != nil {
-		return 1, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	dsn = engine.DSN()

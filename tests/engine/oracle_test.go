@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
-
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -103,24 +102,12 @@ func fill(t *testing.T) {
 			t.Fatalf("importing: %v: %+v", err, report)
 		}
 	}
-	options, err := driver.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Errorf("closing the connection: %v", err)
-		}
-	}()
+	conn := embeddedtest.Connect(t, dsn)
 	if err := conn.Exec(t.Context(), "OPTIMIZE TABLE events FINAL"); err != nil {
 		t.Fatal(err)
 	}
 	var parts uint64
-	err = conn.QueryRow(t.Context(), "SELECT count() FROM system.parts WHERE active AND table = 'events' AND rows >= 600").Scan(&parts)
+	err := conn.QueryRow(t.Context(), "SELECT count() FROM system.parts WHERE active AND table = 'events' AND rows >= 600").Scan(&parts)
 	if err != nil || parts == 0 {
 		t.Fatalf("the projects' events are not in one part: %d, %v", parts, err)
 	}

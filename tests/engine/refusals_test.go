@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
-
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -38,19 +37,7 @@ var clocks = []string{
 // names reads one column of the engine's own description.
 func names(t *testing.T, sql string) []string {
 	t.Helper()
-	options, err := driver.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Errorf("closing the connection: %v", err)
-		}
-	}()
+	conn := embeddedtest.Connect(t, dsn)
 	var list []string
 	if err := conn.QueryRow(t.Context(), "SELECT groupArray(x) FROM ("+sql+")").Scan(&list); err != nil {
 		t.Fatal(err)

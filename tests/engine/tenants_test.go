@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -107,19 +107,7 @@ func within(t *testing.T, database string) string {
 
 func execute(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	options, err := driver.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := conn.Close(); err != nil {
-			t.Errorf("closing the connection: %v", err)
-		}
-	}()
+	conn := embeddedtest.Connect(t, dsn)
 	for _, statement := range statements {
 		if err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

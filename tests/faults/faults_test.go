@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -40,17 +38,8 @@ func start(t *testing.T, extra ...string) (*harness.Server, *harness.Client) {
 	return server, c
 }
 
-// childEnv tells this test binary that it is an engine's child process.
-const childEnv = "FAULTS_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) == "" {
-		os.Exit(m.Run())
-	}
-	if err := embedded.ChildMain(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	embeddedtest.Main(func() (int, error) { return m.Run(), nil })
 }
 
 // engine finds the process of a server's embedded engine: its one child.
@@ -174,15 +163,9 @@ func TestServerKilled(t *testing.T) {
 // TestClickHouseServer points the server at a ClickHouse that it did not start: nothing else changes. While that is down,
 // queries answer 503, stale answers are served, and the server starts all the same.
 func TestClickHouseServer(t *testing.T) {
-	self, err := os.Executable()
+	other, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	other, err := embedded.Start(t.Context(), embedded.Config{
-		DataDir: filepath.Join(t.TempDir(), "engine"), Command: []string{self}, Env: []string{childEnv + "=1"},
-	}, zap.NewNop())
-	if err != nil {
-		t.Fatalf("starting an engine (make engine fetches its library): %v", err)
 	}
 	server, c := start(t, "clickhouse "+other.DSN())
 	if children := childrenOf(t, server.PID()); len(children) != 0 {

@@ -1,0 +1,63 @@
+// Package embeddedtest gives tests an embedded engine. The engine's child process is the test binary itself, so a package
+// that starts one calls Main from its TestMain.
+package embeddedtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+)
+
+// childEnv tells a test binary that it is an engine's child process.
+const childEnv = "ANALYTICS_TEST_ENGINE_CHILD"
+
+// Main ends the test binary with the status of run, or serves as the child process when it was started as one.
+func Main(run func() (status int, err error)) {
+	if os.Getenv(childEnv) != "" {
+		run = func() (int, error) { return 0, embedded.ChildMain(os.Args[1:]) }
+	}
+	status, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// Start starts an engine that keeps its data in folder.
+func Start(ctx context.Context, folder string) (*embedded.Engine, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the test binary: %w", err)
+	}
+	engine, err := embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{self}, Env: []string{childEnv + "=1"}}, zap.NewNop())
+	if err != nil {
+		return nil, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
+	}
+	return engine, nil
+}
+
+// Connect opens a connection of the driver's own, past what the product allows a query. It is closed when the test ends.
+func Connect(tb testing.TB, dsn string) driver.Conn {
+	tb.Helper()
+	options, err := driver.ParseDSN(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn, err := driver.Open(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			tb.Errorf("closing the connection: %v", err)
+		}
+	})
+	return conn
+}
