@@ -15,42 +15,29 @@ type Rewriter struct {
 	Expr  func(Expr) Expr
 	Query func(Query) Query
 	Table func(Table) Table
+
+	// Exactly one of these is set in the rewriters that go through a whole tree by themselves: in fields rather than in
+	// functions, since a walk begins often, and three functions that know each other are four allocations.
+	below   *Rewriter // whose functions are applied on the way up
+	visitor *Visitor  // that is shown each node on the way down
 }
 
 // RewriteExpr rewrites e, children first. A nil e stays nil.
 func (r *Rewriter) RewriteExpr(e Expr) Expr {
-	if e == nil {
-		return nil
-	}
-	d := r.descending()
-	return d.Expr(e)
+	d := Rewriter{below: r}
+	return d.expr(e)
 }
 
 // RewriteQuery rewrites q, children first. A nil q stays nil.
 func (r *Rewriter) RewriteQuery(q Query) Query {
-	if q == nil {
-		return nil
-	}
-	d := r.descending()
-	return d.Query(q)
+	d := Rewriter{below: r}
+	return d.query(q)
 }
 
 // RewriteTable rewrites t, children first. A nil t stays nil.
 func (r *Rewriter) RewriteTable(t Table) Table {
-	if t == nil {
-		return nil
-	}
-	d := r.descending()
-	return d.Table(t)
-}
-
-// descending gives the rewriter whose functions go down before they apply those of r.
-func (r *Rewriter) descending() *Rewriter {
-	d := new(Rewriter)
-	d.Expr = func(e Expr) Expr { return r.expr(d.ExprChildren(e)) }
-	d.Query = func(q Query) Query { return r.query(d.QueryChildren(q)) }
-	d.Table = func(t Table) Table { return r.table(d.TableChildren(t)) }
-	return d
+	d := Rewriter{below: r}
+	return d.table(t)
 }
 
 // RewriteExpr puts every expression below e through f, children first, those in subqueries included.
@@ -75,47 +62,20 @@ type Visitor struct {
 
 // WalkExpr visits e and all that lies below it. A nil e is no visit.
 func (v *Visitor) WalkExpr(e Expr) {
-	if e != nil {
-		v.rewriter().Expr(e)
-	}
+	r := Rewriter{visitor: v}
+	r.expr(e)
 }
 
 // WalkQuery visits q and all that lies below it. A nil q is no visit.
 func (v *Visitor) WalkQuery(q Query) {
-	if q != nil {
-		v.rewriter().Query(q)
-	}
+	r := Rewriter{visitor: v}
+	r.query(q)
 }
 
 // WalkTable visits t and all that lies below it. A nil t is no visit.
 func (v *Visitor) WalkTable(t Table) {
-	if t != nil {
-		v.rewriter().Table(t)
-	}
-}
-
-// rewriter gives the rewriter that replaces nothing and shows v each node on its way.
-func (v *Visitor) rewriter() *Rewriter {
-	r := new(Rewriter)
-	r.Expr = func(e Expr) Expr {
-		if v.Expr == nil || v.Expr(e) {
-			r.ExprChildren(e)
-		}
-		return e
-	}
-	r.Query = func(q Query) Query {
-		if v.Query == nil || v.Query(q) {
-			r.QueryChildren(q)
-		}
-		return q
-	}
-	r.Table = func(t Table) Table {
-		if v.Table == nil || v.Table(t) {
-			r.TableChildren(t)
-		}
-		return t
-	}
-	return r
+	r := Rewriter{visitor: v}
+	r.table(t)
 }
 
 // WalkExpr shows f every expression at and below e, parents first, those in subqueries included; f returns false to keep
@@ -132,24 +92,48 @@ func WalkQuery(q Query, f func(Expr) bool) {
 	v.WalkQuery(q)
 }
 
-// expr, query and table apply the function of their family, if there is one, to what may be nil.
+// expr, query and table put one node, which may be nil, through what the rewriter does with its family.
 func (r *Rewriter) expr(e Expr) Expr {
-	if e == nil || r.Expr == nil {
-		return e
+	switch {
+	case e == nil:
+	case r.below != nil:
+		return r.below.expr(r.ExprChildren(e))
+	case r.visitor != nil:
+		if r.visitor.Expr == nil || r.visitor.Expr(e) {
+			r.ExprChildren(e)
+		}
+	case r.Expr != nil:
+		return r.Expr(e)
 	}
-	return r.Expr(e)
+	return e
 }
 
 func (r *Rewriter) query(q Query) Query {
-	if q == nil || r.Query == nil {
-		return q
+	switch {
+	case q == nil:
+	case r.below != nil:
+		return r.below.query(r.QueryChildren(q))
+	case r.visitor != nil:
+		if r.visitor.Query == nil || r.visitor.Query(q) {
+			r.QueryChildren(q)
+		}
+	case r.Query != nil:
+		return r.Query(q)
 	}
-	return r.Query(q)
+	return q
 }
 
 func (r *Rewriter) table(t Table) Table {
-	if t == nil || r.Table == nil {
-		return t
+	switch {
+	case t == nil:
+	case r.below != nil:
+		return r.below.table(r.TableChildren(t))
+	case r.visitor != nil:
+		if r.visitor.Table == nil || r.visitor.Table(t) {
+			r.TableChildren(t)
+		}
+	case r.Table != nil:
+		return r.Table(t)
 	}
-	return r.Table(t)
+	return t
 }
