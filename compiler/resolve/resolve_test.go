@@ -77,8 +77,8 @@ func compiled(t *testing.T, db *schema.Database, text string) string {
 func texts(sql string, paths ...string) string {
 	for _, path := range paths {
 		column, key, _ := strings.Cut(path, ".")
-		str, object := path+".:String", column+".^"+key
-		full := "multiIf(isNotNull(" + str + "), " + str + ", isNotNull(" + path + "), toJSONString(" + path + "), notEmpty(" + object + "), toString(" + object + "), NULL)"
+		str, object := "dynamicElement("+path+", 'String')", column+".^"+key
+		full := "if(isNotNull(" + str + "), " + str + ", multiIf(isNotNull(" + path + "), toJSONString(" + path + "), notEmpty(" + object + "), toString(" + object + "), NULL))"
 		sql = strings.ReplaceAll(sql, full, "P("+key+")")
 	}
 	return sql
