@@ -43,7 +43,7 @@ func number(t *testing.T, name string, standard int) int {
 func TestFences(t *testing.T) {
 	all := newTenants(t)
 	library := newLibrary(t, all.db)
-	count, seed := number(t, queriesEnv, 1000), number(t, seedEnv, 1)
+	count, seed := number(t, queriesEnv, 2000), number(t, seedEnv, 1)
 	tally := &tally{refused: map[string]int{}, failed: map[string]int{}}
 	next := make(chan uint64)
 	var workers sync.WaitGroup
