@@ -211,6 +211,10 @@ func TestLargeQueries(t *testing.T) {
 		{"comparisons of comparisons in a lambda", "select arrayMap(x -> " + lambdas + ", [1])", ""},
 		{"slices of slices", "select " + slices + " from (select [1, 2] as xs) as t", ""},
 		{"CTEs that double", ctes + " select properties.k from t60", tooMany},
+		{
+			"properties of a joined table", "select " + strings.TrimPrefix(times(501, func(i int) string { return fmt.Sprintf(", person.properties.p%d, pdi.person_id", i) }), ", ") + " from events",
+			"The query reads more than 500 columns and properties of one joined table.",
+		},
 		{"column CTEs that double", doubled + " select c40", "The query is too large or too deeply nested."},
 	}
 	for _, tt := range tests {

@@ -47,6 +47,9 @@ const (
 	// maxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in the place of each use, so that CTEs which use others
 	// twice would double with each one; and a thousand SELECTs take it seconds to plan.
 	maxSelects = 500
+	// maxGrown bounds what a query reads of one table that it joins or merges: each property of native JSON is several
+	// sub-columns, and ClickHouse takes ten seconds for two thousand of a joined person.
+	maxGrown = 500
 )
 
 // Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
@@ -98,6 +101,7 @@ type resolver struct {
 	spent        bool // too many nodes or too deep; noted once
 	selects      int  // each use of a CTE counted with all that it holds
 	crowded      bool // too many of them; noted once
+	overgrown    bool // too many columns of one table; noted once
 }
 
 // relation is a resolved query and the columns that it gives.

@@ -38,6 +38,7 @@ type tableSource struct {
 
 // grown is a SELECT whose columns are added as they are used.
 type grown struct {
+	r     *resolver
 	core  *hogql.Select
 	names *names
 	byKey few[*hogql.Column] // as the query around sees them, in the order of the columns
@@ -134,7 +135,7 @@ func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
 // grow makes a SELECT whose columns are added later.
 func (r *resolver) grow(core *hogql.Select) *grown {
 	r.grown = append(r.grown, core)
-	return &grown{core: core, names: new(names)}
+	return &grown{r: r, core: core, names: new(names)}
 }
 
 // raw makes the physical column of a field, as the scan gives it.
@@ -222,6 +223,10 @@ func (g *grown) column(key, name, alias string, made func() hogql.Expr) *hogql.C
 	e := made()
 	name = g.names.unique(name)
 	g.core.Columns = append(g.core.Columns, named(e, name))
+	if len(g.core.Columns) > maxGrown && !g.r.overgrown {
+		g.r.overgrown = true
+		g.r.mistake(e.At(), "The query reads more than %d columns and properties of one joined table.", maxGrown)
+	}
 	c := &hogql.Column{Table: alias, Name: name, Type: typeOf(e)}
 	g.byKey.put(key, c)
 	return c
