@@ -149,7 +149,12 @@ func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
 	}
 	s.grouped = true
 	out := &hogql.GroupBy{Pos: g.Pos, Mode: g.Mode, Keys: s.keys(g.Keys), Totals: g.Totals}
+	inSets := 0
 	for _, set := range g.Sets {
+		if inSets += len(set); inSets > maxKeys {
+			s.r.mistake(g.Pos, "The query has more than %d keys in GROUPING SETS", maxKeys)
+			break
+		}
 		out.Sets = append(out.Sets, s.keys(set))
 	}
 	return out

@@ -14,7 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// bound is how long an answer may take on a machine that does other work too. Without it each takes below a second.
+// bound is the processor time that an answer may take of the server and its engine together. The clock would measure what
+// else the machine does.
 const bound = 5 * time.Second
 
 // list joins n texts that are made of their numbers.
@@ -106,7 +107,7 @@ func TestBounds(t *testing.T) {
 		{"a template", "select f'" + strings.Repeat("{1}", 10_000) + "'", 0},
 		{"windows", "select 1 from events window " + list(5_000, ", ", numbered("w%d as (partition by event)")), 0},
 		{"GROUP BY keys", "select count() from events group by " + list(5_000, ", ", numbered("concat(event, '%d')")), 0},
-		{"grouping sets", "select count() from events group by grouping sets (" + list(5_000, ", ", same("(event, distinct_id)")) + ")", 0},
+		{"grouping sets", "select count() from events group by grouping sets (" + list(5_000, ", ", same("(event, distinct_id)")) + ")", 400},
 		{"a cube", "select count() from events group by cube(" + list(30, ", ", numbered("concat(event, '%d')")) + ")", 0},
 		{"a regular expression", "select match(repeat('a', 1000), '" + nested(5_000, "(", "a", ")*") + "')", 0},
 		{"a big array", "select length(range(1000000000))", 0},
@@ -114,9 +115,9 @@ func TestBounds(t *testing.T) {
 		{"columns by a pattern", "select columns('" + nested(2_000, "(", "a", ")*") + "') from events", 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			begin := time.Now()
+			before := processorTime(t)
 			answer := c.HogQL(t, tt.query)
-			took := time.Since(begin)
+			took := processorTime(t) - before
 			t.Logf("%d in %v: %.120s", answer.Status, took.Round(time.Millisecond), answer.Raw)
 			if answer.Status != http.StatusOK && answer.Status != http.StatusBadRequest || tt.status != 0 && answer.Status != tt.status {
 				t.Errorf("answered %d: %.500s", answer.Status, answer.Raw)
@@ -124,11 +125,11 @@ func TestBounds(t *testing.T) {
 			if took > bound {
 				t.Errorf("took %v", took)
 			}
-			begin = time.Now()
-			if rows := fmt.Sprint(c.Query(t, fmt.Sprintf("select count(), %d from events", begin.UnixNano()))); !strings.HasPrefix(rows, "[[3 ") {
+			before = processorTime(t)
+			if rows := fmt.Sprint(c.Query(t, fmt.Sprintf("select count(), %d from events", time.Now().UnixNano()))); !strings.HasPrefix(rows, "[[3 ") {
 				t.Errorf("a small query right after: %s", rows)
 			}
-			if took := time.Since(begin); took > bound {
+			if took := processorTime(t) - before; took > bound {
 				t.Errorf("a small query right after took %v", took)
 			}
 		})
@@ -164,4 +165,13 @@ func enginesOf(t *testing.T, s *harness.Server) []string {
 		t.Fatal("the server has no engine")
 	}
 	return children
+}
+
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	took, err := server.ProcessorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return took
 }
