@@ -1,11 +1,13 @@
 // Command bench prints the figures of docs/performance.md: ratios between things that are measured in turns on the same
-// machine. Its arguments choose among them: cached (which needs wrk), properties, compile; without any, all are measured.
+// machine. Its arguments choose among them: cached (which needs wrk), properties, insights, compile; without any, all are
+// measured.
 package main
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,13 +29,17 @@ const (
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	var insights insightBench
+	flag.IntVar(&insights.events, "events", 10_000_000, "events that insights are measured over")
+	flag.StringVar(&insights.folder, "data", "", "folder that keeps those events for the next time; none: they are written each time")
+	flag.Parse()
+	if err := run(context.Background(), flag.Args(), &insights); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, chosen []string) error {
+func run(ctx context.Context, chosen []string, insights *insightBench) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("making a folder: %w", err)
@@ -42,6 +48,7 @@ func run(ctx context.Context, chosen []string) error {
 	figures := []figure{
 		{"cached", func() error { return cachedRun(folder) }},
 		{"properties", func() error { return propertyReads(ctx, folder) }},
+		{"insights", func() error { return insights.measure(ctx, folder) }},
 		{"compile", compileBenchmark},
 	}
 	for _, name := range chosen {

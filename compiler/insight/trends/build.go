@@ -31,6 +31,7 @@ type builder struct {
 	periods []insight.Range // the current one, and the one to compare with
 	common  hogql.Expr      // of all events
 	values  []hogql.Expr    // of the breakdowns
+	whole   []hogql.Expr    // the same before they are cut
 	limit   int
 	sources []*source
 }
@@ -45,6 +46,8 @@ type source struct {
 	merge merging
 	// keyed tells that the SELECT has a column of buckets.
 	keyed bool
+	// uncut tells that the SELECT is grouped by values that are cut only later, since their points can be added up.
+	uncut bool
 }
 
 // column says where a source has the numbers of a lane.
@@ -133,11 +136,16 @@ func (b *builder) prepare() error {
 	}
 	b.limit = min(b.limit, mostValues)
 	for i := range b.q.Breakdowns.Fields {
-		value, err := b.w.Breakdown(&b.q.Breakdowns.Fields[i])
+		field := &b.q.Breakdowns.Fields[i]
+		whole, err := b.w.WholeBreakdown(field)
 		if err != nil {
 			return err
 		}
-		b.values = append(b.values, value)
+		b.whole = append(b.whole, whole)
+		if field.Bins == 0 {
+			whole = insight.CutBreakdown(whole)
+		}
+		b.values = append(b.values, whole)
 	}
 	return nil
 }
@@ -254,7 +262,11 @@ func (b *builder) scan(all []plain, parts []scope) {
 		where = anyOf(all)
 	}
 	src := &source{merge: all[0].measure.merge, keyed: !b.total()}
-	src.stage = b.stage(insight.Events(&b.q.Common), insight.And(where, b.common, insight.Or(bounds...)))
+	values, names := b.values, valueName
+	if src.uncut = b.split() && !b.bins() && addUp(all); src.uncut {
+		values, names = b.whole, wholeName
+	}
+	src.stage = b.stageBy(insight.Events(&b.q.Common), insight.And(where, b.common, insight.Or(bounds...)), values, names)
 	for _, p := range all {
 		for _, part := range parts {
 			var condition hogql.Expr
@@ -275,6 +287,11 @@ func (b *builder) scan(all []plain, parts []scope) {
 		}
 	}
 	b.add(src)
+}
+
+// addUp tells that the points of two values add up to the points of both: not so for unique actors.
+func addUp(all []plain) bool {
+	return !slices.ContainsFunc(all, func(p plain) bool { return p.measure.function != "count" && p.measure.function != "sum" })
 }
 
 func sameCondition(all []plain) bool {
@@ -301,15 +318,19 @@ func anyOf(all []plain) hogql.Expr {
 
 // stage begins a SELECT over events, with its bucket and its values, which it is grouped by.
 func (b *builder) stage(from hogql.Table, where hogql.Expr) *hogql.Select {
+	return b.stageBy(from, where, b.values, valueName)
+}
+
+func (b *builder) stageBy(from hogql.Table, where hogql.Expr, values []hogql.Expr, names func(int) string) *hogql.Select {
 	s := &hogql.Select{From: from, Where: where}
 	var keys []hogql.Expr
 	if !b.total() {
 		s.Columns = append(s.Columns, insight.As(b.periods[0].Bucket(insight.Field("timestamp")), bucketName))
 		keys = append(keys, insight.Field(bucketName))
 	}
-	for i, value := range b.values {
-		s.Columns = append(s.Columns, insight.As(value, valueName(i)))
-		keys = append(keys, insight.Field(valueName(i)))
+	for i, value := range values {
+		s.Columns = append(s.Columns, insight.As(value, names(i)))
+		keys = append(keys, insight.Field(names(i)))
 	}
 	s.GroupBy = insight.GroupBy(keys...)
 	return s
@@ -318,6 +339,7 @@ func (b *builder) stage(from hogql.Table, where hogql.Expr) *hogql.Select {
 const bucketName = "bucket"
 
 func valueName(i int) string  { return "breakdown_" + strconv.Itoa(i) }
+func wholeName(i int) string  { return "whole_" + strconv.Itoa(i) }
 func numberName(i int) string { return "value_" + strconv.Itoa(i) }
 func seenName(i int) string   { return "events_" + strconv.Itoa(i) }
 

@@ -102,9 +102,13 @@ func (b *builder) ranked(i int, src *source) hogql.Query {
 
 // byLane gives one row for each lane and each of its values, with arrays of buckets and points.
 func (b *builder) byLane(src *source, stage *hogql.Select) *hogql.Select {
-	values := make([]hogql.Expr, len(b.values))
+	values, shown := make([]hogql.Expr, len(b.values)), make([]hogql.Expr, len(b.values))
 	for k := range b.values {
 		values[k] = insight.Field(valueName(k))
+		shown[k] = values[k]
+		if src.uncut {
+			shown[k] = insight.As(insight.CutBreakdown(insight.Field(wholeName(k))), valueName(k))
+		}
 	}
 	inner := &hogql.Select{From: insight.From(stage), GroupBy: insight.GroupBy(values...)}
 	arrays := func(c column) (buckets, points hogql.Expr) {
@@ -122,7 +126,7 @@ func (b *builder) byLane(src *source, stage *hogql.Select) *hogql.Select {
 	if len(src.lanes) == 1 {
 		buckets, points := arrays(src.lanes[0])
 		inner.Columns = append(inner.Columns, insight.As(insight.Const(int64(0)), "lane"), insight.As(buckets, "buckets"), insight.As(points, "points"))
-		inner.Columns = append(inner.Columns, values...)
+		inner.Columns = append(inner.Columns, shown...)
 		return inner
 	}
 	all := &hogql.Array{}
@@ -131,7 +135,7 @@ func (b *builder) byLane(src *source, stage *hogql.Select) *hogql.Select {
 		all.Items = append(all.Items, insight.Call("tuple", insight.Const(int64(i)), buckets, points))
 	}
 	inner.Columns = append(inner.Columns, insight.As(insight.Call("arrayJoin", all), "part"))
-	inner.Columns = append(inner.Columns, values...)
+	inner.Columns = append(inner.Columns, shown...)
 	part := func(n int) hogql.Expr { return &hogql.Element{X: insight.Field("part"), N: n} }
 	outer := &hogql.Select{
 		From: insight.From(inner), Where: insight.Call("notEmpty", part(2)),
