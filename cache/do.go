@@ -30,6 +30,16 @@ type Policy struct {
 	Mode Mode
 	// The moment of the call. Default: the time by the clock.
 	Now time.Time
+	// Tells the entries that stay fresh however old they are. Default: none does.
+	Lasting func(*Entry) bool
+	// How long a result that the call computes is kept for calls of Peek, and for those with a longer window. Default: as
+	// long as it may be served under this policy.
+	Keep time.Duration
+}
+
+// fresh tells whether an entry is fresh under the policy.
+func (p *Policy) fresh(e *Entry) bool {
+	return e.age(p.Now) < p.Fresh || p.Lasting != nil && p.Lasting(e)
 }
 
 // Status says where an answer comes from.
@@ -90,11 +100,38 @@ func (c *Cache) Get(key Key, p Policy) (Answer, bool) {
 		return Answer{}, false
 	}
 	p.setNow()
-	if rec := c.lookup(key); rec != nil && rec.entry.age(p.Now) < p.Fresh {
+	if rec := c.lookup(key); rec != nil && p.fresh(rec.entry) {
 		c.stats.hit()
 		return p.answer(rec.entry, Hit), true
 	}
 	return Answer{}, false
+}
+
+// Peek gives the stored result however old it is, with status Hit or Stale. A result that a call of Do has returned counts
+// as stored. It begins nothing and counts nothing, since Do may follow; the policy's mode does not matter.
+func (c *Cache) Peek(key Key, p Policy) (Answer, bool) {
+	p.setNow()
+	entry := c.stored(key)
+	if entry == nil {
+		return Answer{}, false
+	}
+	if p.fresh(entry) {
+		return p.answer(entry, Hit), true
+	}
+	return p.answer(entry, Stale), true
+}
+
+// stored is the entry in the store, or on its way there; nil when there is none.
+func (c *Cache) stored(key Key) *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.flights[key]; f != nil && f.settled && f.entry != nil {
+		return f.entry
+	}
+	if rec := c.lookup(key); rec != nil {
+		return rec.entry
+	}
+	return nil
 }
 
 // Do gives the result of a key under a policy: the stored one, or one that load computes. Calls for the
@@ -106,12 +143,11 @@ func (c *Cache) Get(key Key, p Policy) (Answer, bool) {
 func (c *Cache) Do(ctx context.Context, key Key, p Policy, load Load) (Answer, error) {
 	p.setNow()
 	if rec := c.lookup(key); rec != nil && p.Mode != Recompute {
-		age := rec.entry.age(p.Now)
-		if age < p.Fresh {
+		if p.fresh(rec.entry) {
 			c.stats.hit()
 			return p.answer(rec.entry, Hit), nil
 		}
-		if p.Mode == Use && age < p.Fresh+c.stale {
+		if p.Mode == Use && rec.entry.age(p.Now) < p.Fresh+c.stale {
 			c.refresh(ctx, rec, p, load)
 			c.stats.stale.Add(1)
 			return p.answer(rec.entry, Stale), nil
@@ -180,5 +216,9 @@ func (p *Policy) setNow() {
 
 func (p *Policy) answer(e *Entry, s Status) Answer {
 	age := e.age(p.Now)
-	return Answer{Entry: e, Status: s, Age: age, FreshFor: max(0, p.Fresh-age)}
+	left := p.Fresh - age
+	if left <= 0 && s == Hit {
+		left = p.Fresh // it lasts
+	}
+	return Answer{Entry: e, Status: s, Age: age, FreshFor: max(0, left)}
 }

@@ -19,7 +19,7 @@ import (
 // that must begin after it, because of Recompute, waits in its next field.
 type flight struct {
 	key        Key
-	fresh      time.Duration // window of the call that began it
+	lifetime   time.Duration // how long the policy of the call that began it wants the result kept
 	load       Load
 	refreshing *record // the stale record that a background refresh is to replace; nil for a call's flight
 	claimed    int64   // when that call arrived, in Unix nanoseconds
@@ -81,20 +81,20 @@ func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joine
 	switch {
 	case running == nil:
 		// The flight that the call just missed may have landed in the store before we got the lock.
-		if rec := c.lookup(key); rec != nil && p.Mode != Recompute && rec.entry.age(p.Now) < p.Fresh {
+		if rec := c.lookup(key); rec != nil && p.Mode != Recompute && p.fresh(rec.entry) {
 			return joined{hit: rec.entry}, false, nil
 		}
-		f := newFlight(ctx, key, p.Fresh, load)
+		f := newFlight(ctx, key, c.lifetime(p), load)
 		f.waiters = 1
 		c.start(f)
 		return joined{flight: f}, false, nil
 	case p.Mode != Recompute && !running.settled:
 		running.waiters++
 		return joined{flight: running}, true, nil
-	case p.Mode != Recompute && running.entry.age(p.Now) < p.Fresh:
+	case p.Mode != Recompute && p.fresh(running.entry):
 		return joined{hit: running.entry}, false, nil
 	case running.next == nil || running.next.waiters == 0:
-		running.next = newFlight(ctx, key, p.Fresh, load)
+		running.next = newFlight(ctx, key, c.lifetime(p), load)
 		running.next.waiters = 1
 		return joined{flight: running.next}, false, nil
 	default:
@@ -119,14 +119,14 @@ func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
 	if c.closed || c.lookup(rec.key) != rec {
 		return
 	}
-	f := newFlight(ctx, rec.key, p.Fresh, load)
+	f := newFlight(ctx, rec.key, c.lifetime(p), load)
 	f.refreshing, f.claimed = rec, now
 	c.start(f)
 	c.stats.refreshes.Add(1)
 }
 
-func newFlight(ctx context.Context, key Key, fresh time.Duration, load Load) *flight {
-	f := &flight{key: key, fresh: fresh, load: load, done: make(chan struct{})}
+func newFlight(ctx context.Context, key Key, lifetime time.Duration, load Load) *flight {
+	f := &flight{key: key, lifetime: lifetime, load: load, done: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return f
 }

@@ -184,13 +184,15 @@ func (c *Cache) lookup(key Key) *record {
 	return rec
 }
 
+// lifetime is how long the store holds what is computed under a policy. It is a backstop: an entry's own age is what counts.
+func (c *Cache) lifetime(p Policy) time.Duration { return max(p.Fresh+c.stale, p.Keep) }
+
 // keep stores what a flight has found, and returns when calls can see it.
 func (c *Cache) keep(f *flight) {
-	ttl := f.fresh + c.stale // a backstop: the entry's own age is what counts
-	if ttl <= 0 {
+	if f.lifetime <= 0 {
 		return
 	}
 	rec := &record{key: f.key, generation: f.generation, entry: f.entry}
-	c.store.put(f.key.hash, rec, f.entry.Size()+int64(len(f.key.text)), ttl)
+	c.store.put(f.key.hash, rec, f.entry.Size()+int64(len(f.key.text)), f.lifetime)
 	c.store.settle()
 }
