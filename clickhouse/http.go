@@ -37,7 +37,7 @@ const wholeResult = "wait_end_of_query"
 func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
 	settings[wholeResult] = 1
-	exchange := &exchange{params: encodeParams(q.Params), queryID: q.ID}
+	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
 	defer func() { exchange.report(&stats, q.Progress) }()
 	outer := ctx
 	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
@@ -107,6 +107,11 @@ func readRows(body io.Reader, sink Sink) error {
 	}
 }
 
+// copyBuffer is how much of a file is passed on at once.
+const copyBuffer = 128 << 10
+
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
 var lineBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBuffer) }}
 
 // lineReader gives the lines of a result, and tells rows from an exception, which the server writes into the
@@ -167,6 +172,7 @@ type exchangeKey struct{}
 
 // exchange is what travels with a query's context to the transport and back.
 type exchange struct {
+	format  string
 	params  driver.Parameters
 	queryID string
 	summary string // the server's account of the query, when it began to answer
@@ -202,7 +208,7 @@ var errUnframed = errors.New("the answer has neither a length nor chunks: its en
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
 	values := req.URL.Query()
-	if !ok || values.Get("default_format") != rowFormat {
+	if !ok || values.Get("default_format") != x.format {
 		return t.base.RoundTrip(req)
 	}
 	req, err := x.apply(req, values)

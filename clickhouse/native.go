@@ -12,6 +12,7 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // queryNative runs a query over the native protocol and makes from its blocks the rows that the server would
@@ -33,6 +34,9 @@ func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink)
 	}
 	if len(q.Params) > 0 {
 		options = append(options, driver.WithParameters(encodeParams(q.Params)))
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		options = append(options, driver.WithSpan(span)) // the server's own spans join the trace
 	}
 	err = c.queryOnce(ctx, options, q.SQL, sink, readBlocks)
 	if hard, ok := errors.AsType[*hardTypesError](err); ok {

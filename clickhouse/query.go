@@ -18,12 +18,18 @@ type Param struct {
 
 // Query is a SELECT for one project.
 type Query struct {
-	SQL      string
-	Params   []Param
-	Project  int64          // whose rows the query may see; never 0
-	ID       string         // query_id; empty lets the server choose
-	Comment  string         // log_comment, a JSON object
-	Progress func(Progress) // called as rows are read; may be nil
+	SQL     string
+	Params  []Param
+	Project int64  // whose rows the query may see; never 0
+	ID      string // query_id; empty lets the server choose
+	Comment string // log_comment, a JSON object
+	// The part of the result that is wanted, cut from what the query's own LIMIT leaves: Limit rows behind Offset rows. Zero stands
+	// for all rows, and for none passed over.
+	Limit, Offset int
+	// Unbounded takes off the bounds on rows and bytes of the result, for who passes it on and keeps none of it. Those on time and
+	// memory stay.
+	Unbounded bool
+	Progress  func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
 
 	system bool // reads system tables, without the project filter
 }
@@ -31,7 +37,8 @@ type Query struct {
 // Progress is what a query has read so far.
 type Progress struct {
 	ReadRows, ReadBytes uint64
-	TotalRows           uint64 // an estimate, 0 when there is none
+	TotalRows           uint64        // an estimate, 0 when there is none
+	CPU                 time.Duration // processor time; known to Running alone
 }
 
 // Column is a column of a result: its name and its ClickHouse type.

@@ -89,8 +89,16 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	}
 	set("max_execution_time", c.executionSeconds(ctx))
 	set("max_memory_usage", int(c.config.MaxMemory))
-	set("max_result_rows", int(c.config.MaxResultRows))
-	set("max_result_bytes", int(c.config.MaxResultBytes))
+	if !q.Unbounded {
+		set("max_result_rows", int(c.config.MaxResultRows))
+		set("max_result_bytes", int(c.config.MaxResultBytes))
+	}
+	if q.Limit > 0 { // a server that did not know these would have to say so
+		all["limit"] = q.Limit
+	}
+	if q.Offset > 0 {
+		all["offset"] = q.Offset
+	}
 	// With readonly=1 no SETTINGS clause in a query's text can change what is set here. A user whose profile
 	// says 2 may not lower it.
 	set("readonly", 1)

@@ -18,6 +18,7 @@ const (
 	headerLines             // names, or names and types, each on a line
 	headerCSV               // the same, but a quoted name may hold a line break
 	headerBinary            // a count, then the names, then maybe the types
+	headerArrow             // a message with the schema; the rows end with a mark
 )
 
 type rowFormat struct {
@@ -41,6 +42,7 @@ var rowFormats = func() map[string]rowFormat {
 			formats[name+"withnamesandtypes"] = rowFormat{header, 2}
 		}
 	}
+	formats["arrowstream"] = rowFormat{header: headerArrow}
 	return formats
 }()
 
@@ -57,6 +59,8 @@ func (f rowFormat) headerSize(piece []byte) int {
 		return 0
 	case headerBinary:
 		return binaryHeaderSize(piece, f.lines)
+	case headerArrow:
+		return arrowHeaderSize(piece)
 	case headerLines, headerCSV:
 	}
 	lines, quoted := 0, false
@@ -89,6 +93,18 @@ func binaryHeaderSize(piece []byte, lists int) int {
 	return at
 }
 
+// arrowEnd ends a stream of Arrow's IPC format.
+var arrowEnd = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
+
+// arrowHeaderSize measures the first message of an Arrow stream, the schema: a mark, the size of what follows, and that.
+func arrowHeaderSize(piece []byte) int {
+	const lead = 8
+	if len(piece) < lead {
+		return len(piece)
+	}
+	return min(len(piece), lead+int(binary.LittleEndian.Uint32(piece[4:lead])))
+}
+
 // joiner drops the repeated headers from the pieces of one result.
 type joiner struct {
 	format rowFormat
@@ -98,8 +114,12 @@ type joiner struct {
 
 // join gives what to send of the next piece.
 func (j *joiner) join(piece []byte) []byte {
-	if j.format.header == headerNone {
+	switch j.format.header {
+	case headerNone:
 		return piece
+	case headerArrow:
+		piece = bytes.TrimSuffix(piece, arrowEnd)
+	case headerLines, headerCSV, headerBinary:
 	}
 	if !j.begun {
 		j.begun = true
@@ -107,6 +127,14 @@ func (j *joiner) join(piece []byte) []byte {
 		return piece
 	}
 	return bytes.TrimPrefix(piece, j.header)
+}
+
+// end gives what to send behind the last piece.
+func (j *joiner) end() []byte {
+	if j.format.header == headerArrow && j.begun {
+		return arrowEnd
+	}
+	return nil
 }
 
 // contentType is the media type that a ClickHouse server gives a format.

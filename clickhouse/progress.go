@@ -1,0 +1,38 @@
+package clickhouse
+
+import (
+	"context"
+	"time"
+)
+
+// runningSQL finds a running query by its id, or by its comment where the server knows it by an id of its own, as the
+// embedded engine does.
+const runningSQL = "SELECT read_rows, read_bytes, total_rows_approx, ProfileEvents['OSCPUVirtualTimeMicroseconds'] FROM system.processes" +
+	" WHERE query_id = {id:String} OR `Settings`['log_comment'] = {comment:String} ORDER BY elapsed DESC LIMIT 1"
+
+// Running asks the server how far a query is. It may be called while Query runs; the query is told by its ID and its
+// Comment, which must not be shared by others. ok is false when no such query runs on the server that was asked, which
+// of several may be another than the one that runs it.
+func (c *Client) Running(ctx context.Context, q Query) (p Progress, ok bool, err error) {
+	asked := Query{
+		SQL: runningSQL, Params: []Param{{Name: "id", Type: "String", Value: q.ID}, {Name: "comment", Type: "String", Value: q.Comment}},
+		system: true,
+	}
+	err = c.collect(ctx, asked, func(cells []cell) error {
+		var numbers [4]uint64
+		for i := range numbers {
+			n, err := cells[i].int()
+			if err != nil {
+				return err
+			}
+			numbers[i] = uint64(max(n, 0))
+		}
+		ok = true
+		p = Progress{
+			ReadRows: numbers[0], ReadBytes: numbers[1], TotalRows: numbers[2],
+			CPU: time.Duration(numbers[3]) * time.Microsecond, //nolint:gosec // some years at most
+		}
+		return nil
+	})
+	return p, ok, err
+}
