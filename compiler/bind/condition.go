@@ -12,7 +12,9 @@ import (
 
 // Subject is what a property filter is about.
 type Subject struct {
-	// Table is what events are called in the query; empty when they are its only table.
+	// People tells that the rows are people, not events.
+	People bool
+	// Table is what the rows are called in the query; empty when they are its only table.
 	Table string
 	// Types are the declared types of properties: they decide how values are compared.
 	Types schema.PropertyTypes
@@ -45,6 +47,12 @@ func (s Subject) refuse(format string, args ...any) *diag.Error {
 // PropertyField gives the value that a property filter or a breakdown of this type looks at, and its declared type. The
 // error is a *diag.Error.
 func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
+	if s.People {
+		if typ != "person" {
+			return nil, "", s.refuse("People cannot be filtered by properties of type '%s': use person or hogql", typ)
+		}
+		return s.field("properties", key), s.Types.Of(schema.PropertyKey{Scope: schema.PersonProperty, Name: key}), nil
+	}
 	index := strconv.Itoa(group)
 	declared := func(scope schema.PropertyScope, group int) schema.PropertyType {
 		return s.Types.Of(schema.PropertyKey{Scope: scope, Group: group, Name: key})

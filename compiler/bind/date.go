@@ -15,7 +15,7 @@ var zonedLayouts = []string{
 }
 
 // Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
-// relative to now such as -7d, -1mStart or dEnd. It tells false for any other text.
+// relative to now such as -7d, -1mStart, dEnd or today. It tells false for any other text.
 func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	m, ok := ReadDate(text, now, zone)
 	return m.Time, ok
@@ -54,7 +54,11 @@ func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 			return Moment{Time: t.In(zone)}, true
 		}
 	}
-	return relative(text, now.In(zone))
+	now = now.In(zone)
+	if text == "today" || text == "now" {
+		return Moment{Time: now, Unit: 'd'}, true
+	}
+	return relative(text, now)
 }
 
 // mostUnits bounds the number in a relative date.

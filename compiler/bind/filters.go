@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,14 @@ import (
 type Filters struct {
 	DateFrom, DateTo string // as api.md, section 2.2 has them; empty for no bound
 	Properties       []Property
+	// TestAccounts are the project's filters against test accounts, where the request asks for them.
+	TestAccounts []Placed
+}
+
+// Placed is a property filter with its place in the settings or the request that hold it.
+type Placed struct {
+	Property
+	At string
 }
 
 // filterTime names the column that date bounds hold on to, by the table of the SELECT.
@@ -116,7 +125,10 @@ func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
 	var all []hogql.Expr
 	if f := b.values.Filters; f != nil {
 		for i, property := range f.Properties {
-			all = append(all, b.property(p.Pos, table, i, property))
+			all = append(all, b.property(p.Pos, table, "filters.properties."+strconv.Itoa(i), property))
+		}
+		for _, property := range f.TestAccounts {
+			all = append(all, b.property(p.Pos, table, property.At, property.Property))
 		}
 	}
 	column, _ := filterTime(table.name)

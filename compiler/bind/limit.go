@@ -18,6 +18,8 @@ const (
 	// Pages takes the snapshot that an endpoint's pages are slices of: as many rows as the query's own LIMIT says, or the
 	// maximum and one row more.
 	Pages
+	// Whole takes every row that the query gives: where it has no LIMIT of its own, the one that is added is out of reach.
+	Whole
 )
 
 // The limits where nothing else is said (contract: hogql.md, section 12).
@@ -25,6 +27,9 @@ const (
 	DefaultRows = 100
 	MaxRows     = 50_000
 )
+
+// everyRow is more rows than any query gives, and few enough to be added up over the members of a set.
+const everyRow = 1 << 53
 
 // Limits are the numbers of rows of contract hogql.md, section 12.
 type Limits struct {
@@ -47,6 +52,9 @@ type Cut struct {
 // let through: what is no constant is forced into the range when it runs.
 func Limit(q hogql.Query, l Limits) (hogql.Query, Cut, error) {
 	l.Default, l.Max = cmp.Or(l.Default, DefaultRows), cmp.Or(l.Max, MaxRows)
+	if l.Mode == Whole {
+		l.Default, l.Max = everyRow, everyRow
+	}
 	c := cutter{Limits: l}
 	var out hogql.Query
 	switch q := q.(type) {

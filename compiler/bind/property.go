@@ -20,10 +20,10 @@ type Property struct {
 }
 
 // property gives the condition of one property filter of {filters} over a table.
-func (b *binder) property(at hogql.Span, table filtered, index int, f Property) hogql.Expr {
+func (b *binder) property(at hogql.Span, table filtered, attr string, f Property) hogql.Expr {
 	s := Subject{
 		Table: table.alias, Types: b.values.Types, Now: b.values.Now, Location: b.values.Location, At: at,
-		Attr: "filters.properties." + strconv.Itoa(index),
+		Attr: attr,
 	}
 	var err error
 	if table.name != "events" {
@@ -86,9 +86,9 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	case "is_not", "not_in":
 		return c.each(values, false, c.equal(hogql.NotEquals))
 	case "icontains", "icontains_multi":
-		return c.each(values, true, c.pattern(hogql.ILike, containing))
+		return c.each(values, true, c.pattern(hogql.ILike, Containing))
 	case "not_icontains", "not_icontains_multi":
-		return c.each(values, false, c.pattern(hogql.NotILike, containing))
+		return c.each(values, false, c.pattern(hogql.NotILike, Containing))
 	case "starts_with":
 		return c.each(values, true, c.pattern(hogql.Like, func(s string) string { return escapeLike(s) + "%" }))
 	case "not_starts_with":
@@ -192,8 +192,8 @@ func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }
 
-// containing makes the LIKE pattern of «contains»: the text's own wildcards stand for themselves.
-func containing(s string) string { return "%" + escapeLike(s) + "%" }
+// Containing makes the LIKE pattern of «contains»: the text's own wildcards stand for themselves.
+func Containing(s string) string { return "%" + escapeLike(s) + "%" }
 
 func (c propertyCondition) pattern(op hogql.CompareOp, make func(string) string) func(any) (hogql.Expr, bool) {
 	return func(v any) (hogql.Expr, bool) {

@@ -48,19 +48,23 @@ func (r *Range) Bounds() hogql.Expr { return r.BoundsFrom(r.Lower) }
 func (r *Range) BoundsFrom(lower time.Time) hogql.Expr { return r.bounds(Field("timestamp"), lower) }
 
 func (r *Range) bounds(moment hogql.Expr, lower time.Time) hogql.Expr {
-	var days hogql.Expr
-	if n := len(r.DaysOfWeek); n > 0 && n < 7 {
-		set := &hogql.Tuple{}
-		for _, day := range r.DaysOfWeek {
-			set.Items = append(set.Items, Const(int64(day)))
-		}
-		days = Compare(Call("toDayOfWeek", moment), hogql.In, set)
-	}
 	return And(
 		Compare(moment, hogql.GreaterOrEquals, Const(lower)),
 		Compare(moment, hogql.LessOrEquals, Const(r.To)),
-		days,
+		r.Weekdays(moment),
 	)
+}
+
+// Weekdays is the condition that a time is on one of the days of the week that count; nil when all do.
+func (r *Range) Weekdays(moment hogql.Expr) hogql.Expr {
+	if n := len(r.DaysOfWeek); n == 0 || n == 7 {
+		return nil
+	}
+	set := &hogql.Tuple{}
+	for _, day := range r.DaysOfWeek {
+		set.Items = append(set.Items, Const(int64(day)))
+	}
+	return Compare(Call("toDayOfWeek", moment), hogql.In, set)
 }
 
 // Whole tells that the buckets of the range hold no events but those in its bounds, so that the buckets alone decide which

@@ -53,6 +53,7 @@ func TestResolve(t *testing.T) {
 		{"an hour of minutes", query.DateRange{From: "-1h"}, query.Minute, "2020-01-09T11:30:15 2020-01-09T12:30:59.999999 since 2020-01-09T11:30:15, 2020-01-09 11:30:00 to 2020-01-09 12:30:00 in 61"},
 		{"weeks begin before the first event that counts", query.DateRange{From: "2020-01-01", To: "2020-01-08"}, query.Week, "2020-01-01T00:00:00 2020-01-08T23:59:59.999999 since 2020-01-01T00:00:00, 2019-12-29 to 2020-01-05 in 2"},
 		{"and so do months", query.DateRange{From: "2019-11-15", To: "2020-01-08"}, query.Month, "2019-11-15T00:00:00 2020-01-08T23:59:59.999999 since 2019-11-15T00:00:00, 2019-11-01 to 2020-01-01 in 3"},
+		{"today", query.DateRange{From: "today", To: "today"}, query.Day, "2020-01-09T00:00:00 2020-01-09T23:59:59.999999 since 2020-01-09T00:00:00, 2020-01-09 to 2020-01-09 in 1"},
 		{"the start of a month", query.DateRange{From: "-1mStart", To: "-1mEnd"}, query.Day, "2019-12-01T00:00:00 2019-12-31T23:59:59.999999 since 2019-12-01T00:00:00, 2019-12-01 to 2019-12-31 in 31"},
 		{"explicit ends stay", query.DateRange{From: "2020-01-05T10:00", To: "2020-01-07", Explicit: true}, query.Day, "2020-01-05T10:00:00 2020-01-07T00:00:00 since 2020-01-05T10:00:00, 2020-01-05 to 2020-01-07 in 3"},
 		{"weekdays", query.DateRange{From: "2020-01-03", To: "2020-01-06", DaysOfWeek: []int{1, 5, 7}}, query.Day, "2020-01-03T00:00:00 2020-01-06T23:59:59.999999 since 2020-01-03T00:00:00, 2020-01-03 to 2020-01-06 in 3"},

@@ -22,6 +22,8 @@ type World struct {
 	Now time.Time
 	// TestAccounts is the condition of the project that keeps test accounts out; nil for none.
 	TestAccounts *query.Condition
+	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
+	PathCleaning []query.PathCleaning
 }
 
 // Zone is the project's time zone.

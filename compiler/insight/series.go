@@ -104,9 +104,17 @@ func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 		}
 		return Or(members...), nil
 	case query.ActionsNode:
-		return nil, diag.Field(diag.InvalidInput, s.At+".kind", "Actions are not supported: use an EventsNode with properties")
+		return nil, NoAction(s.At+".id", s.Action)
 	}
 	panic("BUG: a series of kind " + string(s.Kind))
+}
+
+// Gone tells a series on an action that no longer exists, as none does here. Trends and stickiness give no item for it.
+func Gone(s *query.Series) bool { return s.Kind == query.ActionsNode }
+
+// NoAction says that an action does not exist, as none does here: an event with filters takes its place.
+func NoAction(attr string, id int) error {
+	return diag.Field(diag.InvalidInput, attr, "Action ID %d does not exist!", id)
 }
 
 // Label is what people call a series that has no other name: its event.
@@ -126,16 +134,32 @@ func Label(s *query.Series) string {
 
 // Condition is what a tree of property filters asks for; nil for nothing. The error is a *diag.Error that names the filter.
 func (w *World) Condition(c *query.Condition) (hogql.Expr, error) {
+	return w.condition(c, w.subject)
+}
+
+// PersonCondition is Condition for the people of a table, which is called table in the query.
+func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, error) {
+	return w.condition(c, func(attr string) bind.Subject {
+		s := w.subject(attr)
+		s.People, s.Table = true, table
+		return s
+	})
+}
+
+func (w *World) condition(c *query.Condition, subject func(attr string) bind.Subject) (hogql.Expr, error) {
 	if c == nil {
 		return nil, nil
 	}
 	if c.Filter != nil {
-		return w.filter(c)
+		if incomplete(c.Filter) {
+			return nil, nil // it counts as true
+		}
+		return bind.PropertyCondition(bind.Property(*c.Filter), subject(c.At))
 	}
 	members := make([]hogql.Expr, len(c.All))
 	for i := range c.All {
 		var err error
-		if members[i], err = w.Condition(&c.All[i]); err != nil {
+		if members[i], err = w.condition(&c.All[i], subject); err != nil {
 			return nil, err
 		}
 		if members[i] == nil && c.Or {
@@ -146,15 +170,6 @@ func (w *World) Condition(c *query.Condition) (hogql.Expr, error) {
 		return Or(members...), nil
 	}
 	return And(members...), nil
-}
-
-// filter gives the condition of one filter; nil for one that is not complete, which counts as true.
-func (w *World) filter(c *query.Condition) (hogql.Expr, error) {
-	f := c.Filter
-	if incomplete(f) {
-		return nil, nil
-	}
-	return bind.PropertyCondition(bind.Property(*f), w.subject(c.At))
 }
 
 func incomplete(f *query.Property) bool {

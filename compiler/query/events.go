@@ -9,6 +9,8 @@ import (
 type Events struct {
 	// At is the place of the node in the JSON, such as source; empty for the outermost one.
 	At string `json:"-"`
+	// Source says whose events are listed: those of the actors behind a number of an insight; nil for everybody's.
+	Source PeopleSource `json:"-"`
 	// Select are HogQL expressions, *, or person. There is at least one.
 	Select []string `json:"select"`
 	// Where are HogQL conditions; all must hold.
@@ -19,6 +21,8 @@ type Events struct {
 	FilterTestAccounts bool       `json:"filterTestAccounts,omitempty"`
 	// Event is the name of the events; nil for any.
 	Event *string `json:"event,omitempty"`
+	// Action is the id of an action whose events are listed; nil for none.
+	Action *int `json:"actionId,omitempty"`
 	// Person is the id of the only person whose events are listed; empty for all.
 	Person string `json:"personId,omitempty"`
 	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
@@ -40,7 +44,12 @@ func (*Events) Text() string { return "" }
 func (*Events) node() {}
 
 // Canonical leaves out what only labels the query.
-func (q *Events) Canonical() []byte { return canonical(q.Kind(), q) }
+func (q *Events) Canonical() []byte {
+	if q.Source == nil {
+		return canonical(q.Kind(), q)
+	}
+	return canonicalOver(q.Kind(), q.Source, q)
+}
 
 // Field gives the dotted path of a field of the node, for the attr of a mistake.
 func (q *Events) Field(name string) string { return (&Common{At: q.At}).Field(name) }
@@ -64,19 +73,16 @@ func (r *reader) events(m map[string]any, at place) Node {
 		q.Event = &event
 	}
 	q.Limit, q.Offset = o.atLeast("limit", 1), o.atLeast("offset", 0)
-	r.refuse(o, "actionId", "Actions are not supported")
-	r.refuse(o, "source", "Events of an insight are not supported")
+	if action, ok := o.integer("actionId"); ok {
+		q.Action = &action
+	}
+	if source := r.source(o, "InsightActorsQuery", "FunnelsActorsQuery", "StickinessActorsQuery"); source != nil {
+		q.Source, _ = r.insightActors(source.kind, source.m, source.at).(PeopleSource)
+	}
 	r.tags(o)
 	o.ignore(labels...)
 	o.close()
 	return q
-}
-
-// refuse notes a field of the peer that is not offered.
-func (r *reader) refuse(o *object, name, words string) {
-	if _, ok := o.take(name); ok {
-		r.add(o.field(name), "value_error", words)
-	}
 }
 
 // texts reads a list of strings, nil when there is none.

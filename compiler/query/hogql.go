@@ -131,13 +131,16 @@ func (r *reader) noConnection(o *object, names ...string) {
 }
 
 func (r *reader) variables(o *object) map[string]Variable {
-	given := o.dict("variables")
+	return r.variableMap(o.dict("variables"), o.field("variables"))
+}
+
+func (r *reader) variableMap(given map[string]any, at place) map[string]Variable {
 	if len(given) == 0 {
 		return nil
 	}
 	out := make(map[string]Variable, len(given))
 	for _, id := range slices.Sorted(maps.Keys(given)) {
-		v := r.object(given[id], o.field("variables").below(shown(id), true))
+		v := r.object(given[id], at.below(shown(id), true))
 		variable := Variable{VariableID: v.need("variableId"), CodeName: v.need("code_name"), IsNull: v.flag("isNull")}
 		variable.Value, variable.HasValue = v.take("value")
 		v.close()

@@ -19,7 +19,10 @@ type Insight interface {
 
 // insights are the insight kinds that can be run.
 var insights = map[string]func(*reader, map[string]any, place) Node{
+	"FunnelsQuery":    (*reader).funnels,
 	"LifecycleQuery":  (*reader).lifecycle,
+	"PathsQuery":      (*reader).paths,
+	"RetentionQuery":  (*reader).retention,
 	"StickinessQuery": (*reader).stickiness,
 	"TrendsQuery":     (*reader).trends,
 }

@@ -178,10 +178,6 @@ func TestInsightMistakes(t *testing.T) {
 				"query.EventsQuery.limit\n  Input should be greater than or equal to 1 [type=greater_than_equal]",
 		},
 		{
-			"events of an action", `{"kind": "EventsQuery", "select": ["event"], "actionId": 3}`, "actionId",
-			"query.EventsQuery.actionId\n  Actions are not supported [type=value_error]",
-		},
-		{
 			"a criterion without a value", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lt"}}`),
 			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n  Field required [type=missing]\n" +
 				"query.StickinessQuery.stickinessFilter.stickinessCriteria.operator\n  Input should be 'gte', 'lte' or 'exact' [type=enum]",

@@ -123,6 +123,10 @@ func (r *reader) node(v any, at place, depth int) (Node, error) {
 		return r.databaseSchema(m, here), nil
 	case "EventsQuery":
 		return r.events(m, here), nil
+	case "ActorsQuery":
+		return r.actors(m, here), nil
+	case "InsightActorsQuery", "StickinessActorsQuery", "FunnelsActorsQuery":
+		return r.insightActors(kind, m, here), nil
 	}
 	if read, ok := insights[kind]; ok {
 		return read(r, m, here), nil

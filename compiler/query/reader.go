@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,7 @@ const maxProblems = 20
 
 // reader collects what is wrong while it reads closed models.
 type reader struct {
+	model    string // what is read; empty for a QueryRequest
 	problems []problem
 	count    int
 }
@@ -116,7 +118,7 @@ func (r *reader) err() error {
 	if r.count == 1 {
 		plural = ""
 	}
-	fmt.Fprintf(&b, "JSON parse error - %d validation error%s for QueryRequest", r.count, plural)
+	fmt.Fprintf(&b, "JSON parse error - %d validation error%s for %s", r.count, plural, cmp.Or(r.model, "QueryRequest"))
 	for _, p := range r.problems {
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s]", p.at.path, p.words, p.typ)
 	}

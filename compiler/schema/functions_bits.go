@@ -17,6 +17,7 @@ var bitFunctions = family("Bits",
 	fn("bitTestAny", 3, Any, boolean),
 	fn("bitCount", 1, 1, integer),
 	fn("bitHammingDistance", 2, 2, integer),
+	fn("_bitPositionsToArray", 1, 1, arrayWith(hogql.Int)).as("bitPositionsToArray"),
 )
 
 var bitmap = Result{Kind: hogql.State, Nulls: NullsNever}

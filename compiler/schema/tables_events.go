@@ -85,6 +85,9 @@ func eventFields(mode PersonMode) []Field {
 			Name: "pdi", Table: "person_distinct_ids", Local: "distinct_id", Foreign: "distinct_id", Inner: true, Unique: true, Group: -1,
 		}},
 		person,
+		Field{Name: "_current_person", Hidden: true, Join: &LazyJoin{
+			Name: "current_person", Table: "persons", Local: "person_id", Foreign: "id", Unique: true, Group: -1,
+		}},
 		Field{Name: "poe", Fields: recordedPerson("poe")},
 		Field{Name: "override", Join: overrideJoin},
 		Field{Name: "session", Join: &LazyJoin{

@@ -1,0 +1,72 @@
+// Package insighttest is what the tests of the insights share: a moment and a project, nodes by their JSON, and answers of
+// rows that are written out.
+package insighttest
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Now is the time of relative dates, a Thursday.
+var Now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
+
+// World is a project in UTC whose weeks begin on Sundays.
+func World() *insight.World {
+	return &insight.World{Database: &schema.Database{Project: 7}, Now: Now}
+}
+
+// Node reads a query of one kind.
+func Node[Q query.Node](tb testing.TB, text string) Q {
+	tb.Helper()
+	n, err := query.Parse([]byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	q, ok := n.(Q)
+	if !ok {
+		tb.Fatalf("%s gives a %T", text, n)
+	}
+	return q
+}
+
+// Shape makes the answer of rows, each a JSON array.
+func Shape(tb testing.TB, built *insight.Built, rows ...string) *insight.Answer {
+	tb.Helper()
+	raw := make([][]byte, len(rows))
+	for i, row := range rows {
+		raw[i] = []byte(row)
+	}
+	answer, err := built.Shape(slices.Values(raw))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return answer
+}
+
+// JSON reads JSON for comparisons.
+func JSON(tb testing.TB, text string) any {
+	tb.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		tb.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+// Mistake gives the mistake of an author, led by its field. Any other outcome ends the test.
+func Mistake(tb testing.TB, err error) string {
+	tb.Helper()
+	var mistake *diag.Error
+	if !errors.As(err, &mistake) {
+		tb.Fatalf("got %v, want a mistake of the author", err)
+	}
+	return mistake.Error()
+}

@@ -1,0 +1,68 @@
+package insight
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Listing is a list of rows, of events or actors, that is ready to be compiled and run.
+type Listing struct {
+	// Query asks for one row more than Limit.
+	Query  hogql.Query
+	Limit  int
+	Offset int
+	// Columns are the names of the columns.
+	Columns []string
+	// Types are those that columns have in the answer, where they differ from the query's.
+	Types map[int]string
+	// Row makes a row of the answer of a row of the query, both JSON arrays; nil when they are the same.
+	Row func(row []byte) ([]byte, error)
+	// Missing tells whether a row of the answer is about an actor of whom nothing is known; nil for lists that hold no actors.
+	Missing func(row []byte) (bool, error)
+}
+
+// Aggregates tells whether an expression is computed over several rows, itself or by the name of a column that is.
+func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
+	found := false
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		if _, inner := e.(*hogql.Subquery); inner {
+			return false
+		}
+		if call, ok := e.(*hogql.Call); ok && call.Over == nil {
+			f, known := schema.LookupFunction(call.Name)
+			found = found || known && f.Aggregate
+		}
+		if name, ok := e.(*hogql.Field); ok && len(name.Chain) == 1 {
+			for _, column := range columns {
+				alias, named := column.(*hogql.Alias)
+				found = found || named && alias.Name.Text == name.Chain[0].Text && Aggregates(alias.X)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// Bare takes an expression out of its alias.
+func Bare(e hogql.Expr) hogql.Expr {
+	if alias, ok := e.(*hogql.Alias); ok {
+		return alias.X
+	}
+	return e
+}
+
+// Direction cuts ASC or DESC off the end of an expression's text.
+func Direction(text string) (expr string, desc bool) {
+	text = strings.TrimSpace(text)
+	i := strings.LastIndexAny(text, " \t\n)")
+	switch word := strings.ToLower(text[i+1:]); {
+	case i < 0:
+	case word == "desc":
+		return text[:i+1], true
+	case word == "asc":
+		return text[:i+1], false
+	}
+	return text, false
+}

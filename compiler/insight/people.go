@@ -1,0 +1,75 @@
+package insight
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// ActorID is the column of People.Query that says who an actor is.
+const ActorID = "actor_id"
+
+// The columns that say more of an actor.
+const (
+	// EventCount is how many of its events count.
+	EventCount = "event_count"
+	// EventDistinctIDs are the distinct ids of these events.
+	EventDistinctIDs = "event_distinct_ids"
+	// LastSeen is the time of the last of them.
+	LastSeen = "last_seen"
+	// MatchingEvents are some of them: tuples of time, uuid, session and window (contract: paths.md, section 9).
+	MatchingEvents = "matching_events"
+)
+
+// MostMatching is how many MatchingEvents an actor has at most.
+const MostMatching = 100
+
+// People is a query for the actors behind a number of an insight.
+type People struct {
+	// Query has one row for each actor, over virtual tables, without a limit: first the column ActorID, which is the UUID of
+	// a person or the key of a group, then those of Extra.
+	Query hogql.Query
+	// Group is the type of the groups that are listed; nil for people.
+	Group *int
+	// Extra are the names of the columns behind the first, such as event_count.
+	Extra []string
+	// Shaky tells that the query may have other rows when it is asked twice.
+	Shaky bool
+}
+
+// PeopleOf asks for the actors of some events: people, or groups of a type. Recordings adds MatchingEvents.
+func PeopleOf(events hogql.Table, where hogql.Expr, group *int, recordings bool) *People {
+	actor, _ := Actor(group)
+	s := &hogql.Select{From: events, Where: where, GroupBy: GroupBy(actor)}
+	out := &People{Query: s, Group: group, Extra: []string{EventCount}}
+	s.Columns = []hogql.Expr{As(actor, ActorID), As(Call("count"), EventCount)}
+	add := func(name string, x hogql.Expr) {
+		s.Columns, out.Extra = append(s.Columns, As(x, name)), append(out.Extra, name)
+	}
+	if group == nil {
+		add(EventDistinctIDs, Call("groupUniqArray", Field("distinct_id")))
+	}
+	add(LastSeen, Call("max", Field("timestamp")))
+	if recordings {
+		add(MatchingEvents, Matching())
+	}
+	return out
+}
+
+// Matching is the aggregate of MatchingEvents.
+func Matching() hogql.Expr {
+	event := &hogql.Tuple{Items: []hogql.Expr{Field("timestamp"), Field("uuid"), Field("$session_id"), Field("$window_id")}}
+	return &hogql.Call{Name: "groupUniqArray", Params: []hogql.Expr{Const(int64(MostMatching))}, Args: []hogql.Expr{event}}
+}
+
+// ReadDay reads a time that names a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a
+// *diag.Error.
+func ReadDay(w *World, text, attr string) (time.Time, error) {
+	m, ok := bind.ReadDate(text, w.Now, w.Zone())
+	if !ok || m.Relative() || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+		return m.Time, diag.Field(diag.InvalidInput, attr, "The time '%s' is not ISO 8601, such as 2026-01-31", shown(text))
+	}
+	return m.Time, nil
+}

@@ -1,0 +1,100 @@
+package query_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// TestActorsCanonical pins what tells two lists of actors apart, by the JSON that the cache's key is made of.
+func TestActorsCanonical(t *testing.T) {
+	t.Parallel()
+	const lifecycle, sticky = `"source": {"kind": "LifecycleQuery", "series": [{}]}`, `"source": {"kind": "StickinessQuery", "series": [{}]}`
+	tests := []struct{ name, in, want string }{
+		{"all people", `{"kind": "ActorsQuery", "tags": {"scene": "x"}, "limit": 3}`, `{"kind":"ActorsQuery","node":{"limit":3}}`},
+		{
+			"of an insight", `{"kind": "DataTableNode", "source": {"kind": "ActorsQuery", "select": ["actor"], "source": {"kind": "InsightActorsQuery", "day": "2020-01-01",
+				"status": "new", "series": 0, "breakdown": ["a", 1], "compare": "previous", "includeRecordings": true, ` + lifecycle + `}}}`,
+			`{"kind":"ActorsQuery","node":{"select":["actor"]},"source":{"kind":"InsightActorsQuery","node":{"includeRecordings":true,"day":"2020-01-01",` +
+				`"status":"new","series":0,"breakdown":["a",1],"compare":"previous"},"source":{"kind":"LifecycleQuery","node":{"series":[{"kind":"EventsNode"}],"interval":"day"}}}}`,
+		},
+		{
+			"of a stickiness, by the older name", `{"kind": "InsightActorsQuery", "day": 3, ` + sticky + `}`,
+			`{"kind":"StickinessActorsQuery","node":{"day":3},"source":{"kind":"StickinessQuery","node":{"series":[{"kind":"EventsNode"}],"interval":"day"}}}`,
+		},
+		{
+			"of a stickiness", `{"kind": "StickinessActorsQuery", "day": "3", "operator": "gte", ` + sticky + `}`,
+			`{"kind":"StickinessActorsQuery","node":{"day":3,"operator":"gte"},"source":{"kind":"StickinessQuery","node":{"series":[{"kind":"EventsNode"}],"interval":"day"}}}`,
+		},
+		{
+			"of a query", `{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "query": "select 1 as id"}}`,
+			`{"kind":"ActorsQuery","node":{},"source":`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n, err := query.Parse([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(n.Canonical()); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("canonical (-want +got):\n%s", cmp.Diff(tt.want, got))
+			}
+		})
+	}
+}
+
+func TestActorsMistakes(t *testing.T) {
+	t.Parallel()
+	const sticky = `"source": {"kind": "StickinessQuery", "series": [{}]}`
+	tests := []struct{ name, in, attr, want string }{
+		{"a field too many", `{"kind": "ActorsQuery", "where": []}`, "where", "query.ActorsQuery.where\n  Extra inputs are not permitted [type=extra_forbidden]"},
+		{
+			"an insight for a source", `{"kind": "ActorsQuery", ` + sticky + `}`, "source",
+			"query.ActorsQuery.source\n  Input tag 'StickinessQuery' found using 'kind' does not match any of the expected tags: ",
+		},
+		{
+			"a source that is not offered", `{"kind": "ActorsQuery", "source": {"kind": "FunnelCorrelationActorsQuery"}}`, "source",
+			"query.ActorsQuery.source.FunnelCorrelationActorsQuery\n  Unsupported query kind: FunnelCorrelationActorsQuery [type=value_error]",
+		},
+		{"no insight", `{"kind": "InsightActorsQuery"}`, "source", "query.InsightActorsQuery.source\n  Field required [type=missing]"},
+		{
+			"the insight of another kind", `{"kind": "StickinessActorsQuery", "source": {"kind": "LifecycleQuery", "series": []}}`, "source",
+			"query.StickinessActorsQuery.source\n  Input tag 'LifecycleQuery' found using 'kind' does not match any of the expected tags: 'StickinessQuery'",
+		},
+		{
+			"an unknown status", `{"kind": "InsightActorsQuery", "status": "old", "source": {"kind": "LifecycleQuery", "series": []}}`, "status",
+			"query.InsightActorsQuery.status\n  Input should be 'new', 'returning', 'resurrecting' or 'dormant' [type=enum]",
+		},
+		{"half a day", `{"kind": "StickinessActorsQuery", "day": 0, ` + sticky + `}`, "day", "query.StickinessActorsQuery.day\n  Input should be a number of intervals, from 1 [type=int_type]"},
+		{"a series below none", `{"kind": "StickinessActorsQuery", "series": -1, ` + sticky + `}`, "series", "query.StickinessActorsQuery.series\n  Input should be greater than or equal to 0"},
+		{
+			"a value that is none", `{"kind": "InsightActorsQuery", "breakdown": [{}], "source": {"kind": "TrendsQuery", "series": []}}`, "breakdown.0",
+			"query.InsightActorsQuery.breakdown.0\n  Input should be a valid string or integer [type=string_type]",
+		},
+		{
+			"a mistake in the insight", `{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "source": {"kind": "TrendsQuery", "series": [{"math": "mode"}]}}}`,
+			"source.source.series.0.math", "query.ActorsQuery.source.InsightActorsQuery.source.TrendsQuery.series.0.math\n  Input should be 'total', ",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := query.Parse([]byte(tt.in))
+			var mistake *diag.Error
+			if !errors.As(err, &mistake) {
+				t.Fatalf("got %v, want a mistake", err)
+			}
+			_, list, _ := strings.Cut(mistake.Detail, " for QueryRequest\n")
+			if mistake.Attr != tt.attr || !strings.HasPrefix(list, tt.want) {
+				t.Errorf("got attr %s and\n%s\nwant attr %s and\n%s", mistake.Attr, list, tt.attr, tt.want)
+			}
+		})
+	}
+}

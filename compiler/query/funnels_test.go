@@ -1,0 +1,81 @@
+package query_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+func TestParseFunnels(t *testing.T) {
+	t.Parallel()
+	got := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "interval": "hour",
+		"breakdownFilter": {"breakdown": "plan"}, "compareFilter": {"compare": false}, "funnelsFilter": {
+			"funnelVizType": "trends", "funnelOrderType": "strict", "funnelWindowInterval": 3, "funnelWindowIntervalUnit": "month",
+			"breakdownAttributionType": "step", "breakdownAttributionValue": 1, "funnelFromStep": 0, "funnelToStep": 1, "binCount": 7,
+			"funnelAggregateByHogQL": "properties.company", "hideIncompleteConversionWindowPeriods": true, "layout": "vertical",
+			"exclusions": [{"kind": "EventsNode", "event": "x", "funnelFromStep": 0, "funnelToStep": 1}]}}`)
+	zero, one, seven := 0, 1, 7
+	a, b, x := "a", "b", "x"
+	want := &query.Funnels{
+		Series: []query.Series{
+			{At: "series.0", Kind: query.EventsNode, Event: &a}, {At: "series.1", Kind: query.EventsNode, Event: &b, Optional: true},
+		},
+		Interval: query.Hour, Viz: query.FunnelTrends, Order: query.Strict, Window: query.FunnelWindow{Count: 3, Unit: "month"},
+		Breakdowns: &query.Breakdowns{At: "breakdownFilter", Fields: []query.Breakdown{{At: "breakdownFilter.breakdown", Type: "event", Property: "plan"}}},
+		Exclusions: []query.FunnelExclusion{{Series: query.Series{At: "funnelsFilter.exclusions.0", Kind: query.EventsNode, Event: &x}, To: 1}},
+		From:       &zero, To: &one, Bins: &seven, AggregateBy: "properties.company", Attribution: query.ByStep, AttributionStep: &one, HideIncomplete: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+	if length := got.Window.Duration(); length != 3*31*24*time.Hour {
+		t.Errorf("3 months are %v", length)
+	}
+	for _, interval := range []string{"", `"funnelWindowInterval": 0`, `"funnelWindowInterval": -3`} {
+		q := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
+		if length := q.Window.Duration(); length != 14*24*time.Hour {
+			t.Errorf("a window of {%s} is %v, want 14 days", interval, length)
+		}
+	}
+}
+
+func TestFunnelsMistakes(t *testing.T) {
+	t.Parallel()
+	const head = "JSON parse error - 1 validation error for QueryRequest\nquery.FunnelsQuery."
+	tests := []struct{ name, fields, attr, want string }{
+		{
+			"a comparison", `"compareFilter": {"compare": true}`, "compareFilter",
+			"compareFilter\n  Funnels cannot be compared with another period [type=value_error]",
+		},
+		{
+			"an exclusion between no steps", `"funnelsFilter": {"exclusions": [{"event": "x", "funnelFromStep": 0}]}`, "funnelsFilter.exclusions.0.funnelToStep",
+			"funnelsFilter.exclusions.0.funnelToStep\n  Field required [type=missing]",
+		},
+		{
+			"a field that is not of exclusions", `"funnelsFilter": {"exclusions": [{"event": "x", "funnelFromStep": 0, "funnelToStep": 1, "step": 2}]}`,
+			"funnelsFilter.exclusions.0.step", "funnelsFilter.exclusions.0.step\n  Extra inputs are not permitted [type=extra_forbidden]",
+		},
+		{
+			"a field that is not of funnels", `"funnelsFilter": {"display": "BoldNumber"}`, "funnelsFilter.display",
+			"funnelsFilter.display\n  Extra inputs are not permitted [type=extra_forbidden]",
+		},
+		{
+			"another unit", `"funnelsFilter": {"funnelWindowIntervalUnit": "year"}`, "funnelsFilter.funnelWindowIntervalUnit",
+			"funnelsFilter.funnelWindowIntervalUnit\n  Input should be 'second', 'minute', 'hour', 'day', 'week' or 'month' [type=enum]",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := query.Parse([]byte(`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], ` + tt.fields + `}`))
+			want := &diag.Error{Code: diag.ParseError, Detail: head + tt.want, Attr: tt.attr}
+			if diff := cmp.Diff(error(want), err); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package query
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+)
+
+// PathCleaning replaces each match of a regular expression in the name of a step.
+type PathCleaning struct {
+	// Regex is in the syntax of RE2, which Go and the engine share.
+	Regex string `json:"regex"`
+	// Alias is what stands in the place of a match; \1 is its first group.
+	Alias string `json:"alias,omitempty"`
+}
+
+// The bounds of a regular expression: its length in bytes, and about how many states its automaton has. The engine refuses
+// larger ones, but only while a query runs.
+const (
+	maxRegex  = 4096
+	maxStates = 20_000
+)
+
+// pathCleaning reads a list of rules. It refuses those that the engine could not apply, so that nothing runs.
+func (r *reader) pathCleaning(f *object, name string) []PathCleaning {
+	var out []PathCleaning
+	for i, item := range r.pathItems(f, name) {
+		c := r.object(item, f.field(name).below(strconv.Itoa(i), true))
+		rule := PathCleaning{Regex: c.need("regex"), Alias: c.text("alias")}
+		c.integer("order") // rules are applied in the order of the list
+		c.close()
+		groups, wrong := readRegex(rule.Regex)
+		if wrong != "" {
+			r.add(c.field("regex"), "value_error", wrong)
+		} else if n := lastReference(rule.Alias); n > groups {
+			r.add(c.field("alias"), "value_error", fmt.Sprintf("The alias refers to group %d of a regular expression with %d", n, groups))
+		}
+		out = append(out, rule)
+	}
+	return out
+}
+
+// readRegex gives the number of a regular expression's groups, or says what is wrong with it.
+func readRegex(regex string) (groups int, wrong string) {
+	if len(regex) > maxRegex {
+		return 0, fmt.Sprintf("Input should be a regular expression of at most %d bytes", maxRegex)
+	}
+	parsed, err := syntax.Parse(regex, syntax.Perl)
+	if err != nil {
+		return 0, "Input should be a regular expression in the syntax of RE2: " + err.Error()
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0, "Input should be a regular expression in the syntax of RE2: " + err.Error()
+	}
+	states := 0
+	for i := range program.Inst {
+		states += 1 + len(program.Inst[i].Rune)
+	}
+	if states > maxStates {
+		return 0, "Input should be a smaller regular expression"
+	}
+	return parsed.MaxCap(), ""
+}
+
+// escapes finds what follows a backslash in an alias: the digit of a group, or a character that stands for itself.
+var escapes = regexp.MustCompile(`(?s)\\([0-9]|.)`)
+
+// lastReference is the highest group that an alias refers to.
+func lastReference(alias string) int {
+	last := 0
+	for _, escape := range escapes.FindAllStringSubmatch(alias, -1) {
+		if n, err := strconv.Atoi(escape[1]); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last
+}

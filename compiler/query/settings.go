@@ -1,0 +1,63 @@
+package query
+
+import "strconv"
+
+// This file reads the settings of a project that take part in its queries.
+
+// ParseTestAccounts reads the field test_account_filters of a project: a list of property filters that all must hold for an
+// event that is none of a test account's. It gives nil for an empty list. The error is a *diag.Error.
+func ParseTestAccounts(raw []byte) (*Condition, error) {
+	const name = "test_account_filters"
+	r, o, err := settings(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	out := &Condition{At: name}
+	for i, item := range o.list(name) {
+		count := 0
+		c := r.condition(item, o.field(name).below(strconv.Itoa(i), true), &count)
+		switch {
+		case len(out.All) == maxConditions:
+			r.add(o.field(name), "value_error", "There are more than "+strconv.Itoa(maxConditions)+" property filters")
+			return nil, r.err()
+		case c.Filter != nil:
+			out.All = append(out.All, c)
+			if list, isList := c.Filter.Value.([]any); c.Filter.needsValue() && (c.Filter.Value == nil || isList && len(list) == 0) {
+				r.add(o.field(name).below(strconv.Itoa(i), true).below("value", true), "missing", "Field required")
+			}
+		case len(c.All) > 0:
+			r.add(o.field(name).below(strconv.Itoa(i), true), "value_error", "Input should be a property filter, not a group of them")
+		}
+	}
+	if len(out.All) == 0 {
+		out = nil
+	}
+	return out, r.err()
+}
+
+// needsValue tells whether a filter says nothing as long as it has no value.
+func (p *Property) needsValue() bool {
+	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
+}
+
+// ParsePathCleaning reads the field path_cleaning_filters of a project: a list of rules in the order in which they are
+// applied. The error is a *diag.Error.
+func ParsePathCleaning(raw []byte) ([]PathCleaning, error) {
+	const name = "path_cleaning_filters"
+	r, o, err := settings(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	out := r.pathCleaning(o, name)
+	return out, r.err()
+}
+
+// settings begins to read a field that stands alone.
+func settings(name string, raw []byte) (*reader, *object, error) {
+	v, err := decode(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &reader{model: "Project"}
+	return r, r.object(map[string]any{name: v}, place{path: "project"}), nil
+}
