@@ -1,0 +1,222 @@
+// Package funnels builds and shapes FunnelsQuery (contract: funnels.md).
+//
+// The events of each actor become one sorted array of integers, in one scan; the matching goes over these arrays, one
+// pass a step, so that its cost is linear in events and steps and nothing but the events of steps and exclusions is kept:
+//
+//	scan ─▶ journeys: an actor and its items ─▶ ties ─▶ runs: by value or period ─▶ slots ─▶ outcome ─▶ steps, trends, times
+//	        (journeys.go, marks.go)            (ties.go)   (runs.go)              (slots.go, unordered.go)
+package funnels
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// builder is the state of one Build.
+type builder struct {
+	q     *query.Funnels
+	w     *insight.World
+	dates insight.Range
+	marks marks
+	// where is what all events have to satisfy, apart from being one of a step.
+	where hogql.Expr
+	actor hogql.Expr
+	// text tells that actors are texts: the values of an expression, neither people nor groups.
+	text bool
+	// sources are the steps, and behind them the exclusions.
+	sources []source
+	// apart tells that an event is of one source at most, because their names differ.
+	apart bool
+	// value is the breakdown's value of an event; nil without breakdown.
+	value *value
+}
+
+// source is a step or an exclusion: which events are its own, and the bits that they are marked with.
+type source struct {
+	condition hogql.Expr // nil for all events
+	names     []string   // of its events; nil for any
+	mask      int64
+}
+
+// Build makes the query of a funnel. Its errors are mistakes of the author: *diag.Error.
+func Build(q *query.Funnels, w *insight.World) (*insight.Built, error) {
+	b, err := newBuilder(q, w)
+	if err != nil {
+		return nil, err
+	}
+	switch q.Viz {
+	case query.FunnelTrends:
+		return b.trends()
+	case query.FunnelTimeToConvert:
+		return b.timeToConvert()
+	case query.FunnelSteps, query.FunnelFlow: // a flow has been refused
+	}
+	return b.steps()
+}
+
+func newBuilder(q *query.Funnels, w *insight.World) (*builder, error) {
+	if err := check(q); err != nil {
+		return nil, err
+	}
+	b := &builder{q: q, w: w}
+	var err error
+	if b.dates, err = insight.Resolve(w, &q.Common, q.Interval); err != nil {
+		return nil, err
+	}
+	b.guard()
+	if err := b.conditions(); err != nil {
+		return nil, err
+	}
+	if err := b.actors(); err != nil {
+		return nil, err
+	}
+	if q.Breakdowns != nil && q.Viz != query.FunnelTimeToConvert { // it has no effect on times (contract: section 12)
+		if b.value, err = b.breakdown(); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// guard lays out the bits of items. Moves that the same exclusions guard share a bit.
+func (b *builder) guard() {
+	n := len(b.q.Series)
+	b.marks = marks{steps: n, guard: make([]int64, n+2), window: b.q.Window.Duration().Microseconds()}
+	bitOf := map[int]int64{} // by the set of exclusions
+	for k := 2; k <= n; k++ {
+		who := 0
+		for i, e := range b.q.Exclusions {
+			if e.From+2 <= k && k <= e.To+1 {
+				who |= 1 << i
+			}
+		}
+		if who == 0 {
+			continue
+		}
+		if bitOf[who] == 0 {
+			bitOf[who] = 1 << (n + b.marks.guards)
+			b.marks.guards++
+		}
+		b.marks.guard[k] = bitOf[who]
+	}
+	b.marks.shift = b.marks.window + 2 - b.dates.Lower.UnixMicro()
+	b.marks.fit(b.dates.To.UnixMicro() - b.dates.Lower.UnixMicro())
+}
+
+func (b *builder) conditions() error {
+	common, err := b.w.Conditions(&b.q.Common)
+	if err != nil {
+		return err
+	}
+	for i := range b.q.Series {
+		s := source{mask: b.marks.step(i + 1), names: names(&b.q.Series[i])}
+		if s.condition, err = b.step(&b.q.Series[i]); err != nil {
+			return err
+		}
+		b.sources = append(b.sources, s)
+	}
+	for i := range b.q.Exclusions {
+		e := &b.q.Exclusions[i]
+		s := source{names: names(&e.Series)}
+		if s.condition, err = b.w.Series(&e.Series); err != nil {
+			return err
+		}
+		for k := e.From + 2; k <= e.To+1; k++ {
+			s.mask |= b.marks.guard[k]
+		}
+		b.sources = append(b.sources, s)
+	}
+	b.apart = !slices.ContainsFunc(b.sources, func(s source) bool { return s.names == nil })
+	seen := map[string]bool{}
+	for _, s := range b.sources {
+		for _, name := range s.names {
+			b.apart = b.apart && !seen[name]
+		}
+		for _, name := range s.names {
+			seen[name] = true
+		}
+	}
+	b.where = insight.And(b.dates.Bounds(), common)
+	if sampling := b.q.Sampling; sampling != nil && *sampling == 0 {
+		b.where = insight.And(b.where, insight.Const(false)) // nobody is looked at
+	}
+	return nil
+}
+
+// names are the names that events of a series have; nil when they may have any.
+func names(s *query.Series) []string {
+	if s.Kind != query.GroupNode {
+		if s.Event == nil {
+			return nil
+		}
+		return []string{*s.Event}
+	}
+	var out []string
+	for i := range s.Members {
+		of := names(&s.Members[i])
+		if of == nil {
+			return nil
+		}
+		out = append(out, of...)
+	}
+	return out
+}
+
+// actors finds out who is counted: groups go before the expression (contract: section 2).
+func (b *builder) actors() error {
+	own := strings.TrimSpace(b.q.AggregateBy)
+	if b.q.Group != nil || own == "" || own == "person_id" {
+		var named hogql.Expr
+		b.actor, named = insight.Actor(b.q.Group)
+		b.where = insight.And(b.where, named)
+		return nil
+	}
+	e, mistake := bind.UserExpr(own)
+	if mistake != nil {
+		return diag.Field(mistake.Code, b.q.Field("funnelsFilter.funnelAggregateByHogQL"), "The HogQL expression of the actors %s", mistake.Detail)
+	}
+	b.text = true
+	b.actor = expr("ifNull(toString({own}), '')", values{"own": e})
+	b.where = insight.And(b.where, expr("notEmpty({actor})", values{"actor": b.actor}))
+	return nil
+}
+
+// earliest is a column with the earliest event of any source, in seconds since 1970, for a range that begins with it; none
+// for any other range.
+func (b *builder) earliest() []hogql.Expr {
+	if !b.dates.All {
+		return nil
+	}
+	first := insight.Template("SELECT toUnixTimestamp(min(timestamp)) FROM {events} WHERE {condition}", values{
+		"events": insight.Events(&b.q.Common), "condition": insight.And(b.where, b.anySource()),
+	})
+	return []hogql.Expr{insight.As(&hogql.Subquery{Query: first}, "earliest")}
+}
+
+// Actor is the expression of who is counted on an event: a person, the key of a group, or a text. The error is a *diag.Error.
+func Actor(q *query.Funnels, w *insight.World) (hogql.Expr, error) {
+	b := &builder{q: q, w: w}
+	if err := b.actors(); err != nil {
+		return nil, err
+	}
+	return b.actor, nil
+}
+
+// optional tells that a step (from 1) may be passed over.
+func (b *builder) optional(k int) bool { return b.q.Series[k-1].Optional }
+
+// required is the last step before k (from 1) that may not be passed over; 0 for none.
+func (b *builder) required(k int) int {
+	for k--; k > 0 && b.optional(k); k-- {
+	}
+	return k
+}
+
+// strict tells that no other event may come between two steps.
+func (b *builder) strict() bool { return b.q.Order == query.Strict }

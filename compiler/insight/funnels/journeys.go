@@ -1,0 +1,152 @@
+package funnels
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// The columns of journeys. Arrays have an element for each event of the actor, in order.
+const (
+	actorName  = "actor"
+	itemsName  = "items"   // packed events: see marks
+	valueName  = "value"   // of the breakdown
+	valuesName = "values_" // of the breakdown, beside the items; for the attribution by step
+	periodName = "period"  // of trends
+	startsName = "periods" // of trends, beside the items
+)
+
+// journeys gathers the events of each actor in one scan. Events that are of no step and no exclusion are left out, but for
+// a strict funnel, which any event may break.
+func (b *builder) journeys() stage {
+	where := b.where
+	if !b.strict() {
+		where = insight.And(where, b.anySource())
+	}
+	q := &hogql.Select{From: insight.Events(&b.q.Common), Where: where, Columns: []hogql.Expr{insight.As(b.actor, actorName)}}
+	out := stage{names: []string{actorName}}
+	keys := []hogql.Expr{insight.Field(actorName)}
+	riders := []column{{itemsName, b.marks.item(b.mask())}}
+	if b.q.Viz == query.FunnelTrends {
+		riders = append(riders, column{startsName, b.dates.Bucket(insight.Field("timestamp"))})
+	}
+	if b.value != nil {
+		switch b.q.Attribution {
+		case query.AllEvents:
+			keys = append(keys, insight.Field(valueName))
+			q.Columns, out.names = append(q.Columns, insight.As(b.value.x, valueName)), append(out.names, valueName)
+		case query.FirstTouch, query.LastTouch:
+			q.Columns, out.names = append(q.Columns, insight.As(b.touch(), valueName)), append(out.names, valueName)
+		case query.ByStep:
+			riders = append(riders, column{valuesName, b.value.x})
+		}
+	}
+	q.GroupBy = insight.GroupBy(keys...)
+	if len(riders) == 1 {
+		q.Columns, out.names = append(q.Columns, insight.As(expr("arraySort(groupArray({item}))", values{"item": riders[0].x}), itemsName)), append(out.names, itemsName)
+		out.query = q
+		return out
+	}
+	tuple := &hogql.Tuple{}
+	for _, r := range riders {
+		tuple.Items = append(tuple.Items, r.x)
+	}
+	const together = "together"
+	q.Columns, out.names = append(q.Columns, insight.As(expr("arraySort(groupArray({event}))", values{"event": tuple}), together)), append(out.names, together)
+	out.query = q
+	var columns []column
+	for i, r := range riders {
+		columns = append(columns, column{r.name, &hogql.Element{X: insight.Field(together), N: i + 1}})
+	}
+	return out.then(columns...).without(together)
+}
+
+// anySource is the condition that an event is of a step or an exclusion; nil when all are.
+func (b *builder) anySource() hogql.Expr {
+	conditions := make([]hogql.Expr, len(b.sources))
+	for i, s := range b.sources {
+		if s.condition == nil {
+			return nil
+		}
+		conditions[i] = s.condition
+	}
+	return insight.Or(conditions...)
+}
+
+// mask is the bits of an event.
+func (b *builder) mask() hogql.Expr {
+	if b.apart {
+		choice := &hogql.Call{Name: "multiIf"}
+		for _, s := range b.sources {
+			choice.Args = append(choice.Args, insight.OrTrue(s.condition), insight.Const(s.mask))
+		}
+		choice.Args = append(choice.Args, insight.Const(int64(0)))
+		return choice
+	}
+	var mask hogql.Expr
+	for _, s := range b.sources {
+		bits := insight.Const(s.mask)
+		if s.condition != nil {
+			bits = insight.Call("if", s.condition, bits, insight.Const(int64(0)))
+		}
+		if mask == nil {
+			mask = bits
+		} else {
+			mask = insight.Call("bitOr", mask, bits)
+		}
+	}
+	return mask
+}
+
+// value is the value of a breakdown on an event: a text, or a list of texts.
+type value struct {
+	x       hogql.Expr
+	members []hogql.Expr
+	// list tells that the answer holds lists, plain that it holds the text itself.
+	list bool
+}
+
+func (b *builder) breakdown() (*value, error) {
+	out := &value{}
+	for _, f := range b.q.Breakdowns.Fields {
+		f.Bins = 0 // funnels have no histograms
+		member, err := b.w.Breakdown(&f)
+		if err != nil {
+			return nil, err
+		}
+		out.members = append(out.members, member)
+	}
+	out.x = out.members[0]
+	if len(out.members) > 1 {
+		out.x = insight.Call("array", out.members...)
+	}
+	out.list = len(out.members) > 1 || b.q.Breakdowns.Fields[0].Type != "group"
+	return out, nil
+}
+
+// missing is the value of an actor without any.
+func (v *value) missing() hogql.Expr {
+	if len(v.members) == 1 {
+		return insight.Const("")
+	}
+	return insight.Call("array", slices.Repeat([]hogql.Expr{insight.Const("")}, len(v.members))...)
+}
+
+// touch is the value of the first or the last event that has one.
+func (b *builder) touch() hogql.Expr {
+	name := "argMinIf"
+	if b.q.Attribution == query.LastTouch {
+		name = "argMaxIf"
+	}
+	given := make([]hogql.Expr, len(b.value.members))
+	for i, m := range b.value.members {
+		given[i] = insight.Call("notEmpty", m)
+	}
+	touched := insight.Call(name, b.value.x, insight.Field("timestamp"), insight.Or(given...))
+	if len(b.value.members) == 1 {
+		return touched // '' for none
+	}
+	return expr("if(empty({touched}), {missing}, {touched})", values{"touched": touched, "missing": b.value.missing()})
+}

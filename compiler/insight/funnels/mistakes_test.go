@@ -1,0 +1,150 @@
+package funnels_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+const three = `"series": [{"event": "a"}, {"event": "b"}, {"event": "c"}]`
+
+// TestMistakes pins what no funnel can be made of (contract: funnels.md, section 1).
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	many := `"series": [` + strings.Repeat(`{"event": "a"}, `, 32) + `{"event": "b"}]`
+	excluded := func(node string) string {
+		return three + `, "funnelsFilter": {"exclusions": [{"kind": "EventsNode", ` + node + `}]}`
+	}
+	tests := []struct{ name, fields, want string }{
+		{"no step", `"series": []`, "series: Funnels require at least two steps."},
+		{"one step", `"series": [{"event": "a"}]`, "series: Funnels require at least two steps."},
+		{"more steps than a mask has", many, "series: Funnels can have at most 32 steps, not 33."},
+		{
+			"a window above a year", three + `, "funnelsFilter": {"funnelWindowInterval": 366}`,
+			"funnelsFilter.funnelWindowInterval: The conversion window may not be longer than a year.",
+		},
+		{
+			"a year of months and one", three + `, "funnelsFilter": {"funnelWindowInterval": 13, "funnelWindowIntervalUnit": "month"}`,
+			"funnelsFilter.funnelWindowInterval: The conversion window may not be longer than a year.",
+		},
+		{
+			"a flow", three + `, "funnelsFilter": {"funnelVizType": "flow"}`,
+			"funnelsFilter.funnelVizType: The flow of a funnel is not supported: use steps, trends or time_to_convert.",
+		},
+		{
+			"from the last step", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelFromStep": 2}`,
+			"funnelsFilter.funnelFromStep: Filter parameter funnel_from_step can only be one of 0, 1 for trends!",
+		},
+		{
+			"to the first step", three + `, "funnelsFilter": {"funnelVizType": "time_to_convert", "funnelToStep": 0}`,
+			"funnelsFilter.funnelToStep: Filter parameter funnel_to_step can only be one of 1, 2 for time to convert!",
+		},
+		{
+			"to the step itself", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelFromStep": 1, "funnelToStep": 1}`,
+			"funnelsFilter.funnelToStep: Funnel from step index must be smaller than funnel to step index.",
+		},
+		{
+			"an exclusion backwards", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 1`),
+			"funnelsFilter.exclusions.0.funnelToStep: Exclusion event range is invalid. End of range should be greater than start.",
+		},
+		{
+			"an exclusion behind the last step", excluded(`"event": "x", "funnelFromStep": 2, "funnelToStep": 3`),
+			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion step index cannot be outside of the funnel's steps, 0 to 1.",
+		},
+		{
+			"an exclusion before the first step", excluded(`"event": "x", "funnelFromStep": -1, "funnelToStep": 1`),
+			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion step index cannot be outside of the funnel's steps, 0 to 1.",
+		},
+		{
+			"an exclusion to a step that is not there", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 3`),
+			"funnelsFilter.exclusions.0.funnelToStep: Exclusion event range is invalid. End of range is greater than number of steps.",
+		},
+		{
+			"an exclusion that is a step", excluded(`"event": "b", "funnelFromStep": 0, "funnelToStep": 1`),
+			"funnelsFilter.exclusions.0: Exclusion steps cannot contain an event that's part of funnel steps.",
+		},
+		{
+			"an exclusion that is a step with more filters", excluded(`"event": "b", "properties": [{"type": "event", "key": "k", "value": "v"}], "funnelFromStep": 1, "funnelToStep": 2`),
+			"funnelsFilter.exclusions.0: Exclusion steps cannot contain an event that's part of funnel steps.",
+		},
+		{
+			"a partial exclusion without order", three + `, "funnelsFilter": {"funnelOrderType": "unordered", "exclusions": [{"event": "x", "funnelFromStep": 0, "funnelToStep": 1}]}`,
+			"funnelsFilter.exclusions.0: Partial exclusions are not allowed in unordered funnels: an exclusion has to reach from the first step to the last.",
+		},
+		{
+			"an action as a step", `"series": [{"event": "a"}, {"kind": "ActionsNode", "id": 3}]`,
+			"series.1.id: Action ID 3 does not exist!",
+		},
+		{
+			"an optional first step", `"series": [{"event": "a", "optionalInFunnel": true}, {"event": "b"}]`,
+			"series.0.optionalInFunnel: The first step cannot be optional.",
+		},
+		{
+			"an optional step in trends", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}, {"event": "c"}], "funnelsFilter": {"funnelVizType": "trends"}`,
+			"series.1.optionalInFunnel: Optional steps are not supported in funnels over time and times to convert.",
+		},
+		{
+			"an optional step without order", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "funnelsFilter": {"funnelOrderType": "unordered"}`,
+			"series.1.optionalInFunnel: Optional steps are not supported in unordered funnels.",
+		},
+		{
+			"an optional step before the same one", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true, "properties": [{"type": "event", "key": "k", "value": "v"}]}, {"event": "b"}]`,
+			"series.1.optionalInFunnel: An optional step cannot be followed by a required step that its events satisfy as well.",
+		},
+		{
+			"a value of no step", three + `, "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"breakdownAttributionType": "step", "breakdownAttributionValue": 3}`,
+			"funnelsFilter.breakdownAttributionValue: The step of the attribution is not one of the funnel's steps, 0 to 2.",
+		},
+		{
+			"a value of the second step without order", three + `, "funnelsFilter": {"funnelOrderType": "unordered", "breakdownAttributionType": "step", "breakdownAttributionValue": 1}`,
+			"funnelsFilter.breakdownAttributionValue: Only the first step can be used for the attribution of an unordered funnel.",
+		},
+		{"a bad date", three + `, "dateRange": {"date_from": "then"}`, "dateRange.date_from: The date 'then' is neither ISO 8601 nor relative, such as -7d"},
+		{
+			"values of cohorts", three + `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [1]}`,
+			"breakdownFilter.breakdown.0: Breakdowns by cohort are not supported",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
+			if got := insighttest.Mistake(t, err); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestAllowed pins funnels near to the mistakes.
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	for name, fields := range map[string]string{
+		"an exclusion of a step outside of its range":   `"series": [{"event": "a"}, {"event": "b"}, {"event": "c"}], "funnelsFilter": {"exclusions": [{"event": "c", "funnelFromStep": 0, "funnelToStep": 1}]}`,
+		"an exclusion broader than a step":              `"series": [{"event": "a"}, {"event": "b", "properties": [{"type": "event", "key": "k", "value": "v"}]}], "funnelsFilter": {"exclusions": [{"event": "b", "funnelFromStep": 0, "funnelToStep": 1}]}`,
+		"an optional step broader than the next":        `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}, {"event": "b", "properties": [{"type": "event", "key": "k", "value": "v"}]}]`,
+		"an optional step before another optional one":  `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}, {"event": "b", "optionalInFunnel": true}]`,
+		"32 steps with exclusions that all differ":      `"series": [` + strings.Repeat(`{"event": "a"}, `, 31) + `{"event": "b"}], "dateRange": {"date_from": "all"}, "funnelsFilter": {"exclusions": [` + strings.Join(differing(15), ", ") + `]}`,
+		"a window that is not positive, which is 14":    `"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelWindowInterval": 0}`,
+		"a value of a step that is not asked by values": `"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"breakdownAttributionType": "step"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+fields+`}`), insighttest.World()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// differing gives exclusions of other ranges each.
+func differing(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = `{"event": "x", "funnelFromStep": ` + string(rune('0'+i%10)) + `, "funnelToStep": 2` + string(rune('0'+i%10)) + `}`
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package funnels
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// item is a step of the answer (contract: section 10).
+type item struct {
+	ActionID   *string  `json:"action_id"`
+	Name       *string  `json:"name"`
+	CustomName *string  `json:"custom_name"`
+	Order      int      `json:"order"`
+	People     []string `json:"people"`
+	Count      number   `json:"count"`
+	Type       string   `json:"type"`
+	Average    *number  `json:"average_conversion_time"`
+	Median     *number  `json:"median_conversion_time"`
+
+	Breakdown      any `json:"breakdown,omitempty"`
+	BreakdownValue any `json:"breakdown_value,omitempty"`
+}
+
+// number is written without a fraction when it has none.
+type number float64
+
+// MarshalJSON writes the number.
+func (n number) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
+}
+
+// cells reads the cells of a row one after another; null and what is not finite count as 0.
+type cells struct {
+	raw []json.RawMessage
+	err error
+}
+
+// cells begins to read a row of so many cells, behind which there is the earliest event when the range begins with it.
+func (b *builder) cells(row []byte, want int) *cells {
+	if b.dates.All {
+		want++
+	}
+	c := &cells{}
+	c.err = json.Unmarshal(row, &c.raw)
+	if c.err == nil && len(c.raw) != want {
+		c.err = fmt.Errorf("it has %d columns, not %d", len(c.raw), want)
+	}
+	return c
+}
+
+func (c *cells) read(into any) {
+	if c.err != nil {
+		return
+	}
+	c.err = json.Unmarshal(c.raw[0], into)
+	c.raw = c.raw[1:]
+}
+
+func (c *cells) number() number {
+	var f *float64
+	c.read(&f)
+	if f == nil || math.IsNaN(*f) || math.IsInf(*f, 0) {
+		return 0
+	}
+	return number(*f)
+}
+
+// texts reads the value of a breakdown: one text, or a list.
+func (c *cells) texts() []string {
+	if c.err != nil {
+		return nil
+	}
+	if bytes.HasPrefix(c.raw[0], []byte("[")) {
+		var list []string
+		c.read(&list)
+		return list
+	}
+	var one string
+	c.read(&one)
+	return []string{one}
+}
+
+// end gives the range of the rows, and what was wrong with the row.
+func (b *builder) end(c *cells) (insight.Range, error) {
+	dates := b.dates
+	if dates.All {
+		if since := c.number(); c.err == nil {
+			return dates.Since(time.Unix(int64(since), 0))
+		}
+	}
+	if c.err != nil {
+		return dates, fmt.Errorf("reading a row of a funnel: %w", c.err)
+	}
+	return dates, nil
+}
+
+// line is the steps of one value.
+type line struct {
+	counts, averages, medians []number
+	values                    []string
+}
+
+func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
+	n := b.marks.steps
+	width := n
+	for k := 1; k <= n; k++ {
+		if b.timed(k) {
+			width += 2
+		}
+	}
+	if b.value != nil {
+		width += 2
+	}
+	var lines []line
+	dates := b.dates
+	for row := range rows {
+		l := line{counts: make([]number, n), averages: make([]number, n), medians: make([]number, n)}
+		c := b.cells(row, width)
+		if b.value != nil {
+			l.values = c.texts()
+			if c.number() > 0 {
+				l.values = []string{other}
+			}
+		}
+		for k := range n {
+			l.counts[k] = c.number()
+			if b.timed(k + 1) {
+				l.averages[k], l.medians[k] = c.number(), c.number()
+			}
+		}
+		var err error
+		if dates, err = b.end(c); err != nil {
+			return nil, err
+		}
+		if l.counts[0] > 0 || slices.Max(l.counts) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int {
+		for k := n - 1; k >= 0; k-- {
+			if c := cmp.Compare(b.counts[k], a.counts[k]); c != 0 {
+				return c
+			}
+		}
+		return slices.Compare(a.values, b.values)
+	})
+	var results any = []item{}
+	switch {
+	case b.value != nil:
+		all := make([][]item, len(lines))
+		for i := range lines {
+			all[i] = b.items(&lines[i])
+		}
+		results = all
+	case len(lines) > 0:
+		results = b.items(&lines[0])
+	}
+	return answer(results, &dates)
+}
+
+// other is the value of the row that surplus values share.
+const other = "Other"
+
+func answer(results any, dates *insight.Range) (*insight.Answer, error) {
+	out, err := json.Marshal(results)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a funnel: %w", err)
+	}
+	return &insight.Answer{Results: out, Range: &dates.Span}, nil
+}
+
+func (b *builder) items(l *line) []item {
+	out := make([]item, b.marks.steps)
+	for i := range out {
+		s := &b.q.Series[i]
+		it := item{
+			Order: i, People: []string{}, Type: "events",
+			Count: number(math.Round(float64(l.counts[i]) * insight.Scale(&b.q.Common))),
+		}
+		if b.q.Order == query.Unordered {
+			name := "Completed " + strconv.Itoa(i+1) + " steps"
+			if i == 0 {
+				name = "Completed 1 step"
+			}
+			it.Name = &name
+		} else {
+			it.name(s)
+		}
+		if l.medians[i] > 0 {
+			it.Average, it.Median = &l.averages[i], &l.medians[i]
+		}
+		if b.value != nil {
+			it.Breakdown = b.value.shown(l.values)
+			it.BreakdownValue = it.Breakdown
+		}
+		out[i] = it
+	}
+	return out
+}
+
+func (it *item) name(s *query.Series) {
+	if s.Kind == query.GroupNode {
+		name := insight.Label(s)
+		it.Name, it.Type = &name, "group"
+	} else {
+		it.ActionID, it.Name = s.Event, s.Event
+	}
+	if s.CustomName != "" {
+		it.CustomName = &s.CustomName
+	}
+}
+
+// shown is a value as the answer holds it.
+func (v *value) shown(values []string) any {
+	if v.list {
+		return values
+	}
+	return values[0]
+}

@@ -1,0 +1,134 @@
+package funnels_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// TestResults pins the answers of rows (contract: funnels.md, sections 10 to 12).
+func TestResults(t *testing.T) {
+	t.Parallel()
+	const (
+		two   = `"series": [{"event": "a"}, {"event": "b", "custom_name": "B!"}], "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`
+		days  = `"count": 3, "days": ["2020-01-01", "2020-01-02", "2020-01-03"], "labels": ["1-Jan-2020", "2-Jan-2020", "3-Jan-2020"]`
+		plan  = `, "breakdownFilter": {"breakdown": "plan"}`
+		rates = `, "funnelsFilter": {"funnelVizType": "trends"}`
+		times = `, "funnelsFilter": {"funnelVizType": "time_to_convert", "binCount": 2}`
+	)
+	first := func(count, value string) string {
+		return `{"action_id": "a", "name": "a", "custom_name": null, "order": 0, "people": [], "count": ` + count + `, "type": "events",
+			"average_conversion_time": null, "median_conversion_time": null` + value + `}`
+	}
+	second := func(count, seconds, value string) string {
+		return `{"action_id": "b", "name": "b", "custom_name": "B!", "order": 1, "people": [], "count": ` + count + `, "type": "events",
+			"average_conversion_time": ` + seconds + `, "median_conversion_time": ` + seconds + value + `}`
+	}
+	of := func(value string) string { return `, "breakdown": ` + value + `, "breakdown_value": ` + value }
+	tests := []struct {
+		name, fields string
+		rows         []string
+		want         string
+	}{
+		{"steps", two, []string{`[5, 2, 60.5, 60.5]`}, "[" + first("5", "") + "," + second("2", "60.5", "") + "]"},
+		{"nobody took any time", two, []string{`[5, 2, null, null]`}, "[" + first("5", "") + "," + second("2", "null", "") + "]"},
+		{"nobody entered", two, []string{`[0, 0, null, null]`}, "[]"},
+		{
+			"a sample, scaled up", two + `, "samplingFactor": 0.1`,
+			[]string{`[5, 2, 60.5, 60.5]`},
+			"[" + first("50", "") + "," + second("20", "60.5", "") + "]",
+		},
+		{
+			"values, most in the last step first", two + plan,
+			[]string{`["", 0, 7, 1, 2, 2]`, `["pro", 0, 6, 2, 3, 3]`, `["", 1, 9, 0, null, null]`},
+			"[[" + first("6", of(`["pro"]`)) + "," + second("2", "3", of(`["pro"]`)) + "], [" + first("7", of(`[""]`)) + "," + second("1", "2", of(`[""]`)) + "], [" +
+				first("9", of(`["Other"]`)) + "," + second("0", "null", of(`["Other"]`)) + "]]",
+		},
+		{
+			"the value of a group is plain", two + `, "breakdownFilter": {"breakdown": "industry", "breakdown_type": "group"}`,
+			[]string{`["tech", 0, 1, 0, null, null]`},
+			"[[" + first("1", of(`"tech"`)) + "," + second("0", "null", of(`"tech"`)) + "]]",
+		},
+		{"no values", two + plan, nil, "[]"},
+		{
+			"rates", two + rates,
+			[]string{`[[["2020-01-01", 3, 1], ["2020-01-03", 2, 2]]]`},
+			`[{` + days + `, "data": [33.33, 0, 100]}]`,
+		},
+		{"no rates", two + rates, []string{`[[]]`}, `[{` + days + `, "data": [0, 0, 0]}]`},
+		{
+			"rates by value, sorted by it", two + rates + plan,
+			[]string{`[[["2020-01-01", 1, 1]], "pro"]`, `[[["2020-01-02", 2, 1]], ""]`},
+			`[{` + days + `, "data": [0, 50, 0], "breakdown_value": ["None"]}, {` + days + `, "data": [100, 0, 0], "breakdown_value": ["pro"]}]`,
+		},
+		{
+			"periods whose window is open", two + `, "funnelsFilter": {"funnelVizType": "trends", "funnelWindowInterval": 7, "hideIncompleteConversionWindowPeriods": true}`,
+			[]string{`[[["2020-01-01", 1, 1]]]`},
+			`[{"count": 1, "days": ["2020-01-01"], "labels": ["1-Jan-2020"], "data": [100]}]`,
+		},
+		{
+			"times", two + times,
+			[]string{`[2, 10, 15, 20, 18, 0, 3]`, `[2, 10, 15, 20, 18, 2, 1]`},
+			`{"bins": [[10, 3], [25, 0], [40, 1]], "average_conversion_time": 20, "median_conversion_time": 18}`,
+		},
+		{"no times", two + times, nil, `{"bins": [], "average_conversion_time": null, "median_conversion_time": null}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			built, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := insighttest.Shape(t, built, tt.rows...)
+			if diff := cmp.Diff(insighttest.JSON(t, tt.want), insighttest.JSON(t, string(answer.Results))); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAllTime pins that a range of all time begins with the earliest event of the rows.
+func TestAllTime(t *testing.T) {
+	t.Parallel()
+	q := insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "all"},
+		"interval": "month", "funnelsFilter": {"funnelVizType": "trends"}}`)
+	built, err := funnels.Build(q, insighttest.World())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := insighttest.Shape(t, built, `[[["2019-12-01", 1, 0]], 1573000000]`)
+	if want := time.Date(2019, time.November, 6, 0, 0, 0, 0, time.UTC); !answer.Range.From.Equal(want) {
+		t.Errorf("the range begins on %v, want %v", answer.Range.From, want)
+	}
+	want := insighttest.JSON(t, `[{"count": 3, "days": ["2019-11-01", "2019-12-01", "2020-01-01"], "labels": ["Nov 2019", "Dec 2019", "Jan 2020"], "data": [0, 0, 0]}]`)
+	if diff := cmp.Diff(want, insighttest.JSON(t, string(answer.Results))); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+func TestRowsOfAnother(t *testing.T) {
+	t.Parallel()
+	for viz, rows := range map[string][]string{
+		"steps": {`[1, 1]`, `[1, "x", 1, 1]`, `7`}, "trends": {`[[["2020-01-01", "x", 1]]]`, `[7]`},
+		"time_to_convert": {`[2, 10, 15, 20, 18, 3, 1]`, `[0, 10, 15, 20, 18, 0, 1]`, `[2]`},
+	} {
+		q := insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "`+viz+`"}}`)
+		built, err := funnels.Build(q, insighttest.World())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if answer, err := built.Shape(slices.Values([][]byte{[]byte(row)})); err == nil {
+				t.Errorf("%s: row %s gives %s", viz, row, answer.Results)
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package funnels
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its
+// step last. Beside the items stands, for each step k, what is in slot k after that event:
+//
+//	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none
+//	spoiled_k  1 when an exclusion came since, else 0 or 2; where exclusions guard the move behind k
+//	used_k     the simultaneous events that the attempt is made of; where an event may be of several steps
+//
+// A pass finds the events that fill slot k, and carries each entry on to the next: slot k is filled by an event of step k
+// with the attempt that was in slot k-1 before, within the window. So entries only grow.
+
+func nameOf(what string, k int) string      { return what + "_" + strconv.Itoa(k) }
+func fieldOf(what string, k int) hogql.Expr { return insight.Field(nameOf(what, k)) }
+func shifted(x hogql.Expr) hogql.Expr {
+	return insight.Call("_arrayShiftRight", x, insight.Const(int64(1)))
+}
+func (b *builder) guarded(k int) bool { return k <= b.marks.steps && b.marks.guard[k] != 0 }
+func (b *builder) tied() bool         { return b.q.Viz != query.FunnelTrends } // trends let ties be
+func (b *builder) tracks() bool       { return !b.apart && b.tied() }
+
+// before is what is in slot k before each event.
+func (b *builder) before(k int) hogql.Expr {
+	if b.apart && !b.strict() {
+		return fieldOf("entry", k) // the event of another step has not touched it
+	}
+	return shifted(fieldOf("entry", k))
+}
+
+// filled tells whether each event fills slot k.
+func (b *builder) filled(k int) hogql.Expr {
+	if k == 1 {
+		if b.q.Viz == query.FunnelTrends {
+			return expr("arrayMap(x -> bitAnd(x, 1) > 0 and x <= closes, items)", nil)
+		}
+		return expr("arrayMap(x -> bitAnd(x, 1) > 0, items)", nil)
+	}
+	return expr("arrayMap((e, before) -> e > before and e > 0, {entry}, {before})", values{"entry": fieldOf("entry", k), "before": shifted(fieldOf("entry", k))})
+}
+
+// slots adds the columns of the slots 1 to last, and for each step that exclusions may keep out, hit_k: whether an event of
+// it met an attempt within the window, spoiled or not.
+func (b *builder) slots(s stage, last int) stage {
+	v := values{"all": b.marks.all(), "carry": b.carry(1)}
+	began := "x - bitAnd(x, {all})"
+	if b.q.Viz == query.FunnelTrends {
+		began = "if(x <= closes, " + began + ", -1)"
+	}
+	s = s.then(column{"entry_1", expr("arrayFill(e -> e >= 0, arrayMap(x -> if(bitAnd(x, 1) = 0, {carry}, "+began+"), items))", v)})
+	s = s.where(expr("arrayMax(entry_1) > 0", nil)) // who never enters needs no pass
+	var first []column
+	if b.tracks() {
+		first = append(first, column{"used_1", expr("arrayFill((u, f) -> f, arrayMap(i -> arrayResize([i], if(i > 0, 1, 0)), ids), {filled})", values{"filled": b.filled(1)})})
+	}
+	s = s.then(append(first, b.spoiled(1)...)...)
+	for k := 2; k <= last; k++ {
+		s = b.pass(s, k)
+	}
+	return s
+}
+
+// spoiled is that column of slot k, when exclusions guard the move behind it.
+func (b *builder) spoiled(k int) []column {
+	if !b.guarded(k + 1) {
+		return nil
+	}
+	return []column{{nameOf("spoiled", k), expr(
+		"arrayFill(s -> s > 0, arrayMap((x, f) -> multiIf(f, 2, bitAnd(x, {guard}) > 0, 1, 0), items, {filled}))",
+		values{"guard": b.marks.guard[k+1], "filled": b.filled(k)})}}
+}
+
+// carry is what an event that cannot take step k leaves in its slot: -1 for what was there. In a strict funnel it empties
+// the slot, 0, but not among mixed events, nor when it is of the step and only has another value.
+func (b *builder) carry(k int) hogql.Expr {
+	if !b.strict() {
+		return insight.Const(int64(-1))
+	}
+	keeps := b.marks.mixed()
+	if b.value != nil && b.q.Attribution == query.ByStep && k == b.attributionStep() {
+		keeps |= b.marks.held()
+	}
+	return expr("if(bitAnd(x, {keeps}) > 0, -1, 0)", values{"keeps": keeps})
+}
+
+// pass adds the columns of slot k. Its predecessor is the slot before, and while that is of an optional step and empty or
+// too old, the one before that.
+func (b *builder) pass(s stage, k int) stage {
+	v := values{"bit": b.marks.step(k), "window": b.marks.span(b.marks.window), "carry": b.carry(k)}
+	names, arrays := []string{"x"}, []hogql.Expr{insight.Field(itemsName)}
+	add := func(name string, array hogql.Expr) {
+		names, arrays = append(names, name), append(arrays, array)
+	}
+	var entries, meets, useds []string // for each predecessor: whether it is in the window, and what comes of that
+	spoils := false
+	for n, j := 1, k-1; j > 0; n, j = n+1, j-1 {
+		entry, spoiled, used, guard := fmt.Sprintf("e%d", n), fmt.Sprintf("s%d", n), fmt.Sprintf("u%d", n), fmt.Sprintf("guard%d", n)
+		add(entry, b.before(j))
+		var clean []string
+		meet := "1"
+		if b.guarded(j + 1) {
+			spoils = true
+			add(spoiled, shifted(fieldOf("spoiled", j)))
+			v[guard] = b.marks.guard[j+1]
+			clean = append(clean, spoiled+" != 1", "bitAnd(x, {"+guard+"}) = 0")
+		}
+		if b.tracks() {
+			add(used, shifted(fieldOf("used", j)))
+			meet = "not has(" + used + ", i)"
+			clean = append(clean, meet)
+		}
+		fill := entry
+		if len(clean) > 0 {
+			fill = "if(" + strings.Join(clean, " and ") + ", " + entry + ", -1)"
+		}
+		within := "x - " + entry + " <= {window}"
+		entries, meets, useds = append(entries, within, fill), append(meets, within, meet), append(useds, within, used)
+		if !b.optional(j) {
+			break
+		}
+	}
+	if b.tracks() {
+		add("i", insight.Field(idsName))
+	}
+	v["found"] = lambdaOver("arrayMap", names, "multiIf(bitAnd(x, {bit}) = 0, {carry}, "+strings.Join(entries, ", ")+", -1)", arrays, v)
+	columns := []column{{nameOf("entry", k), expr("arrayFill(e -> e >= 0, {found})", v)}}
+	if spoils {
+		columns = append(columns, column{nameOf("hit", k), lambdaOver("arrayExists", names, "bitAnd(x, {bit}) > 0 and multiIf("+strings.Join(meets, ", ")+", 0)", arrays, v)})
+	}
+	if b.tracks() {
+		v["made"] = lambdaOver("arrayMap", names, "arrayConcat(multiIf("+strings.Join(useds, ", ")+", u1), arrayResize([i], if(i > 0, 1, 0)))", arrays, v)
+		v["filled"] = b.filled(k)
+		columns = append(columns, column{nameOf("used", k), expr("arrayFill((u, f) -> f, {made}, {filled})", v)})
+	}
+	return s.then(append(columns, b.spoiled(k)...)...)
+}
+
+// lambdaOver is function((names…) -> body, arrays…).
+func lambdaOver(function string, names []string, body string, arrays []hogql.Expr, v values) hogql.Expr {
+	all := maps.Clone(v)
+	var places []string
+	for i, array := range arrays {
+		place := "array" + strconv.Itoa(i)
+		all[place] = array
+		places = append(places, "{"+place+"}")
+	}
+	return expr(function+"(("+strings.Join(names, ", ")+") -> "+body+", "+strings.Join(places, ", ")+")", all)
+}
