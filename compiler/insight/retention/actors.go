@@ -1,0 +1,92 @@
+package retention
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// appearances is the column of the columns that an actor is in, sorted.
+const appearances = "appearances"
+
+// Actors asks for the actors of a row of a retention, with the columns that they are in: as the array appearances, and each as
+// a column day_0, day_1 … (by the period's name) that is 1 or 0 (contract: retention.md, section 12). Without a row those of
+// all rows count. The error is a *diag.Error.
+func Actors(q *query.Retention, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+	if at.Compare != nil && *at.Compare == "previous" {
+		return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "A retention is not compared with a previous period")
+	}
+	b, err := newBuilder(q, w)
+	if err != nil {
+		return nil, err
+	}
+	var where hogql.Expr
+	if at.Interval != nil {
+		if !b.dates.All && *at.Interval >= b.dates.rows {
+			return nil, diag.Field(diag.InvalidInput, at.Field("interval"), "There is no row %d: the retention has %d", *at.Interval, b.dates.rows)
+		}
+		where = insight.Eq(insight.Field("row"), insight.Const(int64(*at.Interval)))
+	}
+	value, err := b.chosen(at)
+	if err != nil {
+		return nil, err
+	}
+	if value != nil {
+		where = insight.And(where, insight.Eq(insight.Field(valueName), insight.Const(*value)))
+	}
+	rows := b.rows(b.history())
+	rows.Columns = append(rows.Columns, insight.Field("actor"))
+	columns := stage("select actor, {columns} as columns from {rows}", map[string]any{"columns": b.columns(), "rows": insight.From(rows)}, nil)
+	columns.Where = where
+	each := stage("select actor, arraySort(groupUniqArrayArray(columns)) as appearances from {columns} group by actor",
+		map[string]any{"columns": insight.From(columns)}, nil)
+	out := stage("select actor, appearances from {each}", map[string]any{"each": insight.From(each)}, nil)
+	out.Columns[0] = insight.As(insight.Field("actor"), insight.ActorID)
+	people := &insight.People{Query: out, Group: q.Group, Extra: []string{appearances}}
+	word := string(q.Period)
+	for i := range q.Columns() {
+		name := word + "_" + strconv.Itoa(i)
+		there := insight.TemplateExpr("if(has(appearances, {i}), 1, 0)", map[string]any{"i": int64(i)})
+		out.Columns, people.Extra = append(out.Columns, insight.As(there, name)), append(people.Extra, name)
+	}
+	return people, nil
+}
+
+// chosen is the value of the breakdown that is asked for; nil for any.
+func (b *builder) chosen(at *query.InsightActors) (*string, error) {
+	given := at.Breakdown
+	if given == nil {
+		return nil, nil
+	}
+	if b.q.Breakdowns == nil {
+		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "The retention has no breakdown")
+	}
+	list, isList := given.([]any)
+	if !isList {
+		list = []any{given}
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		switch item := item.(type) {
+		case string:
+			texts[i] = item
+		case json.Number:
+			texts[i] = item.String()
+		}
+	}
+	value := strings.Join(texts, "::")
+	switch {
+	case b.value == nil && (value == everybody || value == "all"):
+		return nil, nil
+	case b.value == nil:
+		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "There is no cohort '%s'", value)
+	case value == insight.OtherValue:
+		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "The actors of the values past the limit cannot be listed: name a value")
+	}
+	return &value, nil
+}

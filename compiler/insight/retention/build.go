@@ -1,0 +1,212 @@
+// Package retention answers RetentionQuery: node ─▶ [build] ─▶ tree, and rows ─▶ [shape] ─▶ results (contract: retention.md).
+//
+// One scan of the events gives, for each actor, the set of periods with a start and the set of those with a return. Actors
+// with the same two sets are put together, and only then are the sets taken apart into cells. The steps are
+//
+//	history.go, rolling.go, values.go   events ─▶ a row for each actor, with its two sets
+//	cells.go                            actors ─▶ a row for each cell
+//	shape.go                            cells  ─▶ results
+//
+// Periods are counted from the first row of the answer, from 0.
+package retention
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// defaultValues is how many values of a breakdown are told apart where the query does not say, mostValues at most.
+const (
+	defaultValues = 25
+	mostValues    = 1000
+)
+
+// everybody is the cohort of all people, the only one that a breakdown can name, as its value is shown.
+const everybody = "0"
+
+// builder holds what the parts of one query share.
+type builder struct {
+	q     *query.Retention
+	w     *insight.World
+	dates dates
+
+	// What an event has to satisfy; nil for nothing. Start and comeback are the two entities, named is start without its own
+	// filters, and common is for all events.
+	start, comeback, named, common hogql.Expr
+	// alike tells that the two entities are the same condition.
+	alike bool
+	actor hogql.Expr
+	// value is that of the breakdown; nil for none, and for the cohort of all people.
+	value hogql.Expr
+	limit int
+}
+
+// Build makes the tree of a retention, and what shapes its rows. The error is a *diag.Error.
+func Build(q *query.Retention, w *insight.World) (*insight.Built, error) {
+	b, err := newBuilder(q, w)
+	if err != nil {
+		return nil, err
+	}
+	answer := shape{q: q, dates: b.dates, limit: b.limit, split: b.value != nil}
+	return &insight.Built{Query: b.final(), Shape: answer.answer}, nil
+}
+
+func newBuilder(q *query.Retention, w *insight.World) (*builder, error) {
+	if err := check(q); err != nil {
+		return nil, err
+	}
+	b := &builder{q: q, w: w}
+	var err error
+	if b.dates, err = resolveDates(q, w); err != nil {
+		return nil, err
+	}
+	if err := b.conditions(); err != nil {
+		return nil, err
+	}
+	return b, b.breakdown()
+}
+
+// check refuses what has no meaning together.
+func check(q *query.Retention) error {
+	refuse := func(field, detail string) error {
+		return diag.Field(diag.InvalidInput, q.Field("retentionFilter."+field), "%s", detail)
+	}
+	switch {
+	case q.Rolling && q.Cumulative:
+		return refuse("cumulative", "Cumulative retention is not supported for 24 hour windows.")
+	case q.Rolling && q.Values != nil:
+		return refuse("aggregationType", "Sum and average aggregation are not supported for 24 hour windows.")
+	case q.Cumulative && q.Values != nil:
+		return refuse("aggregationType", "Sum and average aggregation are not supported for cumulative retention.")
+	}
+	return nil
+}
+
+// conditions reads the entities and the filters.
+func (b *builder) conditions() error {
+	var err error
+	if b.start, err = b.w.Series(&b.q.Start); err != nil {
+		return err
+	}
+	if b.comeback, err = b.w.Series(&b.q.Return); err != nil {
+		return err
+	}
+	if b.named, err = b.w.Named(&b.q.Start); err != nil {
+		return err
+	}
+	b.alike = same(b.start, b.comeback)
+	filters, err := b.w.Conditions(&b.q.Common)
+	if err != nil {
+		return err
+	}
+	actor, present := insight.Actor(b.q.Group)
+	b.actor, b.common = actor, insight.And(b.dates.upper(), filters, present)
+	if b.dates.All {
+		b.dates.since = b.dates.floor(b.firstEvent())
+	}
+	return nil
+}
+
+// same tells whether two conditions are the same text.
+func same(x, y hogql.Expr) bool {
+	return hogql.PrintExpr(insight.OrTrue(x)) == hogql.PrintExpr(insight.OrTrue(y))
+}
+
+// breakdown reads the property that the query is split by. Only the first counts (contract: retention.md, section 10).
+func (b *builder) breakdown() error {
+	split := b.q.Breakdowns
+	if split == nil {
+		return nil
+	}
+	b.limit = split.Limit
+	if b.limit == 0 {
+		b.limit = defaultValues
+	}
+	b.limit = min(b.limit, mostValues)
+	if cells := b.dates.rows * b.q.Columns() * (b.limit + 1); cells > mostShown {
+		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
+			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.",
+			b.limit, b.dates.rows*b.q.Columns(), mostShown)
+	}
+	field := split.Fields[0]
+	if field.Type == "cohort" {
+		return cohorts(split)
+	}
+	field.Bins = 0 // values are texts here
+	var err error
+	if field.Type == "person" {
+		b.value = insight.BreakdownText(insight.Field(currentPerson, "properties", field.Property), field.NormalizeURL)
+	} else {
+		b.value, err = b.w.Breakdown(&field)
+	}
+	return err
+}
+
+// currentPerson is the person of an event with the properties of now, so that no value splits an actor.
+const currentPerson = "_current_person"
+
+// cohorts checks a breakdown by cohort: there is none but that of all people.
+func cohorts(split *query.Breakdowns) error {
+	for i := range split.Fields {
+		if f := &split.Fields[i]; f.Property != "all" && f.Property != everybody {
+			return diag.Field(diag.InvalidInput, f.At, "Breakdowns by cohort are not supported, but for 'all'")
+		}
+	}
+	return nil
+}
+
+// events is the table that the query reads.
+func (b *builder) events() hogql.Table { return insight.Events(&b.q.Common) }
+
+// grouped is the value that an actor's events are taken apart by; nil for none. Where the first event of a name makes the
+// cohort, that event's value is the actor's only one, so that no actor is in two cohorts: see anchors.
+func (b *builder) grouped() hogql.Expr {
+	if b.q.Type == query.FirstEver {
+		return nil
+	}
+	return b.value
+}
+
+// first tells that an actor's first start event ever makes its cohort.
+func (b *builder) first() bool { return b.q.Type != query.Recurring }
+
+// stage is a SELECT of a template that is grouped by something, and by the value of the breakdown too: of, which becomes a
+// column of that name; nil for no breakdown.
+func stage(text string, values map[string]any, of hogql.Expr) *hogql.Select {
+	s, ok := insight.Template(text, values).(*hogql.Select)
+	if !ok {
+		panic("BUG: a stage that is no SELECT: " + text)
+	}
+	if of == nil {
+		return s
+	}
+	if named, ok := of.(*hogql.Field); !ok || named.Chain[0].Text != valueName {
+		of = insight.As(of, valueName)
+	}
+	s.Columns = append(s.Columns, of)
+	if s.GroupBy != nil {
+		s.GroupBy.Keys = append(s.GroupBy.Keys, insight.Field(valueName))
+	}
+	return s
+}
+
+// valueName is the column of the breakdown's value.
+const valueName = "value"
+
+// kept is the column of the value in a step behind the first; nil for no breakdown.
+func (b *builder) kept() hogql.Expr {
+	if b.value == nil {
+		return nil
+	}
+	return insight.Field(valueName)
+}
+
+// aggregate calls an aggregate function over the rows that satisfy a condition; nil for all rows.
+func aggregate(name string, condition hogql.Expr, args ...hogql.Expr) hogql.Expr {
+	if condition != nil {
+		return insight.Call(name+"If", append(args, condition)...)
+	}
+	return insight.Call(name, args...)
+}

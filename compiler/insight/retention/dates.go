@@ -1,0 +1,165 @@
+package retention
+
+import (
+	"errors"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// mostCells bounds the cells of one matrix, and mostShown those of all values of a breakdown together.
+const (
+	mostCells = 100_000
+	mostShown = 1_000_000
+)
+
+// dates are the periods of the rows (contract: retention.md, section 2).
+type dates struct {
+	insight.Range
+	// first is the start of the first row, and end that of the period behind the last one.
+	first, end time.Time
+	rows       int
+	columns    int
+	attr       string // of the number of columns, or of the beginning of the range
+	// since is the start of the first row where only the events tell; nil elsewhere.
+	since hogql.Expr
+}
+
+// resolveDates reads the range of the rows. The error is a *diag.Error.
+func resolveDates(q *query.Retention, w *insight.World) (dates, error) {
+	r, err := insight.Resolve(w, &q.Common, q.Period)
+	if mistake, ok := errors.AsType[*diag.Error](err); ok && mistake.Attr == q.Field("interval") {
+		return dates{}, diag.Field(mistake.Code, q.Field("retentionFilter.period"), "%s", mistake.Detail)
+	}
+	if err != nil {
+		return dates{}, err
+	}
+	d := dates{Range: r, columns: q.Columns(), attr: q.Field("retentionFilter.totalIntervals")}
+	d.end = r.Next(r.Floor(r.To))
+	if now := w.Now.In(w.Zone()); q.DateRange.ExcludeIncomplete && d.end.After(now) {
+		d.end = r.Floor(now)
+	}
+	switch {
+	case r.All:
+		d.first = r.Floor(r.Lower.In(w.Zone()))
+		return d, nil
+	case q.DateRange.From == "":
+		d.first = r.Floor(r.Step(d.end, -q.Intervals))
+	default:
+		d.first, d.attr = r.Floor(r.From), q.Field("dateRange.date_from")
+	}
+	return d.counted()
+}
+
+// counted gives the dates with the number of their rows.
+func (d dates) counted() (dates, error) {
+	d.rows = 0
+	for t := d.first; t.Before(d.end); t = d.Next(t) {
+		if d.rows++; d.rows*d.columns > mostCells {
+			return d, diag.Field(diag.InvalidInput, d.attr,
+				"The cells of this retention, its rows times its columns, are more than %d. Ask for fewer intervals, a longer period or a shorter range.", mostCells)
+		}
+	}
+	return d, nil
+}
+
+// from gives the dates of all time, which begin with the earliest event.
+func (d dates) from(earliest time.Time) (dates, error) {
+	r, err := d.Since(earliest)
+	if err != nil {
+		return d, err
+	}
+	d.Range, d.first = r, r.Floor(r.From)
+	return d.counted()
+}
+
+// span is the time that the rows cover.
+func (d *dates) span() *insight.Span {
+	return &insight.Span{From: d.first, To: d.end.Add(-time.Microsecond)}
+}
+
+// upper is the condition that an event is not behind the rows, and on a day that counts.
+func (d *dates) upper() hogql.Expr {
+	moment := insight.Field("timestamp")
+	return insight.And(insight.Compare(moment, hogql.Less, insight.Const(d.end)), d.Weekdays(moment))
+}
+
+// lower is the condition that a time is not before the rows.
+func (d *dates) lower(moment hogql.Expr) hogql.Expr {
+	return insight.Compare(moment, hogql.GreaterOrEquals, insight.Const(d.first))
+}
+
+// period is the number of the period that a time lies in, counted from the first row.
+func (d *dates) period(moment hogql.Expr) hogql.Expr {
+	switch d.Interval {
+	case query.Week:
+		return d.units(days, moment, 7)
+	case query.Month:
+		return d.units(months, moment, 1)
+	case query.Hour, query.Minute:
+		return d.units(hours, moment, 1)
+	case query.Day:
+	}
+	return d.units(days, moment, 1)
+}
+
+// floor is the start of the period that holds a time.
+func (d *dates) floor(moment hogql.Expr) hogql.Expr {
+	functions := map[query.Interval]string{
+		query.Hour: "toStartOfHour", query.Day: "toStartOfDay", query.Week: "toStartOfWeek", query.Month: "toStartOfMonth",
+	}
+	return insight.Call(functions[d.Interval], moment)
+}
+
+// unit is what time is counted in.
+type unit uint8
+
+const (
+	hours unit = iota
+	days
+	months
+)
+
+// units is how many times size units lie between the start of the rows and a time, by the borders between units that the
+// clock passed. It is negative, or 0, for a time before the rows.
+func (d *dates) units(u unit, moment hogql.Expr, size int) hogql.Expr {
+	count := &hogql.Binary{Op: hogql.Minus, Left: u.number(moment), Right: d.origin(u)}
+	if u == hours {
+		size *= 3600
+	}
+	if size == 1 {
+		return count
+	}
+	return insight.Call("intDiv", count, insight.Const(int64(size)))
+}
+
+// number is that of the unit of a time; of hours it is that of the second.
+func (u unit) number(moment hogql.Expr) hogql.Expr {
+	switch u {
+	case days:
+		return insight.Call("_toInt32", insight.Call("toDate", moment))
+	case months:
+		return insight.TemplateExpr("toYear({moment}) * 12 + toMonth({moment})", map[string]any{"moment": moment})
+	case hours:
+	}
+	return insight.Call("toUnixTimestamp", moment)
+}
+
+// origin is the number of the unit that the rows begin with.
+func (d *dates) origin(u unit) hogql.Expr {
+	if d.since != nil {
+		return u.number(d.since)
+	}
+	switch u {
+	case days:
+		midnight := time.Date(d.first.Year(), d.first.Month(), d.first.Day(), 0, 0, 0, 0, time.UTC)
+		return insight.Const(midnight.Unix() / (24 * 60 * 60))
+	case months:
+		return insight.Const(int64(d.first.Year()*12 + int(d.first.Month())))
+	case hours:
+	}
+	return insight.Const(d.first.Unix())
+}

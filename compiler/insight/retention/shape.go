@@ -1,0 +1,215 @@
+package retention
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// result is one row of the answer (contract: retention.md, section 11).
+type result struct {
+	Values    []cell  `json:"values"`
+	Label     string  `json:"label"`
+	Date      string  `json:"date"`
+	Breakdown *string `json:"breakdown_value"`
+}
+
+// cell is one column of a row.
+type cell struct {
+	Count  float64  `json:"count"`
+	Label  string   `json:"label"`
+	Amount *float64 `json:"aggregation_value,omitempty"`
+}
+
+// shape makes answers of rows.
+type shape struct {
+	q     *query.Retention
+	dates dates
+	limit int
+	split bool // the rows hold values of a breakdown
+}
+
+// found is a cell that a row of the query holds.
+type found struct {
+	row, column   int64
+	count, amount float64
+}
+
+// matrix is what was found of one value of the breakdown.
+type matrix struct {
+	value string
+	cells []found
+}
+
+func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
+	var all []matrix
+	if !s.split {
+		all = []matrix{{}}
+	}
+	earliest := time.Unix(0, 0)
+	for raw := range rows {
+		place, value, f, err := s.read(raw)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.row == earliestRow && s.dates.All:
+			earliest = time.Unix(f.column, 0)
+			continue
+		case f.row < 0 || f.column < 0 || f.column >= int64(s.dates.columns):
+			return nil, fmt.Errorf("reading a row of a retention: there is no cell %d in row %d", f.column, f.row)
+		}
+		for int64(len(all)) < place {
+			all = append(all, matrix{})
+		}
+		m := &all[place-1]
+		m.value, m.cells = value, append(m.cells, f)
+	}
+	dates := s.dates
+	if dates.All {
+		var err error
+		if dates, err = dates.from(earliest); err != nil {
+			return nil, err
+		}
+	}
+	results, err := s.results(dates, all)
+	if err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(results)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a retention: %w", err)
+	}
+	return &insight.Answer{Results: out, Range: dates.span()}, nil
+}
+
+// read reads a row of the query. Without a breakdown the place is the first one.
+func (s shape) read(raw []byte) (place int64, value string, f found, err error) {
+	var fields []json.RawMessage
+	targets := []any{&f.row, &f.column, &f.count}
+	place = 1
+	if s.split {
+		targets = append([]any{&place, &value}, targets...)
+	}
+	if s.q.Values != nil {
+		targets = append(targets, &f.amount)
+	}
+	err = json.Unmarshal(raw, &fields)
+	if err == nil && len(fields) != len(targets) {
+		err = fmt.Errorf("%d fields in place of %d", len(fields), len(targets))
+	}
+	for i := 0; err == nil && i < len(targets); i++ {
+		err = json.Unmarshal(fields[i], targets[i])
+	}
+	if err == nil && f.row != earliestRow && (place < 1 || s.split && place > int64(s.limit)+1) {
+		err = fmt.Errorf("there is no place %d", place)
+	}
+	if err != nil {
+		return 0, "", f, fmt.Errorf("reading a row of a retention: %w", err)
+	}
+	return place, value, f, nil
+}
+
+// results gives all rows of all values. Cells without a count are 0.
+func (s shape) results(dates dates, all []matrix) ([]result, error) {
+	columns := s.columnLabels()
+	scale := insight.Scale(&s.q.Common)
+	out := make([]result, 0, dates.rows*len(all))
+	for place, m := range all {
+		value := s.value(place, m)
+		begin, start := len(out), dates.first
+		for row := range dates.rows {
+			out = append(out, result{
+				Values: s.zeros(columns), Label: s.period() + " " + strconv.Itoa(row), Date: start.Format(time.RFC3339), Breakdown: value,
+			})
+			start = dates.Next(start)
+		}
+		for _, f := range m.cells {
+			if f.row >= int64(dates.rows) {
+				if s.dates.All { // the windows of 24 hours go on behind the last period
+					continue
+				}
+				return nil, fmt.Errorf("reading a row of a retention: there is no row %d", f.row)
+			}
+			c := &out[begin+int(f.row)].Values[f.column]
+			c.Count = scaled(f.count, scale)
+			if c.Amount != nil {
+				*c.Amount = scaled(f.amount, scale)
+			}
+		}
+	}
+	return out, nil
+}
+
+// scaled corrects a number for the share of people that was looked at (contract: retention.md, section 10).
+func scaled(x, scale float64) float64 {
+	if scale == 1 {
+		return x
+	}
+	return math.RoundToEven(x * scale)
+}
+
+// value is how the value of a breakdown is written; nil without one.
+func (s shape) value(place int, m matrix) *string {
+	switch {
+	case s.q.Breakdowns == nil:
+		return nil
+	case !s.split:
+		value := everybody
+		return &value
+	case place == s.limit:
+		value := insight.OtherValue
+		return &value
+	}
+	return &m.value
+}
+
+func (s shape) zeros(labels []string) []cell {
+	out := make([]cell, len(labels))
+	for i, label := range labels {
+		out[i].Label = label
+		if s.q.Values != nil {
+			out[i].Amount = new(float64)
+		}
+	}
+	return out
+}
+
+// period is the word for a period.
+func (s shape) period() string {
+	switch s.q.Period {
+	case query.Hour, query.Minute:
+		return "Hour"
+	case query.Week:
+		return "Week"
+	case query.Month:
+		return "Month"
+	case query.Day:
+	}
+	return "Day"
+}
+
+func (s shape) columnLabels() []string {
+	out := make([]string, 0, s.dates.columns)
+	if s.q.Brackets == nil {
+		for i := range s.dates.columns {
+			out = append(out, s.period()+" "+strconv.Itoa(i))
+		}
+		return out
+	}
+	out = append(out, s.period()+" 0")
+	next := 1
+	for _, size := range s.q.Brackets {
+		label := s.period() + " " + strconv.Itoa(next)
+		if size > 1 {
+			label += "-" + strconv.Itoa(next+size-1)
+		}
+		out, next = append(out, label), next+size
+	}
+	return out
+}
