@@ -1,0 +1,68 @@
+package paths
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// The events around a step of a funnel: each is joined with its actor in the funnel, who need not be a person (contract:
+// section 8).
+const (
+	rawOfActors = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen,
+		{actor} AS actor, _toMicroseconds(timestamp) AS clock FROM {events} WHERE {condition}`
+	around = `SELECT each.person_id AS person_id, each.moment AS moment, each.event AS event, each.own AS own, each.page AS page, each.screen AS screen
+		FROM {raw} AS each INNER JOIN {passed} AS passed ON each.actor = passed.actor_id WHERE {span}`
+	// reached is who came to the step, and when, also when they were at the one before; left is who was at the one before and
+	// did not come.
+	reached = `SELECT actor_id, {before} AS previous, arrayElement(times, {step}) AS reached FROM {funnel} WHERE reached > 0`
+	left    = `SELECT actor_id, {before} AS reached FROM {funnel} WHERE reached > 0 AND arrayElement(times, {step}) = 0`
+)
+
+// around is the query for the events that count because of the step of a funnel. The error is a *diag.Error.
+func (b *builder) around(values map[string]any) (hogql.Query, error) {
+	f := b.query.Funnel
+	actor, err := funnels.Actor(f.Source, b.world)
+	if err != nil {
+		return nil, err
+	}
+	funnel, err := funnels.Steps(f.Source, b.world)
+	if err != nil {
+		return nil, err
+	}
+	values["actor"] = actor
+	text, step := reached, f.Step
+	if step < 0 {
+		text, step = left, -step
+	}
+	before := step - 1
+	for before > 1 && f.Source.Series[before-1].Optional {
+		before--
+	}
+	previous := insight.Const(int64(0)) // there is no step before the first
+	if before > 0 {
+		previous = insight.TemplateExpr("arrayElement(times, {before})", map[string]any{"before": int64(before)})
+	}
+	return insight.Template(around, map[string]any{
+		"raw": insight.Template(rawOfActors, values), "span": span(f),
+		"passed": over(text, "funnel", funnel, map[string]any{"step": int64(step), "before": previous}),
+	}), nil
+}
+
+// span is the condition on the time of an event. Who left a funnel did so when its window was over.
+func span(f *query.PathFunnel) hogql.Expr {
+	values := map[string]any{"window": f.Source.Window.Duration().Microseconds()}
+	switch f.Type {
+	case query.BeforeStep:
+		return insight.TemplateExpr("each.clock <= passed.reached", nil)
+	case query.BetweenSteps:
+		return insight.TemplateExpr("each.clock >= passed.previous AND each.clock <= passed.reached", nil)
+	case query.AfterStep:
+		if f.Step < 0 {
+			return insight.TemplateExpr("each.clock >= passed.reached + {window}", values)
+		}
+		return insight.TemplateExpr("each.clock >= passed.reached", nil)
+	}
+	panic("BUG: paths of the type " + string(f.Type))
+}

@@ -1,0 +1,136 @@
+package paths
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Events become steps: a person, a moment and a name. What a name is made of stands in columns of its own, so that each is
+// read once.
+const (
+	raw     = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen FROM {events} WHERE {condition}`
+	named   = `SELECT person_id, moment, {name} AS name FROM {raw}`
+	renamed = `SELECT person_id, moment, {name} AS name FROM {steps}`
+	chosen  = `SELECT person_id, moment, name FROM {steps} WHERE name NOT IN {excluded}`
+	// address is the address of a page without the slash at its end.
+	address = `if(endsWith(page, '/') AND length(page) > 1, substring(page, 1, length(page) - 1), page)`
+)
+
+// counted is the condition that an event is one of those that paths are made of (contract: section 2).
+func (b *builder) counted() hogql.Expr {
+	return insight.And(b.dates.Bounds(), b.filters, b.included())
+}
+
+func (b *builder) included() hogql.Expr {
+	var kinds []hogql.Expr
+	for _, kind := range b.query.Include {
+		switch kind {
+		case query.PathPageviews, query.PathScreens:
+			kinds = append(kinds, insight.Eq(insight.Field("event"), insight.Const(string(kind))))
+		case query.PathCustom:
+			kinds = append(kinds, insight.TemplateExpr("NOT startsWith(event, '$')", nil))
+		case query.PathHogQL: // names steps, and chooses no events
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return insight.Or(kinds...)
+}
+
+// on tells whether the names of steps come from a kind of events (contract: section 3).
+func (b *builder) on(kind query.PathEvents) bool {
+	if len(b.query.Include) == 0 {
+		return !slices.Contains(b.query.Exclude, string(kind))
+	}
+	return slices.Contains(b.query.Include, kind)
+}
+
+// steps is the query for the steps of all people, in no order. The error is a *diag.Error.
+func (b *builder) steps(moment hogql.Expr) (hogql.Query, error) {
+	own, err := b.own()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := b.raw(map[string]any{
+		"moment": moment, "own": own, "page": textOf("$current_url"), "screen": textOf("$screen_name"),
+		"events": insight.Events(&b.query.Common), "condition": b.counted(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	tree = over(named, "raw", tree, map[string]any{"name": b.name()})
+	if cleaned := b.cleaned(insight.Field("name")); cleaned != nil {
+		tree = over(renamed, "steps", tree, map[string]any{"name": cleaned})
+	}
+	if len(b.query.Groupings) > 0 {
+		tree = over(renamed, "steps", tree, map[string]any{"name": grouped(insight.Field("name"), b.query.Groupings)})
+	}
+	if len(b.query.Include) > 0 && len(b.query.Exclude) > 0 {
+		tree = over(chosen, "steps", tree, map[string]any{"excluded": constants(b.query.Exclude)})
+	}
+	return tree, nil
+}
+
+// raw is the query for the events that count. The error is a *diag.Error.
+func (b *builder) raw(values map[string]any) (hogql.Query, error) {
+	if b.query.Funnel != nil {
+		return b.around(values)
+	}
+	return insight.Template(raw, values), nil
+}
+
+// own is the name of a step that is neither a page nor a screen, as text.
+func (b *builder) own() (hogql.Expr, error) {
+	if !b.on(query.PathHogQL) || strings.TrimSpace(b.query.Expression) == "" {
+		return insight.Call("toString", insight.Field("event")), nil
+	}
+	attr := b.query.Field("pathsFilter.pathsHogQLExpression")
+	e, mistake := bind.UserExpr(b.query.Expression)
+	if mistake != nil {
+		return nil, diag.Field(mistake.Code, attr, "The HogQL expression of a path %s", mistake.Detail)
+	}
+	if insight.Aggregates(e) {
+		return nil, diag.Field(diag.QueryError, attr, "The HogQL expression of a path names the step of one event, and cannot aggregate")
+	}
+	return text(insight.Bare(e)), nil
+}
+
+// name is the name of a step, before it is cleaned.
+func (b *builder) name() hogql.Expr {
+	name := insight.Field("own")
+	if b.on(query.PathScreens) {
+		name = whenEvent(query.PathScreens, insight.Field("screen"), name)
+	}
+	if b.on(query.PathPageviews) {
+		name = whenEvent(query.PathPageviews, insight.TemplateExpr(address, nil), name)
+	}
+	return name
+}
+
+func whenEvent(kind query.PathEvents, then, otherwise hogql.Expr) hogql.Expr {
+	return insight.Call("if", insight.Eq(insight.Field("event"), insight.Const(string(kind))), then, otherwise)
+}
+
+// textOf is a property of an event as text.
+func textOf(property string) hogql.Expr { return text(insight.Field("properties", property)) }
+
+// text is a value as text, the empty text for none.
+func text(x hogql.Expr) hogql.Expr {
+	return insight.Call("ifNull", insight.Call("_plainText", x), insight.Const(""))
+}
+
+// constants is a list of texts.
+func constants(texts []string) hogql.Expr {
+	set := &hogql.Tuple{}
+	for _, text := range texts {
+		set.Items = append(set.Items, insight.Const(text))
+	}
+	return set
+}
