@@ -28,6 +28,7 @@ type Mode = bind.Mode
 const (
 	QueryRoute = bind.QueryRoute
 	Pages      = bind.Pages
+	Whole      = bind.Whole
 )
 
 // Env is the world that a query is compiled for.
@@ -42,8 +43,15 @@ type Env struct {
 	MaxRows int
 	// Mode says what a query without LIMIT gives.
 	Mode Mode
-	// TestAccounts is the condition that keeps the project's test accounts out of insights that ask for it; nil for none.
+	// TestAccounts is the condition that keeps the project's test accounts out of queries that ask for it; nil for none.
 	TestAccounts *query.Condition
+	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
+	PathCleaning []query.PathCleaning
+}
+
+// world is what insights are built for.
+func (e *Env) world() *insight.World {
+	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning}
 }
 
 // Compiled is a query that is ready to run.
@@ -75,6 +83,10 @@ type Compiled struct {
 	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
 	// Row makes a row of the answer of a row of the result, both JSON arrays; nil when they are the same.
 	Row func(row []byte) ([]byte, error)
+	// Types are those that columns have in the answer, where they differ from the result's.
+	Types map[int]string
+	// Missing tells whether a row of the answer is about an actor of whom nothing is known; nil for answers without actors.
+	Missing func(row []byte) (bool, error)
 }
 
 // Compile makes SQL of a query. Mistakes of its author are a *diag.Error or diag.Errors; any other error is a bug.
@@ -89,8 +101,22 @@ func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 		return compileInsight(q, env)
 	case *query.Stickiness:
 		return compileInsight(q, env)
+	case *query.Funnels:
+		return compileInsight(q, env)
+	case *query.Paths:
+		return compileInsight(q, env)
+	case *query.Retention:
+		return compileInsight(q, env)
 	case *query.Events:
 		return compileEvents(q, env)
+	case *query.Actors:
+		return compileActors(q, env)
+	case *query.InsightActors:
+		return compilePeople(q, env)
+	case *query.StickinessActors:
+		return compilePeople(q, env)
+	case *query.FunnelsActors:
+		return compilePeople(q, env)
 	case *query.Metadata, *query.DatabaseSchema:
 		return nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
 	default:
@@ -169,6 +195,11 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: make([]bind.Property, len(f.Properties))}
 		for i, p := range f.Properties {
 			v.Filters.Properties[i] = bind.Property(p)
+		}
+		if f.FilterTestAccounts && env.TestAccounts != nil {
+			for _, c := range env.TestAccounts.All {
+				v.Filters.TestAccounts = append(v.Filters.TestAccounts, bind.Placed{Property: bind.Property(*c.Filter), At: c.At})
+			}
 		}
 	}
 	return v, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
@@ -17,12 +18,28 @@ import (
 // compileEvents builds the tree of a list of events, which then goes the way of any other query. It has a limit of its
 // own, and reports it as a query without one does.
 func compileEvents(q *query.Events, env Env) (*Compiled, error) {
-	env.Database = modified(env.Database, q.Modifiers)
-	w := &insight.World{Database: env.Database, Now: env.Now, TestAccounts: env.TestAccounts}
-	built, err := events.Build(q, w, cmp.Or(env.MaxRows, bind.MaxRows))
+	modifiers := q.Modifiers
+	if q.Source != nil {
+		modifiers = over(modifiers, modifiersOf(q.Source))
+	}
+	env.Database = modified(env.Database, modifiers)
+	w := env.world()
+	var people *insight.People
+	if q.Source != nil {
+		var err error
+		if people, err = actors.People(q.Source, w); err != nil {
+			return nil, err
+		}
+	}
+	built, err := events.Build(q, people, w, cmp.Or(env.MaxRows, bind.MaxRows))
 	if err != nil {
 		return nil, err
 	}
+	return compileListing(built, env)
+}
+
+// compileListing makes SQL of the tree of a list of rows.
+func compileListing(built *insight.Listing, env Env) (*Compiled, error) {
 	resolved, _, err := resolve.Query(built.Query, env.Database, env.Now)
 	if err != nil {
 		return nil, each(unplaced(err))
@@ -32,8 +49,8 @@ func compileEvents(q *query.Events, env Env) (*Compiled, error) {
 		return nil, err
 	}
 	compiled := &Compiled{
-		SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: built.Columns,
-		Limit: built.Limit, Offset: built.Offset, Probe: true, DefaultLimit: true, Row: built.Row, Volatile: true,
+		SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: built.Columns, Limit: built.Limit, Offset: built.Offset,
+		Probe: true, DefaultLimit: true, Row: built.Row, Types: built.Types, Missing: built.Missing, Volatile: true,
 	}
 	compiled.Tables, _ = survey(built.Query, nil)
 	return compiled, nil

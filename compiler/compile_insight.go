@@ -6,7 +6,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -18,7 +21,7 @@ import (
 // and values are bounded where it is built.
 func compileInsight(q query.Insight, env Env) (*Compiled, error) {
 	env.Database = modified(env.Database, q.Parts().Modifiers)
-	built, err := buildInsight(q, &insight.World{Database: env.Database, Now: env.Now, TestAccounts: env.TestAccounts})
+	built, err := buildInsight(q, env.world())
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +50,12 @@ func buildInsight(q query.Insight, w *insight.World) (*insight.Built, error) {
 		return lifecycle.Build(q, w)
 	case *query.Stickiness:
 		return stickiness.Build(q, w)
+	case *query.Funnels:
+		return funnels.Build(q, w)
+	case *query.Paths:
+		return paths.Build(q, w)
+	case *query.Retention:
+		return retention.Build(q, w)
 	default:
 		return nil, fmt.Errorf("BUG: no way to build an insight of type %T", q)
 	}

@@ -17,6 +17,21 @@ func FuzzInsight(f *testing.F) {
 		`{"kind": "StickinessQuery", "series": [{"event": "x"}], "compareFilter": {"compare": true}, "stickinessFilter": {"stickinessCriteria": {"operator": "exact", "value": 2}}}`,
 		`{"kind": "EventsQuery", "select": ["*", "count()", "person", "max(timestamp) as m"], "where": ["m > 1"], "orderBy": ["m DESC"], "after": "-1d"}`,
 		`{"kind": "TrendsQuery", "series": [{"event": "x", "math": "dau"}], "breakdownFilter": {"breakdown": "$browser"}}`,
+		`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": null, "optionalInFunnel": true}, {"event": "c"}], "funnelsFilter": {"exclusions": [{"event": "x", "funnelFromStep": 0, "funnelToStep": 2}]}}`,
+		`{"kind": "FunnelsQuery", "series": [{"event": "a", "math": "first_time_for_user"}, {"event": "a"}], "breakdownFilter": {"breakdown": ["p", "q"]}, "funnelsFilter": {"funnelOrderType": "unordered", "funnelVizType": "trends", "breakdownAttributionType": "step"}}`,
+		`{"kind": "FunnelsActorsQuery", "funnelStep": -2, "funnelStepBreakdown": ["Other"], "source": {"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "p"}, "funnelsFilter": {"funnelOrderType": "strict"}}}`,
+		`{"kind": "ActorsQuery", "select": ["person", "properties.a as b", "count()"], "orderBy": ["b desc"], "search": "x", "properties": [{"type": "person", "key": "k", "value": 1}]}`,
+		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "day": "2024-05-30", "breakdown": "$$_posthog_breakdown_other_$$", "source": {"kind": "TrendsQuery", "series": [{"math": "first_time_for_user"}], "breakdownFilter": {"breakdown": "b"}}}}`,
+		`{"kind": "InsightActorsQuery", "day": "2024-05-30", "status": "dormant", "source": {"kind": "LifecycleQuery", "series": [{}]}}`,
+		`{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "query": "select person_id, 1 as n from events"}, "select": ["actor", "n", "created_at"]}`,
+		`{"kind": "StickinessActorsQuery", "day": 2, "operator": "lte", "source": {"kind": "StickinessQuery", "series": [{}], "intervalCount": 2}}`,
+		`{"kind": "RetentionQuery", "retentionFilter": {"targetEntity": {"id": null}, "period": "Week", "retentionCustomBrackets": [1, 2.5]}, "breakdownFilter": {"breakdown": "b"}}`,
+		`{"kind": "RetentionQuery", "dateRange": {"date_from": "all"}, "retentionFilter": {"retentionType": "retention_first_ever_occurrence", "timeWindowMode": "24_hour_windows"}}`,
+		`{"kind": "InsightActorsQuery", "interval": 0, "source": {"kind": "RetentionQuery", "retentionFilter": {"aggregationType": "avg", "aggregationProperty": "n", "minimumOccurrences": 2}}}`,
+		`{"kind": "PathsQuery", "dateRange": {"date_from": "all"}, "pathsFilter": {"includeEventTypes": ["$screen", "hogql"], "pathsHogQLExpression": "properties.a", "excludeEvents": ["b"]}}`,
+		`{"kind": "PathsQuery", "pathsFilter": {"startPoint": "/", "endPoint": "/b", "stepLimit": 1, "pathGroupings": ["*", "/a*["], "localPathCleaningFilters": [{"regex": "(a)|b", "alias": "\\1"}]}}`,
+		`{"kind": "PathsQuery", "funnelPathsFilter": {"funnelPathType": "funnel_path_after_step", "funnelStep": -2, "funnelSource": {"series": [{"event": "a"}, {"event": "b"}]}}}`,
+		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "includeRecordings": true, "source": {"kind": "PathsQuery", "pathsFilter": {"pathStartKey": "1_a", "pathEndKey": "2_b"}}}}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -116,7 +116,7 @@ type trendItem struct {
 func TestTrendsAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 9)) // the same every time
 	events := randomEvents(random)
-	importEvents(t, events)
+	importEvents(t, trendsProject, events)
 	count := 150
 	if testing.Short() {
 		count = 40
@@ -146,30 +146,7 @@ func itemName(i trendItem) string { return fmt.Sprint(i.Period, i.Series, i.Valu
 
 func askTrend(t *testing.T, q *trendQuery, raw []byte) ([]trendItem, string) {
 	t.Helper()
-	node, err := query.Parse(raw)
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	zone, err := time.LoadLocation(q.zone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := &schema.Database{
-		Project: trendsProject, Location: zone, WeekStart: q.weekStart, Layout: schema.NativeLayout(),
-		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "n"}: schema.NumericProperty},
-	}
-	compiled, err := compiler.Compile(node, compiler.Env{Database: db, Now: time.Date(2024, 4, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	params := make([]clickhouse.Param, len(compiled.Params))
-	for i, p := range compiled.Params {
-		params[i] = clickhouse.Param(p)
-	}
-	var rows rowCollector
-	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: trendsProject}, &rows); err != nil {
-		t.Fatalf("%s: %v\n%s", raw, err, compiled.SQL)
-	}
+	compiled, rows := runNode(t, q, trendsProject, raw)
 	answer, err := compiled.Shape(func(yield func([]byte) bool) {
 		for _, row := range rows {
 			if !yield([]byte(row)) {
@@ -187,12 +164,43 @@ func askTrend(t *testing.T, q *trendQuery, raw []byte) ([]trendItem, string) {
 	return items, compiled.SQL
 }
 
+// runNode compiles a query for the zone and the weeks of a trend, and runs it.
+func runNode(t *testing.T, q *trendQuery, project int64, raw []byte) (*compiler.Compiled, rowCollector) {
+	t.Helper()
+	node, err := query.Parse(raw)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	zone, err := time.LoadLocation(q.zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := &schema.Database{
+		Project: project, Location: zone, WeekStart: q.weekStart, Layout: schema.NativeLayout(),
+		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "n"}: schema.NumericProperty},
+	}
+	compiled, err := compiler.Compile(node, compiler.Env{Database: db, Now: time.Date(2024, 4, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	params := make([]clickhouse.Param, len(compiled.Params))
+	for i, p := range compiled.Params {
+		params[i] = clickhouse.Param(p)
+	}
+	var rows rowCollector
+	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: project}, &rows); err != nil {
+		t.Fatalf("%s: %v\n%s", raw, err, compiled.SQL)
+	}
+	return compiled, rows
+}
+
 // trendEvent is one random event.
 type trendEvent struct {
 	Event      string         `json:"event"`
 	DistinctID string         `json:"distinct_id"`
 	Timestamp  time.Time      `json:"timestamp"`
 	Properties map[string]any `json:"properties"`
+	UUID       string         `json:"uuid,omitempty"`
 
 	person, group string
 	plan          any
@@ -233,7 +241,7 @@ func randomEvents(r *rand.Rand) []trendEvent {
 	return out
 }
 
-func importEvents(t *testing.T, events []trendEvent) {
+func importEvents(t *testing.T, project int64, events []trendEvent) {
 	t.Helper()
 	var lines strings.Builder
 	write := func(v any) {
@@ -260,7 +268,7 @@ func importEvents(t *testing.T, events []trendEvent) {
 	for _, e := range events {
 		write(e)
 	}
-	report, err := client.Import(t.Context(), clickhouse.ImportOptions{Project: trendsProject, Now: time.Now()}, strings.NewReader(lines.String()))
+	report, err := client.Import(t.Context(), clickhouse.ImportOptions{Project: project, Now: time.Now()}, strings.NewReader(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
@@ -13,30 +12,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
-
-// Built is a list of events that is ready to be compiled and run.
-type Built struct {
-	// Query asks for one row more than Limit.
-	Query  hogql.Query
-	Limit  int
-	Offset int
-	// Columns are the names of the columns: their texts in the query.
-	Columns []string
-	// Row makes a row of the answer of a row of the query; nil when they are the same.
-	Row func(row []byte) ([]byte, error)
-}
 
 // builder makes the parts of one query.
 type builder struct {
-	query *query.Events
-	world *insight.World
+	query  *query.Events
+	people *insight.People // whose events are listed; nil for everybody's
+	world  *insight.World
 }
 
-// Build makes the tree of a list of events. Most is the highest limit. The error is a *diag.Error.
-func Build(q *query.Events, w *insight.World, most int) (*Built, error) {
-	b := builder{q, w}
+// Build makes the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
+// error is a *diag.Error.
+func Build(q *query.Events, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
+	b := builder{q, people, w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
 	var err error
 	if s.Columns, err = b.columns(); err != nil {
@@ -53,16 +41,16 @@ func Build(q *query.Events, w *insight.World, most int) (*Built, error) {
 	var keys []hogql.Expr
 	aggregates := having != nil
 	for _, column := range s.Columns {
-		if aggregate(column) {
+		if insight.Aggregates(column) {
 			aggregates = true
 		} else {
-			keys = append(keys, bare(column))
+			keys = append(keys, insight.Bare(column))
 		}
 	}
 	if aggregates {
 		s.GroupBy = insight.GroupBy(keys...)
 	}
-	built := &Built{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: q.Select, Row: shapes(q.Select)}
+	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: q.Select, Row: shapes(q.Select)}
 	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
 	if q.Offset > 0 {
 		s.Limit.Offset = insight.Const(int64(q.Offset))
@@ -119,6 +107,14 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 	if q.Event != nil {
 		where = insight.And(where, insight.Eq(insight.Field("event"), insight.Const(*q.Event)))
 	}
+	if b.people != nil {
+		actor, named := insight.Actor(b.people.Group)
+		behind := insight.Template("select actor_id from {people}", map[string]any{"people": insight.From(b.people.Query)})
+		where = insight.And(where, named, insight.Compare(actor, hogql.In, &hogql.Subquery{Query: behind}))
+	}
+	if q.Action != nil {
+		return nil, nil, insight.NoAction(q.Field("actionId"), *q.Action)
+	}
 	if q.Person != "" {
 		if !person.MatchString(q.Person) {
 			return nil, nil, diag.Field(diag.InvalidInput, q.Field("personId"), "personId must be the UUID of a person.")
@@ -130,7 +126,7 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 		if err != nil {
 			return nil, nil, err
 		}
-		if aggregate(condition, columns...) {
+		if insight.Aggregates(condition, columns...) {
 			having = insight.And(having, condition)
 		} else {
 			where = insight.And(where, condition)
@@ -177,7 +173,7 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 	if b.query.OrderBy != nil {
 		out := make([]*hogql.Order, len(b.query.OrderBy))
 		for i, text := range b.query.OrderBy {
-			text, desc := direction(text)
+			text, desc := insight.Direction(text)
 			e, err := b.expr(text, "orderBy", i)
 			if err != nil {
 				return nil, err
@@ -187,8 +183,8 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 		return out, nil
 	}
 	for _, column := range columns {
-		if aggregate(column) {
-			return []*hogql.Order{{X: bare(column), Desc: true}}, nil
+		if insight.Aggregates(column) {
+			return []*hogql.Order{{X: insight.Bare(column), Desc: true}}, nil
 		}
 	}
 	for _, text := range b.query.Select {
@@ -196,49 +192,5 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 			return []*hogql.Order{{X: insight.Field("timestamp"), Desc: true}, {X: insight.Field("uuid")}}, nil
 		}
 	}
-	return []*hogql.Order{{X: bare(columns[0])}}, nil
-}
-
-// direction cuts ASC or DESC off the end of an expression's text.
-func direction(text string) (expr string, desc bool) {
-	text = strings.TrimSpace(text)
-	i := strings.LastIndexAny(text, " \t\n)")
-	switch word := strings.ToLower(text[i+1:]); {
-	case i < 0:
-	case word == "desc":
-		return text[:i+1], true
-	case word == "asc":
-		return text[:i+1], false
-	}
-	return text, false
-}
-
-// aggregate tells whether an expression is computed over several rows, itself or by the name of a column that is.
-func aggregate(e hogql.Expr, columns ...hogql.Expr) bool {
-	found := false
-	hogql.WalkExpr(e, func(e hogql.Expr) bool {
-		if _, inner := e.(*hogql.Subquery); inner {
-			return false
-		}
-		if call, ok := e.(*hogql.Call); ok && call.Over == nil {
-			f, known := schema.LookupFunction(call.Name)
-			found = found || known && f.Aggregate
-		}
-		if name, ok := e.(*hogql.Field); ok && len(name.Chain) == 1 {
-			for _, column := range columns {
-				alias, named := column.(*hogql.Alias)
-				found = found || named && alias.Name.Text == name.Chain[0].Text && aggregate(alias.X)
-			}
-		}
-		return !found
-	})
-	return found
-}
-
-// bare takes an expression out of its alias.
-func bare(e hogql.Expr) hogql.Expr {
-	if alias, ok := e.(*hogql.Alias); ok {
-		return alias.X
-	}
-	return e
+	return []*hogql.Order{{X: insight.Bare(columns[0])}}, nil
 }

@@ -1,33 +1,20 @@
 package events_test
 
 import (
-	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
-
-func build(t *testing.T, fields string) (*events.Built, error) {
+func build(t *testing.T, fields string) (*insight.Listing, error) {
 	t.Helper()
-	n, err := query.Parse([]byte(`{"kind": "EventsQuery", ` + fields + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, ok := n.(*query.Events)
-	if !ok {
-		t.Fatalf("%s gives a %T", fields, n)
-	}
-	return events.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now}, 50_000)
+	return events.Build(insighttest.Node[*query.Events](t, `{"kind": "EventsQuery", `+fields+`}`), nil, insighttest.World(), 50_000)
 }
 
 func TestBuild(t *testing.T) {
@@ -90,6 +77,7 @@ func TestLimits(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, fields, want string }{
+		{"an action", `"select": ["event"], "actionId": 3`, "actionId: Action ID 3 does not exist!"},
 		{"no person", `"select": ["event"], "personId": "p1"`, "personId: personId must be the UUID of a person."},
 		{"no date", `"select": ["event"], "after": "soon"`, "after: The date is neither ISO 8601 nor relative, such as -7d"},
 		{"a placeholder", `"select": ["event", "{x}"]`, "select.1: The HogQL expression cannot hold placeholders"},
@@ -99,11 +87,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := build(t, tt.fields)
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) {
-				t.Fatalf("got %v, want %s", err, tt.want)
-			}
-			if diff := cmp.Diff(tt.want, mistake.Error()); diff != "" {
+			if diff := cmp.Diff(tt.want, insighttest.Mistake(t, err)); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})

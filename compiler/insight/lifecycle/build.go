@@ -18,14 +18,13 @@ const (
 	earliest // marks the row of the earliest event, not a status
 )
 
-// count counts actors by status and bucket. The active buckets of an actor become a sorted list, which is looked at twice:
-// beside the one before, which says how the actor came, and beside the one after, which says whether it went. Nowhere
-// stands beside the first and the last of them, and is next to no bucket.
+// changes gives one row for each status that an actor has in a bucket. The active buckets of an actor become a sorted list,
+// which is looked at twice: beside the one before, which says how the actor came, and beside the one after, which says
+// whether it went. Nowhere stands beside the first and the last of them, and is next to no bucket.
 //
 // Only actors made within the range can be new, so the join is with those alone. Without a match born is 0, which is the
 // number of no bucket of a range.
-const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS actors FROM (
-	SELECT arrayJoin(arrayConcat(
+const changes = `SELECT arrayJoin(arrayConcat(
 		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND b = born, {new}, {resurrecting}), b),
 			active, arrayPushFront(arrayPopBack(active), {nowhere})),
 		arrayMap(b -> ({dormant}, b + 1),
@@ -34,8 +33,11 @@ const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS
 	FROM (
 		SELECT {actor} AS actor, arrayMap(b -> {number}, arraySort(groupUniqArray({bucket}))) AS active
 		FROM {events} WHERE {condition} GROUP BY actor
-	) AS seen LEFT JOIN {made} AS made ON seen.actor = made.actor
-) WHERE bucket >= {first} AND bucket <= {last} GROUP BY status, bucket`
+	) AS seen LEFT JOIN {made} AS made ON seen.actor = made.actor`
+
+// count counts actors by status and bucket.
+const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS actors FROM {changes}
+	WHERE bucket >= {first} AND bucket <= {last} GROUP BY status, bucket`
 
 const nowhere = -1
 
@@ -53,20 +55,41 @@ const withPerson = `toString(properties.$process_person_profile) != 'false'`
 
 // Build makes the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
 func Build(q *query.Lifecycle, w *insight.World) (*insight.Built, error) {
-	if len(q.Series) == 0 {
-		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Lifecycle insights require at least one series.")
-	}
-	common := q.Common
-	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1
-	dates, err := insight.Resolve(w, &common, q.Interval)
+	dates, err := rangeOf(q, w)
 	if err != nil {
 		return nil, err
 	}
+	changed, err := transitions(q, w, &dates)
+	if err != nil {
+		return nil, err
+	}
+	counted := insight.Template(count, map[string]any{
+		"changes": insight.From(changed),
+		"first":   numberOf(q.Interval, dates.Floor(dates.From)), "last": numberOf(q.Interval, dates.Floor(dates.To)),
+	})
+	built := &insight.Built{Query: counted, Shape: shape{q, dates}.answer}
+	if dates.All {
+		built.Query = insight.Union(counted, insight.Template(since, map[string]any{"earliest": earliest, "first": insight.FirstTime}))
+	}
+	return built, nil
+}
+
+func rangeOf(q *query.Lifecycle, w *insight.World) (insight.Range, error) {
+	if len(q.Series) == 0 {
+		return insight.Range{}, diag.Field(diag.InvalidInput, q.Field("series"), "Lifecycle insights require at least one series.")
+	}
+	common := q.Common
+	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1
+	return insight.Resolve(w, &common, q.Interval)
+}
+
+// transitions makes the query of the statuses of actors. The range reaches over whole buckets, and the one before tells who
+// returns in the first.
+func transitions(q *query.Lifecycle, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)
 	if err != nil {
 		return nil, err
 	}
-	// The range reaches over whole buckets, and the one before tells who returns in the first.
 	first, end := dates.Floor(dates.From), dates.Next(dates.Floor(dates.To))
 	before := dates.Step(first, -1)
 	if dates.All {
@@ -80,22 +103,20 @@ func Build(q *query.Lifecycle, w *insight.World) (*insight.Built, error) {
 	if q.Group != nil {
 		made, values["group"] = groups, int64(*q.Group)
 	}
-	counted := insight.Template(count, map[string]any{
+	s, ok := insight.Template(changes, map[string]any{
 		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": nowhere,
 		"actor": actor, "number": number(q.Interval, insight.Field("b")), "bucket": dates.Bucket(timestamp),
 		"events": insight.Events(&q.Common), "made": insight.Template(made, values),
-		"first": numberOf(q.Interval, first), "last": numberOf(q.Interval, dates.Floor(dates.To)),
 		"condition": insight.And(
 			insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(before)),
 			insight.Compare(timestamp, hogql.Less, insight.Const(end)),
 			condition, named,
 		),
-	})
-	built := &insight.Built{Query: counted, Shape: shape{q, dates}.answer}
-	if dates.All {
-		built.Query = insight.Union(counted, insight.Template(since, map[string]any{"earliest": earliest, "first": insight.FirstTime}))
+	}).(*hogql.Select)
+	if !ok {
+		panic("BUG: the statuses of actors are no SELECT")
 	}
-	return built, nil
+	return s, nil
 }
 
 // conditions is what events have to satisfy apart from their time: the filters of the insight, and every series.
@@ -106,11 +127,7 @@ func conditions(q *query.Lifecycle, w *insight.World) (hogql.Expr, error) {
 	}
 	all := make([]hogql.Expr, 0, len(q.Series)+3)
 	for i := range q.Series {
-		s := &q.Series[i]
-		if s.Kind == query.ActionsNode {
-			return nil, diag.Field(diag.InvalidInput, s.At+".id", "Action ID %d does not exist!", s.Action)
-		}
-		condition, err := w.Series(s)
+		condition, err := w.Series(&q.Series[i])
 		if err != nil {
 			return nil, err
 		}

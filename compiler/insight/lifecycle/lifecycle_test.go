@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,27 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
-
-// now is a Thursday.
-var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
 func build(t *testing.T, node string) (*insight.Built, error) {
 	t.Helper()
-	n, err := query.Parse([]byte(node))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, ok := n.(*query.Lifecycle)
-	if !ok {
-		t.Fatalf("%s gives a %T", node, n)
-	}
-	return lifecycle.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now})
+	return lifecycle.Build(insighttest.Node[*query.Lifecycle](t, node), insighttest.World())
 }
 
 func shape(t *testing.T, node string, rows ...string) *insight.Answer {
@@ -39,15 +26,7 @@ func shape(t *testing.T, node string, rows ...string) *insight.Answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := make([][]byte, len(rows))
-	for i, row := range rows {
-		raw[i] = []byte(row)
-	}
-	answer, err := built.Shape(slices.Values(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer
+	return insighttest.Shape(t, built, rows...)
 }
 
 func TestItems(t *testing.T) {
@@ -63,7 +42,7 @@ func TestItems(t *testing.T) {
 		{` + shared + `"label": "$pageview - returning", "status": "returning", "data": [0, 2, 0], "count": 2},
 		{` + shared + `"label": "$pageview - resurrecting", "status": "resurrecting", "data": [0, 0, 0], "count": 0},
 		{` + shared + `"label": "$pageview - dormant", "status": "dormant", "data": [0, -1, -2], "count": -3}]`
-	if diff := cmp.Diff(decode(t, want), decode(t, string(answer.Results))); diff != "" {
+	if diff := cmp.Diff(insighttest.JSON(t, want), insighttest.JSON(t, string(answer.Results))); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	span := &insight.Span{
@@ -72,15 +51,6 @@ func TestItems(t *testing.T) {
 	if diff := cmp.Diff(span, answer.Range); diff != "" {
 		t.Errorf("range (-want +got):\n%s", diff)
 	}
-}
-
-func decode(t *testing.T, text string) any {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return v
 }
 
 // TestBuckets pins which buckets a range has, and where the number of a row stands among them.
@@ -185,9 +155,8 @@ func TestMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := build(t, `{"kind": "LifecycleQuery", `+tt.fields+`}`)
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) || !strings.HasPrefix(mistake.Attr+": "+mistake.Detail, tt.want) {
-				t.Errorf("got %v, want %s", err, tt.want)
+			if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
@@ -201,9 +170,8 @@ func TestAllTimeIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = built.Shape(slices.Values([][]byte{[]byte(`[5, 1420070400, 0]`)}))
-	var mistake *diag.Error
-	if !errors.As(err, &mistake) || mistake.Attr != "interval" {
-		t.Errorf("got %v, want a mistake in interval", err)
+	if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, "interval: ") {
+		t.Errorf("got %s, want a mistake in interval", got)
 	}
 }
 

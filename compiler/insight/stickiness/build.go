@@ -15,15 +15,12 @@ import (
 // Actors are counted by the number of intervals that they were active in. An interval is active with any event, or with
 // enough of them.
 const (
-	byAny = `SELECT {item} AS item, intervals, count() AS actors FROM (
-		SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor
-	) GROUP BY intervals`
-	byEnough = `SELECT {item} AS item, intervals, count() AS actors FROM (
-		SELECT actor, count() AS intervals FROM (
-			SELECT {actor} AS actor, {interval} AS active, count() AS hits FROM {events} WHERE {condition}
-			GROUP BY actor, active HAVING {enough}
-		) GROUP BY actor
-	) GROUP BY intervals`
+	byCount  = `SELECT {item} AS item, intervals, count() AS actors FROM {active} GROUP BY intervals`
+	byAny    = `SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor`
+	byEnough = `SELECT actor, count() AS intervals FROM (
+		SELECT {actor} AS actor, {interval} AS active, count() AS hits FROM {events} WHERE {condition}
+		GROUP BY actor, active HAVING {enough}
+	) GROUP BY actor`
 	// since finds the earliest event of all series, in seconds since 1970.
 	since = `SELECT {item} AS item, toUnixTimestamp(min(timestamp)) AS intervals, 0 AS actors FROM {events} WHERE {condition}`
 	// nothing gives no row: there is no series that could have any.
@@ -45,11 +42,11 @@ type item struct {
 type builder struct {
 	query   *query.Stickiness
 	world   *insight.World
-	filters hogql.Expr // of the insight
+	filters hogql.Expr      // of the insight
+	periods []insight.Range // the current one, and the one to compare with
 }
 
-// Build makes the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
-func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
+func newBuilder(q *query.Stickiness, w *insight.World) (*builder, error) {
 	if len(q.Series) == 0 {
 		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Stickiness insights require at least one series.")
 	}
@@ -62,24 +59,37 @@ func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := shape{query: q, dates: dates, items: make([]item, 0, 2*len(q.Series))}
-	ranges := map[string]insight.Range{"": dates}
-	labels := []string{""}
+	b.periods = []insight.Range{dates}
 	if q.Compare != nil && !dates.All { // there is nothing before all of time
 		previous, err := dates.Previous(q.Compare, q.Field("compareFilter.compare_to"))
 		if err != nil {
 			return nil, err
 		}
-		answer.previous = &previous
-		labels, ranges = []string{"current", "previous"}, map[string]insight.Range{"current": dates, "previous": previous}
+		b.periods = append(b.periods, previous)
+	}
+	return b, nil
+}
+
+// Build makes the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
+func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
+	b, err := newBuilder(q, w)
+	if err != nil {
+		return nil, err
+	}
+	dates := b.periods[0]
+	answer := shape{query: q, dates: dates, items: make([]item, 0, 2*len(q.Series))}
+	labels := []string{""}
+	if len(b.periods) > 1 {
+		answer.previous = &b.periods[1]
+		labels = []string{"current", "previous"}
 	}
 	var members []hogql.Query
 	for i := range q.Series {
-		if q.Series[i].Kind == query.ActionsNode {
+		if insight.Gone(&q.Series[i]) {
 			continue // contract: stickiness.md, section 6
 		}
-		for _, label := range labels {
-			it := item{series: &q.Series[i], order: i, dates: ranges[label], label: label}
+		for period, label := range labels {
+			it := item{series: &q.Series[i], order: i, dates: b.periods[period], label: label}
 			member, err := b.item(&it, len(answer.items))
 			if err != nil {
 				return nil, err
@@ -87,10 +97,9 @@ func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
 			members, answer.items = append(members, member), append(answer.items, it)
 		}
 	}
-	switch {
-	case len(members) == 0:
+	if len(members) == 0 {
 		members = append(members, insight.Template(nothing, nil))
-	case dates.All:
+	} else if dates.All {
 		first, err := b.since(answer.items)
 		if err != nil {
 			return nil, err
@@ -102,6 +111,15 @@ func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
 
 // item makes the query of one item, whose rows carry its number.
 func (b *builder) item(it *item, number int) (hogql.Query, error) {
+	active, err := b.active(it)
+	if err != nil {
+		return nil, err
+	}
+	return insight.Template(byCount, map[string]any{"item": int64(number), "active": insight.From(active)}), nil
+}
+
+// active gives each actor of an item that was active at all, and the number of intervals.
+func (b *builder) active(it *item) (hogql.Query, error) {
 	condition, err := b.condition(it.series)
 	if err != nil {
 		return nil, err
@@ -111,18 +129,20 @@ func (b *builder) item(it *item, number int) (hogql.Query, error) {
 		return nil, err
 	}
 	values := map[string]any{
-		"item": int64(number), "actor": actor, "interval": b.interval(&it.dates), "events": b.events(it.series),
+		"actor": actor, "interval": b.interval(&it.dates), "events": b.events(it.series),
 		"condition": insight.And(it.dates.BoundsFrom(b.lower(&it.dates)), condition, named),
 	}
 	criteria := b.query.Criteria
 	if criteria == nil || criteria.Operator == query.AtLeast && criteria.Value <= 1 {
 		return insight.Template(byAny, values), nil
 	}
-	operators := map[query.CriteriaOperator]hogql.CompareOp{
-		query.AtLeast: hogql.GreaterOrEquals, query.AtMost: hogql.LessOrEquals, query.Exactly: hogql.Equals,
-	}
 	values["enough"] = insight.Compare(insight.Field("hits"), operators[criteria.Operator], insight.Const(int64(criteria.Value)))
 	return insight.Template(byEnough, values), nil
+}
+
+// operators are those of the wire as comparisons.
+var operators = map[query.CriteriaOperator]hogql.CompareOp{
+	query.AtLeast: hogql.GreaterOrEquals, query.AtMost: hogql.LessOrEquals, query.Exactly: hogql.Equals,
 }
 
 // condition is what events of a series have to satisfy apart from their time.

@@ -1,35 +1,22 @@
 package stickiness_test
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
-
-// now is a Thursday.
-var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
 func build(t *testing.T, node string) (*insight.Built, error) {
 	t.Helper()
-	n, err := query.Parse([]byte(node))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, ok := n.(*query.Stickiness)
-	if !ok {
-		t.Fatalf("%s gives a %T", node, n)
-	}
-	return stickiness.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now})
+	return stickiness.Build(insighttest.Node[*query.Stickiness](t, node), insighttest.World())
 }
 
 func shape(t *testing.T, node string, rows ...string) *insight.Answer {
@@ -38,15 +25,7 @@ func shape(t *testing.T, node string, rows ...string) *insight.Answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := make([][]byte, len(rows))
-	for i, row := range rows {
-		raw[i] = []byte(row)
-	}
-	answer, err := built.Shape(slices.Values(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer
+	return insighttest.Shape(t, built, rows...)
 }
 
 func TestItems(t *testing.T) {
@@ -62,10 +41,10 @@ func TestItems(t *testing.T) {
 		want         string
 	}{
 		{
-			"series in their order, with names of their own", `"series": [{"event": "a", "custom_name": "A!"}, {"kind": "ActionsNode", "id": 3}, {"event": null}], ` + from,
+			"series in their order, with names of their own", `"series": [{"event": "a", "custom_name": "A!"}, {"event": null}], ` + from,
 			[]string{`[1, 2, 5]`, `[0, 3, 1]`, `[0, 1, 4]`},
 			`[{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": "A!"}, "label": "a", "count": 5, "data": [4, 0, 1], ` + days + `},
-			{"action": {"order": 2, "type": "events", "name": "All events", "id": null, "custom_name": null}, "label": "All events", "count": 5, "data": [0, 5, 0], ` + days + `}]`,
+			{"action": {"order": 1, "type": "events", "name": "All events", "id": null, "custom_name": null}, "label": "All events", "count": 5, "data": [0, 5, 0], ` + days + `}]`,
 		},
 		{
 			"cumulative, with the count of the plain numbers", `"series": [{"event": "a"}], "stickinessFilter": {"computedAs": "cumulative"}, ` + from,
@@ -91,7 +70,6 @@ func TestItems(t *testing.T) {
 			{"action": {"order": 0, "type": "events", "name": "a", "id": "a", "custom_name": null}, "label": "a", "count": 3, "data": [3, 0], "days": [1, 2],
 			"labels": ["1 month", "2 months"], "compare": true, "compare_label": "previous"}]`,
 		},
-		{"nothing but actions", `"series": [{"kind": "ActionsNode", "id": 3}], ` + from, nil, `[]`},
 		{
 			"all time, not compared with the time before", `"series": [{"event": "a"}], "interval": "week", "compareFilter": {"compare": true}, "dateRange": {"date_from": "all"}`,
 			[]string{`[-1, 1577890800, 0]`, `[0, 2, 7]`},
@@ -102,20 +80,11 @@ func TestItems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			answer := shape(t, `{"kind": "StickinessQuery", `+tt.fields+`}`, tt.rows...)
-			if diff := cmp.Diff(decode(t, tt.want), decode(t, string(answer.Results))); diff != "" {
+			if diff := cmp.Diff(insighttest.JSON(t, tt.want), insighttest.JSON(t, string(answer.Results))); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-func decode(t *testing.T, text string) any {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return v
 }
 
 func TestPreviousRange(t *testing.T) {
@@ -145,16 +114,14 @@ func TestMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := build(t, `{"kind": "StickinessQuery", `+tt.fields+`}`)
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) || mistake.Error() != tt.want {
-				t.Errorf("got %v, want %s", err, tt.want)
+			if got := insighttest.Mistake(t, err); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
 	_, err := build(t, `{"kind": "StickinessQuery", "series": [{"math": "hogql", "math_hogql": "e.properties."}]}`)
-	var mistake *diag.Error
-	if !errors.As(err, &mistake) || mistake.Attr != "series.0.math_hogql" {
-		t.Errorf("got %v, want a mistake in series.0.math_hogql", err)
+	if got := insighttest.Mistake(t, err); !strings.HasPrefix(got, "series.0.math_hogql: ") {
+		t.Errorf("got %s, want a mistake in series.0.math_hogql", got)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // where lane counts within the source, and place is the rank of the values among those of the lane, from 1; one past the
 // limit is what is left. Where the range begins with the earliest event, a row of source -1 says when that was.
 func (b *builder) final() hogql.Query {
-	if len(b.q.Series) == 0 {
+	if len(b.sources) == 0 {
 		return insight.Template("select 1 where false", nil)
 	}
 	if !b.several() && !b.split() {
@@ -68,6 +68,9 @@ func float(x hogql.Expr) hogql.Expr {
 func (b *builder) earliest() hogql.Query {
 	var names []plain
 	for i := range b.q.Series {
+		if insight.Gone(&b.q.Series[i]) {
+			continue
+		}
 		name, err := b.w.Named(&b.q.Series[i])
 		if err != nil {
 			panic("BUG: a series that was read cannot be read again: " + err.Error())

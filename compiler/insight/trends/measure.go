@@ -50,8 +50,10 @@ type measure struct {
 	level    float64
 	// of is what it takes; nil for a count.
 	of hogql.Expr
-	// actor is who is counted, named the condition that there is one; nil for none.
+	// actor is who is counted, named the condition that there is one; nil for none. They are groups of the type group, or people
+	// where that is nil.
 	actor, named hogql.Expr
+	group        *int
 	days         int // of a window
 	merge        merging
 	// counts tells that the number grows with the share of people that is looked at.
@@ -88,7 +90,8 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	if stat, ok := strings.CutSuffix(kind, "_count_per_actor"); ok {
 		out := statistic(stat)
 		out.way, out.merge, out.counts = perActor, mergeSum, false
-		out.actor, out.named = insight.Actor(m.Group)
+		out.group = m.Group
+		out.actor, out.named = insight.Actor(out.group)
 		return out, nil
 	}
 	return b.propertyMath(s, kind)
@@ -125,7 +128,7 @@ func (b *builder) activeUsers(s *query.Series, kind string) measure {
 
 // uniqueActors counts people or groups, in a running total each at its first bucket only.
 func (b *builder) uniqueActors(group *int) measure {
-	out := measure{function: "uniqExact", merge: mergeSum, counts: true, present: true}
+	out := measure{function: "uniqExact", group: group, merge: mergeSum, counts: true, present: true}
 	out.actor, out.named = insight.Actor(group)
 	out.of = out.actor
 	if b.q.Display == query.CumulativeLine {
@@ -139,13 +142,12 @@ func firstTime(s *query.Series, kind string) (measure, error) {
 	if strings.HasPrefix(kind, "first_matching") {
 		out.way = firstMatch
 	}
-	var group *int
 	if strings.HasSuffix(kind, "_group") {
-		if group = s.Math.Group; group == nil {
+		if out.group = s.Math.Group; out.group == nil {
 			return out, missing(s, "math_group_type_index", kind)
 		}
 	}
-	out.actor, out.named = insight.Actor(group)
+	out.actor, out.named = insight.Actor(out.group)
 	return out, nil
 }
 

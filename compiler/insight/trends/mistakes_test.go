@@ -5,19 +5,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
-
-// now is a Thursday.
-var now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
 // build reads the fields of a TrendsQuery and builds it.
 func build(fields string) (*insight.Built, error) {
@@ -29,7 +25,7 @@ func build(fields string) (*insight.Built, error) {
 	if !ok {
 		return nil, errors.New("no trend")
 	}
-	return trends.Build(q, &insight.World{Database: &schema.Database{Project: 7}, Now: now})
+	return trends.Build(q, insighttest.World())
 }
 
 // TestMistakes holds what is refused before anything runs: each mistake names its field.
@@ -46,7 +42,6 @@ func TestMistakes(t *testing.T) {
 		{"half an expression", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum("}]`, "series.0.math_hogql", "The aggregate expression is invalid: "},
 		{"an expression with placeholders", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum({x})"}]`, "series.0.math_hogql", "The aggregate expression cannot hold placeholders"},
 		{"a property of another type", `"series": [{"event": "a", "math": "sum", "math_property": "p", "math_property_type": "moon"}]`, "series.0.math_property_type", "Properties of type 'moon' are not supported"},
-		{"an action", `"series": [{"kind": "ActionsNode", "id": 1}]`, "series.0.kind", "Actions are not supported: use an EventsNode with properties"},
 		{"a warehouse", `"series": [{"kind": "DataWarehouseNode"}]`, "series.0.kind", "Input should be 'EventsNode', 'ActionsNode' or 'GroupNode'"},
 		{"a formula over a missing series", a + `, "trendsFilter": {"formulas": ["A", "A / B"]}`, "trendsFilter.formulas.1", "The formula 'A / B' is invalid: there is no series 'B'"},
 		{"half a formula", a + `, "trendsFilter": {"formula": "A +"}`, "trendsFilter.formula", "The formula 'A +' is invalid: it ends too early"},

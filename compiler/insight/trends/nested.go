@@ -132,40 +132,48 @@ func (b *builder) steps(r *insight.Range, days int) steps {
 // first asks for the actors by their first event. With firstEver the first event of the series' name counts, if one event
 // of that very time satisfies the filters.
 func (b *builder) first(series int, m measure) error {
+	for i := range b.periods {
+		inner, matches, err := b.firstEvents(series, m, i)
+		if err != nil {
+			return err
+		}
+		b.byFirst(series, m, i, inner, insight.And(b.periods[i].BoundsOf(insight.Field("first")), matches))
+	}
+	return nil
+}
+
+// firstEvents gives one row for each actor, with the time of its first event and its values, and the condition that the
+// event is one that counts; nil when all are.
+func (b *builder) firstEvents(series int, m measure, period int) (inner *hogql.Select, matches hogql.Expr, err error) {
 	s := &b.q.Series[series]
 	name, err := b.w.Named(s)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	filters, err := b.w.Filters(s)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	filters = insight.And(filters, b.common)
-	for i := range b.periods {
-		r := &b.periods[i]
-		timestamp := insight.Field("timestamp")
-		where := insight.And(name, m.named,
-			insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(insight.FirstTime)),
-			insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(r.To)))
-		if m.way == firstMatch {
-			where = insight.And(where, filters)
-		}
-		inner := &hogql.Select{
-			From: insight.Events(&b.q.Common), Where: where, GroupBy: insight.GroupBy(m.actor),
-			Columns: []hogql.Expr{insight.As(insight.Call("min", timestamp), "first")},
-		}
-		var matches hogql.Expr
-		if m.way == firstEver && filters != nil {
-			inner.Columns = append(inner.Columns, insight.As(insight.Call("minIf", timestamp, filters), "matching"))
-			matches = insight.Eq(insight.Field("first"), insight.Field("matching"))
-		}
-		for i, value := range b.values {
-			inner.Columns = append(inner.Columns, insight.As(insight.Call("argMin", value, timestamp), valueName(i)))
-		}
-		b.byFirst(series, m, i, inner, insight.And(r.BoundsOf(insight.Field("first")), matches))
+	timestamp := insight.Field("timestamp")
+	where := insight.And(name, m.named,
+		insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(insight.FirstTime)),
+		insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(b.periods[period].To)))
+	if m.way == firstMatch {
+		where = insight.And(where, filters)
 	}
-	return nil
+	inner = &hogql.Select{
+		From: insight.Events(&b.q.Common), Where: where, GroupBy: insight.GroupBy(m.actor),
+		Columns: []hogql.Expr{insight.As(insight.Call("min", timestamp), "first")},
+	}
+	if m.way == firstEver && filters != nil {
+		inner.Columns = append(inner.Columns, insight.As(insight.Call("minIf", timestamp, filters), "matching"))
+		matches = insight.Eq(insight.Field("first"), insight.Field("matching"))
+	}
+	for i, value := range b.values {
+		inner.Columns = append(inner.Columns, insight.As(insight.Call("argMin", value, timestamp), valueName(i)))
+	}
+	return inner, matches, nil
 }
 
 // firstInRange asks for the actors by their first event in the range.

@@ -114,7 +114,7 @@ type found struct {
 // read takes the rows apart: see final.
 func (s *shaper) read(rows iter.Seq[[]byte]) (found, error) {
 	var out found
-	if len(s.q.Series) == 0 {
+	if len(s.lanes) == 0 {
 		return out, nil
 	}
 	for row := range rows {
@@ -252,6 +252,9 @@ func (s *shaper) lines(parts []part, axes []*axis) []line {
 	at := map[lane]int{}
 	if s.q.Breakdowns == nil {
 		for series := range s.q.Series {
+			if insight.Gone(&s.q.Series[series]) {
+				continue
+			}
 			for period := range s.periods {
 				l := lane{series, period}
 				at[l] = len(lines)

@@ -1,0 +1,235 @@
+package actors
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// builder makes the parts of one query.
+//
+// The query has two levels when it shows actors as objects: a page of rows, with its conditions, order and limit; and over
+// it the joins with all that is known of the actors of the page, and of no others.
+type builder struct {
+	query  *query.Actors
+	world  *insight.World
+	people *insight.People // nil for all people
+	kind   kind
+	// known tells that the page reads the table of people or groups, not only the source.
+	known bool
+	cells []cell
+}
+
+// cell is one column of the answer.
+type cell struct {
+	text   string
+	x      hogql.Expr // in the page; nil for an object, which the actor's id stands for there
+	name   string     // of the column in the page
+	object insight.Object
+}
+
+// Build makes the tree of a list of actors; people are those of its source, nil for all people. Most is the highest limit.
+// The error is a *diag.Error.
+func Build(q *query.Actors, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
+	b := &builder{query: q, world: w, people: people, kind: personKind}
+	if people != nil && people.Group != nil {
+		b.kind = groupKind
+	}
+	if err := b.readColumns(); err != nil {
+		return nil, err
+	}
+	limit := min(cmp.Or(q.Limit, bind.DefaultRows), most)
+	page, err := b.page(limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &insight.Listing{Query: page, Limit: limit, Offset: q.Offset, Columns: b.names()}
+	b.shape(out)
+	if out.Missing != nil {
+		out.Query = b.over(page)
+	}
+	return out, nil
+}
+
+// names are those of the answer's columns.
+func (b *builder) names() []string {
+	out := make([]string, len(b.cells))
+	for i, c := range b.cells {
+		out[i] = c.text
+	}
+	return out
+}
+
+// defaults are the columns of a query that selects none.
+func (b *builder) defaults() []string {
+	if b.people != nil && b.people.Group != nil {
+		return []string{"group"}
+	}
+	columns := []string{"person", "id", deleteButton}
+	if b.people != nil {
+		for _, name := range b.people.Extra {
+			if name == insight.EventDistinctIDs {
+				columns = append(columns, name)
+			}
+		}
+	}
+	return columns
+}
+
+// deleteButton is a column that only tells the peer's own pages to show a button; its value is always 1.
+const deleteButton = "person.$delete"
+
+// displayName is a column of an object with the id of a person, and the first of some properties that it has.
+const displayName = "person_display_name"
+
+var displayProperties = []string{"email", "name", "username"}
+
+func (b *builder) readColumns() error {
+	list := b.query.Select
+	if len(list) == 0 {
+		list = b.defaults()
+	}
+	for i, text := range list {
+		c := cell{text: text, name: "column_" + strconv.Itoa(i+1)}
+		switch label, _, _ := strings.Cut(text, "--"); strings.TrimSpace(label) {
+		case b.kind.object, "actor":
+			c.object = b.object
+		case deleteButton:
+			c.x = insight.Const(int64(1))
+		case displayName:
+			if b.kind.group {
+				return diag.Field(diag.QueryError, b.query.Field("select."+strconv.Itoa(i)), "Only people have a %s", displayName)
+			}
+			c.x, c.object = b.displayTuple(), insight.ObjectOf([]insight.Member{{Name: "display_name"}, {Name: "id"}})
+		case "matched_recordings":
+			c.x = &hogql.Array{} // sessions are not recorded, so there is none
+		default:
+			var err error
+			if c.x, err = b.expr(text, "select", i); err != nil {
+				return err
+			}
+		}
+		if named, ok := c.x.(*hogql.Alias); ok {
+			c.x = named.X
+			if !b.named(named.Name.Text) {
+				c.name = named.Name.Text
+			}
+		}
+		b.cells = append(b.cells, c)
+	}
+	return nil
+}
+
+// named tells whether a column of the page has this name already, or could get it.
+func (b *builder) named(name string) bool {
+	for _, c := range b.cells {
+		if c.name == name {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "column_") || strings.HasPrefix(name, "order_") || name == insight.ActorID
+}
+
+func (b *builder) displayTuple() hogql.Expr {
+	id := insight.Call("toString", b.of("id"))
+	var names []hogql.Expr
+	for _, property := range displayProperties {
+		names = append(names, insight.Call("toString", b.of("properties", property)))
+	}
+	return &hogql.Tuple{Items: []hogql.Expr{insight.Call("coalesce", append(names, id)...), id}}
+}
+
+// expr reads an expression of one of the node's lists.
+func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
+	e, mistake := bind.UserExpr(text)
+	if mistake != nil {
+		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
+	}
+	return e, nil
+}
+
+// page makes the rows that are asked for, with the actor's id in the place of objects.
+func (b *builder) page(limit int) (*hogql.Select, error) {
+	conditions, err := b.conditions()
+	if err != nil {
+		return nil, err
+	}
+	order, err := b.order()
+	if err != nil {
+		return nil, err
+	}
+	used := append([]hogql.Expr{conditions}, expressions(order)...)
+	for _, c := range b.cells {
+		used = append(used, c.x)
+	}
+	b.known = b.people == nil || !b.covers(used)
+	s := &hogql.Select{From: b.from(), Where: conditions}
+	if b.people != nil && b.known {
+		s.With = []*hogql.CTE{{Name: hogql.Name{Text: behindName}, Query: b.people.Query}}
+	}
+	if b.people != nil && b.known && !b.people.Shaky { // looks up these alone
+		s.Where = insight.And(s.Where, insight.Compare(b.id(), hogql.In, &hogql.Subquery{Query: insight.Template("select actor_id from behind", nil)}))
+	}
+	objects, aggregates := false, false
+	var keys []hogql.Expr // what tells the rows apart
+	for _, c := range b.cells {
+		x := c.x
+		if x == nil {
+			objects, x = true, b.id()
+		}
+		s.Columns = append(s.Columns, insight.As(x, c.name))
+		if _, constant := x.(*hogql.Const); insight.Aggregates(x) {
+			aggregates = true
+		} else if !constant {
+			keys = append(keys, x)
+		}
+	}
+	if aggregates {
+		s.GroupBy = insight.GroupBy(keys...)
+	} else {
+		keys = []hogql.Expr{b.id()}
+	}
+	s.OrderBy = b.total(order, keys)
+	if objects {
+		s.Columns = append(s.Columns, insight.As(b.id(), insight.ActorID))
+		for i, o := range s.OrderBy {
+			s.Columns = append(s.Columns, insight.As(o.X, orderName(i)))
+		}
+	}
+	s.Limit = &hogql.Limit{N: insight.Const(int64(limit) + 1)}
+	if b.query.Offset > 0 {
+		s.Limit.Offset = insight.Const(int64(b.query.Offset))
+	}
+	return s, nil
+}
+
+// total adds the keys that are missing to an order, so that no two rows are equal in it, and no page repeats one.
+func (b *builder) total(order []*hogql.Order, keys []hogql.Expr) []*hogql.Order {
+	for _, key := range keys {
+		same := func(o *hogql.Order) bool {
+			text := hogql.PrintExpr(o.X)
+			return text == hogql.PrintExpr(key) || text == b.kind.id && hogql.PrintExpr(key) == hogql.PrintExpr(b.id())
+		}
+		if !slices.ContainsFunc(order, same) {
+			order = append(order, &hogql.Order{X: key})
+		}
+	}
+	return order
+}
+
+func orderName(i int) string { return "order_" + strconv.Itoa(i+1) }
+
+func expressions(order []*hogql.Order) []hogql.Expr {
+	out := make([]hogql.Expr, len(order))
+	for i, o := range order {
+		out[i] = o.X
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+)
+
+// sourceName is what the table of the source is called, as in the peer, and behindName the query behind it where it is read twice.
+const (
+	sourceName = "source"
+	behindName = "behind"
+)
+
+// of is a field of the table of people or groups. It names its table, so that no column of the query or the source hides it.
+func (b *builder) of(chain ...string) hogql.Expr {
+	return insight.Field(append([]string{b.kind.table}, chain...)...)
+}
+
+// id is who the actor of a row is.
+func (b *builder) id() hogql.Expr {
+	if b.known {
+		return b.of(b.kind.id)
+	}
+	return insight.Field(sourceName, insight.ActorID)
+}
+
+// from makes the table that the page reads: the source, the table of people or groups, or both.
+func (b *builder) from() hogql.Table {
+	known := &hogql.TableName{Chain: []hogql.Name{{Text: b.kind.table}}}
+	if b.people == nil {
+		return known
+	}
+	if !b.known {
+		id := insight.As(insight.Field(insight.ActorID), b.kind.id)
+		return &hogql.Derived{Query: b.sourceWith(id), Alias: hogql.Name{Text: sourceName}}
+	}
+	on := insight.Eq(b.id(), insight.Field(sourceName, insight.ActorID))
+	if b.people.Group != nil {
+		on = insight.And(on, insight.Eq(insight.Field(b.kind.table, "index"), insight.Const(int64(*b.people.Group))))
+	}
+	return &hogql.Join{
+		Kind: hogql.InnerJoin, Right: known, On: on,
+		Left: &hogql.TableName{Chain: []hogql.Name{{Text: behindName}}, Alias: hogql.Name{Text: sourceName}},
+	}
+}
+
+// sourceWith is the source with one column more.
+func (b *builder) sourceWith(column hogql.Expr) hogql.Query {
+	s := &hogql.Select{From: insight.From(b.people.Query)}
+	for _, name := range append([]string{insight.ActorID}, b.people.Extra...) {
+		s.Columns = append(s.Columns, insight.Field(name))
+	}
+	s.Columns = append(s.Columns, column)
+	return s
+}
+
+// covers tells whether the source alone has all that expressions name.
+func (b *builder) covers(expressions []hogql.Expr) bool {
+	names := append([]string{insight.ActorID, b.kind.id, sourceName}, b.people.Extra...)
+	for _, c := range b.cells {
+		names = append(names, c.name)
+	}
+	covered := true
+	for _, e := range expressions {
+		if e == nil {
+			continue
+		}
+		hogql.WalkExpr(e, func(e hogql.Expr) bool {
+			if f, ok := e.(*hogql.Field); ok {
+				covered = covered && slices.Contains(names, f.Chain[0].Text)
+			}
+			return covered
+		})
+	}
+	return covered
+}
+
+// conditions is what the actors of the page have to satisfy; nil for nothing.
+func (b *builder) conditions() (hogql.Expr, error) {
+	q := b.query
+	if b.kind.group && (q.Properties != nil || q.Fixed != nil) {
+		field := "properties"
+		if q.Properties == nil {
+			field = "fixedProperties"
+		}
+		return nil, diag.Field(diag.InvalidInput, q.Field(field), "Groups cannot be filtered by properties here: put the filters into the insight")
+	}
+	own, err := b.world.PersonCondition(q.Properties, b.kind.table)
+	if err != nil {
+		return nil, err
+	}
+	fixed, err := b.world.PersonCondition(q.Fixed, b.kind.table)
+	if err != nil {
+		return nil, err
+	}
+	return insight.And(own, fixed, b.search()), nil
+}
+
+// search is the condition that an actor is what is looked for, by a part of its id, name or email address; nil for all.
+func (b *builder) search() hogql.Expr {
+	if b.query.Search == "" {
+		return nil
+	}
+	pattern := insight.Const(bind.Containing(b.query.Search))
+	like := func(x hogql.Expr) hogql.Expr {
+		return insight.Compare(insight.Call("toString", x), hogql.ILike, pattern)
+	}
+	if b.kind.group {
+		return insight.Or(like(b.of("properties", "name")), like(b.of("key")))
+	}
+	distinct := insight.Template("select person_id from person_distinct_ids where {condition}", map[string]any{"condition": like(insight.Field("distinct_id"))})
+	return insight.Or(
+		like(b.of("properties", "email")), like(b.of("properties", "name")), like(b.of("id")),
+		insight.Compare(b.of("id"), hogql.In, &hogql.Subquery{Query: distinct}),
+	)
+}
+
+// order is the order that the query asks for; without one the greatest aggregates come first, else those that were made last,
+// else the rows by their first column.
+func (b *builder) order() ([]*hogql.Order, error) {
+	var out []*hogql.Order
+	for i, text := range b.query.OrderBy {
+		text, desc := insight.Direction(text)
+		if name := strings.TrimSpace(text); name == b.kind.object || name == "actor" {
+			out = append(out, &hogql.Order{X: b.of("properties", b.kind.orderBy), Desc: desc})
+			continue
+		}
+		e, err := b.expr(text, "orderBy", i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &hogql.Order{X: b.inPage(e), Desc: desc})
+	}
+	if out != nil {
+		return out, nil
+	}
+	for _, c := range b.cells {
+		if c.x != nil && insight.Aggregates(c.x) {
+			return []*hogql.Order{{X: c.x, Desc: true}}, nil
+		}
+	}
+	for _, c := range b.cells {
+		if c.text == "created_at" {
+			return []*hogql.Order{{X: c.x, Desc: true}}, nil
+		}
+	}
+	if first := b.cells[0].x; first != nil {
+		return []*hogql.Order{{X: first}}, nil
+	}
+	return nil, nil // by id, as ever
+}
+
+// inPage gives the column of the page that an expression to order by is: one that is named, or written in the same way.
+func (b *builder) inPage(e hogql.Expr) hogql.Expr {
+	text := hogql.PrintExpr(e)
+	for _, c := range b.cells {
+		if name, _, _ := strings.Cut(c.text, "--"); c.x != nil && (c.name == text || strings.TrimSpace(name) == text) {
+			return c.x
+		}
+	}
+	return e
+}
+
+// over shows what is known of the actors of a page.
+func (b *builder) over(page *hogql.Select) hogql.Query {
+	values := map[string]any{"index": int64(0)}
+	if b.people != nil && b.people.Group != nil {
+		values["index"] = int64(*b.people.Group)
+	}
+	s, ok := insight.Template(b.kind.known, values).(*hogql.Select)
+	if !ok {
+		panic("BUG: what is known of actors is no SELECT")
+	}
+	s.With = []*hogql.CTE{{Name: hogql.Name{Text: pageName}, Query: once(page)}}
+	s.Columns = nil
+	for _, c := range b.cells {
+		if c.x == nil {
+			s.Columns = append(s.Columns, insight.As(b.tuple(), c.name))
+			continue
+		}
+		s.Columns = append(s.Columns, insight.As(insight.Field(pageName, c.name), c.name))
+	}
+	for i, o := range page.OrderBy {
+		s.OrderBy = append(s.OrderBy, &hogql.Order{X: insight.Field(pageName, orderName(i)), Desc: o.Desc})
+	}
+	return s
+}
+
+// once gives the rows of a query that is run once, however often they are read: as an array that is a constant of the query
+// around it. Rows that are read twice need not be the same ones, and may take twice the time.
+func once(page *hogql.Select) hogql.Query {
+	row, whole := &hogql.Select{}, &hogql.Tuple{}
+	for i, column := range page.Columns {
+		name := column.(*hogql.Alias).Name.Text //nolint:forcetypeassert // all columns of a page are named
+		whole.Items = append(whole.Items, insight.Field(name))
+		row.Columns = append(row.Columns, insight.As(&hogql.Element{X: insight.Field("row"), N: i + 1}, name))
+	}
+	rows := &hogql.Subquery{Query: &hogql.Select{Columns: []hogql.Expr{insight.Call("groupArray", whole)}, From: insight.From(page)}}
+	row.From = insight.From(&hogql.Select{Columns: []hogql.Expr{insight.As(insight.Call("arrayJoin", rows), "row")}})
+	return row
+}
+
+// tuple is all that an object is made of. Last come the distinct ids of the events, where the query shows these.
+func (b *builder) tuple() hogql.Expr {
+	t := &hogql.Tuple{Items: []hogql.Expr{insight.Field(pageName, insight.ActorID)}}
+	for _, column := range b.kind.columns {
+		t.Items = append(t.Items, insight.Field(column[0], column[1]))
+	}
+	for _, c := range b.cells {
+		if c.text == insight.EventDistinctIDs {
+			t.Items = append(t.Items, insight.Field(pageName, c.name))
+			break
+		}
+	}
+	return t
+}
+
+const pageName = "page"

@@ -1,0 +1,105 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+)
+
+// kind is what people and groups differ in.
+type kind struct {
+	group bool
+	// object is the word that selects an actor as an object, table what holds them, id their field there, typ its type.
+	object, table, id, typ string
+	// orderBy is the property that the word object stands for in an order.
+	orderBy string
+	// known is a SELECT over the page and what is known of its actors, and columns are those of what is known, led by found.
+	known   string
+	columns [][2]string
+	// members are those of the object that come from columns, but for found.
+	members []insight.Member
+}
+
+// The actors. Only rows of the page are looked up.
+var (
+	personKind = kind{
+		object: "person", table: "persons", id: "id", typ: "UUID", orderBy: "email",
+		known: `SELECT 1 FROM page LEFT JOIN (
+			SELECT id, 1 AS found, properties, created_at, if(is_identified, 'true', 'false') AS is_identified FROM persons WHERE id IN (SELECT actor_id FROM page)
+		) AS known ON known.id = page.actor_id LEFT JOIN (
+			SELECT person_id, arraySort(groupArray(distinct_id)) AS distinct_ids FROM person_distinct_ids
+			WHERE person_id IN (SELECT actor_id FROM page) GROUP BY person_id
+		) AS named ON named.person_id = page.actor_id`,
+		columns: [][2]string{{"known", "found"}, {"known", "properties"}, {"known", "created_at"}, {"known", "is_identified"}, {"named", "distinct_ids"}},
+		members: []insight.Member{{Name: "properties", JSON: true}, {Name: "created_at"}, {Name: "is_identified", JSON: true}, {Name: "distinct_ids"}},
+	}
+	groupKind = kind{
+		group: true, object: "group", table: "groups", id: "key", typ: "String", orderBy: "name",
+		known: `SELECT 1 FROM page LEFT JOIN (
+			SELECT key, 1 AS found, properties, created_at FROM groups WHERE index = {index} AND key IN (SELECT actor_id FROM page)
+		) AS known ON known.key = page.actor_id`,
+		columns: [][2]string{{"known", "found"}, {"known", "properties"}, {"known", "properties"}, {"known", "created_at"}},
+		members: []insight.Member{{Name: "properties", JSON: true}, {Name: "group_properties", JSON: true}, {Name: "created_at"}},
+	}
+)
+
+// object makes the object of an actor of its tuple. One of whom nothing is known has its id alone, and the distinct ids of its
+// events where the query shows these.
+func (b *builder) object(dst []byte, values []json.RawMessage) ([]byte, error) {
+	columns := b.kind.columns
+	if len(values) <= len(columns) {
+		return nil, fmt.Errorf("it has %d values", len(values))
+	}
+	dst = append(append(dst, `{"id":`...), values[0]...)
+	if b.people != nil && b.people.Group != nil {
+		dst = append(dst, `,"type":"group","group_key":`...)
+		dst = append(append(dst, values[0]...), `,"group_type_index":`...)
+		dst = strconv.AppendInt(dst, int64(*b.people.Group), 10)
+	}
+	if string(values[1]) != "1" {
+		if rest := values[1+len(columns):]; len(rest) > 0 {
+			dst = append(append(dst, `,"distinct_ids":`...), rest[0]...)
+		}
+		return append(dst, '}'), nil
+	}
+	members, err := insight.ObjectOf(b.kind.members)(nil, values[2:1+len(columns)])
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, ',')
+	return append(dst, members[1:]...), nil
+}
+
+// shape says how rows of the query become rows of the answer.
+func (b *builder) shape(out *insight.Listing) {
+	objects := map[int]insight.Object{}
+	actor := -1
+	for i, c := range b.cells {
+		if c.object != nil {
+			objects[i] = c.object
+		}
+		if c.x == nil {
+			actor = i
+		}
+	}
+	out.Row = insight.Objects(len(b.cells), objects)
+	if actor < 0 {
+		return
+	}
+	out.Types = map[int]string{actor: b.kind.typ}
+	out.Missing = func(row []byte) (bool, error) {
+		cells, err := insight.List(row, len(b.cells))
+		if err != nil {
+			return false, fmt.Errorf("reading a row of actors: %w", err)
+		}
+		var known struct {
+			CreatedAt json.RawMessage `json:"created_at"`
+		}
+		if err := json.Unmarshal(cells[actor], &known); err != nil {
+			return false, fmt.Errorf("reading an actor: %w", err)
+		}
+		return known.CreatedAt == nil, nil
+	}
+}

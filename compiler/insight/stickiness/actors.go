@@ -1,0 +1,55 @@
+package stickiness
+
+import (
+	"cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// those keeps the actors that were active in some numbers of intervals.
+const those = `SELECT actor AS actor_id FROM {active} WHERE {condition}`
+
+// Actors asks for the actors that were active in a number of intervals (contract: stickiness.md, section 9). The error is a
+// *diag.Error.
+func Actors(q *query.Stickiness, at *query.StickinessActors, w *insight.World) (*insight.People, error) {
+	b, err := newBuilder(q, w)
+	if err != nil {
+		return nil, err
+	}
+	period, number := 0, 0
+	if at.Compare != nil && *at.Compare == "previous" {
+		if period = 1; len(b.periods) < 2 {
+			return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "The insight is not compared with a previous period")
+		}
+	}
+	if at.Series != nil {
+		number = *at.Series
+	}
+	if number >= len(q.Series) {
+		return nil, diag.Field(diag.InvalidInput, at.Field("series"), "The insight has no series %d", number)
+	}
+	series := &q.Series[number]
+	if series.Math.Kind == "hogql" {
+		return nil, diag.Field(diag.InvalidInput, series.At+".math", "A series that counts the values of an expression has no actors")
+	}
+	active, err := b.active(&item{series: series, order: number, dates: b.periods[period]})
+	if err != nil {
+		return nil, err
+	}
+	whole := insight.Const(true)
+	if at.Day > 0 {
+		without := query.Exactly
+		if q.Cumulative {
+			without = query.AtLeast
+		}
+		operator := operators[cmp.Or(at.Operator, without)]
+		whole = insight.Compare(insight.Field("intervals"), operator, insight.Const(int64(at.Day)))
+	}
+	out := &insight.People{Query: insight.Template(those, map[string]any{"active": insight.From(active), "condition": whole})}
+	if series.Math.Kind == "unique_group" {
+		out.Group = series.Math.Group
+	}
+	return out, nil
+}

@@ -1,0 +1,260 @@
+package trends
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// drill is the point of a chart whose actors are asked for.
+type drill struct {
+	*builder
+	at      *query.InsightActors
+	lane    lane
+	measure measure
+}
+
+// Actors asks for the actors behind a point of a trend, or behind its one number: whose events are counted there. For the math
+// of first times they are those whose first event it was, for active users those seen in the days that end with the point,
+// and in a running total those of all points up to it. Beside their ids come event_count, event_distinct_ids of people, and
+// last_seen. The error is a *diag.Error.
+func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+	d := &drill{builder: &builder{q: q, w: w}, at: at}
+	if err := d.prepare(); err != nil {
+		return nil, err
+	}
+	if at.Series != nil {
+		d.lane.series = *at.Series
+	}
+	if d.lane.series >= len(q.Series) {
+		return nil, diag.Field(diag.InvalidInput, at.Field("series"), "The insight has no series %d", d.lane.series)
+	}
+	if at.Compare != nil && *at.Compare == "previous" {
+		if d.lane.period = 1; len(d.periods) < 2 {
+			return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "The insight is not compared with a previous period")
+		}
+	}
+	var err error
+	if d.measure, err = d.measureOf(&q.Series[d.lane.series]); err != nil {
+		return nil, err
+	}
+	r, from, end, err := d.span()
+	if err != nil {
+		return nil, err
+	}
+	if d.measure.way == firstEver || d.measure.way == firstMatch {
+		return d.byFirstEvent(&r, from, end)
+	}
+	return d.byEvents(&r, from, end)
+}
+
+// span is the time whose events count: from a time, up to another one, and within a range. The end is zero for a display of one
+// number.
+func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
+	r = d.periods[d.lane.period]
+	if d.total() {
+		if d.at.Day != nil {
+			return r, from, end, diag.Field(diag.InvalidInput, d.at.Field("day"), "A `day` is forbidden for trends actors queries with total value aggregation")
+		}
+		from = r.Lower
+		if d.measure.way == window {
+			from = r.To.AddDate(0, 0, -d.measure.days)
+		}
+		return r, from, end, nil
+	}
+	if d.at.Day == nil {
+		return r, from, end, diag.Field(diag.InvalidInput, d.at.Field("day"), "A `day` is required for trends actors queries without total value aggregation")
+	}
+	start, err := d.bucket()
+	if err != nil {
+		return r, from, end, err
+	}
+	first, last := start, start
+	if d.q.Display == query.CumulativeLine {
+		first = r.Floor(r.From)
+	}
+	from, end = first, r.Next(last)
+	switch {
+	case last.After(r.To) || !end.After(r.Lower): // of a chart that was drawn some time ago
+		r.To = end
+	case d.measure.way != window && r.Lower.After(from):
+		from = r.Lower
+	}
+	if d.measure.way == window {
+		from, end = d.window(first, last)
+	}
+	return r, from, end, nil
+}
+
+// bucket is the start of the bucket that is asked for. One of the previous period may be named by its own start, or, as in the
+// peer, by that of the bucket that it is compared with.
+func (d *drill) bucket() (time.Time, error) {
+	current := &d.periods[0]
+	day, err := insight.ReadDay(d.w, *d.at.Day, d.at.Field("day"))
+	if err != nil {
+		return day, err
+	}
+	start := current.Floor(day)
+	if d.lane.period == 0 {
+		return start, nil
+	}
+	previous := &d.periods[1]
+	theirs := previous.Buckets()
+	if i := slices.IndexFunc(current.Buckets(), start.Equal); i >= 0 {
+		if i < len(theirs) {
+			return theirs[i], nil
+		}
+		return start, diag.Field(diag.InvalidInput, d.at.Field("day"), "The previous period has no bucket at this place")
+	}
+	return previous.Floor(day), nil
+}
+
+// window is the time of the windows that end with some buckets.
+func (d *drill) window(first, last time.Time) (from, end time.Time) {
+	switch d.q.Interval {
+	case query.Minute, query.Hour:
+		r := &d.periods[0]
+		length := time.Duration(d.measure.days) * 24 * time.Hour
+		return r.Next(first).Add(-length), r.Next(last)
+	case query.Day, query.Week, query.Month:
+	}
+	return first.AddDate(0, 0, 1-d.measure.days), last.AddDate(0, 0, 1)
+}
+
+// byEvents asks for those whose events count.
+func (d *drill) byEvents(r *insight.Range, from, end time.Time) (*insight.People, error) {
+	s := &d.q.Series[d.lane.series]
+	condition, err := d.w.Series(s)
+	if err != nil {
+		return nil, err
+	}
+	values, err := d.value(func(k int) hogql.Expr { return d.values[k] })
+	if err != nil {
+		return nil, err
+	}
+	timestamp := insight.Field("timestamp")
+	where := insight.And(condition, d.measure.named, d.common, r.BoundsFrom(from))
+	if !end.IsZero() {
+		where = insight.And(where, insight.Compare(timestamp, hogql.Less, insight.Const(end)))
+	}
+	return insight.PeopleOf(insight.Events(&d.q.Common), insight.And(where, values), d.measure.group, d.at.Recordings), nil
+}
+
+// byFirstEvent asks for those whose first event lies in a time.
+func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.People, error) {
+	inner, matches, err := d.firstEvents(d.lane.series, d.measure, d.lane.period)
+	if err != nil {
+		return nil, err
+	}
+	inner.Columns = append(inner.Columns, insight.As(d.measure.actor, insight.ActorID))
+	values, err := d.value(func(k int) hogql.Expr { return insight.Field(valueName(k)) })
+	if err != nil {
+		return nil, err
+	}
+	first := insight.Field("first")
+	where := insight.And(r.BoundsOf(first), insight.Compare(first, hogql.GreaterOrEquals, insight.Const(from)), matches, values)
+	if !end.IsZero() {
+		where = insight.And(where, insight.Compare(first, hogql.Less, insight.Const(end)))
+	}
+	out := &insight.People{Group: d.measure.group, Extra: []string{insight.EventCount}}
+	people := &hogql.Select{
+		From: insight.From(inner), Where: where,
+		Columns: []hogql.Expr{insight.Field(insight.ActorID), insight.As(insight.Const(int64(1)), insight.EventCount)},
+	}
+	if d.measure.group == nil {
+		inner.Columns = append(inner.Columns, insight.As(
+			insight.Call("argMin", insight.Call("array", insight.Field("distinct_id")), insight.Field("timestamp")), insight.EventDistinctIDs))
+		people.Columns = append(people.Columns, insight.Field(insight.EventDistinctIDs))
+		out.Extra = append(out.Extra, insight.EventDistinctIDs)
+	}
+	out.Query = people
+	return out, nil
+}
+
+// value is the condition that a row has the value of the breakdown that is asked for; nil when none is. X gives the value of a
+// breakdown in the row.
+func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
+	if !d.split() || d.at.Breakdown == nil {
+		return nil, nil
+	}
+	wanted, ok := d.at.Breakdown.([]any)
+	if !ok {
+		wanted = []any{d.at.Breakdown}
+	}
+	if len(wanted) != len(d.values) {
+		return nil, diag.Field(diag.InvalidInput, d.at.Field("breakdown"), "The insight has %d breakdowns, this value has %d parts", len(d.values), len(wanted))
+	}
+	other := slices.Contains(wanted, any(insight.OtherValue))
+	var src *source
+	if other || d.bins() {
+		var err error
+		if src, err = d.source(); err != nil {
+			return nil, err
+		}
+	}
+	row := make([]hogql.Expr, len(wanted))
+	for k := range wanted {
+		row[k] = x(k)
+		if n := d.q.Breakdowns.Fields[k].Bins; n > 0 {
+			row[k] = bin(row[k], d.end(src, "min", k), d.end(src, "max", k), n)
+		}
+	}
+	if other {
+		return d.rest(src, row), nil
+	}
+	same := make([]hogql.Expr, len(wanted))
+	for k, value := range wanted {
+		text, _ := value.(string)
+		if number, ok := value.(json.Number); ok {
+			text = number.String()
+		}
+		if text == insight.NullValue {
+			text = ""
+		}
+		same[k] = insight.Eq(row[k], insight.Const(text))
+	}
+	return insight.And(same...), nil
+}
+
+// source is the one that the numbers of the chart come from.
+func (d *drill) source() (*source, error) {
+	if err := d.series(); err != nil {
+		return nil, err
+	}
+	for _, src := range d.sources {
+		if slices.ContainsFunc(src.lanes, func(c column) bool { return c.lane == d.lane }) {
+			return src, nil
+		}
+	}
+	panic("BUG: no source has the numbers of a line")
+}
+
+// end is the least or the greatest value of a histogram's breakdown.
+func (d *drill) end(src *source, function string, k int) hogql.Expr {
+	return &hogql.Subquery{Query: &hogql.Select{
+		From: insight.From(src.stage), Columns: []hogql.Expr{insight.Call(function, insight.Field(valueName(k)))},
+	}}
+}
+
+// rest is the condition that a row has none of the values that the chart tells apart.
+func (d *drill) rest(src *source, row []hogql.Expr) hogql.Expr {
+	place := slices.IndexFunc(src.lanes, func(c column) bool { return c.lane == d.lane })
+	shown := &hogql.Select{
+		From: insight.From(d.ranked(0, src)),
+		Where: insight.And(insight.Eq(insight.Field("lane"), insight.Const(int64(place))),
+			insight.Compare(insight.Field("place"), hogql.LessOrEquals, insight.Const(int64(d.limit)))),
+	}
+	for k := range row {
+		shown.Columns = append(shown.Columns, insight.Call("arrayElement", insight.Field("breakdown"), insight.Const(int64(k+1))))
+	}
+	left := row[0]
+	if len(row) > 1 {
+		left = &hogql.Tuple{Items: row}
+	}
+	return insight.Compare(left, hogql.NotIn, &hogql.Subquery{Query: shown})
+}
