@@ -15,7 +15,7 @@ import (
 )
 
 // pathsProject is the first of the projects with the events that random paths are asked of.
-const pathsProject = 320
+const pathsProject = 340
 
 // pathQuery is a random PathsQuery, in the words of the wire. A plain Go evaluator answers it too.
 type pathQuery struct {
