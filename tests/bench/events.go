@@ -99,7 +99,7 @@ func generate(ctx context.Context, dsn string, events int) (err error) {
 		return fmt.Errorf("counting the events that are there: %w", err)
 	}
 	switch {
-	case there == uint64(events): //nolint:gosec // a count
+	case there == uint64(events):
 		return settled(ctx, conn)
 	case there > 0:
 		return fmt.Errorf("the folder holds %d events in place of %d: name another", there, events)

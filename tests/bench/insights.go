@@ -62,7 +62,7 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (err error) 
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 
-	all := contests()
+	all := append(contests(), funnelContests()...)
 	for range rounds {
 		for _, c := range all {
 			if err := c.measure(ctx, client); err != nil {
@@ -196,7 +196,7 @@ func contests() []*contest {
 		merged  = "LEFT ANY JOIN (SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id_overrides WHERE team_id = 1 GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0) AS o ON e.distinct_id = o.distinct_id"
 		browser = "properties.`$browser`.:String"
 	)
-	return []*contest{
+	return append([]*contest{
 		{
 			name: "trend of one event, 90 days", goal: 1.15,
 			node: `{"kind": "TrendsQuery", ` + ninety + `, "series": [{"kind": "EventsNode", "event": "$pageview"}]}`,
@@ -222,5 +222,6 @@ func contests() []*contest {
 			hand: "SELECT toDate(timestamp) AS day, countIf(event = 'event_01') / countIf(event = '$pageview') FROM events " +
 				"WHERE team_id = 1 AND event IN ('$pageview', 'event_01') AND " + half + " GROUP BY day",
 		},
-	}
+		pathsContest(),
+	}, retentionContests()...)
 }
