@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	nodes "github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -63,6 +64,51 @@ func TestCreateProject(t *testing.T) {
 	}
 	if got := len(r.Snapshot().Projects()); got != 2 {
 		t.Errorf("there are %d projects, want 2", got)
+	}
+}
+
+func TestUpdateProject(t *testing.T) {
+	r, created := fresh(t)
+	p := created.ID
+	tests, none, zone, week := `[{"key": "email", "type": "person", "operator": "not_icontains", "value": "@shop.example"}]`, "[ ]", "Asia/Tokyo", 1
+	before := r.Snapshot().Schema(p)
+	got, err := r.UpdateProject(t.Context(), p, registry.ProjectChange{Timezone: &zone, WeekStart: &week, TestAccountFilters: &tests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := r.Snapshot().Schema(p)
+	if before == after || after.Project != *got || got.WeekStart != 1 || after.Location.String() != zone || got.Name != before.Project.Name {
+		t.Errorf("the project is %+v, its schema %+v", got, after)
+	}
+	want := &nodes.Condition{At: "test_account_filters", All: []nodes.Condition{{
+		At:     "test_account_filters.0",
+		Filter: &nodes.Property{Type: "person", Key: "email", Operator: "not_icontains", Value: "@shop.example"},
+	}}}
+	if diff := cmp.Diff(want, after.TestAccounts); diff != "" {
+		t.Errorf("the condition against test accounts (-want +got):\n%s", diff)
+	}
+	if got, err = r.UpdateProject(t.Context(), p, registry.ProjectChange{TestAccountFilters: &none}); err != nil || got.TestAccountFilters != "" {
+		t.Errorf("an empty list makes %+v, %v", got, err)
+	}
+	bad := func(field, text, message string) {
+		t.Helper()
+		change := registry.ProjectChange{TestAccountFilters: &text}
+		if field == "path_cleaning_filters" {
+			change = registry.ProjectChange{PathCleaningFilters: &text}
+		}
+		_, err := r.UpdateProject(t.Context(), p, change)
+		if diff := cmp.Diff(&registry.FieldError{Field: field, Code: registry.CodeInvalid, Message: message}, mistake(t, err)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", field, text, diff)
+		}
+	}
+	bad("test_account_filters", `{}`, "test_account_filters: JSON parse error - 1 validation error for Project\n"+
+		"project.test_account_filters\n  Input should be a valid list [type=list_type]")
+	bad("test_account_filters", `[{"key": "x", "typ": "person", "value": 1}]`, "test_account_filters.0.typ: JSON parse error - 1 validation error for Project\n"+
+		"project.test_account_filters.0.typ\n  Extra inputs are not permitted [type=extra_forbidden]")
+	bad("path_cleaning_filters", `[{"regex": "("}]`, "path_cleaning_filters.0.regex: JSON parse error - 1 validation error for Project\n"+
+		"project.path_cleaning_filters.0.regex\n  Input should be a regular expression in the syntax of RE2: error parsing regexp: missing closing ): `(` [type=value_error]")
+	if _, err := r.UpdateProject(t.Context(), 99, registry.ProjectChange{}); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("a project that is not there gives %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ type draft struct {
 }
 
 // ownParts tells which parts of a project the draft has copied already.
-type ownParts struct{ keys, endpoints, variables bool }
+type ownParts struct{ keys, endpoints, variables, insights, dashboards bool }
 
 func newDraft(from *Snapshot) *draft {
 	next := *from
@@ -54,6 +54,12 @@ func (d *draft) finish(revision uint64) *Snapshot {
 		if own.variables {
 			p.listVariables()
 		}
+		if own.insights {
+			p.listInsights()
+		}
+		if own.dashboards {
+			p.listDashboards()
+		}
 	}
 	d.next.Revision = revision
 	return d.next
@@ -72,22 +78,29 @@ func (d *draft) replace(rec ProjectRecord) error {
 		return err
 	}
 	for _, e := range rec.Endpoints {
-		if e.CurrentVersion < 1 || e.CurrentVersion != len(e.Versions) {
+		if e.CurrentVersion < 1 || e.CurrentVersion > len(e.Versions) {
 			return fmt.Errorf("endpoint %s is at version %d and has %d", e.ID, e.CurrentVersion, len(e.Versions))
 		}
 	}
 	p := &projectState{
-		schema:    &ProjectSchema{Project: rec.Project, Location: location, Properties: rec.Properties, GroupTypes: rec.GroupTypes},
-		keys:      make(map[string]*keyEntry, len(rec.Keys)),
-		endpoints: make(map[string]*endpointEntry, len(rec.Endpoints)),
-		variables: make(map[string]*Variable, len(rec.Variables)),
+		schema:     &ProjectSchema{Project: rec.Project, Location: location, Properties: rec.Properties, GroupTypes: rec.GroupTypes},
+		keys:       make(map[string]*keyEntry, len(rec.Keys)),
+		endpoints:  make(map[string]*endpointEntry, len(rec.Endpoints)),
+		variables:  make(map[string]*Variable, len(rec.Variables)),
+		insights:   make(map[int64]*Insight, len(rec.Insights)),
+		dashboards: make(map[int64]*Dashboard, len(rec.Dashboards)),
+
+		tokenSecrets: rec.TokenSecrets,
 	}
 	p.schema.sort()
+	if err := p.schema.readSettings(); err != nil {
+		return err
+	}
 	if before.schema != nil && before.schema.same(p.schema) {
 		p.schema = before.schema
 	}
 	d.projects.put(rec.Project.ID, p)
-	d.own[rec.Project.ID] = &ownParts{keys: true, endpoints: true, variables: true}
+	d.own[rec.Project.ID] = &ownParts{keys: true, endpoints: true, variables: true, insights: true, dashboards: true}
 	for _, k := range rec.Keys {
 		d.addKey(p, k, before.keys[k.ID])
 	}
@@ -96,6 +109,12 @@ func (d *draft) replace(rec ProjectRecord) error {
 	}
 	for _, v := range rec.Variables {
 		p.variables[v.CodeName] = &v
+	}
+	for _, i := range rec.Insights {
+		p.insights[i.ID] = &i
+	}
+	for _, board := range rec.Dashboards {
+		p.dashboards[board.ID] = &board
 	}
 	return nil
 }
@@ -113,6 +132,25 @@ func (d *draft) putProject(p Project) {
 	if err := d.replace(ProjectRecord{Project: p}); err != nil {
 		panic("BUG: a project that was just made can't be used: " + err.Error())
 	}
+}
+
+// setProject puts a project's settings in place of what they were.
+func (d *draft) setProject(given Project) {
+	p, _ := d.project(given.ID)
+	if p == nil {
+		return // made by another process since; the reload that follows brings all of it
+	}
+	next := *p.schema
+	next.Project = given
+	location, err := loadZone(given.Timezone)
+	if err == nil {
+		next.Location = location
+		err = next.readSettings()
+	}
+	if err != nil {
+		panic("BUG: a project that was just checked can't be used: " + err.Error())
+	}
+	p.schema = &next
 }
 
 func (d *draft) putKey(k Key) {
@@ -201,6 +239,32 @@ func (d *draft) ownVariables(project int64) *projectState {
 	return p
 }
 
+func (d *draft) putInsight(i Insight) {
+	p, own := d.project(i.Project)
+	if p == nil {
+		return
+	}
+	if !own.insights {
+		own.insights = true
+		p.insights = maps.Clone(p.insights)
+	}
+	p.insights[i.ID] = &i
+}
+
+func (d *draft) putDashboards(changed []Dashboard) {
+	for _, board := range changed {
+		p, own := d.project(board.Project)
+		if p == nil {
+			return
+		}
+		if !own.dashboards {
+			own.dashboards = true
+			p.dashboards = maps.Clone(p.dashboards)
+		}
+		p.dashboards[board.ID] = &board
+	}
+}
+
 func (d *draft) putSchema(project int64, defs []PropertyDefinition, groups []GroupType) {
 	p, _ := d.project(project)
 	if p == nil {
@@ -233,6 +297,17 @@ func (s *ProjectSchema) sort() {
 	slices.SortFunc(s.GroupTypes, func(a, b GroupType) int { return cmp.Compare(a.Index, b.Index) })
 }
 
+// readSettings reads those settings that are stored as JSON.
+func (s *ProjectSchema) readSettings() (err error) {
+	if s.TestAccounts, err = testAccounts(&s.Project); err != nil {
+		return fmt.Errorf("reading the filters against test accounts: %w", err)
+	}
+	if s.PathCleaning, err = pathCleaning(&s.Project); err != nil {
+		return fmt.Errorf("reading the rules of path cleaning: %w", err)
+	}
+	return nil
+}
+
 func (s *ProjectSchema) same(as *ProjectSchema) bool {
 	return s.Project == as.Project && slices.Equal(s.Properties, as.Properties) && slices.Equal(s.GroupTypes, as.GroupTypes)
 }
@@ -257,6 +332,38 @@ func (p *projectState) listVariables() {
 	}
 }
 
+func (p *projectState) listInsights() {
+	p.insightList = make([]*Insight, 0, len(p.insights))
+	p.insightCodes = make(map[string]*Insight, len(p.insights))
+	for _, i := range p.insights {
+		p.insightCodes[i.ShortID] = i
+		if !i.Deleted {
+			p.insightList = append(p.insightList, i)
+		}
+	}
+	slices.SortFunc(p.insightList, func(a, b *Insight) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+func (p *projectState) listDashboards() {
+	p.dashboardList = nil
+	p.tiles = make(map[int64][]*Tile)
+	for _, board := range p.dashboards {
+		if board.Deleted {
+			continue
+		}
+		p.dashboardList = append(p.dashboardList, board)
+		for i := range board.Tiles {
+			if t := &board.Tiles[i]; !t.Deleted {
+				p.tiles[t.Insight] = append(p.tiles[t.Insight], t)
+			}
+		}
+	}
+	slices.SortFunc(p.dashboardList, func(a, b *Dashboard) int { return cmp.Compare(a.ID, b.ID) })
+	for _, tiles := range p.tiles {
+		slices.SortFunc(tiles, func(a, b *Tile) int { return cmp.Compare(a.ID, b.ID) })
+	}
+}
+
 // raise moves a clock of Unix seconds forward to t, never back.
 func raise(clock *atomic.Int64, t time.Time) {
 	if t.IsZero() {
@@ -264,7 +371,7 @@ func raise(clock *atomic.Int64, t time.Time) {
 	}
 	for {
 		was := clock.Load()
-		if t.Unix() <= was || clock.CompareAndSwap(was, t.Unix()) {
+		if t.UnixMicro() <= was || clock.CompareAndSwap(was, t.UnixMicro()) {
 			return
 		}
 	}

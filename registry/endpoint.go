@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"time"
@@ -22,11 +21,11 @@ type Endpoint struct {
 	Active             bool
 	DerivedFromInsight string // short id of an insight; empty for none
 	Tags               []string
-	CurrentVersion     int
+	CurrentVersion     int // the version that runs; others may be newer: drafts, and versions that were rolled back
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 	CreatedBy          string    // id of a key; empty when an operator made it
-	LastExecutedAt     time.Time // zero: never; up to half an hour late
+	LastExecutedAt     time.Time // zero: never; up to half an hour late: see [Snapshot.LastExecuted]
 	Versions           []Version // 1, 2, 3…
 }
 
@@ -43,15 +42,25 @@ type Version struct {
 	UpdatedAt        time.Time
 	CreatedBy        string
 	LastExecutedAt   time.Time
+	PublishedAt      time.Time // when it last became the current one; zero for a draft
+	DeprecatedAt     time.Time // from when callers should leave it; zero: they need not
+	SunsetAt         time.Time // when it is to end; zero: that is not said
+	// The breakdowns of an insight that a run of a materialized version may leave out; nothing is materialized here.
+	OptionalBreakdowns []string
 }
+
+// Draft tells that the version never was the current one.
+func (v *Version) Draft() bool { return v.PublishedAt.IsZero() }
 
 // Column is a column of a version's answer. Type is one of integer, float, string, datetime, date, boolean, array, json, unknown.
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
+	// ClickHouse is the type in ClickHouse's words, such as Array(Nullable(String)); empty when it is not known.
+	ClickHouse string `json:"clickhouse_type,omitempty"`
 }
 
-// Version returns the version of a number, 0 standing for the newest; nil when there is none.
+// Version returns the version of a number, 0 standing for the current one; nil when there is none.
 func (e *Endpoint) Version(number int) *Version {
 	if number == 0 {
 		number = e.CurrentVersion
@@ -62,7 +71,7 @@ func (e *Endpoint) Version(number int) *Version {
 	return &e.Versions[number-1]
 }
 
-// Current returns the newest version.
+// Current returns the version that runs.
 func (e *Endpoint) Current() *Version { return &e.Versions[e.CurrentVersion-1] }
 
 // The freshness of an answer in seconds (design: section 7).
@@ -81,6 +90,9 @@ const (
 
 var endpointName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,127}$`)
 
+// ValidEndpointName tells the names that an endpoint may have: a letter, then letters, digits, - and _; at most 128.
+func ValidEndpointName(name string) bool { return endpointName.MatchString(name) }
+
 // NewEndpoint says what an endpoint is to be.
 type NewEndpoint struct {
 	Project            int64
@@ -92,6 +104,7 @@ type NewEndpoint struct {
 	DerivedFromInsight string
 	Tags               []string
 	Columns            []Column
+	OptionalBreakdowns []string
 	CreatedBy          string
 }
 
@@ -103,8 +116,22 @@ func (r *Registry) CreateEndpoint(ctx context.Context, n NewEndpoint, now time.T
 	if err := n.validate(); err != nil {
 		return nil, err
 	}
-	at := moment(now)
-	e := Endpoint{
+	e := n.endpoint(moment(now))
+	err := r.write(ctx, func(tx Tx) error {
+		if _, err := tx.Project(ctx, n.Project); err != nil {
+			return fmt.Errorf("project %d: %w", n.Project, err)
+		}
+		return insertEndpoint(ctx, tx, e)
+	}, func(d *draft) { d.putEndpoint(e) })
+	if err != nil {
+		return nil, fmt.Errorf("creating endpoint %q: %w", n.Name, err)
+	}
+	return &e, nil
+}
+
+// endpoint is what a valid NewEndpoint becomes.
+func (n NewEndpoint) endpoint(at time.Time) Endpoint {
+	return Endpoint{
 		ID:                 newID(),
 		Project:            n.Project,
 		Name:               n.Name,
@@ -116,35 +143,31 @@ func (r *Registry) CreateEndpoint(ctx context.Context, n NewEndpoint, now time.T
 		UpdatedAt:          at,
 		CreatedBy:          n.CreatedBy,
 		Versions: []Version{{
-			ID:               newID(),
-			Number:           1,
-			Query:            compact(n.Query),
-			Description:      n.Description,
-			FreshnessSeconds: n.FreshnessSeconds,
-			Active:           true,
-			Columns:          slices.Clone(n.Columns),
-			CreatedAt:        at,
-			UpdatedAt:        at,
-			CreatedBy:        n.CreatedBy,
+			ID:                 newID(),
+			Number:             1,
+			Query:              compact(n.Query),
+			Description:        n.Description,
+			FreshnessSeconds:   n.FreshnessSeconds,
+			Active:             true,
+			Columns:            slices.Clone(n.Columns),
+			CreatedAt:          at,
+			UpdatedAt:          at,
+			CreatedBy:          n.CreatedBy,
+			PublishedAt:        at,
+			OptionalBreakdowns: slices.Clone(n.OptionalBreakdowns),
 		}},
 	}
-	err := r.write(ctx, func(tx Tx) error {
-		if _, err := tx.Project(ctx, n.Project); err != nil {
-			return fmt.Errorf("project %d: %w", n.Project, err)
-		}
-		return taken(tx.InsertEndpoint(ctx, e), ConflictEndpointName, "name", endpointTaken)
-	}, func(d *draft) { d.putEndpoint(e) })
-	if err != nil {
-		return nil, fmt.Errorf("creating endpoint %q: %w", n.Name, err)
-	}
-	return &e, nil
+}
+
+func insertEndpoint(ctx context.Context, tx Tx, e Endpoint) error {
+	return taken(tx.InsertEndpoint(ctx, e), ConflictEndpointName, "name", endpointTaken)
 }
 
 func (n NewEndpoint) validate() error {
 	switch {
 	case n.Name == "":
 		return required("name")
-	case !endpointName.MatchString(n.Name):
+	case !ValidEndpointName(n.Name):
 		return invalid("name", "Invalid name '%s'. Must start with a letter, contain only alphanumeric characters, hyphens, or underscores, "+
 			"and be between 1 and 128 characters long.", n.Name)
 	case utf8.RuneCountInString(n.DerivedFromInsight) > maxShortID:
@@ -157,131 +180,6 @@ func (n NewEndpoint) validate() error {
 		return err
 	}
 	return inRange("data_freshness_seconds", n.FreshnessSeconds, MinFreshness, MaxFreshness)
-}
-
-// EndpointUpdate says what of an endpoint is to change; nil fields stay. Description, freshness and columns belong to a
-// version: the one named, else the newest, which is the new one when the query differs.
-type EndpointUpdate struct {
-	Version          int             // the version to change; 0: the endpoint and its newest version
-	Query            json.RawMessage // makes a new version when it differs from the newest one's
-	SameQuery        func(current json.RawMessage) bool
-	Description      *string
-	FreshnessSeconds *int
-	Active           *bool // of the version when one is named, else of the endpoint
-	Tags             *[]string
-	Columns          []Column
-	By               string // id of the key that asks; becomes CreatedBy of a new version
-}
-
-// UpdateEndpoint changes an endpoint (contract: api.md, sections 5.2 and 5.3). SameQuery decides whether the query in force
-// means the same as the one given; without it they are compared as JSON values. Mistakes are *FieldError; an unknown
-// endpoint is ErrNotFound.
-func (r *Registry) UpdateEndpoint(ctx context.Context, project int64, name string, u EndpointUpdate, now time.Time) (*Endpoint, error) {
-	if err := u.validate(); err != nil {
-		return nil, err
-	}
-	var e Endpoint
-	err := r.write(ctx, func(tx Tx) (err error) {
-		if e, err = tx.Endpoint(ctx, project, name); err != nil {
-			return err
-		}
-		if u.Version != 0 && e.Version(u.Version) == nil {
-			return invalid("version", "Version %d not found", u.Version)
-		}
-		return u.apply(ctx, tx, &e, moment(now))
-	}, func(d *draft) { d.putEndpoint(e) })
-	if err != nil {
-		return nil, fmt.Errorf("updating endpoint %q: %w", name, err)
-	}
-	return &e, nil
-}
-
-func (u EndpointUpdate) validate() error {
-	if u.Query != nil && u.Version != 0 {
-		return invalid("query", "Cannot change query when targeting a specific version. Query changes create a new version.")
-	}
-	if u.Version < 0 {
-		return invalid("version", "Version %d not found", u.Version)
-	}
-	if u.Query != nil {
-		if err := validateQuery(u.Query); err != nil {
-			return err
-		}
-	}
-	if u.Tags != nil {
-		if err := validateTags(*u.Tags); err != nil {
-			return err
-		}
-	}
-	if u.FreshnessSeconds != nil {
-		return inRange("data_freshness_seconds", *u.FreshnessSeconds, MinFreshness, MaxFreshness)
-	}
-	return nil
-}
-
-// apply changes e as stored, and persists it.
-func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.Time) error {
-	v := *e.Version(u.Version)
-	renewed := u.Query != nil && !u.sameQuery(v.Query)
-	if renewed {
-		v = Version{
-			ID:               newID(),
-			Number:           v.Number + 1,
-			Query:            compact(u.Query),
-			Description:      v.Description,
-			FreshnessSeconds: v.FreshnessSeconds,
-			Active:           true,
-			CreatedAt:        at,
-			CreatedBy:        u.By,
-		}
-		e.CurrentVersion = v.Number
-	}
-	changed := renewed || u.Description != nil || u.FreshnessSeconds != nil || u.Columns != nil || u.Active != nil && u.Version != 0
-	if u.Description != nil {
-		v.Description = *u.Description
-	}
-	if u.FreshnessSeconds != nil {
-		v.FreshnessSeconds = *u.FreshnessSeconds
-	}
-	if u.Columns != nil {
-		v.Columns = slices.Clone(u.Columns)
-	}
-	if u.Active != nil {
-		if u.Version != 0 {
-			v.Active = *u.Active
-		} else {
-			e.Active = *u.Active
-		}
-	}
-	if u.Tags != nil {
-		e.Tags = once(*u.Tags)
-	}
-	e.UpdatedAt = at
-
-	var err error
-	if changed {
-		v.UpdatedAt = at
-		if renewed {
-			e.Versions = append(slices.Clip(e.Versions), v)
-			err = tx.InsertVersion(ctx, e.ID, v)
-		} else {
-			e.Versions[v.Number-1] = v
-			err = tx.UpdateVersion(ctx, e.ID, v)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return tx.UpdateEndpoint(ctx, *e)
-}
-
-func (u EndpointUpdate) sameQuery(current json.RawMessage) bool {
-	if u.SameQuery != nil {
-		return u.SameQuery(current)
-	}
-	a, errA := DecodeJSON(current)
-	b, errB := DecodeJSON(u.Query)
-	return errA == nil && errB == nil && reflect.DeepEqual(a, b)
 }
 
 // DeleteEndpoint takes an endpoint away and frees its name. An unknown one is ErrNotFound.

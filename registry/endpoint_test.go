@@ -25,7 +25,7 @@ func TestCreateEndpoint(t *testing.T) {
 		Project: p.ID, Name: "daily-n_1", Active: true, DerivedFromInsight: "AbCd1234", Tags: []string{"b", "a"}, CurrentVersion: 1,
 		CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key", Versions: []registry.Version{{
 			Number: 1, Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select 1"}`), Description: "What", FreshnessSeconds: 86400, Active: true,
-			Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key",
+			Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key", PublishedAt: moment,
 		}},
 	}
 	withoutIDs := cmp.Options{cmpopts.IgnoreFields(registry.Endpoint{}, "ID"), cmpopts.IgnoreFields(registry.Version{}, "ID")}
@@ -120,7 +120,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	third := func(sql string, change func(*registry.Version)) func(*registry.Endpoint) {
 		return func(e *registry.Endpoint) {
 			v := registry.Version{
-				Number: 3, Query: query(sql), Description: "first", FreshnessSeconds: 900, Active: true, CreatedAt: later, UpdatedAt: later, CreatedBy: "changer",
+				Number: 3, Query: query(sql), Description: "first", FreshnessSeconds: 900, Active: true, CreatedAt: later, UpdatedAt: later, CreatedBy: "changer", PublishedAt: later,
 			}
 			if change != nil {
 				change(&v)
@@ -164,6 +164,21 @@ func TestUpdateEndpoint(t *testing.T) {
 			})(e)
 			e.Active = false
 		}},
+		{"a draft", registry.EndpointUpdate{Query: query("select 3"), Draft: true, FreshnessSeconds: new(3), By: "changer"}, func(e *registry.Endpoint) {
+			third("select 3", func(v *registry.Version) { v.FreshnessSeconds, v.PublishedAt = 3, time.Time{} })(e)
+			e.CurrentVersion = 2
+		}},
+		{"a draft of the current query", registry.EndpointUpdate{Query: query("select 2"), Draft: true, By: "changer"}, func(e *registry.Endpoint) {
+			third("select 2", func(v *registry.Version) { v.PublishedAt = time.Time{} })(e)
+			e.CurrentVersion = 2
+		}},
+		{"deprecated, with an end", registry.EndpointUpdate{Version: 1, DeprecatedAt: &now, SunsetAt: &later}, version(1, func(v *registry.Version) {
+			v.DeprecatedAt, v.SunsetAt = moment, later
+		})},
+		{"no longer deprecated", registry.EndpointUpdate{DeprecatedAt: &time.Time{}}, version(2, func(*registry.Version) {})},
+		{"optional breakdowns", registry.EndpointUpdate{OptionalBreakdowns: &[]string{"b", "a", "b"}}, version(2, func(v *registry.Version) {
+			v.OptionalBreakdowns = []string{"b", "a"}
+		})},
 	}
 	path := filepath.Join(t.TempDir(), "registry.db")
 	r := openAt(t, path, quiet)
@@ -216,6 +231,12 @@ func TestUpdateEndpointRefuses(t *testing.T) {
 			Field: "query", Code: registry.CodeInvalid, Message: "Cannot change query when targeting a specific version. Query changes create a new version.",
 		}},
 		{"broken query", registry.EndpointUpdate{Query: []byte(`[]`)}, &registry.FieldError{Field: "query", Code: registry.CodeInvalid, Message: "Query must be a JSON object."}},
+		{"an end before the deprecation", registry.EndpointUpdate{DeprecatedAt: &now, SunsetAt: new(now.Add(-time.Second))}, &registry.FieldError{
+			Field: "sunset_at", Code: registry.CodeInvalid, Message: "A version cannot end before it is deprecated.",
+		}},
+		{"a draft without a query", registry.EndpointUpdate{Draft: true, Description: new("x")}, &registry.FieldError{
+			Field: "draft", Code: registry.CodeInvalid, Message: "A draft needs a query.",
+		}},
 		{"freshness 0", registry.EndpointUpdate{FreshnessSeconds: new(0)}, &registry.FieldError{
 			Field: "data_freshness_seconds", Code: registry.CodeTooSmall, Message: "Ensure this value is greater than or equal to 1.",
 		}},

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrNotFound says that the project, key, endpoint or variable to change does not exist, or was deleted.
+	// ErrNotFound says that the project, key, endpoint, variable, insight or dashboard to change does not exist, or was deleted.
 	ErrNotFound = errors.New("not found")
 	// ErrRevoked says that a key was revoked, and so can't be rolled.
 	ErrRevoked = errors.New("the key is revoked")
@@ -26,6 +26,7 @@ const (
 	CodeTooLarge  Code = "max_value"
 	CodeNotChoice Code = "invalid_choice"
 	CodeUnique    Code = "unique"
+	CodeNoObject  Code = "does_not_exist"
 )
 
 // FieldError is a mistake in one field of what the caller gave.
@@ -47,11 +48,14 @@ type ConflictError struct {
 const (
 	ConflictID           = "id"
 	ConflictHash         = "hash"
+	ConflictUser         = "user"
 	ConflictLabel        = "label"     // of the secret keys of a project that are not revoked; an empty label is no label
 	ConflictEndpointName = "name"      // of the endpoints of a project that are not deleted
 	ConflictVersion      = "version"   // of an endpoint
 	ConflictCodeName     = "code_name" // of the variables of a project
 	ConflictGroupType    = "group_type"
+	ConflictShortID      = "short_id" // of the insights of a project
+	ConflictTile         = "tile"     // an insight stands once on a dashboard
 )
 
 // Error names the field.

@@ -78,7 +78,7 @@ func mistake(t *testing.T, err error) *registry.FieldError {
 func records(s *registry.Snapshot) []registry.ProjectRecord {
 	var all []registry.ProjectRecord
 	for _, p := range s.Projects() {
-		rec := registry.ProjectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID)}
+		rec := registry.ProjectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID)}
 		for _, k := range s.Keys(p.ID) {
 			rec.Keys = append(rec.Keys, *k)
 		}
@@ -87,6 +87,12 @@ func records(s *registry.Snapshot) []registry.ProjectRecord {
 		}
 		for _, v := range s.Variables(p.ID) {
 			rec.Variables = append(rec.Variables, *v)
+		}
+		for _, i := range s.Insights(p.ID) {
+			rec.Insights = append(rec.Insights, *i)
+		}
+		for _, d := range s.Dashboards(p.ID) {
+			rec.Dashboards = append(rec.Dashboards, *d)
 		}
 		all = append(all, rec)
 	}

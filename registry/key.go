@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ func (k KeyKind) Prefix() string {
 // Key is a credential. The text of the key itself is nowhere: only its hash.
 type Key struct {
 	ID           string
+	User         int64 // number of the user that a personal key is, from 1 over all projects; 0 for a secret key, which is nobody
 	Kind         KeyKind
 	Label        string
 	Mask         string // first and last four characters of the key
@@ -43,6 +46,26 @@ type Key struct {
 	LastUsedAt   time.Time // zero: never; up to an hour late
 	LastRolledAt time.Time // zero: never
 	RevokedAt    time.Time // zero: not revoked
+
+	// Fixed are the variables that every run with the key has, whatever its caller says: a JSON object with its names in order,
+	// so that equal ones are equal texts; empty for none. They are the filter of the rows that a customer may see.
+	Fixed string
+	// Endpoints are the names of the endpoints that the key may run, sorted; nil for all.
+	Endpoints []string
+	// CreatedBy is the id of the personal key that made this one; empty when an operator did.
+	CreatedBy string
+}
+
+// Bound tells whether the key is held to fixed variables or to some endpoints. Such a key runs endpoints and does nothing else.
+func (k *Key) Bound() bool { return k.Fixed != "" || k.Endpoints != nil }
+
+// MayRun tells whether the key may run the endpoint of this name, as far as its list of endpoints goes.
+func (k *Key) MayRun(endpoint string) bool {
+	if k.Endpoints == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(k.Endpoints, endpoint)
+	return found
 }
 
 // Expired tells whether the key's time is over.
@@ -76,6 +99,8 @@ func HashKey(key string) [sha256.Size]byte {
 const (
 	maxKeyLabel   = 40
 	maxSecretKeys = 50
+	maxFixed      = 4 << 10 // bytes; beyond the contract, as is the next
+	maxKeyTargets = 200
 	keyBytes      = 35
 	keyIDBytes    = 16
 )
@@ -83,10 +108,13 @@ const (
 // NewKey says what a key is to be.
 type NewKey struct {
 	Project   int64
-	Kind      KeyKind   // empty for Personal
-	Label     string    // at most 40 characters; unique among a project's secret keys unless empty
-	Scopes    []string  // at least one: "object:read" or "object:write" of the closed list, or "*" for a personal key
-	ExpiresAt time.Time // zero: never
+	Kind      KeyKind        // empty for Personal
+	Label     string         // at most 40 characters; unique among a project's secret keys unless empty
+	Scopes    []string       // at least one: "object:read" or "object:write" of the closed list, or "*" for a personal key
+	ExpiresAt time.Time      // zero: never
+	Fixed     map[string]any // JSON values by the names of variables, in the types of their definitions; none may be null or empty
+	Endpoints []string       // names; nil for all
+	CreatedBy string         // id of the personal key that asks; empty for an operator
 }
 
 // CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is
@@ -107,9 +135,17 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		Scopes:    once(n.Scopes),
 		CreatedAt: moment(now),
 		ExpiresAt: moment(n.ExpiresAt),
+		CreatedBy: n.CreatedBy,
+	}
+	if n.Endpoints != nil {
+		created.Endpoints = once(n.Endpoints)
+		slices.Sort(created.Endpoints)
+	}
+	if created.Fixed, err = FixedText(n.Fixed); err != nil {
+		return nil, "", err
 	}
 	text = created.renew()
-	err = r.write(ctx, func(tx Tx) error {
+	err = r.write(ctx, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, n.Project); err != nil {
 			return fmt.Errorf("project %d: %w", n.Project, err)
 		}
@@ -120,7 +156,12 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 				return invalid("label", "A project can have at most %d secret keys.", maxSecretKeys)
 			}
 		}
-		return taken(tx.InsertKey(ctx, created), ConflictLabel, "label", "A key with this label already exists for this project.")
+		if n.Kind == Personal {
+			if created.User, err = tx.NextUser(ctx); err != nil {
+				return err
+			}
+		}
+		return taken(tx.InsertKey(ctx, created), ConflictLabel, "label", labelTaken)
 	}, func(d *draft) { d.putKey(created) })
 	if err != nil {
 		return nil, "", fmt.Errorf("creating a key: %w", err)
@@ -128,18 +169,81 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 	return &created, text, nil
 }
 
+// labelTaken is the message of a label that another secret key of the project has.
+const labelTaken = "A key with this label already exists for this project."
+
+// KeyUpdate says what of a key is to change; nil fields stay.
+type KeyUpdate struct {
+	Label  *string
+	Scopes []string
+}
+
+// UpdateKey changes the label and the scopes of a key. Mistakes are *FieldError; an unknown id is ErrNotFound, a revoked key
+// ErrRevoked.
+func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate) (*Key, error) {
+	k, err := r.changeKey(ctx, id, func(k *Key) error {
+		if !k.RevokedAt.IsZero() {
+			return ErrRevoked
+		}
+		if u.Label != nil {
+			k.Label = strings.TrimSpace(*u.Label)
+		}
+		if u.Scopes != nil {
+			k.Scopes = once(u.Scopes)
+		}
+		return checkKey(k.Kind, k.Label, k.Scopes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("updating key %q: %w", id, err)
+	}
+	return k, nil
+}
+
+// checkKey checks what can be changed of a key. Mistakes are *FieldError.
+func checkKey(kind KeyKind, label string, scopes []string) error {
+	switch {
+	case utf8.RuneCountInString(label) > maxKeyLabel:
+		return tooLong("label", maxKeyLabel)
+	case len(scopes) == 0:
+		return required("scopes")
+	}
+	return validateScopes(kind, scopes)
+}
+
 func (n NewKey) validate(now time.Time) error {
 	switch {
 	case n.Kind != Personal && n.Kind != Secret:
 		return notChoice("kind", string(n.Kind))
-	case utf8.RuneCountInString(n.Label) > maxKeyLabel:
-		return tooLong("label", maxKeyLabel)
-	case len(n.Scopes) == 0:
-		return required("scopes")
 	case !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now):
 		return invalid("expires_at", "The time of expiry must be in the future.")
+	case len(n.Endpoints) > maxKeyTargets:
+		return invalid("endpoints", "A key can name at most %d endpoints.", maxKeyTargets)
+	case n.Endpoints != nil && (len(n.Endpoints) == 0 || slices.Contains(n.Endpoints, "")):
+		return invalid("endpoints", "Each endpoint needs a name.")
 	}
-	return validateScopes(n.Kind, n.Scopes)
+	return checkKey(n.Kind, n.Label, n.Scopes)
+}
+
+// FixedText is what the field Fixed of a key holds for these values. Mistakes are *FieldError. A value that is null or empty is one:
+// it is a slip more often than a wish, and queries tend to take it for "all".
+func FixedText(values map[string]any) (string, error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list, isList := values[name].([]any)
+		if value := values[name]; value == nil || value == "" || isList && len(list) == 0 {
+			return "", invalid("fixed", "The value of %s can't be empty.", name)
+		}
+	}
+	text, err := json.Marshal(values) // the names come out in order
+	if err != nil {
+		return "", fmt.Errorf("writing fixed variables: %w", err)
+	}
+	if len(text) > maxFixed {
+		return "", invalid("fixed", "The fixed variables take more than %d bytes.", maxFixed)
+	}
+	return string(text), nil
 }
 
 // RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a
@@ -183,7 +287,7 @@ func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) e
 		if err := change(&k); err != nil {
 			return err
 		}
-		return tx.UpdateKey(ctx, k)
+		return taken(tx.UpdateKey(ctx, k), ConflictLabel, "label", labelTaken)
 	}, func(d *draft) { d.putKey(k) })
 	if err != nil {
 		return nil, err

@@ -82,6 +82,15 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 		}
 		return "none"
 	}
+	dashboards := func(rt *rapid.T, r *registry.Registry, project int64) []int64 {
+		var ids []int64
+		for _, d := range r.Snapshot().Dashboards(project) {
+			if rapid.Bool().Draw(rt, "on it") {
+				ids = append(ids, d.ID)
+			}
+		}
+		return ids
+	}
 	def := rapid.Custom(func(rt *rapid.T) registry.PropertyDefinition {
 		d := registry.PropertyDefinition{
 			Scope: rapid.SampledFrom([]registry.PropertyScope{registry.EventProperty, registry.GroupProperty}).Draw(rt, "scope"),
@@ -130,6 +139,25 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 			_, err := r.UpdateEndpoint(ctx, p, name.Draw(rt, "name"), u, at)
 			check(rt, err)
 		},
+		"draft": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			u := registry.EndpointUpdate{Query: query("select " + name.Draw(rt, "query")), Draft: true, SunsetAt: &at}
+			_, err := r.UpdateEndpoint(ctx, p, name.Draw(rt, "name"), u, at)
+			check(rt, err)
+		},
+		"promote": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.Promote(ctx, p, name.Draw(rt, "name"), rapid.IntRange(1, 3).Draw(rt, "version"), nil, at)
+			check(rt, err)
+		},
+		"batch": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			check(rt, r.Apply(ctx, p, registry.Batch{
+				NewVariables: []registry.NewVariable{{Name: name.Draw(rt, "variable"), Type: registry.VariableNumber}},
+				NewEndpoints: []registry.NewEndpoint{{Name: name.Draw(rt, "new"), Query: query("select 1")}},
+				Deleted:      []string{name.Draw(rt, "deleted")},
+			}, at))
+		},
 		"delete endpoint": func(rt *rapid.T) {
 			r, p, at := one(rt)
 			check(rt, r.DeleteEndpoint(ctx, p, name.Draw(rt, "name"), at))
@@ -152,6 +180,39 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 			r, p, _ := one(rt)
 			g := registry.GroupType{Name: name.Draw(rt, "group type"), Index: rapid.IntRange(0, 2).Draw(rt, "index")}
 			check(rt, r.Learn(ctx, p, rapid.SliceOfN(def, 0, 4).Draw(rt, "definitions"), []registry.GroupType{g}))
+		},
+		"insight": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			f := registry.InsightFields{Name: registry.To(new(name.Draw(rt, "name"))), Dashboards: registry.To(dashboards(rt, r, p))}
+			_, err := r.CreateInsight(ctx, p, f, "key", at)
+			check(rt, err)
+		},
+		"update insight": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			f := registry.InsightFields{Deleted: registry.To(rapid.Bool().Draw(rt, "deleted"))}
+			if rapid.Bool().Draw(rt, "move") {
+				f.Dashboards = registry.To(dashboards(rt, r, p))
+			}
+			_, err := r.UpdateInsight(ctx, p, rapid.Int64Range(1, 5).Draw(rt, "insight"), f, true, "key", at)
+			check(rt, err)
+		},
+		"dashboard": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.CreateDashboard(ctx, p, registry.DashboardFields{Name: registry.To(new(name.Draw(rt, "name")))}, "key", at)
+			check(rt, err)
+		},
+		"update dashboard": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			f := registry.DashboardFields{Deleted: registry.To(rapid.Bool().Draw(rt, "deleted")), DeleteInsights: rapid.Bool().Draw(rt, "insights")}
+			if rapid.Bool().Draw(rt, "tile") {
+				f.Tiles = []registry.TileFields{{Insight: rapid.Int64Range(1, 5).Draw(rt, "insight"), Deleted: registry.To(rapid.Bool().Draw(rt, "off"))}}
+			}
+			_, err := r.UpdateDashboard(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "dashboard"), f, "key", at)
+			check(rt, err)
+		},
+		"view": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			check(rt, r.RecordViews(ctx, p, "key", []int64{rapid.Int64Range(1, 5).Draw(rt, "insight")}, at))
 		},
 		"set property": func(rt *rapid.T) {
 			r, p, _ := one(rt)

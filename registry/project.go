@@ -7,6 +7,8 @@ import (
 	"time"
 	_ "time/tzdata" // a machine without zone files must not refuse the zones that another one stored
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Project is a tenant: events, keys and endpoints belong to exactly one.
@@ -16,6 +18,11 @@ type Project struct {
 	Timezone  string // IANA name
 	WeekStart int    // 0 Sunday, 1 Monday
 	CreatedAt time.Time
+	// TestAccountFilters is a JSON list of property filters that all must hold for an event that is none of a test account's
+	// (contract: api.md, section 2.1); empty for none.
+	TestAccountFilters string
+	// PathCleaningFilters is a JSON list of rules that clean the names of steps (contract: paths.md); empty for none.
+	PathCleaningFilters string
 }
 
 // NewProject says what a project is to be.
@@ -23,29 +30,34 @@ type NewProject struct {
 	Name      string // required, at most 200 characters; need not be unique
 	Timezone  string // IANA name; empty for UTC
 	WeekStart int    // 0 Sunday, 1 Monday
+	// TestAccountFilters and PathCleaningFilters are JSON lists as in Project; empty for none.
+	TestAccountFilters  string
+	PathCleaningFilters string
+}
+
+// ProjectChange says what of a project is to change; nil leaves a field as it is.
+type ProjectChange struct {
+	Name                *string
+	Timezone            *string
+	WeekStart           *int
+	TestAccountFilters  *string
+	PathCleaningFilters *string
 }
 
 const maxProjectName = 200
 
 // CreateProject adds a project. Mistakes are *FieldError.
 func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Time) (*Project, error) {
-	p := Project{Name: strings.TrimSpace(n.Name), Timezone: n.Timezone, WeekStart: n.WeekStart, CreatedAt: moment(now)}
+	p := Project{
+		Name: strings.TrimSpace(n.Name), Timezone: n.Timezone, WeekStart: n.WeekStart, CreatedAt: moment(now),
+		TestAccountFilters: n.TestAccountFilters, PathCleaningFilters: n.PathCleaningFilters,
+	}
 	if p.Timezone == "" {
 		p.Timezone = "UTC"
 	}
-	switch {
-	case p.Name == "":
-		return nil, required("name")
-	case utf8.RuneCountInString(p.Name) > maxProjectName:
-		return nil, tooLong("name", maxProjectName)
-	}
-	if _, err := loadZone(p.Timezone); err != nil {
-		return nil, notChoice("timezone", n.Timezone)
-	}
-	if err := inRange("week_start_day", p.WeekStart, 0, 1); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-
 	err := r.write(ctx, func(tx Tx) (err error) {
 		p.ID, err = tx.InsertProject(ctx, p)
 		return err
@@ -54,6 +66,88 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 		return nil, fmt.Errorf("creating a project: %w", err)
 	}
 	return &p, nil
+}
+
+// UpdateProject changes a project. Mistakes are *FieldError; a project that does not exist is ErrNotFound.
+func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectChange) (*Project, error) {
+	var p Project
+	err := r.write(ctx, func(tx Tx) (err error) {
+		if p, err = tx.Project(ctx, id); err != nil {
+			return err
+		}
+		change.apply(&p)
+		if err := p.check(); err != nil {
+			return err
+		}
+		return tx.UpdateProject(ctx, p)
+	}, func(d *draft) { d.setProject(p) })
+	if err != nil {
+		return nil, fmt.Errorf("changing project %d: %w", id, err)
+	}
+	return &p, nil
+}
+
+func (c *ProjectChange) apply(p *Project) {
+	if c.Name != nil {
+		p.Name = strings.TrimSpace(*c.Name)
+	}
+	if c.Timezone != nil {
+		p.Timezone = *c.Timezone
+	}
+	if c.WeekStart != nil {
+		p.WeekStart = *c.WeekStart
+	}
+	if c.TestAccountFilters != nil {
+		p.TestAccountFilters = *c.TestAccountFilters
+	}
+	if c.PathCleaningFilters != nil {
+		p.PathCleaningFilters = *c.PathCleaningFilters
+	}
+}
+
+// check finds what is wrong with a project. Lists that hold nothing become empty.
+func (p *Project) check() error {
+	switch {
+	case p.Name == "":
+		return required("name")
+	case utf8.RuneCountInString(p.Name) > maxProjectName:
+		return tooLong("name", maxProjectName)
+	}
+	if _, err := loadZone(p.Timezone); err != nil {
+		return notChoice("timezone", p.Timezone)
+	}
+	if err := inRange("week_start_day", p.WeekStart, 0, 1); err != nil {
+		return err
+	}
+	filters, err := testAccounts(p)
+	if err != nil {
+		return invalid("test_account_filters", "%v", err)
+	}
+	if filters == nil {
+		p.TestAccountFilters = ""
+	}
+	rules, err := pathCleaning(p)
+	if err != nil {
+		return invalid("path_cleaning_filters", "%v", err)
+	}
+	if rules == nil {
+		p.PathCleaningFilters = ""
+	}
+	return nil
+}
+
+func testAccounts(p *Project) (*query.Condition, error) {
+	if p.TestAccountFilters == "" {
+		return nil, nil
+	}
+	return query.ParseTestAccounts([]byte(p.TestAccountFilters)) //nolint:wrapcheck // the caller names the field
+}
+
+func pathCleaning(p *Project) ([]query.PathCleaning, error) {
+	if p.PathCleaningFilters == "" {
+		return nil, nil
+	}
+	return query.ParsePathCleaning([]byte(p.PathCleaningFilters)) //nolint:wrapcheck // the caller names the field
 }
 
 // loadZone finds an IANA zone. "Local" is a name to Go only: it would mean another zone on each machine.

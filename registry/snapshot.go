@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Snapshot is the registry at one moment. It never changes, and so do the values that it hands out: they are shared, and
@@ -26,11 +28,20 @@ type projectState struct {
 	variables    map[string]*Variable // by code name
 	variableList []*Variable          // oldest first
 	defaults     map[string]any
+
+	insights      map[int64]*Insight // deleted ones too
+	insightCodes  map[string]*Insight
+	insightList   []*Insight // those that are not deleted, by number
+	dashboards    map[int64]*Dashboard
+	dashboardList []*Dashboard      // those that are not deleted, by number
+	tiles         map[int64][]*Tile // by insight, those that are not deleted on dashboards that are not
+
+	tokenSecrets []TokenSecret // newest first
 }
 
 type keyEntry struct {
 	Key
-	used *atomic.Int64 // Unix seconds of the last use that was seen here; shared by snapshots
+	used *atomic.Int64 // Unix microseconds of the last use that was seen here; shared by snapshots
 }
 
 type endpointEntry struct {
@@ -45,6 +56,9 @@ type ProjectSchema struct {
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
 	GroupTypes []GroupType          // by index
+	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
+	TestAccounts *query.Condition
+	PathCleaning []query.PathCleaning
 }
 
 // KeyByHash returns the key whose text has this hash; nil for one that is unknown or revoked. The caller looks at Expired.
@@ -69,6 +83,24 @@ func (s *Snapshot) Keys(project int64) []*Key {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return keys
+}
+
+// KeyByID returns a key of a project, revoked ones too; nil when there is none.
+func (s *Snapshot) KeyByID(project int64, id string) *Key {
+	if p := s.projects.get(project); p != nil {
+		if e := p.keys[id]; e != nil {
+			return &e.Key
+		}
+	}
+	return nil
+}
+
+// TokenSecrets returns the secrets for tokens of a project, the one that signs first.
+func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
+	if p := s.projects.get(project); p != nil {
+		return p.tokenSecrets
+	}
+	return nil
 }
 
 // Project returns a project; nil when there is none.
@@ -161,6 +193,70 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 func (s *Snapshot) GroupTypes(project int64) []GroupType {
 	if p := s.projects.get(project); p != nil {
 		return p.schema.GroupTypes
+	}
+	return nil
+}
+
+// Insights returns the insights of a project that are not deleted, by number.
+func (s *Snapshot) Insights(project int64) []*Insight {
+	if p := s.projects.get(project); p != nil {
+		return p.insightList
+	}
+	return nil
+}
+
+// Insight returns an insight; nil when there is none, or it is deleted.
+func (s *Snapshot) Insight(project, id int64) *Insight {
+	if i := s.AnyInsight(project, id); i != nil && !i.Deleted {
+		return i
+	}
+	return nil
+}
+
+// AnyInsight returns an insight, deleted or not; nil when there is none.
+func (s *Snapshot) AnyInsight(project, id int64) *Insight {
+	if p := s.projects.get(project); p != nil {
+		return p.insights[id]
+	}
+	return nil
+}
+
+// AnyInsightByShortID returns an insight, deleted or not; nil when there is none.
+func (s *Snapshot) AnyInsightByShortID(project int64, shortID string) *Insight {
+	if p := s.projects.get(project); p != nil {
+		return p.insightCodes[shortID]
+	}
+	return nil
+}
+
+// TilesOf returns where an insight stands on dashboards, by number of the tile.
+func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
+	if p := s.projects.get(project); p != nil {
+		return p.tiles[insight]
+	}
+	return nil
+}
+
+// Dashboards returns the dashboards of a project that are not deleted, by number.
+func (s *Snapshot) Dashboards(project int64) []*Dashboard {
+	if p := s.projects.get(project); p != nil {
+		return p.dashboardList
+	}
+	return nil
+}
+
+// Dashboard returns a dashboard; nil when there is none, or it is deleted.
+func (s *Snapshot) Dashboard(project, id int64) *Dashboard {
+	if d := s.AnyDashboard(project, id); d != nil && !d.Deleted {
+		return d
+	}
+	return nil
+}
+
+// AnyDashboard returns a dashboard, deleted or not; nil when there is none.
+func (s *Snapshot) AnyDashboard(project, id int64) *Dashboard {
+	if p := s.projects.get(project); p != nil {
+		return p.dashboards[id]
 	}
 	return nil
 }

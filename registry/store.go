@@ -13,9 +13,13 @@ type Store interface {
 	// Load returns whole every project that changed after revision since, as of one moment; 0 asks for everything.
 	Load(ctx context.Context, since uint64) (*Changes, error)
 	// Write runs fn in one transaction, alone among writers. When fn returns nil, what it did is durable before Write
-	// returns, and revision is the next number; it is 0 when fn changed nothing. When fn returns an error nothing of it
-	// stays, and Write returns that error. fn may be run more than once.
+	// returns, and revision is the next number; it is 0 when fn changed nothing that Load gives. When fn returns an error
+	// nothing of it stays, and Write returns that error. fn may be run more than once.
 	Write(ctx context.Context, fn func(Tx) error) (revision uint64, err error)
+	// Activities returns a part of a project's activity log, newest first, and how many entries the log has.
+	Activities(ctx context.Context, project int64, page ActivityPage) (entries []Activity, total int, err error)
+	// Views returns the views of a project's insights at or after since, newest first, then by insight and viewer.
+	Views(ctx context.Context, project int64, since time.Time) ([]View, error)
 	// Close lets go of the store's resources.
 	Close() error
 }
@@ -28,15 +32,24 @@ type Tx interface {
 	InsertProject(ctx context.Context, p Project) (id int64, err error)
 	// Project returns a project.
 	Project(ctx context.Context, id int64) (Project, error)
+	// UpdateProject replaces all but the number and the time of the project with this number.
+	UpdateProject(ctx context.Context, p Project) error
 
 	// Key returns a key by its id, revoked ones too.
 	Key(ctx context.Context, id string) (Key, error)
 	// CountKeys counts the keys of one kind of a project that are not revoked.
 	CountKeys(ctx context.Context, project int64, kind KeyKind) (int, error)
+	// NextUser returns the number of a new user, one above the greatest of all keys.
+	NextUser(ctx context.Context) (int64, error)
 	// InsertKey adds a key.
 	InsertKey(ctx context.Context, k Key) error
-	// UpdateKey replaces the hash, mask and times of the key with this id.
+	// UpdateKey replaces the label, hash, mask, scopes and times of the key with this id.
 	UpdateKey(ctx context.Context, k Key) error
+
+	// TokenSecrets returns the secrets for tokens of a project, in the order in which they were put.
+	TokenSecrets(ctx context.Context, project int64) ([]TokenSecret, error)
+	// PutTokenSecrets replaces the secrets for tokens of a project. They are newest first.
+	PutTokenSecrets(ctx context.Context, project int64, secrets []TokenSecret) error
 
 	// Endpoint returns the endpoint of this name that is not deleted, with its versions.
 	Endpoint(ctx context.Context, project int64, name string) (Endpoint, error)
@@ -46,7 +59,8 @@ type Tx interface {
 	UpdateEndpoint(ctx context.Context, e Endpoint) error
 	// InsertVersion adds a version to the endpoint with this id.
 	InsertVersion(ctx context.Context, endpoint string, v Version) error
-	// UpdateVersion replaces description, freshness, active flag, columns and times of the version with this number.
+	// UpdateVersion replaces description, freshness, active flag, columns, optional breakdowns and times of the version with this
+	// number.
 	UpdateVersion(ctx context.Context, endpoint string, v Version) error
 	// DeleteEndpoint hides an endpoint for good and frees its name.
 	DeleteEndpoint(ctx context.Context, endpoint string, at time.Time) error
@@ -59,6 +73,31 @@ type Tx interface {
 	UpdateVariable(ctx context.Context, v Variable) error
 	// DeleteVariable removes an insight variable.
 	DeleteVariable(ctx context.Context, project int64, id string) error
+
+	// Insight returns an insight, deleted ones too.
+	Insight(ctx context.Context, project, id int64) (Insight, error)
+	// InsertInsight adds an insight, and returns the number that it got: 1, 2, 3… over all projects.
+	InsertInsight(ctx context.Context, i Insight) (id int64, err error)
+	// UpdateInsight replaces all of the insight with this number but its short id, and when and by whom it was made.
+	UpdateInsight(ctx context.Context, i Insight) error
+
+	// Dashboard returns a dashboard with its tiles, deleted ones too.
+	Dashboard(ctx context.Context, project, id int64) (Dashboard, error)
+	// InsertDashboard adds a dashboard without tiles, and returns the number that it got: 1, 2, 3… over all projects.
+	InsertDashboard(ctx context.Context, d Dashboard) (id int64, err error)
+	// UpdateDashboard replaces all of the dashboard with this number but its tiles, and when and by whom it was made.
+	UpdateDashboard(ctx context.Context, d Dashboard) error
+	// TilesOf returns the tiles of an insight on all dashboards, deleted ones too, by number.
+	TilesOf(ctx context.Context, project, insight int64) ([]Tile, error)
+	// InsertTile adds a tile, and returns the number that it got.
+	InsertTile(ctx context.Context, t Tile) (id int64, err error)
+	// UpdateTile replaces all of the tile with this number but what it shows, and where.
+	UpdateTile(ctx context.Context, t Tile) error
+
+	// InsertActivity adds an entry to the activity log. It changes nothing that Load gives.
+	InsertActivity(ctx context.Context, a Activity) error
+	// RecordViews moves the last view of insights with a key forward to at, never back. It changes nothing that Load gives.
+	RecordViews(ctx context.Context, project int64, viewer string, insights []int64, at time.Time) error
 
 	// PutProperties sets the types of properties. With learn those that have a type already keep it. It returns those that
 	// are new or changed.
@@ -85,6 +124,10 @@ type ProjectRecord struct {
 	Keys       []Key      // revoked ones too
 	Endpoints  []Endpoint // with versions by number
 	Variables  []Variable
+	Insights   []Insight   // deleted ones too
+	Dashboards []Dashboard // deleted ones too, with tiles by number
 	Properties []PropertyDefinition
 	GroupTypes []GroupType
+
+	TokenSecrets []TokenSecret // newest first
 }

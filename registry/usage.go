@@ -54,12 +54,35 @@ func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, name: e.Name, version: version})
 }
 
+// LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
+// counts too. Version 0 stands for all of them. Zero: never.
+func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
+	p := s.projects.get(e.Project)
+	if p == nil {
+		return time.Time{}
+	}
+	entry := p.endpoints[e.Name]
+	if entry == nil || entry.ID != e.ID {
+		return time.Time{}
+	}
+	var last int64
+	for i, clock := range entry.executed {
+		if version == 0 || version == i+1 {
+			last = max(last, clock.Load())
+		}
+	}
+	if last == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(last).UTC()
+}
+
 // offer hands a use to the background when the last one is long enough ago. When too many wait it is dropped, and the next
 // use tries again.
 func (r *Registry) offer(clock *atomic.Int64, every time.Duration, now time.Time, u use) {
 	was := clock.Load()
-	at := now.Unix()
-	if at-was < int64(every/time.Second) || !clock.CompareAndSwap(was, at) {
+	at := now.UnixMicro()
+	if at-was < every.Microseconds() || !clock.CompareAndSwap(was, at) {
 		return
 	}
 	select {

@@ -71,9 +71,13 @@ func TestExecutedIsWrittenEveryHalfHour(t *testing.T) {
 		}
 		for _, tt := range tests {
 			r.Executed(r.Snapshot().Endpoint(p.ID, "e"), tt.version, tt.at)
+			s, e := r.Snapshot(), r.Snapshot().Endpoint(p.ID, "e")
+			if diff := cmp.Diff(tt.want, times{s.LastExecuted(e, 0), s.LastExecuted(e, 1), s.LastExecuted(e, 2)}); diff != "" {
+				t.Errorf("%s, not written yet (-want +got):\n%s", tt.name, diff)
+			}
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			e := r.Snapshot().Endpoint(p.ID, "e")
+			e = r.Snapshot().Endpoint(p.ID, "e")
 			if diff := cmp.Diff(tt.want, times{e.LastExecutedAt, e.Versions[0].LastExecutedAt, e.Versions[1].LastExecutedAt}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}
@@ -98,6 +102,11 @@ func TestUsesOfWhatIsGone(t *testing.T) {
 	r.Executed(old, 1, now) // its name stands for another endpoint now
 	r.Executed(&registry.Endpoint{Project: 9, Name: "e"}, 1, now)
 	before := r.Snapshot()
+	for _, gone := range []*registry.Endpoint{old, {Project: 9, Name: "e"}, {Project: p.ID, Name: "none"}} {
+		if at := before.LastExecuted(gone, 0); !at.IsZero() {
+			t.Errorf("endpoint %s of project %d, which is gone, was last run at %v", gone.Name, gone.Project, at)
+		}
+	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}

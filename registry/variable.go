@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,7 @@ const (
 
 // NewVariable says what a variable is to be.
 type NewVariable struct {
+	ID        string // UUID; empty: one is made
 	Project   int64
 	Name      string          // required, at most 400 characters
 	Type      VariableType    // required
@@ -58,27 +60,37 @@ type NewVariable struct {
 
 // CreateVariable adds an insight variable. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.Time) (*Variable, error) {
-	n.Name = strings.TrimSpace(n.Name)
-	v := Variable{
-		ID: newID(), Project: n.Project, Name: n.Name, CodeName: codeName(n.Name), Type: n.Type,
-		IsMulti: n.IsMulti, CreatedAt: moment(now), CreatedBy: n.CreatedBy,
-	}
-	if err := v.setJSON(n.Default, n.Values); err != nil {
+	v, err := n.variable(moment(now))
+	if err != nil {
 		return nil, err
 	}
-	if err := v.validate(); err != nil {
-		return nil, err
-	}
-	err := r.write(ctx, func(tx Tx) error {
+	err = r.write(ctx, func(tx Tx) error {
 		if _, err := tx.Project(ctx, n.Project); err != nil {
 			return fmt.Errorf("project %d: %w", n.Project, err)
 		}
-		return taken(tx.InsertVariable(ctx, v), ConflictCodeName, "code_name", variableTaken)
+		return insertVariable(ctx, tx, v)
 	}, func(d *draft) { d.putVariable(v) })
 	if err != nil {
 		return nil, fmt.Errorf("creating variable %q: %w", n.Name, err)
 	}
 	return &v, nil
+}
+
+// variable is what a NewVariable becomes. Mistakes are *FieldError.
+func (n NewVariable) variable(at time.Time) (Variable, error) {
+	n.Name = strings.TrimSpace(n.Name)
+	v := Variable{
+		ID: cmp.Or(n.ID, newID()), Project: n.Project, Name: n.Name, CodeName: CodeName(n.Name), Type: n.Type,
+		IsMulti: n.IsMulti, CreatedAt: at, CreatedBy: n.CreatedBy,
+	}
+	if err := v.setJSON(n.Default, n.Values); err != nil {
+		return v, err
+	}
+	return v, v.validate()
+}
+
+func insertVariable(ctx context.Context, tx Tx, v Variable) error {
+	return taken(tx.InsertVariable(ctx, v), ConflictCodeName, "code_name", variableTaken)
 }
 
 // VariableUpdate says what of a variable is to change; nil fields stay.
@@ -97,19 +109,7 @@ func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string,
 		if v, err = tx.Variable(ctx, project, id); err != nil {
 			return err
 		}
-		if u.Name != nil {
-			v.Name = strings.TrimSpace(*u.Name)
-		}
-		if u.Type != nil {
-			v.Type = *u.Type
-		}
-		if u.IsMulti != nil {
-			v.IsMulti = *u.IsMulti
-		}
-		if err := v.setJSON(u.Default, u.Values); err != nil {
-			return err
-		}
-		if err := v.validate(); err != nil {
+		if err := u.apply(&v); err != nil {
 			return err
 		}
 		return tx.UpdateVariable(ctx, v)
@@ -118,6 +118,19 @@ func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string,
 		return nil, fmt.Errorf("updating variable %q: %w", id, err)
 	}
 	return &v, nil
+}
+
+// apply changes v. Mistakes are *FieldError.
+func (u VariableUpdate) apply(v *Variable) error {
+	if u.Name != nil {
+		v.Name = strings.TrimSpace(*u.Name)
+	}
+	set(&v.Type, u.Type)
+	set(&v.IsMulti, u.IsMulti)
+	if err := v.setJSON(u.Default, u.Values); err != nil {
+		return err
+	}
+	return v.validate()
 }
 
 // DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
@@ -177,8 +190,8 @@ func (v *Variable) validate() error {
 	return nil
 }
 
-// codeName makes the name that queries use: letters, digits, _ for spaces, lower case (contract: api.md, section 4.6).
-func codeName(name string) string {
+// CodeName makes the name that queries use of a variable's name: letters, digits, _ for spaces, lower case (contract: api.md, section 4.6).
+func CodeName(name string) string {
 	return strings.ToLower(strings.Map(func(c rune) rune {
 		switch {
 		case c == ' ':

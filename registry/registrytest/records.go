@@ -16,12 +16,15 @@ func testKeys(t exam) {
 	bare, full := newKey(p.ID, "bare"), newKey(p.ID, "full")
 	full.Kind = registry.Secret
 	full.ExpiresAt = at.Add(time.Hour)
+	full.Fixed, full.Endpoints = `{"customer":"' \" ; --"}`, []string{"daily", "weekly"}
+	full.CreatedBy = "bare"
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		return errors.Join(tx.InsertKey(ctx, bare), tx.InsertKey(ctx, full))
 	})
 	expect(t, s, registry.ProjectRecord{Project: p, Keys: []registry.Key{bare, full}})
 
 	full.Hash, full.Mask = registry.HashKey("rolled"), "phs_...wxyz"
+	full.Label, full.Scopes = "renamed", []string{"endpoint:read", "query:read"}
 	full.ExpiresAt, full.LastUsedAt, full.LastRolledAt, full.RevokedAt = time.Time{}, at.Add(time.Second), at.Add(2*time.Second), at.Add(3*time.Second)
 	write(t, s, func(ctx context.Context, tx registry.Tx) error { return tx.UpdateKey(ctx, full) })
 	expect(t, s, registry.ProjectRecord{Project: p, Keys: []registry.Key{bare, full}})
@@ -110,12 +113,49 @@ func testKeyUsed(t exam) {
 	expect(t, s, registry.ProjectRecord{Project: p, Keys: []registry.Key{k}})
 }
 
+func testTokenSecrets(t exam) {
+	s := open(t)
+	p, other := addProject(t, s), addProject(t, s)
+	secret := func(id string, age time.Duration) registry.TokenSecret {
+		return registry.TokenSecret{ID: id, Secret: registry.HashKey(id), CreatedAt: at.Add(-age)}
+	}
+	theirs := []registry.TokenSecret{secret("theirs", 0)}
+	put := func(project int64, secrets ...registry.TokenSecret) {
+		t.Helper()
+		write(t, s, func(ctx context.Context, tx registry.Tx) error {
+			if err := tx.PutTokenSecrets(ctx, project, secrets); err != nil {
+				return err
+			}
+			got, err := tx.TokenSecrets(ctx, project)
+			if diff := cmp.Diff(secrets, got); diff != "" {
+				t.Errorf("TokenSecrets() (-want +got):\n%s", diff)
+			}
+			return err
+		})
+		if project == p.ID {
+			expect(t, s, registry.ProjectRecord{Project: p, TokenSecrets: secrets}, registry.ProjectRecord{Project: other, TokenSecrets: theirs})
+		}
+	}
+	put(other.ID, theirs...)
+	put(p.ID, secret("z", 0), secret("a", time.Hour))
+	put(p.ID, secret("b", 0), secret("z", time.Minute)) // one stays
+	put(p.ID)
+	refuse(t, s, &registry.ConflictError{Field: registry.ConflictID}, func(ctx context.Context, tx registry.Tx) error {
+		return tx.PutTokenSecrets(ctx, p.ID, theirs)
+	})
+	refuse(t, s, registry.ErrNotFound, func(ctx context.Context, tx registry.Tx) error {
+		return tx.PutTokenSecrets(ctx, 9, []registry.TokenSecret{secret("nowhere", 0)})
+	})
+}
+
 func testEndpoints(t exam) {
 	s := open(t)
 	p := addProject(t, s)
 	e, bare := newEndpoint(p.ID, "e", "daily"), newEndpoint(p.ID, "bare", "Bare")
 	bare.Active, bare.DerivedFromInsight, bare.Tags, bare.CreatedBy = false, "", []string{}, ""
-	bare.Versions[0].Columns, bare.Versions[0].Description, bare.Versions[0].Active = nil, "", false
+	bare.Versions[0] = registry.Version{
+		ID: "bare-1", Number: 1, Query: bare.Versions[0].Query, FreshnessSeconds: 900, CreatedAt: at, UpdatedAt: at, // a draft, and switched off
+	}
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		return errors.Join(tx.InsertEndpoint(ctx, e), tx.InsertEndpoint(ctx, bare))
 	})
@@ -125,6 +165,7 @@ func testEndpoints(t exam) {
 	e.Active, e.Tags, e.CurrentVersion, e.UpdatedAt = false, []string{"c"}, 11, later
 	v := e.Versions[0]
 	v.Description, v.FreshnessSeconds, v.Active, v.Columns, v.UpdatedAt = "", 1, false, []registry.Column{}, later
+	v.PublishedAt, v.DeprecatedAt, v.SunsetAt, v.OptionalBreakdowns = later, time.Time{}, later, nil
 	e.Versions = []registry.Version{v}
 	for n := 2; n <= 11; n++ { // ten and more sort as numbers
 		e.Versions = append(e.Versions, newVersion("e", n))

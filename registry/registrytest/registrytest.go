@@ -45,10 +45,16 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"keys", testKeys},
 		{"key conflicts", testKeyConflicts},
 		{"use of keys", testKeyUsed},
+		{"secrets for tokens", testTokenSecrets},
 		{"endpoints", testEndpoints},
 		{"endpoint conflicts", testEndpointConflicts},
 		{"executions of endpoints", testExecuted},
 		{"variables", testVariables},
+		{"users", testUsers},
+		{"insights", testInsights},
+		{"dashboards and their tiles", testDashboards},
+		{"activities", testActivities},
+		{"views of insights", testViews},
 		{"properties", testProperties},
 		{"group types", testGroupTypes},
 		{"things that are not there", testMissing},
@@ -131,6 +137,8 @@ var anyOrder = cmp.Options{
 	cmpopts.SortSlices(func(a, b registry.Key) bool { return a.ID < b.ID }),
 	cmpopts.SortSlices(func(a, b registry.Endpoint) bool { return a.ID < b.ID }),
 	cmpopts.SortSlices(func(a, b registry.Variable) bool { return a.ID < b.ID }),
+	cmpopts.SortSlices(func(a, b registry.Insight) bool { return a.ID < b.ID }),
+	cmpopts.SortSlices(func(a, b registry.Dashboard) bool { return a.ID < b.ID }),
 	cmpopts.SortSlices(func(a, b registry.PropertyDefinition) bool { return fmt.Sprint(a) < fmt.Sprint(b) }),
 	cmpopts.SortSlices(func(a, b registry.GroupType) bool { return a.Index < b.Index }),
 }
@@ -164,7 +172,8 @@ func newVersion(endpoint string, number int) registry.Version {
 	return registry.Version{
 		ID: fmt.Sprintf("%s-%d", endpoint, number), Number: number, Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select 'ä\u0000\n'"}`),
 		Description: "Größe — ≤ 1", FreshnessSeconds: 900, Active: true, Columns: []registry.Column{{Name: "n", Type: "integer"}},
-		CreatedAt: at, UpdatedAt: at, CreatedBy: "key",
+		CreatedAt: at, UpdatedAt: at, CreatedBy: "key", PublishedAt: at, DeprecatedAt: at.Add(time.Minute), SunsetAt: at.Add(time.Hour),
+		OptionalBreakdowns: []string{"plan", "a"},
 	}
 }
 
@@ -200,6 +209,14 @@ func testProjects(t exam) {
 		}
 		return err
 	})
+	second.Name, second.Timezone, second.WeekStart = "Other", "UTC", 0
+	second.TestAccountFilters, second.PathCleaningFilters = `[{"key": "email", "value": "' \" ; --"}]`, `[{"regex": "/\\d+"}]`
+	before := load(t, s, 0).Revision
+	write(t, s, func(ctx context.Context, tx registry.Tx) error { return tx.UpdateProject(ctx, second) })
+	expect(t, s, registry.ProjectRecord{Project: first}, registry.ProjectRecord{Project: second})
+	if diff := cmp.Diff([]registry.ProjectRecord{{Project: second}}, load(t, s, before).Projects, anyOrder); diff != "" {
+		t.Errorf("what changed since (-want +got):\n%s", diff)
+	}
 }
 
 func testUnknownProject(t exam) {
@@ -212,6 +229,14 @@ func testUnknownProject(t exam) {
 		},
 		"InsertVariable": func(ctx context.Context, tx registry.Tx) error {
 			return tx.InsertVariable(ctx, newVariable(9, "v", "v"))
+		},
+		"InsertInsight": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.InsertInsight(ctx, newInsight(9, "AbCd1234"))
+			return err
+		},
+		"InsertDashboard": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.InsertDashboard(ctx, newDashboard(9))
+			return err
 		},
 		"PutProperties": func(ctx context.Context, tx registry.Tx) error {
 			_, err := tx.PutProperties(ctx, 9, []registry.PropertyDefinition{{Scope: registry.EventProperty, Name: "x", Type: registry.PropertyNumeric}}, true)
@@ -229,6 +254,12 @@ func testUnknownProject(t exam) {
 func testMissing(t exam) {
 	s := open(t)
 	p, other := addProject(t, s), addProject(t, s)
+	i := addInsight(t, s, newInsight(other.ID, "AbCd1234"))
+	d := newDashboard(other.ID)
+	write(t, s, func(ctx context.Context, tx registry.Tx) (err error) {
+		d.ID, err = tx.InsertDashboard(ctx, d)
+		return err
+	})
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		return errors.Join(tx.InsertEndpoint(ctx, newEndpoint(other.ID, "e", "e")), tx.InsertVariable(ctx, newVariable(other.ID, "v", "v")),
 			tx.InsertEndpoint(ctx, newEndpoint(p.ID, "gone", "gone")), tx.DeleteEndpoint(ctx, "gone", at))
@@ -257,6 +288,27 @@ func testMissing(t exam) {
 		"Variable of another project": func(ctx context.Context, tx registry.Tx) error {
 			_, err := tx.Variable(ctx, p.ID, "v")
 			return err
+		},
+		"Insight of another project": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.Insight(ctx, p.ID, i.ID)
+			return err
+		},
+		"UpdateInsight of another project": func(ctx context.Context, tx registry.Tx) error {
+			theirs := newInsight(p.ID, "AbCd1234")
+			theirs.ID = i.ID
+			return tx.UpdateInsight(ctx, theirs)
+		},
+		"Dashboard of another project": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.Dashboard(ctx, p.ID, d.ID)
+			return err
+		},
+		"UpdateDashboard of another project": func(ctx context.Context, tx registry.Tx) error {
+			theirs := newDashboard(p.ID)
+			theirs.ID = d.ID
+			return tx.UpdateDashboard(ctx, theirs)
+		},
+		"UpdateTile": func(ctx context.Context, tx registry.Tx) error {
+			return tx.UpdateTile(ctx, newTile(other.ID, d.ID, i.ID))
 		},
 		"UpdateVariable of another project": func(ctx context.Context, tx registry.Tx) error {
 			return tx.UpdateVariable(ctx, newVariable(p.ID, "v", "v"))
@@ -347,6 +399,15 @@ func testLoadSince(t exam) {
 func testReopen(t exam) {
 	s := t.place(t.T)
 	p := addProject(t, s)
+	i := addInsight(t, s, newInsight(p.ID, "AbCd1234"))
+	write(t, s, func(ctx context.Context, tx registry.Tx) error {
+		d, err := tx.InsertDashboard(ctx, newDashboard(p.ID))
+		if err != nil {
+			return err
+		}
+		_, err = tx.InsertTile(ctx, newTile(p.ID, d, i.ID))
+		return err
+	})
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		_, err := tx.PutProperties(ctx, p.ID, []registry.PropertyDefinition{{Scope: registry.GroupProperty, GroupTypeIndex: 3, Name: "size", Type: registry.PropertyNumeric}}, true)
 		_, err2 := tx.PutGroupTypes(ctx, p.ID, []registry.GroupType{{Name: "company", Index: 3}})

@@ -21,8 +21,11 @@ func (s *Store) Load(ctx context.Context, since uint64) (_ *registry.Changes, er
 	if err := sqlTx.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&revision); err != nil {
 		return nil, fmt.Errorf("reading the revision: %w", err)
 	}
-	l := loader{tx: sqlTx, since: since, index: make(map[int64]int), endpoints: make(map[string]place)}
-	for _, step := range []func(context.Context) error{l.projects, l.keys, l.loadEndpoints, l.versions, l.variables, l.properties, l.groupTypes} {
+	l := loader{tx: sqlTx, since: since, index: make(map[int64]int), endpoints: make(map[string]place), boards: make(map[int64]place)}
+	for _, step := range []func(context.Context) error{
+		l.projects, l.keys, l.tokenSecrets, l.loadEndpoints, l.versions, l.variables, l.insights, l.dashboards, l.tiles,
+		l.properties, l.groupTypes,
+	} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -36,9 +39,11 @@ type loader struct {
 	found     []registry.ProjectRecord
 	index     map[int64]int // number of a project → its place in found
 	endpoints map[string]place
+	boards    map[int64]place // number of a dashboard → its place
 }
 
-type place struct{ project, endpoint int }
+// place is where a record stands: the place of its project, and its own among the records of its kind.
+type place struct{ project, at int }
 
 // each calls row for the rows of a query that has since as its one argument.
 func (l *loader) each(ctx context.Context, what, query string, row func(scanner) error) error {
@@ -82,6 +87,30 @@ func (l *loader) keys(ctx context.Context) error {
 	})
 }
 
+func (l *loader) tokenSecrets(ctx context.Context) error {
+	return l.each(ctx, "secrets for tokens", `SELECT project_id, id, secret, created_at FROM token_secrets WHERE `+ofChanged+` ORDER BY `+newestFirst, func(row scanner) error {
+		project, s, err := scanTokenSecret(row)
+		if err != nil {
+			return err
+		}
+		p := &l.found[l.index[project]]
+		p.TokenSecrets = append(p.TokenSecrets, s)
+		return nil
+	})
+}
+
+// newestFirst is the order in which a project's secrets are put.
+const newestFirst = `created_at DESC, id`
+
+func scanTokenSecret(row scanner) (project int64, s registry.TokenSecret, err error) {
+	var created sql.NullInt64
+	var secret []byte
+	err = row.Scan(&project, &s.ID, &secret, &created)
+	copy(s.Secret[:], secret)
+	s.CreatedAt = fromTime(created)
+	return project, s, err
+}
+
 func (l *loader) loadEndpoints(ctx context.Context) error {
 	return l.each(ctx, "endpoints", `SELECT `+endpointColumns+` FROM endpoints e WHERE e.deleted_at IS NULL AND e.`+ofChanged, func(row scanner) error {
 		e, err := scanEndpoint(row)
@@ -103,7 +132,7 @@ func (l *loader) versions(ctx context.Context) error {
 			return err
 		}
 		at := l.endpoints[endpoint]
-		e := &l.found[at.project].Endpoints[at.endpoint]
+		e := &l.found[at.project].Endpoints[at.at]
 		e.Versions = append(e.Versions, v)
 		return nil
 	})
@@ -117,6 +146,44 @@ func (l *loader) variables(ctx context.Context) error {
 		}
 		p := &l.found[l.index[v.Project]]
 		p.Variables = append(p.Variables, v)
+		return nil
+	})
+}
+
+func (l *loader) insights(ctx context.Context) error {
+	return l.each(ctx, "insights", `SELECT `+insightColumns+` FROM insights WHERE `+ofChanged, func(row scanner) error {
+		i, err := scanInsight(row)
+		if err != nil {
+			return err
+		}
+		p := &l.found[l.index[i.Project]]
+		p.Insights = append(p.Insights, i)
+		return nil
+	})
+}
+
+func (l *loader) dashboards(ctx context.Context) error {
+	return l.each(ctx, "dashboards", `SELECT `+dashboardColumns+` FROM dashboards WHERE `+ofChanged, func(row scanner) error {
+		d, err := scanDashboard(row)
+		if err != nil {
+			return err
+		}
+		p := &l.found[l.index[d.Project]]
+		l.boards[d.ID] = place{l.index[d.Project], len(p.Dashboards)}
+		p.Dashboards = append(p.Dashboards, d)
+		return nil
+	})
+}
+
+func (l *loader) tiles(ctx context.Context) error {
+	return l.each(ctx, "tiles of dashboards", `SELECT `+tileColumns+` FROM dashboard_tiles WHERE `+ofChanged+` ORDER BY id`, func(row scanner) error {
+		t, err := scanTile(row)
+		if err != nil {
+			return err
+		}
+		at := l.boards[t.Dashboard]
+		d := &l.found[at.project].Dashboards[at.at]
+		d.Tiles = append(d.Tiles, t)
 		return nil
 	})
 }
@@ -152,27 +219,35 @@ type scanner interface{ Scan(into ...any) error }
 
 func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-const projectColumns = `id, name, timezone, week_start, created_at`
+const projectColumns = `id, name, timezone, week_start, created_at, test_account_filters, path_cleaning_filters`
 
 func scanProject(row scanner) (p registry.Project, err error) {
 	var created sql.NullInt64
-	err = row.Scan(&p.ID, &p.Name, &p.Timezone, &p.WeekStart, &created)
-	p.CreatedAt = fromTime(created)
+	var tests, paths sql.NullString
+	err = row.Scan(&p.ID, &p.Name, &p.Timezone, &p.WeekStart, &created, &tests, &paths)
+	p.CreatedAt, p.TestAccountFilters, p.PathCleaningFilters = fromTime(created), tests.String, paths.String
 	return p, err
 }
 
-const keyColumns = `id, project_id, kind, label, mask, hash, scopes, created_at, expires_at, last_used_at, last_rolled_at, revoked_at`
+const keyColumns = `id, user_id, project_id, kind, label, mask, hash, scopes, created_at, expires_at, last_used_at, last_rolled_at, revoked_at,
+	fixed, endpoints, created_by`
 
 func scanKey(row scanner) (k registry.Key, err error) {
 	var hash []byte
-	var scopes sql.NullString
-	var created, expires, used, rolled, revoked sql.NullInt64
-	if err := row.Scan(&k.ID, &k.Project, &k.Kind, &k.Label, &k.Mask, &hash, &scopes, &created, &expires, &used, &rolled, &revoked); err != nil {
+	var scopes, fixed, endpoints, author sql.NullString
+	var user, created, expires, used, rolled, revoked sql.NullInt64
+	if err := row.Scan(&k.ID, &user, &k.Project, &k.Kind, &k.Label, &k.Mask, &hash, &scopes, &created, &expires, &used, &rolled, &revoked,
+		&fixed, &endpoints, &author); err != nil {
 		return k, err
 	}
 	copy(k.Hash[:], hash)
+	k.User = user.Int64
 	k.CreatedAt, k.ExpiresAt, k.LastUsedAt = fromTime(created), fromTime(expires), fromTime(used)
 	k.LastRolledAt, k.RevokedAt = fromTime(rolled), fromTime(revoked)
+	k.Fixed, k.CreatedBy = fixed.String, author.String
+	if k.Endpoints, err = fromJSON[string](endpoints); err != nil {
+		return k, err
+	}
 	k.Scopes, err = fromJSON[string](scopes)
 	return k, err
 }
@@ -193,18 +268,22 @@ func scanEndpoint(row scanner) (e registry.Endpoint, err error) {
 }
 
 const versionColumns = `v.endpoint_id, v.id, v.number, v.query, v.description, v.freshness_seconds, v.active, v.columns, v.created_at, v.updated_at,
-	v.created_by, v.last_executed_at`
+	v.created_by, v.last_executed_at, v.published_at, v.deprecated_at, v.sunset_at, v.optional_breakdowns`
 
 func scanVersion(row scanner) (endpoint string, v registry.Version, err error) {
 	var query string
-	var columns sql.NullString
-	var created, updated, executed sql.NullInt64
+	var columns, optional sql.NullString
+	var created, updated, executed, published, deprecated, sunset sql.NullInt64
 	if err := row.Scan(&endpoint, &v.ID, &v.Number, &query, &v.Description, &v.FreshnessSeconds, &v.Active, &columns, &created, &updated,
-		&v.CreatedBy, &executed); err != nil {
+		&v.CreatedBy, &executed, &published, &deprecated, &sunset, &optional); err != nil {
 		return "", v, err
 	}
 	v.Query = json.RawMessage(query)
 	v.CreatedAt, v.UpdatedAt, v.LastExecutedAt = fromTime(created), fromTime(updated), fromTime(executed)
+	v.PublishedAt, v.DeprecatedAt, v.SunsetAt = fromTime(published), fromTime(deprecated), fromTime(sunset)
+	if v.OptionalBreakdowns, err = fromJSON[string](optional); err != nil {
+		return "", v, err
+	}
 	v.Columns, err = fromJSON[registry.Column](columns)
 	return endpoint, v, err
 }

@@ -52,11 +52,40 @@ func TestMigrateKeepsWhatOlderVersionsWrote(t *testing.T) {
 	want := &registry.Changes{Revision: 7, Projects: []registry.ProjectRecord{{
 		Project: registry.Project{ID: 1, Name: "Shop", Timezone: "UTC", CreatedAt: at},
 		Keys: []registry.Key{{
-			ID: "k", Kind: registry.Personal, Label: "l", Mask: "m", Hash: hash, Project: 1, Scopes: []string{"*"}, CreatedAt: at,
+			ID: "k", User: 1, Kind: registry.Personal, Label: "l", Mask: "m", Hash: hash, Project: 1, Scopes: []string{"*"}, CreatedAt: at,
 		}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Load(0) (-want +got):\n%s", diff)
+	}
+}
+
+// TestMigrateTakesOlderVersionsAsPublished: before drafts, every version of an endpoint had been the current one.
+func TestMigrateTakesOlderVersionsAsPublished(t *testing.T) {
+	path := fileAt(t, 3, func(db *sql.DB) error {
+		_, err := db.ExecContext(t.Context(), `
+			INSERT INTO projects (name, timezone, week_start, created_at, revision) VALUES ('Shop', 'UTC', 0, 1, 7);
+			INSERT INTO endpoints (id, project_id, name, active, derived_from_insight, tags, current_version, created_at, updated_at, created_by)
+				VALUES ('e', 1, 'daily', 1, '', '[]', 1, 1, 1, '');
+			INSERT INTO endpoint_versions (id, endpoint_id, number, query, description, freshness_seconds, active, created_at, updated_at, created_by)
+				VALUES ('v', 'e', 1, '{}', '', 900, 1, 5, 6, '');`)
+		return err
+	})
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	defer func() { _ = s.Close() }()
+	changes, err := s.Load(t.Context(), 0)
+	if err != nil {
+		t.Fatalf("Load() = %v", err)
+	}
+	want := registry.Version{
+		ID: "v", Number: 1, Query: []byte(`{}`), FreshnessSeconds: 900, Active: true,
+		CreatedAt: time.UnixMicro(5).UTC(), UpdatedAt: time.UnixMicro(6).UTC(), PublishedAt: time.UnixMicro(5).UTC(),
+	}
+	if diff := cmp.Diff(want, changes.Projects[0].Endpoints[0].Versions[0]); diff != "" {
+		t.Errorf("version (-want +got):\n%s", diff)
 	}
 }
 
@@ -66,7 +95,7 @@ func TestOpenRefusesANewerFile(t *testing.T) {
 		return err
 	})
 	_, err := Open(t.Context(), path)
-	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 3: a newer version of the program wrote it"
+	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 9: a newer version of the program wrote it"
 	if err == nil || err.Error() != want {
 		t.Errorf("Open() = %v, want %s", err, want)
 	}

@@ -136,12 +136,14 @@ func (s *Store) Write(ctx context.Context, fn func(registry.Tx) error) (uint64, 
 	if err := fn(t); err != nil {
 		return 0, err
 	}
-	if len(t.changed) == 0 {
+	var revision uint64
+	switch {
+	case len(t.changed) > 0:
+		if revision, err = t.stamp(ctx); err != nil {
+			return 0, err
+		}
+	case !t.wrote:
 		return 0, nil
-	}
-	revision, err := t.stamp(ctx)
-	if err != nil {
-		return 0, err
 	}
 	if err := sqlTx.Commit(); err != nil {
 		return 0, fmt.Errorf("committing a write: %w", err)

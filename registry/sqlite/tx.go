@@ -13,6 +13,7 @@ import (
 type tx struct {
 	sql     *sql.Tx
 	changed map[int64]bool // numbers of projects
+	wrote   bool           // something that Load does not give
 }
 
 var _ registry.Tx = (*tx)(nil)
@@ -65,13 +66,21 @@ func (t *tx) execReturning(ctx context.Context, doing, statement string, args ..
 // InsertProject adds a project.
 func (t *tx) InsertProject(ctx context.Context, p registry.Project) (int64, error) {
 	var id int64
-	err := t.sql.QueryRowContext(ctx, `INSERT INTO projects (name, timezone, week_start, created_at) VALUES (?, ?, ?, ?) RETURNING id`,
-		p.Name, p.Timezone, p.WeekStart, toTime(p.CreatedAt)).Scan(&id)
+	err := t.sql.QueryRowContext(ctx, `INSERT INTO projects (name, timezone, week_start, created_at, test_account_filters, path_cleaning_filters)
+		VALUES (?, ?, ?, ?, ?, ?) RETURNING id`,
+		p.Name, p.Timezone, p.WeekStart, toTime(p.CreatedAt), textOrNull(p.TestAccountFilters), textOrNull(p.PathCleaningFilters)).Scan(&id)
 	if err != nil {
 		return 0, told(err, "adding a project")
 	}
 	t.changed[id] = true
 	return id, nil
+}
+
+// UpdateProject replaces all but the number and the time of a project.
+func (t *tx) UpdateProject(ctx context.Context, p registry.Project) error {
+	return t.exec(ctx, p.ID, "changing a project",
+		`UPDATE projects SET name = ?, timezone = ?, week_start = ?, test_account_filters = ?, path_cleaning_filters = ? WHERE id = ?`,
+		p.Name, p.Timezone, p.WeekStart, textOrNull(p.TestAccountFilters), textOrNull(p.PathCleaningFilters), p.ID)
 }
 
 // Project returns a project.
@@ -93,29 +102,78 @@ func (t *tx) CountKeys(ctx context.Context, project int64, kind registry.KeyKind
 	return n, told(err, "counting keys")
 }
 
+// NextUser returns the number of a new user. Keys are never taken out, so no number comes twice.
+func (t *tx) NextUser(ctx context.Context) (int64, error) {
+	var user int64
+	err := t.sql.QueryRowContext(ctx, `SELECT coalesce(max(user_id), 0) + 1 FROM keys`).Scan(&user)
+	return user, told(err, "numbering a user")
+}
+
 // InsertKey adds a key.
 func (t *tx) InsertKey(ctx context.Context, k registry.Key) error {
 	scopes, err := toJSON(k.Scopes)
 	if err != nil {
 		return err
 	}
+	endpoints, err := toJSON(k.Endpoints)
+	if err != nil {
+		return err
+	}
 	return t.exec(ctx, k.Project, "adding a key",
-		`INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		k.ID, k.Project, k.Kind, k.Label, k.Mask, k.Hash[:], scopes,
-		toTime(k.CreatedAt), toTime(k.ExpiresAt), toTime(k.LastUsedAt), toTime(k.LastRolledAt), toTime(k.RevokedAt))
+		`INSERT INTO keys (`+keyColumns+`) VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		k.ID, k.User, k.Project, k.Kind, k.Label, k.Mask, k.Hash[:], scopes,
+		toTime(k.CreatedAt), toTime(k.ExpiresAt), toTime(k.LastUsedAt), toTime(k.LastRolledAt), toTime(k.RevokedAt),
+		textOrNull(k.Fixed), endpoints, textOrNull(k.CreatedBy))
 }
 
-// UpdateKey replaces a key's hash, mask and times.
+// UpdateKey replaces a key's label, hash, mask, scopes and times.
 func (t *tx) UpdateKey(ctx context.Context, k registry.Key) error {
+	scopes, err := toJSON(k.Scopes)
+	if err != nil {
+		return err
+	}
 	return t.exec(ctx, k.Project, "changing a key",
-		`UPDATE keys SET hash = ?, mask = ?, expires_at = ?, last_used_at = ?, last_rolled_at = ?, revoked_at = ? WHERE id = ? AND project_id = ?`,
-		k.Hash[:], k.Mask, toTime(k.ExpiresAt), toTime(k.LastUsedAt), toTime(k.LastRolledAt), toTime(k.RevokedAt), k.ID, k.Project)
+		`UPDATE keys SET label = ?, scopes = ?, hash = ?, mask = ?, expires_at = ?, last_used_at = ?, last_rolled_at = ?, revoked_at = ? WHERE id = ? AND project_id = ?`,
+		k.Label, scopes, k.Hash[:], k.Mask, toTime(k.ExpiresAt), toTime(k.LastUsedAt), toTime(k.LastRolledAt), toTime(k.RevokedAt), k.ID, k.Project)
 }
 
 // KeyUsed moves a key's last use forward.
 func (t *tx) KeyUsed(ctx context.Context, id string, at time.Time) (bool, error) {
 	return t.execReturning(ctx, "recording the use of a key",
 		`UPDATE keys SET last_used_at = ?1 WHERE id = ?2 AND coalesce(last_used_at < ?1, TRUE) RETURNING project_id`, toTime(at), id)
+}
+
+// TokenSecrets returns a project's secrets for tokens.
+func (t *tx) TokenSecrets(ctx context.Context, project int64) (_ []registry.TokenSecret, err error) {
+	rows, err := t.sql.QueryContext(ctx, `SELECT project_id, id, secret, created_at FROM token_secrets WHERE project_id = ? ORDER BY `+newestFirst, project)
+	if err != nil {
+		return nil, told(err, "reading secrets for tokens")
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	var secrets []registry.TokenSecret
+	for rows.Next() {
+		_, s, err := scanTokenSecret(rows)
+		if err != nil {
+			return nil, told(err, "reading secrets for tokens")
+		}
+		secrets = append(secrets, s)
+	}
+	return secrets, told(rows.Err(), "reading secrets for tokens")
+}
+
+// PutTokenSecrets replaces a project's secrets for tokens.
+func (t *tx) PutTokenSecrets(ctx context.Context, project int64, secrets []registry.TokenSecret) error {
+	if _, err := t.sql.ExecContext(ctx, `DELETE FROM token_secrets WHERE project_id = ?`, project); err != nil {
+		return told(err, "replacing secrets for tokens")
+	}
+	t.changed[project] = true
+	for _, s := range secrets {
+		if err := t.exec(ctx, project, "adding a secret for tokens",
+			`INSERT INTO token_secrets (id, project_id, secret, created_at) VALUES (?, ?, ?, ?)`, s.ID, project, s.Secret[:], toTime(s.CreatedAt)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PutProperties sets or learns the types of properties.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -67,27 +68,39 @@ func (t *tx) UpdateEndpoint(ctx context.Context, e registry.Endpoint) error {
 
 // InsertVersion adds a version.
 func (t *tx) InsertVersion(ctx context.Context, endpoint string, v registry.Version) error {
-	columns, err := toJSON(v.Columns)
+	columns, optional, err := versionJSON(v)
 	if err != nil {
 		return err
 	}
 	return t.markingEndpoint(ctx, endpoint, "adding a version of an endpoint",
-		`INSERT INTO endpoint_versions (id, endpoint_id, number, query, description, freshness_seconds, active, columns, created_at, updated_at, created_by, last_executed_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, endpoint, v.Number, string(v.Query), v.Description, v.FreshnessSeconds, v.Active, columns,
-		toTime(v.CreatedAt), toTime(v.UpdatedAt), v.CreatedBy, toTime(v.LastExecutedAt))
+		`INSERT INTO endpoint_versions (id, endpoint_id, number, query, description, freshness_seconds, active, columns, created_at, updated_at, created_by,
+			last_executed_at, published_at, deprecated_at, sunset_at, optional_breakdowns)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, endpoint, v.Number, string(v.Query), v.Description, v.FreshnessSeconds, v.Active, columns, toTime(v.CreatedAt), toTime(v.UpdatedAt),
+		v.CreatedBy, toTime(v.LastExecutedAt), toTime(v.PublishedAt), toTime(v.DeprecatedAt), toTime(v.SunsetAt), optional)
 }
 
 // UpdateVersion replaces what of a version can change.
 func (t *tx) UpdateVersion(ctx context.Context, endpoint string, v registry.Version) error {
-	columns, err := toJSON(v.Columns)
+	columns, optional, err := versionJSON(v)
 	if err != nil {
 		return err
 	}
 	return t.markingEndpoint(ctx, endpoint, "changing a version of an endpoint",
-		`UPDATE endpoint_versions SET description = ?, freshness_seconds = ?, active = ?, columns = ?, updated_at = ?, last_executed_at = ?
+		`UPDATE endpoint_versions SET description = ?, freshness_seconds = ?, active = ?, columns = ?, updated_at = ?, last_executed_at = ?,
+			published_at = ?, deprecated_at = ?, sunset_at = ?, optional_breakdowns = ?
 		WHERE endpoint_id = ? AND number = ?`,
-		v.Description, v.FreshnessSeconds, v.Active, columns, toTime(v.UpdatedAt), toTime(v.LastExecutedAt), endpoint, v.Number)
+		v.Description, v.FreshnessSeconds, v.Active, columns, toTime(v.UpdatedAt), toTime(v.LastExecutedAt),
+		toTime(v.PublishedAt), toTime(v.DeprecatedAt), toTime(v.SunsetAt), optional, endpoint, v.Number)
+}
+
+// versionJSON returns the JSON texts of a version's lists.
+func versionJSON(v registry.Version) (columns, optional sql.NullString, err error) {
+	if columns, err = toJSON(v.Columns); err != nil {
+		return columns, optional, err
+	}
+	optional, err = toJSON(v.OptionalBreakdowns)
+	return columns, optional, err
 }
 
 // markingEndpoint is exec for a statement on a part of an endpoint.

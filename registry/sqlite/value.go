@@ -51,16 +51,28 @@ func fromJSON[T any](v sql.NullString) ([]T, error) {
 	return list, nil
 }
 
+// textOrNull is what a text is stored as that is absent when it is empty.
+func textOrNull(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
+
+// orNull is what JSON is stored as that may be absent.
+func orNull(raw json.RawMessage) sql.NullString {
+	return sql.NullString{String: string(raw), Valid: raw != nil}
+}
+
 // uniques maps the columns that SQLite names when they are not unique to the registry's word for it.
 var uniques = map[string]string{
 	"keys.id":                              registry.ConflictID,
+	"keys.user_id":                         registry.ConflictUser,
 	"keys.hash":                            registry.ConflictHash,
 	"keys.project_id, keys.label":          registry.ConflictLabel,
+	"token_secrets.id":                     registry.ConflictID,
 	"endpoints.id":                         registry.ConflictID,
 	"endpoints.project_id, endpoints.name": registry.ConflictEndpointName,
 	"endpoint_versions.id":                 registry.ConflictID,
 	"endpoint_versions.endpoint_id, endpoint_versions.number": registry.ConflictVersion,
-	"insight_variables.id": registry.ConflictID,
+	"insight_variables.id":                                      registry.ConflictID,
+	"insights.project_id, insights.short_id":                    registry.ConflictShortID,
+	"dashboard_tiles.dashboard_id, dashboard_tiles.insight_id":  registry.ConflictTile,
 	"insight_variables.project_id, insight_variables.code_name": registry.ConflictCodeName,
 }
 

@@ -1,0 +1,160 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Batch is changes to the variables and endpoints of one project that happen together or not at all, in the order of the
+// fields. Projects of its parts are set by who takes it.
+type Batch struct {
+	NewVariables []NewVariable
+	Variables    []NamedVariableUpdate
+	NewEndpoints []NewEndpoint
+	Endpoints    []NamedEndpointUpdate
+	Deleted      []string // names of endpoints
+}
+
+// NamedVariableUpdate is a change to one variable.
+type NamedVariableUpdate struct {
+	ID string
+	VariableUpdate
+}
+
+// NamedEndpointUpdate is a change to one endpoint.
+type NamedEndpointUpdate struct {
+	Name string
+	EndpointUpdate
+}
+
+// Apply makes the changes of a batch in one transaction. Mistakes are *FieldError; what is not there is ErrNotFound; then
+// nothing is changed.
+func (r *Registry) Apply(ctx context.Context, project int64, b Batch, now time.Time) error {
+	at := moment(now)
+	made, err := b.prepare(project, at)
+	if err != nil {
+		return err
+	}
+	var updated []Endpoint
+	var variables []Variable
+	err = r.write(ctx, func(tx Tx) error {
+		updated, variables = nil, nil
+		if _, err := tx.Project(ctx, project); err != nil {
+			return fmt.Errorf("project %d: %w", project, err)
+		}
+		for _, v := range made.variables {
+			if err := insertVariable(ctx, tx, v); err != nil {
+				return fmt.Errorf("creating variable %q: %w", v.Name, err)
+			}
+		}
+		for _, u := range b.Variables {
+			v, err := tx.Variable(ctx, project, u.ID)
+			if err == nil {
+				err = u.apply(&v)
+			}
+			if err == nil {
+				err = tx.UpdateVariable(ctx, v)
+			}
+			if err != nil {
+				return fmt.Errorf("updating variable %q: %w", u.ID, err)
+			}
+			variables = append(variables, v)
+		}
+		for _, e := range made.endpoints {
+			if err := insertEndpoint(ctx, tx, e); err != nil {
+				return fmt.Errorf("creating endpoint %q: %w", e.Name, err)
+			}
+		}
+		for _, u := range b.Endpoints {
+			e, err := updateEndpoint(ctx, tx, project, u.Name, u.EndpointUpdate, at)
+			if err != nil {
+				return fmt.Errorf("updating endpoint %q: %w", u.Name, err)
+			}
+			updated = append(updated, e)
+		}
+		for _, name := range b.Deleted {
+			e, err := tx.Endpoint(ctx, project, name)
+			if err == nil {
+				err = tx.DeleteEndpoint(ctx, e.ID, at)
+			}
+			if err != nil {
+				return fmt.Errorf("deleting endpoint %q: %w", name, err)
+			}
+		}
+		return nil
+	}, func(d *draft) {
+		for _, v := range append(made.variables, variables...) {
+			d.putVariable(v)
+		}
+		for _, e := range append(made.endpoints, updated...) {
+			d.putEndpoint(e)
+		}
+		for _, name := range b.Deleted {
+			d.deleteEndpoint(project, name)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("changing endpoints together: %w", err)
+	}
+	return nil
+}
+
+// prepared is what of a batch is new.
+type prepared struct {
+	variables []Variable
+	endpoints []Endpoint
+}
+
+// prepare checks all that can be checked without the store.
+func (b Batch) prepare(project int64, at time.Time) (made prepared, err error) {
+	for _, n := range b.NewVariables {
+		n.Project = project
+		v, err := n.variable(at)
+		if err != nil {
+			return made, fmt.Errorf("creating variable %q: %w", n.Name, err)
+		}
+		made.variables = append(made.variables, v)
+	}
+	for _, n := range b.NewEndpoints {
+		n.Project = project
+		if n.FreshnessSeconds == 0 {
+			n.FreshnessSeconds = DefaultFreshness
+		}
+		if err := n.validate(); err != nil {
+			return made, fmt.Errorf("creating endpoint %q: %w", n.Name, err)
+		}
+		made.endpoints = append(made.endpoints, n.endpoint(at))
+	}
+	for _, u := range b.Endpoints {
+		if err := u.validate(); err != nil {
+			return made, fmt.Errorf("updating endpoint %q: %w", u.Name, err)
+		}
+	}
+	return made, nil
+}
+
+// Preview is the snapshot as it would be with the variables of a batch: what queries are checked against that come in the same
+// batch. Mistakes are *FieldError; an unknown variable is ErrNotFound.
+func (s *Snapshot) Preview(project int64, b Batch, now time.Time) (*Snapshot, error) {
+	made, err := Batch{NewVariables: b.NewVariables}.prepare(project, moment(now))
+	if err != nil {
+		return nil, err
+	}
+	d := newDraft(s)
+	for _, v := range made.variables {
+		d.putVariable(v)
+	}
+	for _, u := range b.Variables {
+		known := s.VariableByID(project, u.ID)
+		if known == nil {
+			return nil, fmt.Errorf("updating variable %q: %w", u.ID, ErrNotFound)
+		}
+		v := *known
+		if err := u.apply(&v); err != nil {
+			return nil, fmt.Errorf("updating variable %q: %w", v.Name, err)
+		}
+		d.putVariable(v)
+	}
+	return d.finish(s.Revision), nil
+}

@@ -1,0 +1,232 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// EndpointUpdate says what of an endpoint is to change; nil fields stay. Description, freshness, columns, times and optional
+// breakdowns belong to a version: the one named, else the current one, which is the new one when the query differs.
+type EndpointUpdate struct {
+	Version   int             // the version to change; 0: the endpoint and its current version
+	Query     json.RawMessage // makes a new version when it differs from the current one's
+	SameQuery func(current json.RawMessage) bool
+	// Draft keeps a new version from becoming the current one. A version is made unless the newest one is a draft with the
+	// same query; the other fields that belong to a version go to that draft.
+	Draft              bool
+	Check              VersionCheck // asked before a new version becomes the current one; nil: nobody
+	Description        *string
+	FreshnessSeconds   *int
+	Active             *bool // of the version when one is named, else of the endpoint
+	Tags               *[]string
+	Columns            []Column
+	DeprecatedAt       *time.Time // the zero time takes it away
+	SunsetAt           *time.Time // the same; not before DeprecatedAt
+	OptionalBreakdowns *[]string
+	By                 string // id of the key that asks; becomes CreatedBy of a new version
+}
+
+// VersionCheck looks at a change of the current version before it is made. Its error refuses the change, and is returned as
+// it is. It runs inside of the write transaction, perhaps more than once, so it must not call the registry.
+type VersionCheck func(from, to *Version) error
+
+// UpdateEndpoint changes an endpoint (contract: api.md, sections 5.2 and 5.3). SameQuery decides whether the query in force
+// means the same as the one given; without it they are compared as JSON values. Mistakes are *FieldError; an unknown
+// endpoint is ErrNotFound.
+func (r *Registry) UpdateEndpoint(ctx context.Context, project int64, name string, u EndpointUpdate, now time.Time) (*Endpoint, error) {
+	if err := u.validate(); err != nil {
+		return nil, err
+	}
+	var e Endpoint
+	err := r.write(ctx, func(tx Tx) (err error) {
+		e, err = updateEndpoint(ctx, tx, project, name, u, moment(now))
+		return err
+	}, func(d *draft) { d.putEndpoint(e) })
+	if err != nil {
+		return nil, fmt.Errorf("updating endpoint %q: %w", name, err)
+	}
+	return &e, nil
+}
+
+func updateEndpoint(ctx context.Context, tx Tx, project int64, name string, u EndpointUpdate, at time.Time) (Endpoint, error) {
+	e, err := tx.Endpoint(ctx, project, name)
+	if err != nil {
+		return e, err
+	}
+	if u.Version != 0 && e.Version(u.Version) == nil {
+		return e, unknownVersion(u.Version)
+	}
+	return e, u.apply(ctx, tx, &e, at)
+}
+
+func unknownVersion(number int) *FieldError {
+	return invalid("version", "Version %d not found", number)
+}
+
+func (u EndpointUpdate) validate() error {
+	if u.Query != nil && u.Version != 0 {
+		return invalid("query", "Cannot change query when targeting a specific version. Query changes create a new version.")
+	}
+	if u.Draft && u.Query == nil {
+		return invalid("draft", "A draft needs a query.")
+	}
+	if u.Version < 0 {
+		return unknownVersion(u.Version)
+	}
+	if u.Query != nil {
+		if err := validateQuery(u.Query); err != nil {
+			return err
+		}
+	}
+	if u.Tags != nil {
+		if err := validateTags(*u.Tags); err != nil {
+			return err
+		}
+	}
+	if u.FreshnessSeconds != nil {
+		return inRange("data_freshness_seconds", *u.FreshnessSeconds, MinFreshness, MaxFreshness)
+	}
+	return nil
+}
+
+// apply changes e as stored, and persists it.
+func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.Time) error {
+	v, renewed := u.target(e, at)
+	if renewed && !u.Draft {
+		if u.Check != nil {
+			if err := u.Check(e.Current(), &v); err != nil {
+				return err
+			}
+		}
+		e.CurrentVersion, v.PublishedAt = v.Number, at
+	}
+	changed := u.change(&v)
+	if !v.SunsetAt.IsZero() && v.SunsetAt.Before(v.DeprecatedAt) {
+		return invalid("sunset_at", "A version cannot end before it is deprecated.")
+	}
+	if u.Active != nil && u.Version == 0 {
+		e.Active = *u.Active
+	}
+	if u.Tags != nil {
+		e.Tags = once(*u.Tags)
+	}
+	e.UpdatedAt = at
+	if renewed || changed {
+		v.UpdatedAt = at
+	}
+	var err error
+	switch {
+	case renewed:
+		e.Versions = append(slices.Clip(e.Versions), v)
+		err = tx.InsertVersion(ctx, e.ID, v)
+	case changed:
+		e.Versions[v.Number-1] = v
+		err = tx.UpdateVersion(ctx, e.ID, v)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.UpdateEndpoint(ctx, *e)
+}
+
+// target is the version that the update is about, and whether that is a new one.
+func (u EndpointUpdate) target(e *Endpoint, at time.Time) (v Version, renewed bool) {
+	v = *e.Version(u.Version)
+	if u.Draft {
+		if newest := e.Versions[len(e.Versions)-1]; newest.Draft() && u.sameQuery(newest.Query) {
+			return newest, false
+		}
+	} else if u.Query == nil || u.sameQuery(v.Query) {
+		return v, false
+	}
+	return Version{
+		ID:               newID(),
+		Number:           len(e.Versions) + 1,
+		Query:            compact(u.Query),
+		Description:      v.Description,
+		FreshnessSeconds: v.FreshnessSeconds,
+		Active:           true,
+		Columns:          slices.Clone(u.Columns),
+		CreatedAt:        at,
+		CreatedBy:        u.By,
+	}, true
+}
+
+// change changes the fields that belong to a version, and tells whether there are any.
+func (u EndpointUpdate) change(v *Version) bool {
+	set(&v.Description, u.Description)
+	set(&v.FreshnessSeconds, u.FreshnessSeconds)
+	if u.DeprecatedAt != nil {
+		v.DeprecatedAt = moment(*u.DeprecatedAt)
+	}
+	if u.SunsetAt != nil {
+		v.SunsetAt = moment(*u.SunsetAt)
+	}
+	if u.OptionalBreakdowns != nil {
+		v.OptionalBreakdowns = once(*u.OptionalBreakdowns)
+	}
+	if u.Columns != nil {
+		v.Columns = slices.Clone(u.Columns)
+	}
+	if u.Version != 0 {
+		set(&v.Active, u.Active)
+	}
+	return u.Description != nil || u.FreshnessSeconds != nil || u.DeprecatedAt != nil || u.SunsetAt != nil || u.OptionalBreakdowns != nil ||
+		u.Columns != nil || u.Active != nil && u.Version != 0
+}
+
+// set replaces a value by one that was given.
+func set[T any](value, given *T) {
+	if given != nil {
+		*value = *given
+	}
+}
+
+func (u EndpointUpdate) sameQuery(current json.RawMessage) bool {
+	if u.SameQuery != nil {
+		return u.SameQuery(current)
+	}
+	a, errA := DecodeJSON(current)
+	b, errB := DecodeJSON(u.Query)
+	return errA == nil && errB == nil && reflect.DeepEqual(a, b)
+}
+
+// Promote makes a version the current one: a draft, or one that was the current one before (rolling back). One that is the
+// current one already stays so, and nothing is written. check may be nil. An unknown or inactive version is a *FieldError; an
+// unknown endpoint is ErrNotFound.
+func (r *Registry) Promote(ctx context.Context, project int64, name string, version int, check VersionCheck, now time.Time) (*Endpoint, error) {
+	var e Endpoint
+	err := r.write(ctx, func(tx Tx) (err error) {
+		if e, err = tx.Endpoint(ctx, project, name); err != nil {
+			return err
+		}
+		v := e.Version(version)
+		switch {
+		case version == 0 || v == nil:
+			return unknownVersion(version)
+		case !v.Active:
+			return invalid("version", "Version %d is inactive and cannot become the current one.", version)
+		case version == e.CurrentVersion:
+			return nil
+		}
+		if check != nil {
+			if err := check(e.Current(), v); err != nil {
+				return err
+			}
+		}
+		at := moment(now)
+		e.CurrentVersion, e.UpdatedAt, v.PublishedAt, v.UpdatedAt = version, at, at, at
+		if err := tx.UpdateVersion(ctx, e.ID, *v); err != nil {
+			return err
+		}
+		return tx.UpdateEndpoint(ctx, e)
+	}, func(d *draft) { d.putEndpoint(e) })
+	if err != nil {
+		return nil, fmt.Errorf("promoting version %d of endpoint %q: %w", version, name, err)
+	}
+	return &e, nil
+}

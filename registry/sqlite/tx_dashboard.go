@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const dashboardColumns = `id, project_id, name, description, pinned, deleted, filters, variables, breakdown_color, color_theme, tags,
+	created_at, created_by`
+
+func scanDashboard(row scanner) (d registry.Dashboard, err error) {
+	var filters, variables, colors string
+	var tags sql.NullString
+	var created sql.NullInt64
+	if err := row.Scan(&d.ID, &d.Project, &d.Name, &d.Description, &d.Pinned, &d.Deleted, &filters, &variables, &colors, &d.ColorTheme,
+		&tags, &created, &d.CreatedBy); err != nil {
+		return d, err
+	}
+	d.Filters, d.Variables, d.BreakdownColor = json.RawMessage(filters), json.RawMessage(variables), json.RawMessage(colors)
+	d.CreatedAt = fromTime(created)
+	d.Tags, err = fromJSON[string](tags)
+	return d, err
+}
+
+// Dashboard returns a dashboard with its tiles, deleted ones too.
+func (t *tx) Dashboard(ctx context.Context, project, id int64) (registry.Dashboard, error) {
+	d, err := scanDashboard(t.sql.QueryRowContext(ctx, `SELECT `+dashboardColumns+` FROM dashboards WHERE project_id = ? AND id = ?`, project, id))
+	if err != nil {
+		return d, told(err, "reading a dashboard")
+	}
+	d.Tiles, err = t.tiles(ctx, selectTiles+`dashboard_id = ? ORDER BY id`, id)
+	return d, err
+}
+
+// InsertDashboard adds a dashboard.
+func (t *tx) InsertDashboard(ctx context.Context, d registry.Dashboard) (int64, error) {
+	tags, err := toJSON(d.Tags)
+	if err != nil {
+		return 0, err
+	}
+	return t.insert(ctx, d.Project, "adding a dashboard",
+		`INSERT INTO dashboards (project_id, name, description, pinned, deleted, filters, variables, breakdown_color, color_theme, tags, created_at, created_by)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		d.Project, d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme,
+		tags, toTime(d.CreatedAt), d.CreatedBy)
+}
+
+// UpdateDashboard replaces what of a dashboard can change.
+func (t *tx) UpdateDashboard(ctx context.Context, d registry.Dashboard) error {
+	tags, err := toJSON(d.Tags)
+	if err != nil {
+		return err
+	}
+	return t.exec(ctx, d.Project, "changing a dashboard",
+		`UPDATE dashboards SET name = ?, description = ?, pinned = ?, deleted = ?, filters = ?, variables = ?, breakdown_color = ?, color_theme = ?, tags = ?
+		WHERE id = ? AND project_id = ?`,
+		d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme, tags, d.ID, d.Project)
+}
+
+const tileColumns = `id, project_id, dashboard_id, insight_id, layouts, color, show_description, filter_overrides, deleted`
+
+func scanTile(row scanner) (tile registry.Tile, err error) {
+	var layouts, overrides string
+	err = row.Scan(&tile.ID, &tile.Project, &tile.Dashboard, &tile.Insight, &layouts, &tile.Color, &tile.ShowDescription, &overrides, &tile.Deleted)
+	tile.Layouts, tile.FilterOverrides = json.RawMessage(layouts), json.RawMessage(overrides)
+	return tile, err
+}
+
+const selectTiles = `SELECT ` + tileColumns + ` FROM dashboard_tiles WHERE `
+
+// tiles returns the tiles that a query selects.
+func (t *tx) tiles(ctx context.Context, query string, args ...any) ([]registry.Tile, error) {
+	const doing = "reading the tiles of a dashboard"
+	rows, err := t.sql.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, told(err, doing)
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	var tiles []registry.Tile
+	for rows.Next() {
+		tile, err := scanTile(rows)
+		if err != nil {
+			return nil, told(err, doing)
+		}
+		tiles = append(tiles, tile)
+	}
+	return tiles, told(rows.Err(), doing)
+}
+
+// TilesOf returns the tiles of an insight.
+func (t *tx) TilesOf(ctx context.Context, project, insight int64) ([]registry.Tile, error) {
+	return t.tiles(ctx, selectTiles+`project_id = ? AND insight_id = ? ORDER BY id`, project, insight)
+}
+
+// InsertTile adds a tile.
+func (t *tx) InsertTile(ctx context.Context, tile registry.Tile) (int64, error) {
+	return t.insert(ctx, tile.Project, "adding a tile to a dashboard",
+		`INSERT INTO dashboard_tiles (project_id, dashboard_id, insight_id, layouts, color, show_description, filter_overrides, deleted)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		tile.Project, tile.Dashboard, tile.Insight, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted)
+}
+
+// UpdateTile replaces what of a tile can change.
+func (t *tx) UpdateTile(ctx context.Context, tile registry.Tile) error {
+	return t.exec(ctx, tile.Project, "changing a tile of a dashboard",
+		`UPDATE dashboard_tiles SET layouts = ?, color = ?, show_description = ?, filter_overrides = ?, deleted = ? WHERE id = ? AND project_id = ?`,
+		string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted, tile.ID, tile.Project)
+}
