@@ -1,0 +1,169 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/golden"
+	"github.com/caddy-analytics/caddy-analytics/module/openapi"
+)
+
+// common are the schemas that every document has.
+var common = []string{"Error", "RunError", "DashboardFilter", "PropertyFilter"}
+
+// TestGolden pins the operations and the schemas of documents, without what all have in common. A case is one endpoint, which
+// gets a document of its own, or a list of them, which share one.
+func TestGolden(t *testing.T) {
+	golden.Run(t, "testdata/*/*.txtar", []string{"endpoints"}, []string{"operations", "answer", "example", "schemas"}, func(t *testing.T, in map[string]string) map[string]string {
+		t.Helper()
+		var all []*openapi.Endpoint
+		decoder := json.NewDecoder(strings.NewReader(in["endpoints"]))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&all); err != nil {
+			t.Fatal(err)
+		}
+		doc := openapi.All(all, "Endpoints of shop", "2026-01-10T12:00:00Z", "https://api.example.com")
+		if len(all) == 1 {
+			doc = openapi.One(all[0], "https://api.example.com")
+		}
+		checkDocument(t, []byte(mustMarshal(t, doc)))
+		out := map[string]string{"operations": fmt.Sprintf("%s, version %s: %s\n", doc.Info.Title, doc.Info.Version, doc.Info.Description)}
+		for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
+			op := doc.Paths.Value(path).Post
+			required := ""
+			if op.RequestBody.Value.Required {
+				required = ", required"
+			}
+			for media, answer := range op.Responses.Value("200").Value.Content {
+				out["operations"] += fmt.Sprintf("%s %s (%s)\n\t%s%s -> %s", path, op.OperationID, op.Summary,
+					op.RequestBody.Value.Content.Get("application/json").Schema.Ref, required, media)
+				if results := answer.Schema.Value.Properties["results"]; results != nil {
+					out["operations"] += " " + mustMarshal(t, results)
+				}
+				out["operations"] += "\n"
+				if len(all) == 1 && strings.HasSuffix(path, "/run") {
+					delete(answer.Schema.Value.Properties, "results")
+					out["answer"] = mustMarshal(t, answer.Schema)
+				}
+				if answer.Example != nil && len(all) == 1 {
+					out["example"] += mustMarshal(t, answer.Example) + "\n"
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
+			if !slices.Contains(common, name) {
+				out["schemas"] += name + " " + mustMarshal(t, doc.Components.Schemas[name]) + "\n"
+			}
+		}
+		return out
+	})
+}
+
+// checkDocument has the library read a document as any reader would, and look for mistakes, in the examples too.
+func checkDocument(t *testing.T, raw []byte) {
+	t.Helper()
+	read, err := openapi3.NewLoader().LoadFromData(raw)
+	if err != nil {
+		t.Fatalf("reading the document: %v", err)
+	}
+	if err := read.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Errorf("the document is not valid: %v", err)
+	}
+	ids := map[string]bool{}
+	for path, item := range read.Paths.Map() {
+		if ids[item.Post.OperationID] {
+			t.Errorf("%s: there are two operations %s", path, item.Post.OperationID)
+		}
+		ids[item.Post.OperationID] = true
+		for _, status := range []string{"400", "401", "403", "404", "429", "503", "default"} {
+			if item.Post.Responses.Value(status) == nil {
+				t.Errorf("%s has no answer %s", path, status)
+			}
+		}
+	}
+}
+
+// TestTypes pins the form of each ClickHouse type, and checks that the sample has that form.
+func TestTypes(t *testing.T) {
+	tests := []struct{ name, typ, wire, want string }{
+		{"small integer", "UInt16", "", `{"format":"int32","type":"integer"}`},
+		{"64 bits", "UInt64", "", `{"format":"int64","type":"integer"}`},
+		{"more bits", "Int256", "", `{"description":"May exceed 64 bits.","type":"integer"}`},
+		{"float, null where it is not finite", "Float64", "", `{"format":"double","nullable":true,"type":"number"}`},
+		{"decimal", "Nullable(Decimal(18, 2))", "", `{"format":"decimal","nullable":true,"type":"string"}`},
+		{"text", "LowCardinality(Nullable(String))", "", `{"nullable":true,"type":"string"}`},
+		{"fixed text", "FixedString(3)", "", `{"type":"string"}`},
+		{"time in a zone", "DateTime64(6, 'America/New_York')", "", `{"format":"date-time","type":"string"}`},
+		{"day", "Date32", "", `{"format":"date","type":"string"}`},
+		{"UUID", "UUID", "", `{"format":"uuid","type":"string"}`},
+		{"enum", `Enum8('a\'b' = 1, 'c, (d)' = 2)`, "", `{"enum":["a'b","c, (d)"],"type":"string"}`},
+		{"list", "Array(Nullable(UInt8))", "", `{"items":{"format":"int32","nullable":true,"type":"integer"},"type":"array"}`},
+		{"tuple of one kind", "Tuple(UInt8, Nullable(Int8))", "", `{"items":{"format":"int32","nullable":true,"type":"integer"},"maxItems":2,"minItems":2,"type":"array"}`},
+		{"named tuple", "Tuple(`a b` String, c UInt64)", "", `{"items":{"anyOf":[{"type":"string"},{"format":"int64","type":"integer"}]},"maxItems":2,"minItems":2,"type":"array"}`},
+		{"nested", "Nested(a String, b Date)", "", `{"items":{"items":{"anyOf":[{"type":"string"},{"format":"date","type":"string"}]},"maxItems":2,"minItems":2,"type":"array"},"type":"array"}`},
+		{"map", "Map(LowCardinality(String), Array(UInt64))", "", `{"additionalProperties":{"items":{"format":"int64","type":"integer"},"type":"array"},"type":"object"}`},
+		{"JSON", "JSON(max_dynamic_paths=8)", "", `{"additionalProperties":true,"type":"object"}`},
+		{"aggregate", "SimpleAggregateFunction(sum, UInt64)", "", `{"format":"int64","type":"integer"}`},
+		{"interval", "IntervalDay", "", `{"format":"int64","type":"integer"}`},
+		{"always null", "Nullable(Nothing)", "", `{"description":"Always null.","nullable":true,"type":"string"}`},
+		{"anything", "Variant(String, UInt64)", "", `{"description":"ClickHouse type Variant(String, UInt64)"}`},
+		{"broken off", "Array", "", `{"description":"ClickHouse type Array"}`},
+		{"only named", "", "integer", `{"format":"int64","nullable":true,"type":"integer"}`},
+		{"only named, a list", "", "array", `{"items":{},"type":"array"}`},
+		{"unknown", "", "unknown", `{"description":"Its type is not known."}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			doc := openapi.One(&openapi.Endpoint{
+				Project: 1, Name: "e", Version: 1, Kind: "HogQLQuery", Columns: []openapi.Column{{Name: "c", Type: tt.typ, Wire: tt.wire}},
+			}, "https://api.example.com")
+			raw, err := json.Marshal(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDocument(t, raw)
+			member := *doc.Components.Schemas["ERow"].Value.Properties["c"].Value
+			member.Extensions = nil
+			if diff := cmp.Diff(tt.want, mustMarshal(t, &member)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.typ, diff)
+			}
+		})
+	}
+}
+
+func mustMarshal(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// FuzzType gives any text as a type: there is a schema for it, and it is valid.
+func FuzzType(f *testing.F) {
+	for _, typ := range []string{"Array(Tuple(a String, b Map(String, UInt8)))", "Enum8('a' = 1", "Nullable(", "Tuple(`", "Map(String)", "Tuple()", "LowCardinality(Nullable())"} {
+		f.Add(typ)
+	}
+	f.Fuzz(func(t *testing.T, typ string) {
+		if len(typ) > 1<<10 {
+			return
+		}
+		doc := openapi.One(&openapi.Endpoint{
+			Project: 1, Name: "e", Version: 1, Kind: "HogQLQuery", Columns: []openapi.Column{{Name: "c", Type: typ}, {Name: "c", Type: typ}},
+		}, "https://api.example.com")
+		for _, name := range []string{"ERow", "ECells"} {
+			if err := doc.Components.Schemas[name].Validate(t.Context()); err != nil {
+				t.Errorf("the schema %s of %q: %v", name, typ, err)
+			}
+		}
+		mustMarshal(t, doc)
+	})
+}

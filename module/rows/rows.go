@@ -1,0 +1,158 @@
+// Package rows writes rows of results in other forms than the JSON arrays that they are kept as: as JSON objects, and as CSV.
+package rows
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+)
+
+// ErrMalformed says that a row is no JSON array with as many cells as there are columns. Rows come from the database, so it is a
+// bug or an answer that was cut.
+var ErrMalformed = errors.New("a row of a result is not well formed")
+
+// Keys are the names that columns have as members of an object: where several columns have the same name, the later ones get a
+// number that makes theirs unlike any other.
+func Keys(columns []string) []string {
+	keys := make([]string, len(columns))
+	known := make(map[string]bool, len(columns)) // whether the name has been given away
+	for _, name := range columns {
+		known[name] = false
+	}
+	for i, name := range columns {
+		key := name
+		for n := 2; known[key]; n++ {
+			if candidate := name + "_" + strconv.Itoa(n); !mentioned(known, candidate) {
+				key = candidate
+			}
+		}
+		keys[i], known[key] = key, true
+	}
+	return keys
+}
+
+func mentioned(names map[string]bool, name string) bool {
+	_, ok := names[name]
+	return ok
+}
+
+// Objects writes rows as JSON objects. It may be used from several goroutines at once.
+type Objects struct {
+	members [][]byte // `{"a":`, `,"b":` …
+}
+
+// NewObjects prepares for rows of these columns, whose members are named as Keys says.
+func NewObjects(columns []string) *Objects {
+	o := &Objects{members: make([][]byte, len(columns))}
+	for i, key := range Keys(columns) {
+		lead := byte(',')
+		if i == 0 {
+			lead = '{'
+		}
+		o.members[i] = append(appendString([]byte{lead}, key), ':')
+	}
+	return o
+}
+
+// Append appends a row, a JSON array, as an object.
+func (o *Objects) Append(dst, row []byte) ([]byte, error) {
+	if len(o.members) == 0 {
+		return append(dst, '{', '}'), nil
+	}
+	cells := scanner{row: row}
+	for _, member := range o.members {
+		cell, ok := cells.next()
+		if !ok {
+			return dst, ErrMalformed
+		}
+		dst = append(dst, member...)
+		dst = append(dst, cell...)
+	}
+	if !cells.ended() {
+		return dst, ErrMalformed
+	}
+	return append(dst, '}'), nil
+}
+
+// appendString appends a text as JSON.
+func appendString(dst []byte, text string) []byte {
+	buf := bytes.NewBuffer(dst)
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		panic("BUG: encoding a string: " + err.Error())
+	}
+	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
+}
+
+// scanner goes over the cells of a row. It trusts that they are JSON, and looks only for where each ends.
+type scanner struct {
+	row []byte
+	pos int
+}
+
+// next gives the next cell without the blanks around it.
+func (s *scanner) next() ([]byte, bool) {
+	if s.pos >= len(s.row) || s.pos == 0 && s.row[0] != '[' || s.pos > 0 && s.row[s.pos] != ',' {
+		return nil, false
+	}
+	s.pos++
+	s.blanks()
+	start := s.pos
+	if !s.skip() {
+		return nil, false
+	}
+	cell := s.row[start:s.pos]
+	s.blanks()
+	return cell, true
+}
+
+// ended tells whether there are no more cells.
+func (s *scanner) ended() bool { return s.pos == len(s.row)-1 && s.row[s.pos] == ']' }
+
+func (s *scanner) blanks() {
+	for s.pos < len(s.row) && s.row[s.pos] == ' ' {
+		s.pos++
+	}
+}
+
+// skip goes over one value, and tells whether there was one.
+func (s *scanner) skip() bool {
+	start, depth := s.pos, 0
+	for s.pos < len(s.row) {
+		switch s.row[s.pos] {
+		case '"':
+			if !s.skipString() {
+				return false
+			}
+			continue
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth == 0 {
+				return s.pos > start
+			}
+			depth--
+		case ',', ' ':
+			if depth == 0 {
+				return s.pos > start
+			}
+		}
+		s.pos++
+	}
+	return false // the row's own bracket is missing
+}
+
+func (s *scanner) skipString() bool {
+	for i := s.pos + 1; i < len(s.row); i++ {
+		switch s.row[i] {
+		case '\\':
+			i++
+		case '"':
+			s.pos = i + 1
+			return true
+		}
+	}
+	return false
+}
