@@ -365,3 +365,27 @@ func FuzzDate(f *testing.F) {
 		}
 	})
 }
+
+// TestUserValue pins which names an expression keeps.
+func TestUserValue(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		{"none", "properties.k", "properties.k"},
+		{"one around all", "upper(properties.k) AS value", "upper(properties.k)"},
+		{"one inside another", "coalesce(event AS a) AS b", "coalesce(event)"},
+		{"one that is used", "concat(lower(event) AS a, a) AS b", "concat(lower(event) AS a, a)"},
+		{"those of a subquery", "(SELECT event AS a FROM events LIMIT 1) AS b", "(SELECT event AS a FROM events LIMIT 1)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e, err := bind.UserValue(tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hogql.PrintExpr(e); got != tt.want {
+				t.Errorf("UserValue(%q) is %s, want %s", tt.text, got, tt.want)
+			}
+		})
+	}
+}

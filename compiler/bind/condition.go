@@ -122,6 +122,33 @@ func UserExpr(text string) (hogql.Expr, *diag.Error) {
 	return moved(e, hogql.Span{}), nil
 }
 
+// UserValue is UserExpr for an expression of which the value alone counts. Names that it gives with AS and does not use itself
+// are taken off: they would stand beside names of the query around it.
+func UserValue(text string) (hogql.Expr, *diag.Error) {
+	e, err := UserExpr(text)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		if field, ok := e.(*hogql.Field); ok {
+			used[field.Chain[0].Text] = true
+		}
+		return true
+	})
+	var r hogql.Rewriter
+	r.Expr = func(e hogql.Expr) hogql.Expr {
+		if _, ok := e.(*hogql.Subquery); ok {
+			return e // its names are its own
+		}
+		if alias, ok := e.(*hogql.Alias); ok && !used[alias.Name.Text] {
+			return r.Expr(alias.X)
+		}
+		return r.ExprChildren(e)
+	}
+	return r.Expr(e), nil
+}
+
 // detail gives the text of the first mistake.
 func detail(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")

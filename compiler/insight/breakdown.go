@@ -59,11 +59,11 @@ func wholeText(value hogql.Expr, normalizeURL bool) hogql.Expr {
 
 func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 	if b.Type == "hogql" {
-		e, err := bind.UserExpr(b.Property)
+		e, err := bind.UserValue(b.Property)
 		if err != nil {
 			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
 		}
-		return e, nil
+		return e, w.Known(e, b.At)
 	}
 	if b.Type == "cohort" {
 		return nil, diag.Field(diag.InvalidInput, b.At, "Breakdowns by cohort are not supported")

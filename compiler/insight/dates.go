@@ -252,6 +252,9 @@ func (r *Range) onDay(t time.Time) bool {
 // Previous gives the range that this one is compared with (contract: trends.md, section 9). Attr is the place of compare_to;
 // the error is a *diag.Error.
 func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
+	if r.wholeOnly {
+		r = r.whole()
+	}
 	p := *r
 	length := wall(r.To).Sub(wall(r.From))
 	if compare.To != "" {
@@ -266,23 +269,28 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
-	to := from.Add(length)
-	switch r.Interval {
-	case query.Minute:
-	case query.Hour:
-		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), 0, 0, 0, time.UTC)
-		to = from.Add(length)
-		to = time.Date(to.Year(), to.Month(), to.Day(), to.Hour(), 59, 59, 999_999_000, time.UTC)
-	case query.Day, query.Week, query.Month:
-		from = startOfDay(from)
-		if r.Interval == query.Day && r.from.Relative() && wholeWeeks(r.from) && !r.toGiven {
-			from = from.AddDate(0, 0, 1)
-		}
-		to = startOfDay(from.Add(length)).AddDate(0, 0, 1).Add(-time.Microsecond)
+	if r.Interval != query.Minute { // at the same time of day, and so is the end
+		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
 	}
-	p.From, p.To = unwall(from, zone), unwall(to, zone)
+	if r.Interval == query.Day && r.from.Relative() && wholeWeeks(r.from) && !r.toGiven && !r.wholeOnly {
+		from = from.AddDate(0, 0, 1)
+	}
+	p.From, p.To = unwall(from, zone), unwall(from.Add(length), zone)
 	p.shiftLower(r)
 	return p, nil
+}
+
+// whole gives the range without the parts of buckets at its ends; the range itself when it covers no whole bucket.
+func (r *Range) whole() *Range {
+	all := *r
+	all.DaysOfWeek = nil
+	buckets := all.Buckets()
+	if len(buckets) == 0 {
+		return r
+	}
+	out := *r
+	out.From, out.To = buckets[0], r.Next(buckets[len(buckets)-1]).Add(-time.Microsecond)
+	return &out
 }
 
 func wholeWeeks(m bind.Moment) bool {

@@ -87,8 +87,11 @@ func TestPrevious(t *testing.T) {
 		{"five days", query.DateRange{From: "2020-01-15", To: "2020-01-19"}, query.Day, "", "2020-01-10T00:00:00 2020-01-14T23:59:59.999999 since 2020-01-10T00:00:00, 2020-01-10 to 2020-01-14 in 5"},
 		{"one day", query.DateRange{From: "2020-01-15", To: "2020-01-15"}, query.Day, "", "2020-01-14T00:00:00 2020-01-14T23:59:59.999999 since 2020-01-14T00:00:00, 2020-01-14 to 2020-01-14 in 1"},
 		{"weekdays stay aligned", query.DateRange{From: "-7d"}, query.Day, "", "2019-12-26T00:00:00 2020-01-02T23:59:59.999999 since 2019-12-26T00:00:00, 2019-12-26 to 2020-01-02 in 8"},
+		{"without the day that is not over", query.DateRange{From: "-7d", ExcludeIncomplete: true}, query.Day, "", "2019-12-26T00:00:00 2020-01-01T23:59:59.999999 since 2019-12-26T00:00:00, 2019-12-26 to 2020-01-01 in 7"},
+		{"without it a week before", query.DateRange{From: "-6d", ExcludeIncomplete: true}, query.Day, "-1w", "2019-12-27T00:00:00 2020-01-01T23:59:59.999999 since 2019-12-27T00:00:00, 2019-12-27 to 2020-01-01 in 6"},
 		{"not for other days", query.DateRange{From: "-3d"}, query.Day, "", "2020-01-02T00:00:00 2020-01-05T23:59:59.999999 since 2020-01-02T00:00:00, 2020-01-02 to 2020-01-05 in 4"},
-		{"hours of the same time of day", query.DateRange{From: "2020-01-09T06:00", To: "2020-01-09T17:00"}, query.Hour, "", "2020-01-08T06:00:00 2020-01-08T17:59:59.999999 since 2020-01-08T06:00:00, 2020-01-08 06:00:00 to 2020-01-08 17:00:00 in 12"},
+		{"hours of the same time of day", query.DateRange{From: "2020-01-09T06:00", To: "2020-01-09T17:00"}, query.Hour, "", "2020-01-08T06:00:00 2020-01-08T17:00:00 since 2020-01-08T06:00:00, 2020-01-08 06:00:00 to 2020-01-08 17:00:00 in 12"},
+		{"both ends at their time of day", query.DateRange{From: "2020-01-15T12:30", To: "2020-01-17T11:00", Explicit: true}, query.Day, "", "2020-01-13T12:30:00 2020-01-15T11:00:00 since 2020-01-13T12:30:00, 2020-01-13 to 2020-01-15 in 3"},
 		{"a week before", query.DateRange{From: "2020-01-15", To: "2020-01-19"}, query.Day, "-1w", "2020-01-08T00:00:00 2020-01-12T23:59:59.999999 since 2020-01-08T00:00:00, 2020-01-08 to 2020-01-12 in 5"},
 		{"overlapping", query.DateRange{From: "2020-01-15", To: "2020-01-19"}, query.Day, "-2d", "2020-01-13T00:00:00 2020-01-17T23:59:59.999999 since 2020-01-13T00:00:00, 2020-01-13 to 2020-01-17 in 5"},
 	}

@@ -154,7 +154,12 @@ func (w *World) condition(c *query.Condition, subject func(attr string) bind.Sub
 		if incomplete(c.Filter) {
 			return nil, nil // it counts as true
 		}
-		return bind.PropertyCondition(bind.Property(*c.Filter), subject(c.At))
+		s := subject(c.At)
+		condition, err := bind.PropertyCondition(bind.Property(*c.Filter), s)
+		if err == nil && c.Filter.Type == "hogql" && !s.People {
+			err = w.Known(condition, c.At+".key")
+		}
+		return condition, err
 	}
 	members := make([]hogql.Expr, len(c.All))
 	for i := range c.All {

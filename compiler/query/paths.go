@@ -166,9 +166,6 @@ func (r *reader) pathsFilter(q *Paths, v any, at place) {
 	q.Steps = r.pathLimit(f, "stepLimit", defaultPathSteps, maxPathSteps)
 	q.Edges = r.pathLimit(f, "edgeLimit", defaultPathEdges, maxPathEdges)
 	q.MinWeight, q.MaxWeight = r.pathWeight(f, "minEdgeWeight"), r.pathWeight(f, "maxEdgeWeight")
-	if q.MinWeight > 0 && q.MaxWeight > 0 && q.MinWeight > q.MaxWeight {
-		r.add(f.field("minEdgeWeight"), "value_error", "minEdgeWeight is greater than maxEdgeWeight")
-	}
 	q.Replacements = f.flag("pathReplacements")
 	q.Cleaning = r.pathCleaning(f, "localPathCleaningFilters")
 	q.StartKey, q.EndKey, q.DropoffKey = f.text("pathStartKey"), f.text("pathEndKey"), f.text("pathDropoffKey")

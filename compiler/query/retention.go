@@ -130,16 +130,16 @@ func shownRetention(f *object) {
 	f.list("goalLines")
 }
 
-// intervals reads the number of columns. An explicit null or 0 is another number than none (contract: retention.md, section 1).
+// intervals reads the number of columns. An explicit null is another number than none (contract: retention.md, section 1).
 func (o *object) intervals() int {
-	const whenAbsent, whenNothing = 8, 7
+	const whenAbsent, whenNull = 8, 7
 	n, ok := o.integer("totalIntervals")
 	switch {
 	case !ok && !o.has("totalIntervals"):
 		return whenAbsent
-	case !ok || n == 0:
-		return whenNothing
-	case n < 0 || n > MaxRetentionColumns:
+	case !ok:
+		return whenNull
+	case n < 1 || n > MaxRetentionColumns:
 		o.r.add(o.field("totalIntervals"), "value_error", fmt.Sprintf("Input should be from 1 to %d", MaxRetentionColumns))
 	}
 	return n
@@ -212,7 +212,9 @@ func (r *reader) entity(f *object, name string) Series {
 	out.Name, out.CustomName = o.text("name"), o.text("custom_name")
 	out.Properties = r.properties(o, "properties")
 	o.integer("order")
-	o.text("uuid")
+	for _, name := range []string{"uuid", "table_name", "timestamp_field", "aggregation_target_field"} { // of a data warehouse
+		o.text(name)
+	}
 	o.close()
 	return out
 }

@@ -23,7 +23,7 @@ func TestParseRetention(t *testing.T) {
 			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
 			Type:   query.Recurring, Period: query.Day, Intervals: 8, Minimum: 1,
 		}},
-		{"numbers that are 0 or null, and a sum of no property", `"retentionFilter": {"totalIntervals": 0, "minimumOccurrences": 0, "aggregationType": "sum", "aggregationProperty": ""}`, &query.Retention{
+		{"numbers that are 0 or null, and a sum of no property", `"retentionFilter": {"totalIntervals": null, "minimumOccurrences": 0, "aggregationType": "sum", "aggregationProperty": ""}`, &query.Retention{
 			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &view},
 			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
 			Type:   query.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
@@ -85,6 +85,7 @@ func TestRetentionMistakes(t *testing.T) {
 		{"no filter", `"interval": "day"`, "retentionFilter", "Field required"},
 		{"a filter that is no object", `"retentionFilter": []`, "retentionFilter", "Input should be a valid dictionary"},
 		{"an unknown field", filter(`"interval": "day"`), at + "interval", "Extra inputs are not permitted"},
+		{"no intervals", filter(`"totalIntervals": 0`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"less than no intervals", filter(`"totalIntervals": -1`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"too many intervals", filter(`"totalIntervals": 10000`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"half an interval", filter(`"totalIntervals": 1.5`), at + "totalIntervals", "Input should be a valid integer"},

@@ -111,9 +111,6 @@ func (r *reader) trendsFilter(q *Trends, v any, at place) {
 		}
 		q.Smoothing = n
 	}
-	if q.Smoothing > 1 && len(q.DateRange.DaysOfWeek) > 0 && len(q.DateRange.DaysOfWeek) < 7 {
-		r.add(f.field("smoothingIntervals"), "days_of_week_unsupported_with_smoothing", "Smoothing is not supported together with daysOfWeek")
-	}
 	if n := r.bins(f, "breakdown_histogram_bin_count"); n > 0 && q.Breakdowns != nil {
 		for i := range q.Breakdowns.Fields {
 			if q.Breakdowns.Fields[i].Bins == 0 && !q.Breakdowns.Multiple {

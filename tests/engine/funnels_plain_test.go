@@ -506,7 +506,7 @@ func (q *funnelQuery) plainTrends(events []funnelEvent, set int) []funnelCurve {
 	var out []funnelCurve
 	for _, value := range values {
 		periods := byValue[value]
-		curve := funnelCurve{Value: []string{cmp.Or(value, "None")}}
+		curve := funnelCurve{Value: []string{value}}
 		if q.attribution == "" {
 			curve.Value = nil
 		}

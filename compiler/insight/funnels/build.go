@@ -177,9 +177,13 @@ func (b *builder) actors() error {
 		b.where = insight.And(b.where, named)
 		return nil
 	}
-	e, mistake := bind.UserExpr(own)
+	attr := b.q.Field("funnelsFilter.funnelAggregateByHogQL")
+	e, mistake := bind.UserValue(own)
 	if mistake != nil {
-		return diag.Field(mistake.Code, b.q.Field("funnelsFilter.funnelAggregateByHogQL"), "The HogQL expression of the actors %s", mistake.Detail)
+		return diag.Field(mistake.Code, attr, "The HogQL expression of the actors %s", mistake.Detail)
+	}
+	if err := b.w.Known(e, attr); err != nil {
+		return err
 	}
 	b.text = true
 	b.actor = expr("ifNull(toString({own}), '')", values{"own": e})

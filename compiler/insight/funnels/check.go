@@ -29,7 +29,7 @@ func check(q *query.Funnels) error {
 	case c.n < 2:
 		return c.mistake("series", "Funnels require at least two steps.")
 	case c.n > mostSteps:
-		return c.mistake("series", "Funnels can have at most %d steps, not %d.", mostSteps, c.n)
+		return c.mistake("series", "Funnels support up to %d steps.", mostSteps)
 	case q.Viz == query.FunnelFlow:
 		return c.mistake("funnelsFilter.funnelVizType", "The flow of a funnel is not supported: use steps, trends or time_to_convert.")
 	case q.Window.TooLong():
@@ -49,37 +49,28 @@ func (c checker) mistake(field, format string, args ...any) error {
 	return diag.Field(diag.InvalidInput, c.q.Field(field), format, args...)
 }
 
-// vizWords are what people call the ways to show a funnel.
-var vizWords = map[query.FunnelViz]string{
-	query.FunnelSteps: "steps", query.FunnelTrends: "trends", query.FunnelTimeToConvert: "time to convert",
-}
-
-// ends checks the steps that trends and times to convert are about.
+// ends checks the steps that trends and times to convert are about. Times to convert have words of their own for a wrong
+// last step (contract: api.md, section 2.7).
 func (c checker) ends() error {
-	among := func(given *int, first, last int, field, word string) error {
-		if given == nil || first <= *given && *given <= last {
-			return nil
+	from, to := c.q.From, c.q.To
+	switch {
+	case from != nil && (*from < 0 || *from > c.n-2):
+		return c.mistake("funnelsFilter.funnelFromStep", "funnelFromStep is out of bounds. It must be between 0 and %d.", c.n-2)
+	case to == nil:
+		return nil
+	case 1 <= *to && *to < c.n:
+		if c.q.FromStep() >= *to {
+			return c.mistake("funnelsFilter.funnelToStep", "Funnel step range is invalid. funnelToStep should be greater than funnelFromStep.")
 		}
-		var all []string
-		for i := first; i <= last; i++ {
-			all = append(all, strconv.Itoa(i))
-		}
-		return c.mistake("funnelsFilter."+field, "Filter parameter %s can only be one of %s for %s!", word, strings.Join(all, ", "), vizWords[c.q.Viz])
+		return nil
+	case c.q.Viz != query.FunnelTimeToConvert:
+		return c.mistake("funnelsFilter.funnelToStep", "funnelToStep is out of bounds. It must be between 1 and %d.", c.n-1)
 	}
-	if err := among(c.q.From, 0, c.n-2, "funnelFromStep", "funnel_from_step"); err != nil {
-		return err
+	allowed := make([]string, c.n-1)
+	for i := range allowed {
+		allowed[i] = strconv.Itoa(i + 1)
 	}
-	if err := among(c.q.To, 1, c.n-1, "funnelToStep", "funnel_to_step"); err != nil {
-		return err
-	}
-	if c.q.FromStep() >= c.q.ToStep() {
-		field := "funnelToStep"
-		if c.q.To == nil {
-			field = "funnelFromStep"
-		}
-		return c.mistake("funnelsFilter."+field, "Funnel from step index must be smaller than funnel to step index.")
-	}
-	return nil
+	return c.mistake("funnelsFilter.funnelToStep", "Filter parameter funnel_to_step can only be one of %s for time to convert!", strings.Join(allowed, ", "))
 }
 
 func (c checker) exclusions() error {
@@ -87,14 +78,16 @@ func (c checker) exclusions() error {
 		e := &c.q.Exclusions[i]
 		field := "funnelsFilter.exclusions." + strconv.Itoa(i)
 		switch {
-		case e.From < 0 || e.From >= c.n-1:
-			return c.mistake(field+".funnelFromStep", "Exclusion step index cannot be outside of the funnel's steps, 0 to %d.", c.n-2)
+		case c.q.Order == query.Unordered && (e.From != 0 || e.To != c.n-1):
+			return c.mistake(field, "Partial Exclusions not allowed in unordered funnels")
 		case e.From >= e.To:
 			return c.mistake(field+".funnelToStep", "Exclusion event range is invalid. End of range should be greater than start.")
+		case e.From < 0:
+			return c.mistake(field+".funnelFromStep", "Exclusion event range is invalid. Start of range is before the first step.")
+		case e.From >= c.n-1:
+			return c.mistake(field+".funnelFromStep", "Exclusion event range is invalid. Start of range is greater than number of steps.")
 		case e.To > c.n-1:
 			return c.mistake(field+".funnelToStep", "Exclusion event range is invalid. End of range is greater than number of steps.")
-		case c.q.Order == query.Unordered && (e.From != 0 || e.To != c.n-1):
-			return c.mistake(field, "Partial exclusions are not allowed in unordered funnels: an exclusion has to reach from the first step to the last.")
 		}
 		for k := e.From; k <= e.To; k++ {
 			if covers(&c.q.Series[k], &e.Series) {
@@ -111,14 +104,12 @@ func (c checker) optional() error {
 		field := "series." + strconv.Itoa(i) + ".optionalInFunnel"
 		switch {
 		case !s.Optional:
-		case c.q.Viz != query.FunnelSteps:
-			return c.mistake(field, "Optional steps are not supported in funnels over time and times to convert.")
-		case c.q.Order == query.Unordered:
-			return c.mistake(field, "Optional steps are not supported in unordered funnels.")
+		case c.q.Viz != query.FunnelSteps, c.q.Order == query.Unordered:
+			return c.mistake(field, `Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`)
 		case i == 0:
-			return c.mistake(field, "The first step cannot be optional.")
+			return c.mistake(field, "The first step of a funnel cannot be optional.")
 		case i+1 < c.n && !c.q.Series[i+1].Optional && covers(&c.q.Series[i+1], s):
-			return c.mistake(field, "An optional step cannot be followed by a required step that its events satisfy as well.")
+			return c.mistake(field, "An optional step cannot be the same as the following required step.")
 		}
 	}
 	return nil
@@ -133,7 +124,7 @@ func (c checker) attribution() error {
 	case step < 0 || step >= c.n:
 		return c.mistake(field, "The step of the attribution is not one of the funnel's steps, 0 to %d.", c.n-1)
 	case step != 0 && c.q.Order == query.Unordered:
-		return c.mistake(field, "Only the first step can be used for the attribution of an unordered funnel.")
+		return c.mistake(field, "Only the first step can be used for breakdown attribution in unordered funnels")
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestMistakes(t *testing.T) {
 	tests := []struct{ name, fields, want string }{
 		{"no step", `"series": []`, "series: Funnels require at least two steps."},
 		{"one step", `"series": [{"event": "a"}]`, "series: Funnels require at least two steps."},
-		{"more steps than a mask has", many, "series: Funnels can have at most 32 steps, not 33."},
+		{"more steps than a mask has", many, "series: Funnels support up to 32 steps."},
 		{
 			"a window above a year", three + `, "funnelsFilter": {"funnelWindowInterval": 366}`,
 			"funnelsFilter.funnelWindowInterval: The conversion window may not be longer than a year.",
@@ -36,15 +36,19 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"from the last step", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelFromStep": 2}`,
-			"funnelsFilter.funnelFromStep: Filter parameter funnel_from_step can only be one of 0, 1 for trends!",
+			"funnelsFilter.funnelFromStep: funnelFromStep is out of bounds. It must be between 0 and 1.",
 		},
 		{
 			"to the first step", three + `, "funnelsFilter": {"funnelVizType": "time_to_convert", "funnelToStep": 0}`,
 			"funnelsFilter.funnelToStep: Filter parameter funnel_to_step can only be one of 1, 2 for time to convert!",
 		},
 		{
+			"to a step that is not there", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelToStep": 3}`,
+			"funnelsFilter.funnelToStep: funnelToStep is out of bounds. It must be between 1 and 2.",
+		},
+		{
 			"to the step itself", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelFromStep": 1, "funnelToStep": 1}`,
-			"funnelsFilter.funnelToStep: Funnel from step index must be smaller than funnel to step index.",
+			"funnelsFilter.funnelToStep: Funnel step range is invalid. funnelToStep should be greater than funnelFromStep.",
 		},
 		{
 			"an exclusion backwards", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 1`),
@@ -52,11 +56,11 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"an exclusion behind the last step", excluded(`"event": "x", "funnelFromStep": 2, "funnelToStep": 3`),
-			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion step index cannot be outside of the funnel's steps, 0 to 1.",
+			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion event range is invalid. Start of range is greater than number of steps.",
 		},
 		{
 			"an exclusion before the first step", excluded(`"event": "x", "funnelFromStep": -1, "funnelToStep": 1`),
-			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion step index cannot be outside of the funnel's steps, 0 to 1.",
+			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion event range is invalid. Start of range is before the first step.",
 		},
 		{
 			"an exclusion to a step that is not there", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 3`),
@@ -72,27 +76,31 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"a partial exclusion without order", three + `, "funnelsFilter": {"funnelOrderType": "unordered", "exclusions": [{"event": "x", "funnelFromStep": 0, "funnelToStep": 1}]}`,
-			"funnelsFilter.exclusions.0: Partial exclusions are not allowed in unordered funnels: an exclusion has to reach from the first step to the last.",
+			"funnelsFilter.exclusions.0: Partial Exclusions not allowed in unordered funnels",
 		},
 		{
 			"an action as a step", `"series": [{"event": "a"}, {"kind": "ActionsNode", "id": 3}]`,
 			"series.1.id: Action ID 3 does not exist!",
 		},
 		{
+			"actors of a name of ours", three + `, "funnelsFilter": {"funnelAggregateByHogQL": "actor"}`,
+			"funnelsFilter.funnelAggregateByHogQL: Unable to resolve field: actor",
+		},
+		{
 			"an optional first step", `"series": [{"event": "a", "optionalInFunnel": true}, {"event": "b"}]`,
-			"series.0.optionalInFunnel: The first step cannot be optional.",
+			"series.0.optionalInFunnel: The first step of a funnel cannot be optional.",
 		},
 		{
 			"an optional step in trends", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}, {"event": "c"}], "funnelsFilter": {"funnelVizType": "trends"}`,
-			"series.1.optionalInFunnel: Optional steps are not supported in funnels over time and times to convert.",
+			`series.1.optionalInFunnel: Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`,
 		},
 		{
 			"an optional step without order", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "funnelsFilter": {"funnelOrderType": "unordered"}`,
-			"series.1.optionalInFunnel: Optional steps are not supported in unordered funnels.",
+			`series.1.optionalInFunnel: Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`,
 		},
 		{
 			"an optional step before the same one", `"series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true, "properties": [{"type": "event", "key": "k", "value": "v"}]}, {"event": "b"}]`,
-			"series.1.optionalInFunnel: An optional step cannot be followed by a required step that its events satisfy as well.",
+			"series.1.optionalInFunnel: An optional step cannot be the same as the following required step.",
 		},
 		{
 			"a value of no step", three + `, "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"breakdownAttributionType": "step", "breakdownAttributionValue": 3}`,
@@ -100,7 +108,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"a value of the second step without order", three + `, "funnelsFilter": {"funnelOrderType": "unordered", "breakdownAttributionType": "step", "breakdownAttributionValue": 1}`,
-			"funnelsFilter.breakdownAttributionValue: Only the first step can be used for the attribution of an unordered funnel.",
+			"funnelsFilter.breakdownAttributionValue: Only the first step can be used for breakdown attribution in unordered funnels",
 		},
 		{"a bad date", three + `, "dateRange": {"date_from": "then"}`, "dateRange.date_from: The date 'then' is neither ISO 8601 nor relative, such as -7d"},
 		{

@@ -187,6 +187,9 @@ func (b *builder) items(l *line) []item {
 			Order: i, People: []string{}, Type: "events",
 			Count: number(math.Round(float64(l.counts[i]) * insight.Scale(&b.q.Common))),
 		}
+		if s.Kind == query.GroupNode {
+			it.Type = "group"
+		}
 		if b.q.Order == query.Unordered {
 			name := "Completed " + strconv.Itoa(i+1) + " steps"
 			if i == 0 {
@@ -211,7 +214,7 @@ func (b *builder) items(l *line) []item {
 func (it *item) name(s *query.Series) {
 	if s.Kind == query.GroupNode {
 		name := insight.Label(s)
-		it.Name, it.Type = &name, "group"
+		it.ActionID, it.Name = &name, &name
 	} else {
 		it.ActionID, it.Name = s.Event, s.Event
 	}

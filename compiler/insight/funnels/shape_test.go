@@ -38,6 +38,12 @@ func TestResults(t *testing.T) {
 	}{
 		{"steps", two, []string{`[5, 2, 60.5, 60.5]`}, "[" + first("5", "") + "," + second("2", "60.5", "") + "]"},
 		{"nobody took any time", two, []string{`[5, 2, null, null]`}, "[" + first("5", "") + "," + second("2", "null", "") + "]"},
+		{
+			"a group of events", `"series": [{"event": "a"}, {"kind": "GroupNode", "nodes": [{"event": "b"}, {"event": null}]}]`,
+			[]string{`[5, 2, null, null]`},
+			"[" + first("5", "") + `, {"action_id": "b, All events", "name": "b, All events", "custom_name": null, "order": 1, "people": [], "count": 2,
+				"type": "group", "average_conversion_time": null, "median_conversion_time": null}]`,
+		},
 		{"nobody entered", two, []string{`[0, 0, null, null]`}, "[]"},
 		{
 			"a sample, scaled up", two + `, "samplingFactor": 0.1`,
@@ -65,7 +71,7 @@ func TestResults(t *testing.T) {
 		{
 			"rates by value, sorted by it", two + rates + plan,
 			[]string{`[[["2020-01-01", 1, 1]], "pro"]`, `[[["2020-01-02", 2, 1]], ""]`},
-			`[{` + days + `, "data": [0, 50, 0], "breakdown_value": ["None"]}, {` + days + `, "data": [100, 0, 0], "breakdown_value": ["pro"]}]`,
+			`[{` + days + `, "data": [0, 50, 0], "breakdown_value": [""]}, {` + days + `, "data": [100, 0, 0], "breakdown_value": ["pro"]}]`,
 		},
 		{
 			"periods whose window is open", two + `, "funnelsFilter": {"funnelVizType": "trends", "funnelWindowInterval": 7, "hideIncompleteConversionWindowPeriods": true}`,

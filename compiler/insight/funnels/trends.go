@@ -123,9 +123,6 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			c.Data, c.Days, c.Labels = append(c.Data, rate), append(c.Days, dates.Day(start)), append(c.Labels, dates.Label(start))
 		}
 		if b.value != nil {
-			for i := range s.values {
-				s.values[i] = cmp.Or(s.values[i], "None")
-			}
 			c.BreakdownValue = b.value.shown(s.values)
 		}
 		results = append(results, c)

@@ -99,7 +99,7 @@ func (b *builder) own() (hogql.Expr, error) {
 	if insight.Aggregates(e) {
 		return nil, diag.Field(diag.QueryError, attr, "The HogQL expression of a path names the step of one event, and cannot aggregate")
 	}
-	return text(insight.Bare(e)), nil
+	return text(insight.Bare(e)), b.world.Known(e, attr)
 }
 
 // name is the name of a step, before it is cleaned.

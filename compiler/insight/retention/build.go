@@ -135,6 +135,9 @@ func (b *builder) breakdown() error {
 		return cohorts(split)
 	}
 	field.Bins = 0 // values are texts here
+	if field.Type == "event_metadata" && !b.column(field.Property) {
+		field.Type = "event"
+	}
 	var err error
 	if field.Type == "person" {
 		b.value = insight.BreakdownText(insight.Field(currentPerson, "properties", field.Property), field.NormalizeURL)
@@ -142,6 +145,13 @@ func (b *builder) breakdown() error {
 		b.value, err = b.w.Breakdown(&field)
 	}
 	return err
+}
+
+// column tells whether events have a column of that name, which comes before a property where a breakdown could mean either.
+func (b *builder) column(name string) bool {
+	events, _ := b.w.Database.Table("events")
+	field, ok := b.w.Database.Field(events, name)
+	return ok && field.IsColumn() && !field.Hidden
 }
 
 // currentPerson is the person of an event with the properties of now, so that no value splits an actor.

@@ -166,7 +166,8 @@ func (b *builder) events(s *query.Series) hogql.Table {
 	return table
 }
 
-// actor is what a series counts: people, groups, or the values of an expression. All other maths mean people.
+// actor is what a series counts: people, groups, or the values of an expression, without the events that have none. All other
+// maths mean people.
 func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 	switch s.Math.Kind {
 	case "unique_group":
@@ -180,7 +181,7 @@ func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 		if mistake != nil {
 			return nil, nil, diag.Field(mistake.Code, s.At+".math_hogql", "The HogQL expression of a series %s", mistake.Detail)
 		}
-		return e, nil, nil
+		return e, insight.Call("isNotNull", e), b.world.Known(e, s.At+".math_hogql")
 	}
 	actor, named = insight.Actor(nil)
 	return actor, named, nil

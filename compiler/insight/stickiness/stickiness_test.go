@@ -104,6 +104,7 @@ func TestMistakes(t *testing.T) {
 	tests := []struct{ name, fields, want string }{
 		{"no series", `"series": []`, "series: Stickiness insights require at least one series."},
 		{"groups of no type", `"series": [{"math": "unique_group"}]`, "series.0.math_group_type_index: Counting groups needs the index of their type."},
+		{"a name of nothing", `"series": [{"math": "hogql", "math_hogql": "e.event || hits"}]`, "series.0.math_hogql: Unable to resolve field: hits"},
 		{"a bad date", `"series": [{}], "dateRange": {"date_from": "2020-13-01"}`, "dateRange.date_from: The date '2020-13-01' is neither ISO 8601 nor relative, such as -7d"},
 		{
 			"nothing to compare with", `"series": [{}], "compareFilter": {"compare": true, "compare_to": "then"}`,

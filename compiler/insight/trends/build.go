@@ -105,6 +105,9 @@ func (b *builder) bins() bool {
 func (b *builder) several() bool { return len(b.sources) != 1 || b.periods[0].All }
 
 func (b *builder) prepare() error {
+	if days := len(b.q.DateRange.DaysOfWeek); b.q.Smoothing > 1 && 0 < days && days < 7 {
+		return diag.Field(smoothingCode, b.q.Field("trendsFilter.smoothingIntervals"), "Smoothing is not supported together with daysOfWeek")
+	}
 	interval := b.q.Interval
 	if b.total() {
 		interval = query.Day

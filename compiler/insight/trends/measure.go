@@ -107,6 +107,12 @@ func (b *builder) mathKind(kind string) string {
 	return kind
 }
 
+// The codes of what does not go together (contract: section 1.6).
+const (
+	histogramCode diag.Code = "property_math_unsupported_with_histogram_breakdown"
+	smoothingCode diag.Code = "days_of_week_unsupported_with_smoothing"
+)
+
 func missing(s *query.Series, field, kind string) error {
 	return diag.Field(diag.InvalidInput, s.At+"."+field, "The math '%s' needs a %s", kind, field)
 }
@@ -155,9 +161,13 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 	if strings.TrimSpace(s.Math.HogQL) == "" {
 		return measure{}, missing(s, "math_hogql", "hogql")
 	}
-	e, err := bind.UserExpr(s.Math.HogQL)
+	attr := s.At + ".math_hogql"
+	e, err := bind.UserValue(s.Math.HogQL)
 	if err != nil {
-		return measure{}, diag.Field(err.Code, s.At+".math_hogql", "The aggregate expression %s", err.Detail)
+		return measure{}, diag.Field(err.Code, attr, "The aggregate expression %s", err.Detail)
+	}
+	if err := b.w.Known(e, attr); err != nil {
+		return measure{}, err
 	}
 	return measure{way: alone, of: e, merge: mergeSum}, nil
 }
@@ -212,8 +222,6 @@ func (b *builder) propertyMath(s *query.Series, kind string) (measure, error) {
 	}
 	return out, nil
 }
-
-const histogramCode diag.Code = "property_math_unsupported_with_histogram_breakdown"
 
 // aggregate is the number of a measure over what it takes, for the rows that satisfy the condition; nil for all rows.
 func (m *measure) aggregate(of, condition hogql.Expr) hogql.Expr {

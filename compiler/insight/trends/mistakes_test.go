@@ -40,6 +40,7 @@ func TestMistakes(t *testing.T) {
 		{"no group type", `"series": [{"event": "a", "math": "unique_group"}]`, "series.0.math_group_type_index", "The math 'unique_group' needs a math_group_type_index"},
 		{"no expression", `"series": [{"event": "a", "math": "hogql"}]`, "series.0.math_hogql", "The math 'hogql' needs a math_hogql"},
 		{"half an expression", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum("}]`, "series.0.math_hogql", "The aggregate expression is invalid: "},
+		{"an expression with a name of ours", `"series": [{"event": "a", "math": "hogql", "math_hogql": "max(bucket)"}]`, "series.0.math_hogql", "Unable to resolve field: bucket"},
 		{"an expression with placeholders", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum({x})"}]`, "series.0.math_hogql", "The aggregate expression cannot hold placeholders"},
 		{"a property of another type", `"series": [{"event": "a", "math": "sum", "math_property": "p", "math_property_type": "moon"}]`, "series.0.math_property_type", "Properties of type 'moon' are not supported"},
 		{"a warehouse", `"series": [{"kind": "DataWarehouseNode"}]`, "series.0.kind", "Input should be 'EventsNode', 'ActionsNode' or 'GroupNode'"},
@@ -76,6 +77,21 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("mistake %q at %q, want %q at %q", mistake.Detail, mistake.Attr, tt.want, tt.attr)
 			}
 		})
+	}
+}
+
+// TestCodes pins the codes of mistakes that have one of their own (contract: section 1.6).
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for want, fields := range map[diag.Code]string{
+		"days_of_week_unsupported_with_smoothing":            `"series": [], "dateRange": {"daysOfWeek": [1]}, "trendsFilter": {"smoothingIntervals": 2}`,
+		"property_math_unsupported_with_histogram_breakdown": `"series": [{"math": "p75", "math_property": "p"}], "breakdownFilter": {"breakdowns": [{"property": "b", "histogram_bin_count": 2}]}`,
+	} {
+		_, err := build(fields)
+		var mistake *diag.Error
+		if !errors.As(err, &mistake) || mistake.Code != want {
+			t.Errorf("got %v, want a mistake with the code %s", err, want)
+		}
 	}
 }
 

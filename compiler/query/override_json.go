@@ -1,0 +1,236 @@
+package query
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Overlaid gives the JSON of a query with overrides put over it: what Apply, ApplyHogQL and WithVariables make of the parsed
+// query, written so that a client can send it. raw has to be a query that Parse takes; filters and variables are a
+// filters_override and a variables_override, either may be empty. Kinds that take no overrides come back as they are. Mistakes
+// in the overrides are a *diag.Error.
+func Overlaid(raw, filters, variables []byte) ([]byte, error) {
+	node, err := Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	var over members
+	var given map[string]members
+	parsed := &Overrides{}
+	if len(filters) > 0 {
+		if parsed, err = ParseOverrides(filters); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(filters, &over); err != nil {
+			return nil, fmt.Errorf("reading overrides that were parsed: %w", err)
+		}
+	}
+	if len(variables) > 0 {
+		if _, err = ParseVariables(variables); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(variables, &given); err != nil {
+			return nil, fmt.Errorf("reading overrides that were parsed: %w", err)
+		}
+	}
+	var outer members
+	if err := json.Unmarshal(raw, &outer); err != nil {
+		return nil, fmt.Errorf("reading a query that was parsed: %w", err)
+	}
+	n, isInsight := node.(Insight)
+	_, isHogQL := node.(*HogQL)
+	if !isInsight && !isHogQL {
+		return raw, nil
+	}
+	err = outer.inner(func(q members) error {
+		if isInsight {
+			return q.overlayInsight(n, over, parsed)
+		}
+		return errors.Join(q.overlayFilters(over), q.overlayVariables(given))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("putting overrides over a query: %w", err)
+	}
+	return json.Marshal(outer) //nolint:wrapcheck // it was read from JSON
+}
+
+// members are those of a JSON object.
+type members map[string]json.RawMessage
+
+// object gives a member that is an object; an empty one when it is missing or null.
+func (m members) object(name string) (members, error) {
+	out := members{}
+	if !m.has(name) {
+		return out, nil
+	}
+	return out, json.Unmarshal(m[name], &out) //nolint:wrapcheck // Overlaid wraps it
+}
+
+// has tells a member that is there and not null.
+func (m members) has(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" }
+
+// set writes a member.
+func (m members) set(name string, v any) error {
+	raw, err := json.Marshal(v)
+	m[name] = raw
+	return err //nolint:wrapcheck // Overlaid wraps it
+}
+
+// inner changes the query that is shown, which stands below its wrappers.
+func (m members) inner(change func(members) error) error {
+	var kind string
+	if err := json.Unmarshal(m["kind"], &kind); err != nil {
+		return err //nolint:wrapcheck // Overlaid wraps it
+	}
+	if _, wraps := wrappers[kind]; !wraps {
+		return change(m)
+	}
+	source, err := m.object("source")
+	if err != nil {
+		return err
+	}
+	return errors.Join(source.inner(change), m.set("source", source))
+}
+
+// overlayDates puts the dates of overrides into a member dateRange: either replaces both.
+func (m members) overlayDates(over members) error {
+	dates, err := m.object("dateRange")
+	if err != nil {
+		return err
+	}
+	if over.has("date_from") || over.has("date_to") {
+		for _, name := range []string{"date_from", "date_to", "explicitDate"} {
+			delete(dates, name)
+		}
+		for _, name := range []string{"date_from", "date_to"} {
+			if over.has(name) {
+				dates[name] = over[name]
+			}
+		}
+	}
+	if over.has("explicitDate") {
+		dates["explicitDate"] = over["explicitDate"]
+	}
+	if len(dates) == 0 {
+		return nil
+	}
+	return m.set("dateRange", dates)
+}
+
+// overlayInsight does to the JSON of an insight what Apply does to n.
+func (m members) overlayInsight(n Insight, over members, parsed *Overrides) error {
+	parts := n.Parts()
+	if err := m.overlayDates(over); err != nil {
+		return err
+	}
+	if string(over["date_from"]) == `"all"` && parts.Compare != nil {
+		delete(m, "compareFilter")
+	}
+	if over.has("filterTestAccounts") {
+		m["filterTestAccounts"] = over["filterTestAccounts"]
+	}
+	if over.has("interval") && parts.Interval != nil {
+		m["interval"] = over["interval"]
+	}
+	if over.has("breakdown_filter") && parts.Breakdowns != nil {
+		m["breakdownFilter"] = over["breakdown_filter"]
+	}
+	switch { // a list or group without filters is none
+	case parsed.Properties == nil:
+		return nil
+	case parts.Properties == nil:
+		m["properties"] = over["properties"]
+		return nil
+	}
+	return m.set("properties", map[string]any{"type": "AND", "values": []any{group(m["properties"]), group(over["properties"])}})
+}
+
+// group gives a list of property filters as a group; a group stays as it is.
+func group(raw json.RawMessage) any {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		return map[string]any{"type": "AND", "values": list}
+	}
+	return raw
+}
+
+// overlayFilters does to the JSON of a HogQLQuery what ApplyHogQL does to the query.
+func (m members) overlayFilters(over members) error {
+	if len(over) == 0 {
+		return nil
+	}
+	filters, err := m.object("filters")
+	if err != nil {
+		return err
+	}
+	if err := filters.overlayDates(members{"date_from": over["date_from"], "date_to": over["date_to"]}); err != nil {
+		return err
+	}
+	if over.has("filterTestAccounts") {
+		filters["filterTestAccounts"] = over["filterTestAccounts"]
+	}
+	own, more := leaves(filters["properties"]), leaves(over["properties"])
+	if len(more) > 0 {
+		if err := filters.set("properties", slices.Concat(own, more)); err != nil {
+			return err
+		}
+	}
+	return m.set("filters", filters)
+}
+
+// leaves gives the filters in a list or a tree of groups that are joined by AND.
+func leaves(raw json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		var tree struct {
+			Values []json.RawMessage `json:"values"`
+		}
+		if json.Unmarshal(raw, &tree) != nil {
+			return nil
+		}
+		list = tree.Values
+	}
+	var out []json.RawMessage
+	for _, item := range list {
+		var m members
+		if json.Unmarshal(item, &m) == nil && m.has("values") {
+			out = append(out, leaves(item)...)
+		} else {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// overlayVariables does to the JSON of a HogQLQuery what WithVariables does to the query.
+func (m members) overlayVariables(given map[string]members) error {
+	variables, err := m.object("variables")
+	if err != nil {
+		return err
+	}
+	changed := false
+	for id, v := range given {
+		if !variables.has(id) {
+			continue
+		}
+		own, err := variables.object(id)
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"value", "isNull"} {
+			if own[name] = v[name]; own[name] == nil {
+				delete(own, name)
+			}
+		}
+		if err := variables.set(id, own); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return m.set("variables", variables)
+}

@@ -1,0 +1,136 @@
+package query_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// TestOverlaid compares the JSON with overrides put over it with the wanted text, and what it means with what the overrides
+// make of the parsed query.
+func TestOverlaid(t *testing.T) {
+	t.Parallel()
+	const trends = `{"kind":"TrendsQuery","series":[{"event":"a"}]}`
+	tests := []struct{ name, in, filters, variables, want string }{
+		{"nothing", trends, ``, ``, trends},
+		{"dates", trends, `{"date_from":"-30d","date_to":null}`, ``, `{"dateRange":{"date_from":"-30d"},"kind":"TrendsQuery","series":[{"event":"a"}]}`},
+		{
+			"either date replaces both, in a wrapper",
+			`{"kind":"InsightVizNode","full":true,"source":{"kind":"LifecycleQuery","dateRange":{"date_from":"-7d","explicitDate":true},"series":[{"event":"a"}]}}`,
+			`{"date_to":"-1d"}`, ``,
+			`{"full":true,"kind":"InsightVizNode","source":{"dateRange":{"date_to":"-1d"},"kind":"LifecycleQuery","series":[{"event":"a"}]}}`,
+		},
+		{
+			"all time is not compared", `{"kind":"TrendsQuery","series":[{"event":"a"}],"compareFilter":{"compare":true}}`, `{"date_from":"all"}`, ``,
+			`{"dateRange":{"date_from":"all"},"kind":"TrendsQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"properties are added", `{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[{"key":"k"}]}`, `{"properties":[{"key":"l"}]}`, ``,
+			`{"kind":"TrendsQuery","properties":{"type":"AND","values":[{"type":"AND","values":[{"key":"k"}]},{"type":"AND","values":[{"key":"l"}]}]},"series":[{"event":"a"}]}`,
+		},
+		{
+			"properties where there are none", `{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[]}`,
+			`{"properties":{"type":"OR","values":[{"type":"AND","values":[{"key":"l"}]}]}}`, ``,
+			`{"kind":"TrendsQuery","properties":{"type":"OR","values":[{"type":"AND","values":[{"key":"l"}]}]},"series":[{"event":"a"}]}`,
+		},
+		{
+			"a breakdown, an interval and the filters of the project", trends, `{"breakdown_filter":{"breakdown":"x"},"interval":"week","filterTestAccounts":true}`, ``,
+			`{"breakdownFilter":{"breakdown":"x"},"filterTestAccounts":true,"interval":"week","kind":"TrendsQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"a breakdown of a kind without", `{"kind":"LifecycleQuery","series":[{"event":"a"}]}`, `{"breakdown_filter":{"breakdown":"x"}}`, ``,
+			`{"kind":"LifecycleQuery","series":[{"event":"a"}]}`,
+		},
+		{
+			"SQL", `{"kind":"DataVisualizationNode","source":{"kind":"HogQLQuery","query":"select 1","filters":{"properties":[{"type":"event","key":"k"}]},` +
+				`"variables":{"v":{"variableId":"v","code_name":"c","value":1},"w":{"variableId":"w","code_name":"d"}}}}`,
+			`{"date_from":"-3d","properties":{"type":"AND","values":[{"type":"AND","values":[{"type":"event","key":"l"}]}]}}`, `{"v":{"variableId":"v","code_name":"c","isNull":true},"x":{"variableId":"x","code_name":"y"}}`,
+			`{"kind":"DataVisualizationNode","source":{"filters":{"dateRange":{"date_from":"-3d"},"properties":[{"type":"event","key":"k"},{"type":"event","key":"l"}]},"kind":"HogQLQuery",` +
+				`"query":"select 1","variables":{"v":{"code_name":"c","isNull":true,"variableId":"v"},"w":{"variableId":"w","code_name":"d"}}}}`,
+		},
+		{"a kind that takes none", `{"kind": "EventsQuery", "select": ["event"]}`, `{"date_from":"-3d"}`, ``, `{"kind": "EventsQuery", "select": ["event"]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := query.Overlaid([]byte(tt.in), []byte(tt.filters), []byte(tt.variables))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Errorf("JSON (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(string(applied(t, tt.in, tt.filters, tt.variables)), string(parse[query.Node](t, string(got)).Canonical())); diff != "" {
+				t.Errorf("meaning (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := query.Overlaid([]byte(trends), []byte(`{"date_form":"-7d"}`), nil); err == nil {
+		t.Error("an override that does not exist is taken")
+	}
+}
+
+// applied is the canonical form of a query that overrides were applied to after it was parsed.
+func applied(t *testing.T, in, filters, variables string) []byte {
+	t.Helper()
+	node := parse[query.Node](t, in)
+	over := &query.Overrides{}
+	given := map[string]query.Variable{}
+	var err error
+	if filters != "" {
+		if over, err = query.ParseOverrides([]byte(filters)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if variables != "" {
+		if given, err = query.ParseVariables([]byte(variables)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, ok := node.(query.Insight); ok {
+		node = over.Apply(n)
+	}
+	if q, ok := node.(*query.HogQL); ok {
+		if filters != "" {
+			if q, err = over.ApplyHogQL(q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		node = q.WithVariables(given)
+	}
+	return node.Canonical()
+}
+
+// FuzzOverlaid: what is written means what the overrides make of the parsed query.
+func FuzzOverlaid(f *testing.F) {
+	f.Add(`{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[{"key":"k"}]}`, `{"properties":{"type":"OR","values":[]},"date_from":"all"}`)
+	f.Add(`{"kind":"InsightVizNode","source":{"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}`, `{"breakdown_filter":{"breakdown":"x"},"interval":"hour","explicitDate":true}`)
+	f.Add(`{"kind":"DataTableNode","source":{"kind":"HogQLQuery","query":"select 1","filters":{"properties":[]}}}`, `{"date_to":"-1d","properties":[{"key":"k"}],"filterTestAccounts":false}`)
+	f.Fuzz(func(t *testing.T, in, filters string) {
+		node, err := query.Parse([]byte(in))
+		over, overErr := query.ParseOverrides([]byte(filters))
+		if err != nil || overErr != nil {
+			return
+		}
+		if n, ok := node.(query.Insight); ok {
+			node = over.Apply(n)
+		} else if q, ok := node.(*query.HogQL); !ok {
+			return
+		} else if node, err = over.ApplyHogQL(q); err != nil {
+			return
+		}
+		got, err := query.Overlaid([]byte(in), []byte(filters), nil)
+		if err != nil {
+			t.Fatalf("Overlaid: %v", err)
+		}
+		read, err := query.Parse(got)
+		if err != nil {
+			t.Fatalf("%s is no query: %v", got, err)
+		}
+		if string(read.Canonical()) != string(node.Canonical()) {
+			t.Errorf("%s means\n%s\nwant\n%s", got, read.Canonical(), node.Canonical())
+		}
+	})
+}
