@@ -20,6 +20,10 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //		registry       <dsn>
 //		data_dir       <folder>
 //		engine_library <file>
+//		endpoints      <folder> {
+//			project <number>
+//			prune
+//		}
 //		cache {
 //			max_size <size>
 //			ttl      <duration>
@@ -46,13 +50,44 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"registry":       value(d, &app.Registry, dsn(module.CheckRegistryDSN)),
 		"data_dir":       text(d, &app.DataDir),
 		"engine_library": text(d, &app.EngineLibrary),
+		"endpoints":      func() error { return parseEndpoints(d, app) },
 		"cache":          func() error { return parseCache(d, &app.Cache) },
 		"limits":         func() error { return parseLimits(d, &app.Limits) },
-	})
+	}, "endpoints")
 	if err != nil {
 		return nil, err
 	}
 	return httpcaddyfile.App{Name: "analytics", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// parseEndpoints reads a folder of endpoint files; the option may stand once a project.
+func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
+	var folder module.EndpointFolder
+	if err := text(d, &folder.Folder)(); err != nil {
+		return err
+	}
+	err := block(d, map[string]func() error{
+		"project": value(d, &folder.Project, func(s string) (int64, error) {
+			n, err := positive(s)
+			return int64(n), err
+		}),
+		"prune": func() error {
+			folder.Prune = true
+			if d.NextArg() {
+				return d.ArgErr()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if folder.Project == 0 {
+		return d.Errf("endpoints %s needs a project, such as project 1", folder.Folder)
+	}
+	folder.Digest = module.EndpointsDigest(folder.Folder)
+	app.Endpoints = append(app.Endpoints, folder)
+	return nil
 }
 
 func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {

@@ -2,6 +2,7 @@ package caddyfile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// block reads the options of the block that opens here; each may stand once.
-func block(d *caddyfile.Dispenser, options map[string]func() error) error {
+// block reads the options of the block that opens here; each may stand once, those in repeatable more often.
+func block(d *caddyfile.Dispenser, options map[string]func() error, repeatable ...string) error {
 	seen := make(map[string]bool, len(options))
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
@@ -18,7 +19,7 @@ func block(d *caddyfile.Dispenser, options map[string]func() error) error {
 		if !ok {
 			return d.Errf("unknown option %q", name)
 		}
-		if seen[name] {
+		if seen[name] && !slices.Contains(repeatable, name) {
 			return d.Errf("%s is set twice", name)
 		}
 		seen[name] = true

@@ -1,5 +1,5 @@
 // Command demo serves a demo project on http://localhost:8080: it starts the server, and on the first run makes a project
-// of real events with two keys and two endpoints. It stops the server when it is stopped itself.
+// of real events with two keys, two endpoints and an insight of each kind. It stops the server when it is stopped itself.
 package main
 
 import (
@@ -151,6 +151,9 @@ func prepare(ctx context.Context) (*demo, error) {
 	if err := d.publish(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.saveInsights(ctx); err != nil {
+		return nil, err
+	}
 	d.Ready = true
 	return d, d.save()
 }
@@ -285,7 +288,9 @@ curl -s %s/query/ -H 'Authorization: Bearer %s' -H 'Content-Type: application/js
 
 curl -s %s/endpoints/components/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"year": 2024}, "limit": 5}'
 
+curl -s '%s/insights/?refresh=blocking' -H 'Authorization: Bearer %s'
+
 curl -si %s/endpoints/commits/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"component": "tsdb", "year": 2023}, "limit": 20, "offset": 40}'
 
-`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.SecretKey)
+`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.PersonalKey, api, d.SecretKey)
 }

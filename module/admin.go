@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -32,9 +36,13 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 	}
 	return []caddy.AdminRoute{
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
+		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
 		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
+		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
+		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
+		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
 		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
 	}
 }
@@ -97,18 +105,36 @@ type projectBody struct {
 	Name      string `json:"name"`
 	Timezone  string `json:"timezone"`
 	WeekStart int64  `json:"week_start"`
+	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
+	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+}
+
+// projectChange is a projectBody whose absent fields stay as they are.
+type projectChange struct {
+	Name                *string         `json:"name,omitempty"`
+	Timezone            *string         `json:"timezone,omitempty"`
+	WeekStart           *int            `json:"week_start,omitempty"`
+	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
 }
 
 type projectRecord struct {
-	ID        int64     `json:"id"`
-	Name      string    `json:"name"`
-	Timezone  string    `json:"timezone"`
-	WeekStart int       `json:"week_start"`
-	CreatedAt time.Time `json:"created_at"`
+	ID                  int64           `json:"id"`
+	Name                string          `json:"name"`
+	Timezone            string          `json:"timezone"`
+	WeekStart           int             `json:"week_start"`
+	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
+	CreatedAt           time.Time       `json:"created_at"`
 }
 
 func recordProject(p *registry.Project) projectRecord {
-	return projectRecord{ID: p.ID, Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt}
+	return projectRecord{
+		ID: p.ID, Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
+		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
+		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+	}
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -116,13 +142,64 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTestAccounts(body.TestAccountFilters); err != nil {
+		return nil, err
+	}
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
 		Name: body.Name, Timezone: body.Timezone, WeekStart: int(body.WeekStart),
+		TestAccountFilters: string(body.TestAccountFilters), PathCleaningFilters: string(body.PathCleaningFilters),
 	}, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	return recordProject(p), nil
+}
+
+func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[projectChange](r)
+	if err != nil {
+		return nil, err
+	}
+	before, err := adminProject(rt.registry.Snapshot(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart}
+	for _, list := range []struct {
+		given json.RawMessage
+		into  **string
+	}{{body.TestAccountFilters, &change.TestAccountFilters}, {body.PathCleaningFilters, &change.PathCleaningFilters}} {
+		if list.given != nil {
+			text := string(list.given)
+			*list.into = &text
+		}
+	}
+	if err := checkTestAccounts(body.TestAccountFilters); err != nil {
+		return nil, err
+	}
+	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)
+	if err != nil {
+		return nil, err
+	}
+	return recordProject(p), nil
+}
+
+// checkTestAccounts refuses filters that no query could use: their operators and expressions are compiled.
+func checkTestAccounts(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	filters, err := query.ParseTestAccounts(raw)
+	if err != nil {
+		return badRequest("%w", err)
+	}
+	_, err = compiler.Compile(&query.Events{Select: []string{"uuid"}, FilterTestAccounts: true}, compiler.Env{
+		Database: &schema.Database{Project: 1, Location: time.UTC}, Now: time.Now(), TestAccounts: filters,
+	})
+	if compiler.Mistakes(err) != nil {
+		return badRequest("%w", err)
+	}
+	return err
 }
 
 func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
@@ -139,6 +216,9 @@ type keyBody struct {
 	Kind    string   `json:"kind"`
 	Label   string   `json:"label"`
 	Expires string   `json:"expires"`
+	// Fix are the variables that runs with the key always have; Endpoints are those that it may run, absent for all.
+	Fix       map[string]json.RawMessage `json:"fix,omitempty"`
+	Endpoints []string                   `json:"endpoints,omitempty"`
 }
 
 type keyRecord struct {
@@ -154,12 +234,16 @@ type keyRecord struct {
 	LastUsedAt   *time.Time `json:"last_used_at"`
 	LastRolledAt *time.Time `json:"last_rolled_at"`
 	RevokedAt    *time.Time `json:"revoked_at"`
+
+	Fixed     json.RawMessage `json:"fixed,omitempty"`
+	Endpoints []string        `json:"endpoints,omitempty"`
 }
 
 func recordKey(k *registry.Key, secret string) keyRecord {
 	return keyRecord{
 		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
 		ExpiresAt: orNil(k.ExpiresAt), LastUsedAt: orNil(k.LastUsedAt), LastRolledAt: orNil(k.LastRolledAt), RevokedAt: orNil(k.RevokedAt),
+		Fixed: orNone(k.Fixed), Endpoints: k.Endpoints,
 	}
 }
 
@@ -193,6 +277,10 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 		}
 		wanted.ExpiresAt = now.Add(life)
 	}
+	if wanted.Fixed, err = bindKey(rt.registry.Snapshot(), wanted.Project, body.Fix, body.Endpoints); err != nil {
+		return nil, badRequest("%w", err)
+	}
+	wanted.Endpoints = body.Endpoints
 	key, secret, err := rt.registry.CreateKey(r.Context(), wanted, now)
 	if err != nil {
 		return nil, err

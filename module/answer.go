@@ -11,9 +11,10 @@ import (
 // Header values that are the same for every answer.
 var (
 	jsonType   = []string{"application/json"}
-	varyHeader = []string{"Authorization, Accept-Encoding"}
+	varyHeader = []string{"Authorization, Origin, Accept, Accept-Encoding"}
 	gzipCoding = []string{cache.Gzip.String()}
 	zstdCoding = []string{cache.Zstd.String()}
+	noSniffing = []string{"nosniff"}
 )
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
@@ -28,8 +29,15 @@ func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *p
 	}
 	// The texts of all headers are cut from one string, and the slices that hold them from one array.
 	text := make([]byte, 0, 256)
-	text = append(text, "private, max-age="...)
-	text = appendSeconds(text, got.FreshFor)
+	switch {
+	case rq.run != nil:
+		text = append(text, "no-store"...)
+	case rq.revalidate:
+		text = append(text, "private, no-cache"...)
+	default:
+		text = append(text, "private, max-age="...)
+		text = appendSeconds(text, got.FreshFor)
+	}
 	control := len(text)
 	text = appendCacheStatus(text, got)
 	status := len(text)
@@ -56,21 +64,31 @@ func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *p
 	case cache.Identity:
 	}
 	h["Content-Length"] = values[5:6:6]
-	rq.w.WriteHeader(http.StatusOK)
+	rq.w.WriteHeader(rq.okStatus())
 	_, _ = rq.w.Write(body.Bytes) // the client may be gone; there is nobody to tell
 	return nil
 }
 
+// okStatus is the status of an answer: 202 while a background run computes a newer one.
+func (rq *request) okStatus() int {
+	if rq.run != nil {
+		return http.StatusAccepted
+	}
+	return http.StatusOK
+}
+
 // page gives the body of an answer: as it is stored, or drawn. An answer that was computed for this request alone is not
-// stored as a page: those that follow say that they come from the cache.
+// stored as a page: those that follow say that they come from the cache. Neither is one beside which a run is in progress, or that
+// shows what was found out for its request.
 func (rq *request) page(p *plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *plan, cache.Answer) []byte) cache.Body {
-	if got.Status.Cached() {
+	shared := got.Status.Cached() && rq.run == nil && !p.shows.explain
+	if shared {
 		if body, ok := rq.rt.cache.GetPage(got.Entry, p.page, encoding); ok {
 			return body
 		}
 	}
 	draw := func(dst []byte) []byte { return render(dst, p, got) }
-	if got.Status.Cached() {
+	if shared {
 		return rq.rt.cache.Page(got.Entry, p.page, encoding, draw)
 	}
 	return rq.rt.cache.Render(encoding, draw)

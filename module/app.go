@@ -33,11 +33,16 @@ type App struct {
 	Cache CacheConfig `json:"cache,omitzero"`
 	// What a query, a project and a key may use.
 	Limits Limits `json:"limits,omitzero"`
+	// Folders of endpoint files, one a project. Default: none.
+	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
 	logger  *zap.Logger
 	leases  []func() error
+	kept    []string // the keys of what leases give back
 	started chan struct{}
 	runtime atomic.Pointer[runtime]
+
+	stopFolders func() // ends the task that waits to apply endpoint files; nil when there is none
 }
 
 // CacheConfig bounds the cache of results.
@@ -81,6 +86,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		*text = filled
 	}
+	if err := a.provisionFolders(repl); err != nil {
+		return err
+	}
 	if a.DataDir == "" {
 		a.DataDir = filepath.Join(caddy.AppDataDir(), "analytics")
 	}
@@ -90,6 +98,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.DataDir = dir
 	a.setDefaults()
+	if err := ctx.GetMetricsRegistry().Register(collector{a}); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	return nil
 }
 
@@ -136,7 +147,7 @@ func (a *App) Validate() error {
 	if a.ClickHouse != "" {
 		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
 	}
-	wrong = append(wrong, CheckRegistryDSN(a.Registry))
+	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
 	return errors.Join(wrong...)
 }
 
@@ -146,21 +157,28 @@ func (a *App) Start() error {
 	if err != nil {
 		return err
 	}
+	if err := a.applyFolders(context.Background(), rt); err != nil {
+		return err
+	}
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil
 }
 
-// Stop does nothing: requests that are under way still need what Cleanup gives back.
-func (a *App) Stop() error { return nil }
+// Stop ends what still waits to be done. Requests that are under way still need what Cleanup gives back.
+func (a *App) Stop() error {
+	a.endFolders()
+	return nil
+}
 
 // Cleanup gives back what Start took, if anything: Caddy also calls it after a Provision that failed.
 func (a *App) Cleanup() error {
+	a.endFolders()
 	var errs []error
 	for _, release := range slices.Backward(a.leases) {
 		errs = append(errs, release())
 	}
-	a.leases = nil
+	a.leases, a.kept = nil, nil
 	return errors.Join(errs...)
 }
 

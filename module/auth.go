@@ -9,6 +9,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
+// identify finds the caller's key, or the token that stands for one.
+func (rq *request) identify() (err error) {
+	if text, ok := strings.CutPrefix(rq.r.Header.Get("Authorization"), "Bearer "); ok && isToken(text) {
+		return rq.believe(text)
+	}
+	rq.key, err = authenticate(rq.snap, rq.r, rq.start)
+	return err
+}
+
 // authenticate finds the caller's key: contract section 6. Keys are read from the Authorization header alone: in a query
 // string they would end in access logs.
 func authenticate(snap *registry.Snapshot, r *http.Request, now time.Time) (*registry.Key, error) {
@@ -31,6 +40,9 @@ func invalidKey() *apiError {
 	return unauthenticated("authentication_failed", "Personal API key found in request Authorization header is invalid.")
 }
 
+// errNoAccess is the refusal of an endpoint that the key is not meant for: contract section 5.7.
+var errNoAccess = forbidden("You do not have access to this endpoint.")
+
 // authorize checks that key may call the route for the project that the address names, and returns that project. The
 // order of the checks is the contract's (section 6.4).
 func authorize(snap *registry.Snapshot, key *registry.Key, project string, at address, rt *route) (*registry.Project, error) {
@@ -41,7 +53,7 @@ func authorize(snap *registry.Snapshot, key *registry.Key, project string, at ad
 		return nil, forbidden("This action does not support project secret API key access")
 	}
 	id := key.Project
-	if project != "@current" {
+	if project != currentAlias {
 		var err error
 		if id, err = strconv.ParseInt(project, 10, 64); err != nil || project[0] == '+' {
 			return nil, notFound("Project not found.")
@@ -54,8 +66,14 @@ func authorize(snap *registry.Snapshot, key *registry.Key, project string, at ad
 	if id != key.Project {
 		return nil, forbidden("API key does not have access to the requested project: ID %d.", id)
 	}
-	if !key.Allows(rt.scope) {
+	if rt.scope != anyScope && !key.Allows(rt.scope) {
 		return nil, forbidden("API key missing required scope '%s'", rt.scope)
+	}
+	switch {
+	case key.Bound() && !rt.secretKeys:
+		return nil, forbidden("This key can only run endpoints.")
+	case at.resource == "endpoints" && !key.MayRun(at.name):
+		return nil, errNoAccess
 	}
 	return found, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // discard is a response writer that keeps its header map, as the server's does for a connection.
@@ -47,17 +49,21 @@ func BenchmarkHit(b *testing.B) {
 		b.Fatal(err)
 	}
 	w.remember(b, asked, time.Now(), rows...)
-	benchmarks := []struct{ name, path, body, accept string }{
-		{"run", "/api/projects/1/endpoints/bench/run", variables, ""},
-		{"run-gzip", "/api/projects/1/endpoints/bench/run", variables, "gzip, deflate, br"},
-		{"query", "/api/projects/1/query/", query, ""},
+	_, backend := w.newKey(b, w.project.ID, registry.Secret, "endpoint:read")
+	token := w.token(b, backend, `{"endpoints": ["bench"], "origins": ["https://app.example.com"]}`)
+	benchmarks := []struct{ name, secret, path, body, accept string }{
+		{"run", w.secret, "/api/projects/1/endpoints/bench/run", variables, ""},
+		{"run-gzip", w.secret, "/api/projects/1/endpoints/bench/run", variables, "gzip, deflate, br"},
+		{"run-token", token, "/api/projects/1/endpoints/bench/run", variables, ""},
+		{"query", w.secret, "/api/projects/1/query/", query, ""},
 	}
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
 	for _, bm := range benchmarks {
 		b.Run(bm.name, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodPost, bm.path, http.NoBody)
-			r.Header.Set("Authorization", "Bearer "+w.secret)
+			r.Header.Set("Authorization", "Bearer "+bm.secret)
 			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Origin", "https://app.example.com")
 			if bm.accept != "" {
 				r.Header.Set("Accept-Encoding", bm.accept)
 			}

@@ -43,7 +43,8 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 		if value == nil {
 			v.Value, v.HasValue, v.IsNull = nil, false, true
 		} else {
-			if value, err = checkVariable(rq.snap.VariableByCode(rq.project.ID, v.CodeName), value); err != nil {
+			def := rq.snap.VariableByCode(rq.project.ID, v.CodeName)
+			if value, err = checkVariable(def, onlyItem(def, value)); err != nil {
 				return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 			}
 			v.Value, v.HasValue, v.IsNull = value, true, false
@@ -56,6 +57,15 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 	return &bound, rq.variableMarks(&bound), nil
 }
 
+// onlyItem is the value of a List that takes one: the OpenAPI document calls every List an array (contract section 5.6), so a list
+// of one value stands for that value.
+func onlyItem(def *registry.Variable, value any) any {
+	if items, ok := value.([]any); ok && len(items) == 1 && def != nil && def.Type == registry.VariableList && !def.IsMulti {
+		return items[0]
+	}
+	return value
+}
+
 func unknownVariables(names []string) error {
 	slices.Sort(names)
 	return validation("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
@@ -63,6 +73,9 @@ func unknownVariables(names []string) error {
 
 // variableMarks is the part of a cache key that the values of variables decide, defaults included.
 func (rq *request) variableMarks(node query.Node) string {
+	if list, ok := node.(*query.Actors); ok {
+		node = list.Source
+	}
 	q, ok := node.(*query.HogQL)
 	if !ok || len(q.Variables) == 0 {
 		return ""
@@ -188,43 +201,4 @@ func showValue(value any) string {
 		return string(text[:most]) + "…"
 	}
 	return string(text)
-}
-
-// overrideVariables replaces variables of a query by those of variables_override with the same id; others are ignored:
-// contract section 1.2.
-func overrideVariables(node query.Node, raw json.RawMessage) (query.Node, error) {
-	if len(raw) == 0 || isNull(raw) {
-		return node, nil
-	}
-	q, ok := node.(*query.HogQL)
-	if !ok {
-		return node, nil
-	}
-	var overrides map[string]struct {
-		VariableID string          `json:"variableId"`
-		CodeName   string          `json:"code_name"`
-		Value      json.RawMessage `json:"value"`
-		IsNull     bool            `json:"isNull"`
-	}
-	if err := json.Unmarshal(raw, &overrides); err != nil {
-		return nil, requestMistake("variables_override", "Input should be a valid dictionary", "dict_type")
-	}
-	changed := *q
-	changed.Variables = maps.Clone(q.Variables)
-	for id, v := range changed.Variables {
-		override, ok := overrides[id]
-		if !ok {
-			continue
-		}
-		v.Value, v.HasValue, v.IsNull = nil, false, override.IsNull
-		if len(override.Value) > 0 && !isNull(override.Value) {
-			value, err := decodeValue(override.Value)
-			if err != nil {
-				return nil, requestMistake("variables_override."+id+".value", "Input should be valid JSON", "json_invalid")
-			}
-			v.Value, v.HasValue = value, true
-		}
-		changed.Variables[id] = v
-	}
-	return &changed, nil
 }

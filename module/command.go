@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -18,14 +20,14 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "analytics",
-		Short: "Manages projects, keys and data of the analytics API",
+		Short: "Manages projects, keys, endpoints and data of the analytics API",
 		Long: `
 Manages the analytics API of a running server through its admin address. Results
 go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), importCommand(), propertyCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), endpointsCommand())
 		},
 	})
 }
@@ -48,30 +50,106 @@ func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command,
 }
 
 func projectCommand() *cobra.Command {
-	create := leaf("create --name <name> [--timezone <zone>] [--week-start 0|1]", "Creates a project", cobra.NoArgs,
+	create := leaf("create --name <name> [--timezone <zone>] [--week-start 0|1] [--test-account-filters <json>|@<file>] [--path-cleaning-filters <json>|@<file>]",
+		"Creates a project", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
-			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/projects", projectBody{
-				Name: text(cmd, "name"), Timezone: text(cmd, "timezone"), WeekStart: number(cmd, "week-start"),
-			})
+			body := projectBody{Name: text(cmd, "name"), Timezone: text(cmd, "timezone"), WeekStart: number(cmd, "week-start")}
+			var err error
+			if body.TestAccountFilters, err = jsonFlag(cmd, "test-account-filters"); err != nil {
+				return nil, err
+			}
+			if body.PathCleaningFilters, err = jsonFlag(cmd, "path-cleaning-filters"); err != nil {
+				return nil, err
+			}
+			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/projects", body)
 		})
 	create.Flags().String("name", "", "the project's name")
 	create.Flags().String("timezone", "UTC", "the time zone of its days, as an IANA name")
 	create.Flags().Int64("week-start", 0, "the first day of its weeks: 0 Sunday, 1 Monday")
+	projectLists(create)
 	mustRequire(create, "name")
+
+	set := leaf("set --project <id> [--name <name>] [--timezone <zone>] [--week-start 0|1] [--test-account-filters <json>|@<file>] [--path-cleaning-filters <json>|@<file>]",
+		"Changes a project: what is given, and nothing else", cobra.NoArgs, setProject)
+	set.Flags().Int64("project", 0, "the project")
+	set.Flags().String("name", "", "the project's name")
+	set.Flags().String("timezone", "", "the time zone of its days, as an IANA name")
+	set.Flags().Int64("week-start", 0, "the first day of its weeks: 0 Sunday, 1 Monday")
+	projectLists(set)
+	mustRequire(set, "project")
 
 	list := leaf("list", "Lists the projects", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/projects", nil)
 	})
-	return group("project", "Creates and lists projects", create, list)
+	return group("project", "Creates, changes and lists projects", create, set, list)
+}
+
+// projectLists adds the flags of the settings that are lists.
+func projectLists(cmd *cobra.Command) {
+	cmd.Flags().String("test-account-filters", "", "the property filters that leave out test accounts where a query asks for that: a JSON list, or @file; [] for none")
+	cmd.Flags().String("path-cleaning-filters", "", "the rules that clean the steps of paths where a query asks for that: a JSON list of {regex, alias}, or @file; [] for none")
+}
+
+func setProject(cmd *cobra.Command, _ []string) (any, error) {
+	var change projectChange
+	flags := cmd.Flags()
+	for name, into := range map[string]**string{"name": &change.Name, "timezone": &change.Timezone} {
+		if flags.Changed(name) {
+			value := text(cmd, name)
+			*into = &value
+		}
+	}
+	if flags.Changed("week-start") {
+		day := int(number(cmd, "week-start"))
+		change.WeekStart = &day
+	}
+	var err error
+	if change.TestAccountFilters, err = jsonFlag(cmd, "test-account-filters"); err != nil {
+		return nil, err
+	}
+	if change.PathCleaningFilters, err = jsonFlag(cmd, "path-cleaning-filters"); err != nil {
+		return nil, err
+	}
+	if change.Name == nil && change.Timezone == nil && change.WeekStart == nil && change.TestAccountFilters == nil && change.PathCleaningFilters == nil {
+		return nil, errors.New("nothing to change was given")
+	}
+	return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/projects/"+strconv.FormatInt(number(cmd, "project"), 10), change)
+}
+
+// jsonFlag reads a flag that holds JSON, or the name of a file that does behind an @; nil when it is not given.
+func jsonFlag(cmd *cobra.Command, flag string) (json.RawMessage, error) {
+	if !cmd.Flags().Changed(flag) {
+		return nil, nil
+	}
+	raw := []byte(text(cmd, flag))
+	if path, ok := strings.CutPrefix(string(raw), "@"); ok {
+		var err error
+		if raw, err = os.ReadFile(path); err != nil { //nolint:gosec // the operator names the file
+			return nil, fmt.Errorf("reading --%s: %w", flag, err)
+		}
+	}
+	if !json.Valid(raw) {
+		return nil, fmt.Errorf("--%s is not valid JSON", flag)
+	}
+	return raw, nil
 }
 
 func keyCommand() *cobra.Command {
-	create := leaf("create --project <id> --scopes <object:action,…> [--kind personal|secret] [--label <text>] [--expires 90d]",
+	create := leaf("create --project <id> --scopes <object:action,…> [--kind personal|secret] [--label <text>] [--expires 90d] [--fix <variable>=<value>]… [--endpoints <name,…>]",
 		"Creates a key and shows it this once", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
 			scopes, _ := cmd.Flags().GetStringSlice("scopes")
+			fix, err := fixFlag(cmd)
+			if err != nil {
+				return nil, err
+			}
+			endpoints, _ := cmd.Flags().GetStringSlice("endpoints")
+			if cmd.Flags().Changed("endpoints") && len(endpoints) == 0 {
+				return nil, errors.New("--endpoints names no endpoint")
+			}
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/keys", keyBody{
 				Project: number(cmd, "project"), Scopes: scopes, Kind: text(cmd, "kind"), Label: text(cmd, "label"), Expires: text(cmd, "expires"),
+				Fix: fix, Endpoints: endpoints,
 			})
 		})
 	create.Flags().Int64("project", 0, "the project that the key opens")
@@ -79,6 +157,8 @@ func keyCommand() *cobra.Command {
 	create.Flags().String("kind", "personal", "personal (phx_…) or secret (phs_…: it runs endpoints)")
 	create.Flags().String("label", "", "a name for people, at most 40 characters")
 	create.Flags().String("expires", "", "when the key stops working, from now, such as 90d; default: never")
+	create.Flags().StringArray("fix", nil, "a variable that every run with the key has, as name=value; may be given several times")
+	create.Flags().StringSlice("endpoints", nil, "the only endpoints that the key may run; default: all")
 	mustRequire(create, "project", "scopes")
 
 	list := leaf("list [--project <id>]", "Lists keys, without their secrets", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
@@ -94,6 +174,20 @@ func keyCommand() *cobra.Command {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/keys/"+url.PathEscape(args[0])+"/roll", nil)
 		})
 	return group("key", "Creates, lists, revokes and rolls keys", create, list, revoke, roll)
+}
+
+// fixFlag reads the variables of --fix.
+func fixFlag(cmd *cobra.Command) (map[string]json.RawMessage, error) {
+	given, _ := cmd.Flags().GetStringArray("fix")
+	fix := make(map[string]json.RawMessage, len(given))
+	for _, pair := range given {
+		name, value, ok := strings.Cut(pair, "=")
+		if _, twice := fix[name]; !ok || name == "" || value == "" || twice {
+			return nil, fmt.Errorf("--fix %q: want one name=value for each variable", pair)
+		}
+		fix[name] = appendJSON(nil, value)
+	}
+	return fix, nil
 }
 
 func propertyCommand() *cobra.Command {

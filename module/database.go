@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"sync"
+	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -50,10 +52,21 @@ var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
 	registry.EventProperty: schema.EventProperty, registry.PersonProperty: schema.PersonProperty, registry.GroupProperty: schema.GroupProperty,
 }
 
-// schemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its
-// property definitions and group types.
+// compilerEnv is the world that a project's queries are compiled for.
+func compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, now time.Time) compiler.Env {
+	of := snap.Schema(project)
+	return compiler.Env{
+		Database: db, Now: now, Variables: snap.VariableDefaults(project), MaxRows: maxRows,
+		TestAccounts: of.TestAccounts, PathCleaning: of.PathCleaning,
+	}
+}
+
+// schemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its filters
+// against test accounts and rules of path cleaning, its property definitions and group types.
 func schemaMark(of *registry.ProjectSchema) string {
-	text, err := json.Marshal([]any{of.Project.Timezone, of.Project.WeekStart, of.Properties, of.GroupTypes})
+	text, err := json.Marshal([]any{
+		of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes,
+	})
 	if err != nil {
 		panic("BUG: encoding a project's schema: " + err.Error())
 	}

@@ -191,6 +191,30 @@ func engineError(err *clickhouse.Error) *apiError {
 	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
 }
 
+// runFailure gives what ClickHouse says of a run the form of contract section 5.7; other errors stay as they are.
+func runFailure(err error) error {
+	var engine *clickhouse.Error
+	if !errors.As(err, &engine) {
+		return err
+	}
+	e := engineError(engine)
+	code, ok := runCodes[engine.Kind]
+	if !ok {
+		return e
+	}
+	e.Type, e.Code = "server_error", code
+	if engine.Kind != clickhouse.Busy {
+		e.Status = http.StatusBadRequest
+	}
+	return e
+}
+
+// runCodes are the codes of limits that the queries of runs meet.
+var runCodes = map[clickhouse.ErrorKind]string{
+	clickhouse.Timeout: "query_timeout", clickhouse.Memory: "query_memory_limit", clickhouse.TooLarge: "query_too_large",
+	clickhouse.TooSlow: "query_estimated_too_slow", clickhouse.Busy: "query_capacity",
+}
+
 // write sends the error. Errors are never cached by anything between us and the caller.
 func (e *apiError) write(w http.ResponseWriter) {
 	h := w.Header()
@@ -223,7 +247,11 @@ func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
 
 // writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body := appendJSON(nil, v)
+	writeBody(w, status, appendJSON(nil, v))
+}
+
+// writeBody sends a JSON body.
+func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -62,6 +62,30 @@ func TestErrorBodies(t *testing.T) {
 	}
 }
 
+// TestRunFailures pins what runs of endpoints answer where the query route has another status (contract section 5.7).
+func TestRunFailures(t *testing.T) {
+	const typ, validationTyp = "server_error", "validation_error"
+	for kind, want := range map[clickhouse.ErrorKind]apiError{
+		clickhouse.Timeout:     {Status: 400, Type: typ, Code: "query_timeout"},
+		clickhouse.Memory:      {Status: 400, Type: typ, Code: "query_memory_limit"},
+		clickhouse.TooSlow:     {Status: 400, Type: typ, Code: "query_estimated_too_slow"},
+		clickhouse.TooLarge:    {Status: 400, Type: typ, Code: "query_too_large"},
+		clickhouse.Busy:        {Status: 503, Type: typ, Code: "query_capacity", RetryAfter: time.Second},
+		clickhouse.Unavailable: {Status: 503, Type: typ, Code: "error", RetryAfter: time.Second},
+		clickhouse.Internal:    {Status: 500, Type: typ, Code: "error"},
+		clickhouse.UserError:   {Status: 400, Type: validationTyp, Code: "no_common_type"},
+	} {
+		got := toAPIError(runFailure(fmt.Errorf("running: %w", &clickhouse.Error{Kind: kind, Name: "no_common_type"})), "")
+		shown := apiError{Status: got.Status, Type: got.Type, Code: got.Code, RetryAfter: got.RetryAfter}
+		if diff := cmp.Diff(want, shown); diff != "" {
+			t.Errorf("kind %d (-want +got):\n%s", kind, diff)
+		}
+	}
+	if mine := errors.New("mine"); !errors.Is(runFailure(mine), mine) {
+		t.Error("another error does not stay what it is")
+	}
+}
+
 // TestMistakePlace checks that a mistake in a text carries its place.
 func TestMistakePlace(t *testing.T) {
 	const text = "select 1,\n  evnt from events"

@@ -51,9 +51,15 @@ func newWorld(tb testing.TB) *world {
 	}
 	tb.Cleanup(results.Close)
 	w := &world{Handler: &Handler{app: &App{started: make(chan struct{})}, logger: zap.NewNop()}}
+	background := newRuns()
+	tb.Cleanup(func() {
+		if err := background.close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	w.rt = &runtime{
-		registry: reg, cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
-		limits: newLimiter(10, Rate{Queries: 240, Per: time.Minute}), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
+		registry: reg, runs: background, metrics: newMetrics(), logs: new(runLogs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
+		limits: newLimiter(10, Rate{Queries: 240, Per: time.Minute}), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
 	}
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
@@ -114,7 +120,7 @@ func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
 	}
 	result := b.Result()
 	done := &outcome{
-		executionID: "6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11", hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100,
+		executionID: "6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11", hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100, columns: []string{"n", "a<b"},
 		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()),
 	}
 	_, err := w.rt.cache.Do(tb.Context(), p.key, cache.Policy{Fresh: p.fresh, Mode: cache.Recompute}, func(context.Context) (*cache.Entry, error) {

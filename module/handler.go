@@ -48,6 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
 	w.Header()["X-Request-Id"] = []string{rq.id}
+	w.Header()["X-Content-Type-Options"] = noSniffing
 	if err := rq.serve(h.app); err != nil {
 		answer := toAPIError(err, rq.text)
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
@@ -70,19 +71,28 @@ type request struct {
 
 	snap    *registry.Snapshot
 	key     *registry.Key
+	token   *browserToken // that the caller sent in the place of a key; else nil
 	project *registry.Project
 	at      address
 
-	text  string // of the query, for the positions of its mistakes
-	spent spent
+	text string // of the query, for the positions of its mistakes
+	run  *run   // the background run in progress that the answer has to tell of; nil for none
+	// The answer shows more than a result: a client that keeps it has to ask each time whether it still holds.
+	revalidate bool
+	spent      spent
+	inspected  inspection
 }
 
 // serve finds the route, checks the key, and runs the route.
 func (rq *request) serve(app *App) error {
 	project, at, ok := parsePath(rq.r.URL.Path)
-	methods := routes[at.pattern()]
+	methods := at.methods()
 	if !ok || methods == nil {
 		return notFound("Not found.")
+	}
+	if isPreflight(rq.r, at, methods) {
+		rq.servePreflight()
+		return nil
 	}
 	rt, err := app.wait(rq.r.Context())
 	if err != nil {
@@ -90,7 +100,7 @@ func (rq *request) serve(app *App) error {
 	}
 	rq.rt, rq.at = rt, at
 	rq.snap = rt.registry.Snapshot()
-	if rq.key, err = authenticate(rq.snap, rq.r, rq.start); err != nil {
+	if err := rq.identify(); err != nil {
 		return err
 	}
 	found, ok := methods.of(rq.r.Method)

@@ -159,7 +159,7 @@ func TestRequestID(t *testing.T) {
 // TestOtherPaths leaves what is not the API to the next handler.
 func TestOtherPaths(t *testing.T) {
 	w := newWorld(t)
-	for path, want := range map[string]int{"/": 418, "/api": 418, "/apis/x": 418, "/api/": 404, "/api/projects/1/": 404, "/api/users/@me/": 404} {
+	for path, want := range map[string]int{"/": 418, "/api": 418, "/apis/x": 418, "/api/": 404, "/api/users/": 404, "/api/teams/1/": 404} {
 		if answer := w.send(t, http.MethodGet, path, ""); answer.Code != want {
 			t.Errorf("%s answers %d, want %d", path, answer.Code, want)
 		}
@@ -207,19 +207,24 @@ func TestEndpointWrites(t *testing.T) {
 	e := w.newEndpoint(t, "e", "select 1")
 	const path = "/api/projects/@current/endpoints/e/"
 	tests := []struct {
-		name, body   string
-		attr, detail string
+		name, body string
+		attr       any
+		detail     string
 	}{
 		{"a slip of the pen", `{"data_freshness": 900}`, "data_freshness", "Extra inputs are not permitted"},
-		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "optional_breakdown_properties means nothing for this query: it has no breakdowns and is not materialized."},
-		{"buckets", `{"bucket_overrides": {"a": "b"}}`, "bucket_overrides", "bucket_overrides means nothing for this query: it has no breakdowns and is not materialized."},
+		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "Query kind 'HogQLQuery' does not support breakdowns."},
+		{"buckets", `{"bucket_overrides": {"a": "b"}}`, "bucket_overrides", "bucket_overrides means nothing here: no endpoint is materialized."},
 		{"version 0", `{"version": 0}`, "version", "Version 0 not found"},
 		{"no such version", `{"version": 9, "description": "d"}`, "version", "Version 9 not found"},
 		{"a query for a version", `{"version": 1, "query": {"kind": "HogQLQuery", "query": "select 2"}}`, "query", "Cannot change query when targeting a specific version. Query changes create a new version."},
 		{"freshness of none", `{"data_freshness_seconds": 0}`, "data_freshness_seconds", "Ensure this value is greater than or equal to 1."},
 		{"freshness of too long", `{"data_freshness_seconds": 604801}`, "data_freshness_seconds", "Ensure this value is less than or equal to 604800."},
 		{"freshness as text", `{"data_freshness_seconds": "900"}`, "data_freshness_seconds", "Not a valid integer."},
-		{"materialization", `{"is_materialized": true}`, "is_materialized", "Cannot materialize endpoint. Reason: results are cached instead; set data_freshness_seconds."},
+		{"materialization", `{"is_materialized": true}`, nil, "Cannot materialize endpoint. Reason: Results are cached instead; set data_freshness_seconds."},
+		{"materialization, inactive", `{"is_materialized": true, "is_active": false}`, "is_materialized", "Cannot enable materialization on inactive endpoint."},
+		{"a draft without a query", `{"draft": true}`, "draft", "A draft needs a query."},
+		{"a time that is none", `{"deprecated_at": "soon"}`, "deprecated_at", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z."},
+		{"an end before the deprecation", `{"deprecated_at": "2026-06-30T00:00:00Z", "sunset_at": "2026-06-29T00:00:00Z"}`, "sunset_at", "A version cannot end before it is deprecated."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 // insightAnswer is what an insight answers, made once of its rows and kept in their place.
 type insightAnswer struct {
 	results     []byte // a JSON array
-	rest        []byte // the other members that the kind has: hasMore, resolved_date_range …
+	rest        []byte // the other members that the kind has: hasMore
+	noError     string // the member error of a run without one: contract section 1.5
 	dates       []byte // resolved_date_range and what belongs to it
 	nextRefresh time.Duration
+	until       time.Time // the end of its range; zero when it has none
 }
 
 func (a *insightAnswer) size() int {
@@ -34,7 +36,10 @@ func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*ins
 	if err != nil {
 		return nil, err
 	}
-	out := &insightAnswer{results: answer.Results, nextRefresh: refreshAfter(x.plan.node, answer)}
+	out := &insightAnswer{results: answer.Results, nextRefresh: refreshAfter(x.plan.node, answer), noError: `,"error":null`}
+	if _, ok := x.plan.node.(*query.Trends); ok {
+		out.noError = `,"error":""`
+	}
 	if x.plan.endpoint != nil {
 		out.results = withoutSentinels(answer.Results)
 	}
@@ -42,6 +47,9 @@ func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*ins
 		out.rest = appendBool(append(out.rest, `,"hasMore":`...), *answer.HasMore)
 	}
 	out.dates = appendRange(append(out.dates, `,"resolved_date_range":`...), answer.Range)
+	if answer.Range != nil {
+		out.until = answer.Range.To
+	}
 	if answer.Previous != nil {
 		out.dates = appendRange(append(out.dates, `,"resolved_compare_date_range":`...), answer.Previous)
 	}
@@ -73,34 +81,17 @@ func (o *outcome) nextRefresh() time.Duration {
 	return clientRefresh
 }
 
-// interval is that of an insight; empty for kinds that have none.
+// interval is that of an insight, or the period of a retention; empty for kinds that have none.
 func interval(node query.Node) query.Interval {
+	if n, ok := node.(*query.Retention); ok {
+		return n.Period
+	}
 	if n, ok := node.(query.Insight); ok {
 		if parts := n.Parts(); parts.Interval != nil {
 			return *parts.Interval
 		}
 	}
 	return ""
-}
-
-// freshness is how long an answer of the query route is fresh: for insights by their interval (contract section 1.3), else
-// as long as the operator says.
-func (rq *request) freshness(node query.Node) time.Duration {
-	if _, ok := node.(query.Insight); !ok {
-		return rq.rt.queryFresh
-	}
-	switch interval(node) {
-	case query.Minute:
-		return 5 * time.Minute
-	case query.Hour:
-		return time.Hour
-	case query.Week:
-		return 24 * time.Hour
-	case query.Month:
-		return 48 * time.Hour
-	case query.Day:
-	}
-	return 6 * time.Hour
 }
 
 // overrideFilters puts a request's filters_override over an insight: contract section 2.4. The mark tells runs with
@@ -150,11 +141,19 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 func renderInsight(dst []byte, done *outcome) []byte {
 	dst = append(dst, `{"results":`...)
 	dst = append(dst, done.insight.results...)
-	return append(dst, done.insight.rest...)
+	dst = append(dst, done.insight.rest...)
+	return append(dst, done.insight.noError...)
 }
 
 // withoutSentinels replaces what stands for missing values and for the rest, in the answers of endpoints: contract section 5.4.
 func withoutSentinels(results []byte) []byte {
+	var rows []json.RawMessage
+	if json.Unmarshal(results, &rows) == nil && len(rows) > 0 && rows[0][0] == '[' { // lists of items, as of a funnel's values
+		for i := range rows {
+			rows[i] = withoutSentinels(rows[i])
+		}
+		return appendJSON(nil, rows)
+	}
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(results, &items) != nil {
 		return results // of a kind whose items are no objects
@@ -166,9 +165,11 @@ func withoutSentinels(results []byte) []byte {
 			label = strings.ReplaceAll(strings.ReplaceAll(label, insight.NullValue, "null"), insight.OtherValue, "Other")
 			item["label"], changed = appendJSON(nil, label), true
 		}
-		var value any
-		if raw, ok := item["breakdown_value"]; ok && json.Unmarshal(raw, &value) == nil {
-			item["breakdown_value"], changed = appendJSON(nil, withoutSentinel(value)), true
+		for _, name := range []string{"breakdown", "breakdown_value"} {
+			var value any
+			if raw, ok := item[name]; ok && json.Unmarshal(raw, &value) == nil {
+				item[name], changed = appendJSON(nil, withoutSentinel(value)), true
+			}
 		}
 	}
 	if !changed {

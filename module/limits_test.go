@@ -15,7 +15,7 @@ func TestRate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	key, other := &registry.Key{ID: "a", Project: 1}, &registry.Key{ID: "b", Project: 1}
 	admit := func(k *registry.Key, at time.Time) error {
-		release, err := l.admit(t.Context(), k, at)
+		release, err := l.admit(t.Context(), k, at, l.wait)
 		if err == nil {
 			release()
 		}
@@ -50,11 +50,11 @@ func TestConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(1, Rate{Queries: 1000, Per: time.Second})
 		key, other := &registry.Key{ID: "a", Project: 1}, &registry.Key{ID: "b", Project: 2}
-		release, err := l.admit(t.Context(), key, time.Now())
+		release, err := l.admit(t.Context(), key, time.Now(), l.wait)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if free, err := l.admit(t.Context(), other, time.Now()); err != nil {
+		if free, err := l.admit(t.Context(), other, time.Now(), l.wait); err != nil {
 			t.Errorf("a project takes another's place: %v", err)
 		} else {
 			free()
@@ -62,7 +62,7 @@ func TestConcurrency(t *testing.T) {
 		results := make(chan error, queueFactor+1)
 		for range queueFactor {
 			go func() {
-				free, err := l.admit(t.Context(), key, time.Now())
+				free, err := l.admit(t.Context(), key, time.Now(), l.wait)
 				if err == nil {
 					free()
 				}
@@ -70,7 +70,7 @@ func TestConcurrency(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if _, err := l.admit(t.Context(), key, time.Now()); toAPIError(err, "").Status != 429 {
+		if _, err := l.admit(t.Context(), key, time.Now(), l.wait); toAPIError(err, "").Status != 429 {
 			t.Errorf("beyond the queue: %v", err)
 		}
 		release()
@@ -86,17 +86,17 @@ func TestConcurrencyWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(1, Rate{Queries: 1000, Per: time.Second})
 		key := &registry.Key{ID: "a", Project: 1}
-		if _, err := l.admit(t.Context(), key, time.Now()); err != nil {
+		if _, err := l.admit(t.Context(), key, time.Now(), l.wait); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		_, err := l.admit(t.Context(), key, time.Now())
+		_, err := l.admit(t.Context(), key, time.Now(), l.wait)
 		if waited := time.Since(began); toAPIError(err, "").Status != 429 || waited != 30*time.Second {
 			t.Errorf("after %s: %v", waited, err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.admit(gone, key, time.Now()); !errors.Is(err, context.Canceled) {
+		if _, err := l.admit(gone, key, time.Now(), l.wait); !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went away gets %v", err)
 		}
 	})

@@ -19,32 +19,41 @@ const defaultPage = 100
 
 // writePage sends the part of all that the caller's limit and offset name.
 func writePage[T any](rq *request, all []T) error {
-	limit, _, err := rq.queryInt("limit")
+	part, out, err := cutPage[T, T](rq, all)
 	if err != nil {
 		return err
 	}
+	out.Results = append(out.Results, part...)
+	rq.reply(http.StatusOK, out)
+	return nil
+}
+
+// cutPage gives the part of all that the caller's limit and offset name, and the envelope for what is made of it.
+func cutPage[T, R any](rq *request, all []T) ([]T, page[R], error) {
+	out := page[R]{Count: len(all), Results: []R{}}
+	limit, _, err := rq.queryInt("limit")
+	if err != nil {
+		return nil, out, err
+	}
 	offset, _, err := rq.queryInt("offset")
 	if err != nil {
-		return err
+		return nil, out, err
 	}
 	if limit == 0 {
 		limit = defaultPage
 	}
 	if limit < 0 || offset < 0 {
-		return validation("", "invalid_input", "limit and offset must not be negative.")
+		return nil, out, validation("", "invalid_input", "limit and offset must not be negative.")
 	}
-	out := page[T]{Count: len(all), Results: []T{}}
-	rest := all[min(offset, len(all)):]
-	if limit < len(rest) { // so that offset+limit is no more than there are, and does not overflow
-		rest = rest[:limit]
+	part := all[min(offset, len(all)):]
+	if limit < len(part) { // so that offset+limit is no more than there are, and does not overflow
+		part = part[:limit]
 		out.Next = rq.pageURL(limit, offset+limit)
 	}
-	out.Results = append(out.Results, rest...)
 	if offset > 0 {
 		out.Previous = rq.pageURL(limit, max(offset-limit, 0))
 	}
-	rq.reply(http.StatusOK, out)
-	return nil
+	return part, out, nil
 }
 
 // pageURL is the address of this request with another limit and offset.

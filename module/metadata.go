@@ -22,9 +22,7 @@ func (rq *request) describeQuery(node query.Node) (bool, error) {
 		rq.writeDescription(compiler.DescribeDatabase(db))
 		return true, nil
 	}
-	found, err := compiler.Describe(asked, compiler.Env{
-		Database: db, Now: rq.start, Variables: rq.snap.VariableDefaults(rq.project.ID), MaxRows: maxRows,
-	})
+	found, err := compiler.Describe(asked, compilerEnv(rq.snap, rq.project.ID, db, rq.start))
 	if err != nil {
 		return true, err
 	}

@@ -2,14 +2,18 @@ package module
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -31,20 +35,34 @@ type plan struct {
 	// The page that is wanted; limit is negative for all rows of the result.
 	offset, limit int
 	paged, debug  bool
+	format        format
 	page          cache.PageKey
+
+	// Of the query route and of insights, see setRefresh; zero for endpoints.
+	refresh    refreshMode
+	lazy, keep time.Duration
+	lasting    func(*cache.Entry) bool
+	// The names that the caller gave the query: it can be asked about and cancelled by clientID, and has label in the query
+	// log. Either may be empty.
+	clientID, label string
+	shows           shown // of the query route: what its answers have beside the rows
 
 	endpoint *registry.Endpoint // nil on the query route
 	version  *registry.Version
+	fixed    string   // the variables that the key of the run fixes
+	notices  *notices // nil for a version that nothing is announced of
+
+	counted atomic.Pointer[meter] // see meter
 }
 
 // size is about what a plan takes in memory, in bytes.
-func (p *plan) size() int { return 2*len(p.text) + 1024 }
+func (p *plan) size() int { return 2*len(p.text) + len(p.shows.modifiers) + 1024 }
 
 // setPage fixes which page of the result the plan shows, and in what form: all that a body depends on beside the result.
 func (p *plan) setPage() {
 	form := "query"
 	if p.endpoint != nil {
-		form = fmt.Sprintf("run paged=%t debug=%t", p.paged, p.debug)
+		form = fmt.Sprintf("run paged=%t debug=%t format=%s", p.paged, p.debug, p.format)
 	}
 	p.page = cache.PageKey{Offset: p.offset, Limit: p.limit, Variant: fmt.Sprintf("%s fresh=%s", form, p.fresh)}
 }
@@ -61,65 +79,107 @@ type outcome struct {
 	hogql       string
 	sql         string
 	limit       int
-	offset      int    // rows that the query passes over
-	ownLimit    bool   // the query has a LIMIT of its own
-	head        []byte // columns and types as JSON members
+	offset      int      // rows that the query passes over
+	ownLimit    bool     // the query has a LIMIT of its own
+	columns     []string // names
+	head        []byte   // columns and types as JSON members
 	compile     time.Duration
 	stats       clickhouse.Stats
 	insight     *insightAnswer // of an insight, in the place of rows; else nil
+	over        bool           // its range had ended: computed again it would be the same
+	missing     *int           // how many rows are about actors of whom nothing is known; nil for answers without actors
 }
 
 // size is about what an outcome takes in memory, in bytes.
 func (o *outcome) size() int { return len(o.hogql) + len(o.sql) + len(o.head) + o.insight.size() + 256 }
 
-// answer gets the result of a plan, from the cache or by running it. A caller that shares another's computation does not
-// share the refusal of the other's allowance.
+// policy is what the plan asks of the cache.
+func (p *plan) policy(now time.Time) cache.Policy {
+	return cache.Policy{Fresh: p.fresh, Mode: p.mode, Now: now, Lasting: p.lasting, Keep: p.keep}
+}
+
+// answer gets the result of a plan, from the cache or by running it while the caller waits.
 func (rq *request) answer(p *plan) (cache.Answer, error) {
-	policy := cache.Policy{Fresh: p.fresh, Mode: p.mode, Now: rq.start}
+	policy := p.policy(rq.start)
 	if got, ok := rq.rt.cache.Get(p.key, policy); ok {
+		p.meter(rq.rt.metrics).answers[got.Status].Inc()
 		return got, nil
 	}
 	rq.text = p.text
-	run := execution{rt: rq.rt, key: rq.key, project: rq.project, snap: rq.snap, plan: p}
-	for {
-		got, err := rq.rt.cache.Do(rq.r.Context(), p.key, policy, run.load)
-		var refused *rateError
-		if errors.As(err, &refused) && refused.key != rq.key.ID {
-			continue
-		}
-		if errors.Is(err, cache.ErrTooLarge) {
-			err = &clickhouse.Error{Kind: clickhouse.TooLarge, Message: err.Error()}
-		}
-		return got, err
+	return rq.execution(p).answer(rq.r.Context(), policy)
+}
+
+func (rq *request) execution(p *plan) *execution {
+	return &execution{rt: rq.rt, key: rq.key, token: rq.token, project: rq.project, snap: rq.snap, plan: p, patience: rq.rt.limits.wait}
+}
+
+// meter is where the plan is counted: looked up once.
+func (p *plan) meter(m *metrics) *meter {
+	if known := p.counted.Load(); known != nil {
+		return known
 	}
+	var name string
+	if p.endpoint != nil {
+		name = p.endpoint.Name
+	}
+	found := m.of(p.key.Project(), name)
+	p.counted.Store(found)
+	return found
 }
 
 // execution is one run of a plan. It outlives the request that began it, so it holds no part of that.
 type execution struct {
 	rt      *runtime
 	key     *registry.Key
+	token   *browserToken // nil when a key was sent
 	project *registry.Project
 	snap    *registry.Snapshot
 	plan    *plan
+
+	patience time.Duration // the longest that it waits for its turn
+	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
+}
+
+// answer gets the result of the plan, from the cache or by running it. A caller that shares another's computation does not
+// share the refusal of the other's allowance.
+func (x *execution) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
+	for {
+		got, err := x.rt.cache.Do(ctx, x.plan.key, policy, x.load)
+		var refused *rateError
+		if errors.As(err, &refused) && refused.key != x.key.ID && (x.token == nil || refused.key != x.token.id) {
+			continue
+		}
+		if errors.Is(err, cache.ErrTooLarge) {
+			err = &clickhouse.Error{Kind: clickhouse.TooLarge, Message: err.Error()}
+		}
+		if err == nil {
+			x.plan.meter(x.rt.metrics).answers[got.Status].Inc()
+		}
+		return got, err
+	}
 }
 
 // load compiles the plan and runs it on ClickHouse.
 func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	began := time.Now()
+	_, compiling := traced(ctx, "analytics.compile")
 	compiled, err := x.compile(ctx, began)
+	compiling(err)
 	if err != nil {
 		return nil, err
 	}
-	if x.plan.paged && compiled.SetQuery {
-		return nil, validation("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
-			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
+	if err := checkPageable(x.plan, compiled); err != nil {
+		return nil, err
 	}
 	done := &outcome{
 		executionID: uuid.NewString(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit, offset: compiled.Offset,
 		ownLimit: !compiled.DefaultLimit, compile: time.Since(began),
 	}
-	release, err := x.rt.limits.admit(ctx, x.key, time.Now())
+	_, waiting := traced(ctx, "analytics.wait")
+	release, err := x.admit(ctx, time.Now())
+	waiting(err)
 	if err != nil {
+		x.rt.metrics.refuse(x.project.ID, err)
 		return nil, err
 	}
 	defer release()
@@ -128,7 +188,14 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		limits.Keep = compiled.Limit
 	}
 	rows := cache.NewBuilder(limits)
-	done.stats, err = x.rt.warehouse.client.Query(ctx, x.query(compiled, done.executionID), sink{rows, compiled.Row})
+	q := x.query(compiled, done.executionID)
+	defer x.rt.runs.beginWork(x.plan.key, &q)()
+	asked := time.Now()
+	x.picked.Store(asked.UnixNano())
+	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
+	done.stats, err = x.rt.warehouse.client.Query(querying, q, sink{rows, compiled.Row})
+	queried(err)
+	x.plan.meter(x.rt.metrics).ran(done.stats, time.Since(asked), err)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +204,32 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		if done.insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
 		}
+		done.over = x.plan.isOver(done.insight, began)
 		return cache.NewEntry(&cache.Result{}, began, done, done.size()), nil
 	}
-	done.head = x.appendHead(nil, compiled.Columns, result.Columns())
+	if done.missing, err = missing(compiled, result); err != nil {
+		return nil, err
+	}
+	done.columns = compiled.Columns
+	done.head = x.appendHead(nil, compiled, result.Columns())
 	return cache.NewEntry(result, began, done, done.size()), nil
+}
+
+// admit takes a place for the query, and one of what its caller may ask: a token has less than the key that it comes from.
+func (x *execution) admit(ctx context.Context, now time.Time) (release func(), err error) {
+	if err := x.token.spend(now); err != nil {
+		return nil, err
+	}
+	return x.rt.limits.admit(ctx, x.key, now, x.patience)
+}
+
+// checkPageable refuses pages of what has none.
+func checkPageable(p *plan, compiled *compiler.Compiled) error {
+	if p.paged && compiled.SetQuery {
+		return validation("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
+			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
+	}
+	return nil
 }
 
 func (x *execution) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
@@ -148,14 +237,18 @@ func (x *execution) compile(ctx context.Context, now time.Time) (*compiler.Compi
 	if err != nil {
 		return nil, err
 	}
-	return compiler.Compile(x.plan.node, compiler.Env{
-		Database: db, Now: now, Variables: x.snap.VariableDefaults(x.project.ID), MaxRows: maxRows, Mode: x.plan.rows,
-	})
+	env := compilerEnv(x.snap, x.project.ID, db, now)
+	env.Mode = x.plan.rows
+	return compiler.Compile(x.plan.node, env)
 }
 
-// query is the compiled plan as ClickHouse gets it. Its comment tells an operator who asked; it holds no value of a client.
+// query is the compiled plan as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know
+// the query; of the client's it holds the label alone.
 func (x *execution) query(c *compiler.Compiled, id string) clickhouse.Query {
-	comment := map[string]any{"product": "caddy-analytics", "project": x.project.ID, "key": x.key.ID}
+	comment := map[string]any{"product": "caddy-analytics", "project": x.project.ID, "key": x.key.ID, "query_id": id}
+	if x.plan.label != "" {
+		comment["name"] = x.plan.label
+	}
 	if x.plan.endpoint != nil {
 		comment["endpoint"], comment["version"] = x.plan.endpoint.Name, x.plan.version.Number
 	}
@@ -194,24 +287,74 @@ func (s sink) Row(row []byte) error {
 	return s.rows.Row(row)
 }
 
-// appendHead appends the columns and types of an answer. Those of an EventsQuery are bare: contract section 1.6.
-func (x *execution) appendHead(dst []byte, names []string, columns []cache.Column) []byte {
-	if _, ok := x.plan.node.(*query.Events); !ok {
-		return appendColumns(dst, names, columns)
+// missing counts the rows that are about an actor of whom nothing is known; nil for answers without actors.
+func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
+	if compiled.Missing == nil {
+		return nil, nil
+	}
+	n := 0
+	for row := range rows.Rows() {
+		unknown, err := compiled.Missing(row)
+		if err != nil {
+			return nil, err
+		}
+		if unknown {
+			n++
+		}
+	}
+	return &n, nil
+}
+
+// appendHead appends the columns and types of an answer. Those of lists of events and actors are bare: contract section 1.6.
+func (x *execution) appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
+	if _, ok := x.plan.node.(*query.HogQL); ok {
+		return appendColumns(dst, compiled.Columns, columns)
 	}
 	types := make([]string, len(columns))
 	for i, c := range columns {
-		types[i] = c.Type
+		types[i] = cmp.Or(compiled.Types[i], plainType(c.Type))
 	}
-	dst = appendJSON(append(dst, `"columns":`...), names)
+	dst = appendJSON(append(dst, `"columns":`...), compiled.Columns)
 	return appendJSON(append(dst, `,"types":`...), types)
+}
+
+// plainType is a type without LowCardinality, which says how ClickHouse stores a column and nothing of its values.
+func plainType(typ string) string {
+	const storage = "LowCardinality("
+	for {
+		before, rest, found := strings.Cut(typ, storage)
+		if !found {
+			return typ
+		}
+		end := closing(rest)
+		if end < 0 {
+			return typ
+		}
+		typ = before + rest[:end] + rest[end+1:]
+	}
+}
+
+// closing finds the parenthesis that closes one opened before the text; -1 when there is none.
+func closing(text string) int {
+	depth := 1
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // appendColumns appends the members "columns" and "types" of an answer.
 func appendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 	types := make([][2]string, len(columns))
 	for i, c := range columns {
-		types[i] = [2]string{names[i], c.Type}
+		types[i] = [2]string{names[i], plainType(c.Type)}
 	}
 	dst = append(dst, `"columns":`...)
 	dst = appendJSON(dst, names)

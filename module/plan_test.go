@@ -115,22 +115,25 @@ func TestPlanQueryMistakes(t *testing.T) {
 
 func TestPlanQueryModes(t *testing.T) {
 	tests := []struct {
-		more string
-		want cache.Mode
+		more    string
+		refresh refreshMode
+		mode    cache.Mode
 	}{
-		{``, cache.NoStale},
-		{`, "refresh": null, "async": null`, cache.NoStale},
-		{`, "async": false`, cache.NoStale},
-		{`, "async": true`, cache.Use},
-		{`, "async": true, "refresh": "force_blocking"`, cache.Recompute},
-		{`, "refresh": "force_cache"`, cache.NoStale},
-		{`, "refresh": "lazy_async"`, cache.Use},
-		{`, "refresh": "force_async"`, cache.Recompute},
+		{``, refreshBlocking, cache.NoStale},
+		{`, "refresh": null, "async": null`, refreshBlocking, cache.NoStale},
+		{`, "async": false`, refreshBlocking, cache.NoStale},
+		{`, "async": true`, refreshAsync, cache.NoStale},
+		{`, "async": true, "refresh": "force_blocking"`, refreshAsync, cache.NoStale},
+		{`, "refresh": "async_except_on_cache_miss"`, refreshAsyncExceptOnMiss, cache.NoStale},
+		{`, "refresh": "force_cache"`, refreshBlocking, cache.NoStale},
+		{`, "refresh": "lazy_async"`, refreshLazyAsync, cache.NoStale},
+		{`, "refresh": "force_async"`, refreshForceAsync, cache.Recompute},
+		{`, "refresh": "force_blocking"`, refreshForceBlocking, cache.Recompute},
 	}
 	w := newWorld(t)
 	for _, tt := range tests {
 		p, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
-		if err != nil || p.mode != tt.want {
+		if err != nil || p.refresh != tt.refresh || p.mode != tt.mode {
 			t.Errorf("%s: %v, %v", tt.more, p, err)
 		}
 	}
@@ -208,7 +211,7 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"query_override", "/", `{"query_override": null}`, "400 invalid_input: Not allowed. Use variables instead."},
 		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: filters_override is not supported for HogQLQuery; put filters into the query."},
 		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'."},
-		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Input should be greater than or equal to 1"},
+		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Invalid limit parameter: 0"},
 		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: Not a valid integer."},
 		{"limit as text", "/?limit=abc", ``, "400 invalid_input: Invalid limit parameter: abc"},
 		{"offset alone", "/?offset=1", ``, "400 invalid_input: offset requires limit to be set"},
@@ -239,6 +242,8 @@ func FuzzQueryBody(f *testing.F) {
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": "async", "variables_override": {"a": {"value": 1}}}`))
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select {variables.a}", "variables": {"a": {"variableId": "a", "code_name": "a", "value": 1e400}}}}`))
 	f.Add([]byte("{\"query\": \xff}"))
+	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"properties": [{"key": "a", "value": 1}]}},
+		"filters_override": {"date_from": "-7d", "properties": [{"type": "OR", "values": [{"key": "b"}]}]}, "client_query_id": "..", "name": "é"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, err := w.request(http.MethodPost, "/").planQuery(body)
 		checkPlanned(t, w, p, err)

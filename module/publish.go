@@ -1,12 +1,15 @@
 package module
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -15,8 +18,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
+// publisher checks queries before they become versions of endpoints (contract section 5.2).
+type publisher struct {
+	rt      *runtime
+	snap    *registry.Snapshot // whose variables count
+	project *registry.Project
+}
+
+func (rq *request) publisher() *publisher {
+	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project}
+}
+
 // publishable is a query that an endpoint may have.
 type publishable struct {
+	node    query.Node
 	raw     json.RawMessage // with its variables filled in
 	columns []registry.Column
 }
@@ -27,12 +42,29 @@ func (p *publishable) same(current json.RawMessage) bool {
 	return err == nil && equal
 }
 
-// checkEndpointQuery checks a query before it is published (contract section 5.2): it parses, its variables exist, its
-// names resolve, and ClickHouse takes it. Its variables are filled in from the project's by their code names.
-func (rq *request) checkEndpointQuery(raw json.RawMessage) (*publishable, error) {
-	node, err := query.Parse(raw)
+// check checks a query: it parses, its variables exist, its names resolve, and ClickHouse takes it. Its variables are filled
+// in from the project's by their code names.
+func (p *publisher) check(ctx context.Context, raw json.RawMessage, now time.Time) (*publishable, error) {
+	checked, err := p.read(raw)
 	if err != nil {
 		return nil, err
+	}
+	compiled, err := p.compile(ctx, checked.node, now)
+	if err != nil {
+		return nil, err
+	}
+	if checked.columns, err = p.describe(ctx, compiled); err != nil {
+		return nil, err
+	}
+	checked.columns = p.widen(ctx, checked.node, checked.columns, now)
+	return checked, nil
+}
+
+// read does what of check needs nothing but the registry.
+func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
+	node, err := query.Parse(raw)
+	if err != nil {
+		return nil, toAPIError(err, "")
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -42,34 +74,26 @@ func (rq *request) checkEndpointQuery(raw json.RawMessage) (*publishable, error)
 	if err := json.Unmarshal(fields["kind"], &kind); err != nil || kind != node.Kind() {
 		return nil, validation("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
 	}
-	rq.text = node.Text()
-	if q, ok := node.(*query.HogQL); ok {
-		if node, err = rq.fillVariables(q, fields); err != nil {
+	hogql, isHogQL := node.(*query.HogQL)
+	_, isInsight := node.(query.Insight)
+	switch {
+	case isHogQL:
+		if node, err = p.fillVariables(hogql, fields); err != nil {
 			return nil, err
 		}
+	case !isInsight:
+		return nil, validation("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
 	}
-	if _, ok := node.(*query.Events); ok {
-		return nil, validation("query", "invalid_input", "An endpoint cannot run an EventsQuery. Use a HogQLQuery over events.")
-	}
-	run := execution{rt: rq.rt, key: rq.key, project: rq.project, snap: rq.snap, plan: &plan{node: node, rows: compiler.QueryRoute}}
-	compiled, err := run.compile(rq.r.Context(), time.Now())
-	if err != nil {
-		return nil, rq.queryMistake(err)
-	}
-	columns, err := rq.describe(&run, compiled)
-	if err != nil {
-		return nil, err
-	}
-	return &publishable{raw: appendJSON(nil, fields), columns: columns}, nil
+	return &publishable{node: node, raw: appendJSON(nil, fields)}, nil
 }
 
 // queryMistake says which field of the request a mistake in the query's text belongs to.
-func (rq *request) queryMistake(err error) error {
+func queryMistake(err error, text string) error {
 	var mistake *diag.Error
 	if !errors.As(err, &mistake) {
 		return err
 	}
-	answer := toAPIError(err, rq.text)
+	answer := toAPIError(err, text)
 	if mistake.Code == diag.SyntaxError {
 		answer.Detail = "Invalid HogQL query: " + answer.Detail
 	}
@@ -78,26 +102,27 @@ func (rq *request) queryMistake(err error) error {
 }
 
 // fillVariables writes the definitions of the variables that a query uses into its JSON, and leaves out the others.
-func (rq *request) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
-	for _, v := range q.Variables {
-		if rq.snap.VariableByID(rq.project.ID, v.VariableID) == nil {
-			return nil, validation("query", "invalid_input", "Variable with id %s does not exist in this project.", v.VariableID)
+func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
+	given := make(map[string]query.Variable, len(q.Variables))
+	for id, v := range q.Variables {
+		if _, err := uuid.Parse(id); err != nil {
+			return nil, validation("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
+		if p.snap.VariableByID(p.project.ID, v.VariableID) == nil {
+			return nil, validation("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
+		}
+		given[v.CodeName] = v
 	}
 	used, err := compiler.Variables(q.Text())
 	if err != nil {
-		return nil, rq.queryMistake(err)
+		return nil, queryMistake(err, q.Text())
 	}
 	var missing []string
-	given := make(map[string]query.Variable, len(q.Variables))
-	for _, v := range q.Variables {
-		given[v.CodeName] = v
-	}
 	filled := *q
 	filled.Variables = make(map[string]query.Variable, len(used))
 	stored := make(map[string]map[string]any, len(used))
 	for _, code := range used {
-		def := rq.snap.VariableByCode(rq.project.ID, code)
+		def := p.snap.VariableByCode(p.project.ID, code)
 		if def == nil {
 			missing = append(missing, code)
 			continue
@@ -116,7 +141,7 @@ func (rq *request) fillVariables(q *query.HogQL, fields map[string]json.RawMessa
 	if len(missing) > 0 {
 		slices.Sort(missing)
 		return nil, validation("query", "invalid_input", "Query references undefined variable(s): %s. "+
-			"Create them under insight_variables/ first.", strings.Join(missing, ", "))
+			"See insight_variables/, where variables are made.", strings.Join(missing, ", "))
 	}
 	delete(fields, "variables")
 	if len(stored) > 0 {
@@ -125,10 +150,23 @@ func (rq *request) fillVariables(q *query.HogQL, fields map[string]json.RawMessa
 	return &filled, nil
 }
 
+// compile compiles a query as a run without variables would.
+func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
+	run := execution{rt: p.rt, project: p.project, snap: p.snap, plan: &plan{node: node, rows: compiler.QueryRoute}}
+	compiled, err := run.compile(ctx, now)
+	if err != nil {
+		return nil, queryMistake(err, node.Text())
+	}
+	return compiled, nil
+}
+
 // describe asks ClickHouse for the columns of a query. What ClickHouse refuses is refused here, before a customer's
 // dashboard finds it; while ClickHouse is down the types stay unknown.
-func (rq *request) describe(run *execution, compiled *compiler.Compiled) ([]registry.Column, error) {
-	found, err := rq.rt.warehouse.client.Describe(rq.r.Context(), run.query(compiled, ""))
+func (p *publisher) describe(ctx context.Context, compiled *compiler.Compiled) ([]registry.Column, error) {
+	comment := appendJSON(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
+	found, err := p.rt.warehouse.client.Describe(ctx, clickhouse.Query{
+		SQL: compiled.SQL, Params: params(compiled), Project: p.project.ID, Comment: string(comment),
+	})
 	var failure *clickhouse.Error
 	switch {
 	case errors.As(err, &failure) && failure.Kind == clickhouse.UserError:
@@ -138,20 +176,50 @@ func (rq *request) describe(run *execution, compiled *compiler.Compiled) ([]regi
 	case isOutage(err):
 		found = nil
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("describing a query: %w", err)
 	}
 	if compiled.Shape != nil {
 		return nil, nil // the answer of an insight has no columns
 	}
 	columns := make([]registry.Column, len(compiled.Columns))
 	for i, name := range compiled.Columns {
-		columns[i] = registry.Column{Name: name, Type: "unknown"}
+		columns[i] = registry.Column{Name: name, Type: unknownType}
 		if i < len(found) {
-			columns[i].Type = wireType(found[i].Type)
+			columns[i].Type, columns[i].ClickHouse = wireType(found[i].Type), found[i].Type
 		}
 	}
 	return columns, nil
 }
+
+// checkOptionalBreakdowns checks optional_breakdown_properties: only breakdowns that the query has can be left out.
+func checkOptionalBreakdowns(node query.Node, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	insight, ok := node.(query.Insight)
+	if !ok || insight.Parts().Breakdowns == nil {
+		return validation("optional_breakdown_properties", "invalid_input", "Query kind '%s' does not support breakdowns.", node.Kind())
+	}
+	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return validation("optional_breakdown_properties", "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// storedQuery reads the query of a version.
+func storedQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) {
+	node, err := query.Parse(v.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
+	}
+	return node, nil
+}
+
+// unknownType is the type of a column that ClickHouse was not there to tell.
+const unknownType = "unknown"
 
 // wireType names a ClickHouse type as records do: contract section 5.3.
 func wireType(typ string) string {
@@ -187,5 +255,5 @@ func wireType(typ string) string {
 			return t.name
 		}
 	}
-	return "unknown"
+	return unknownType
 }

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,11 +9,14 @@ import (
 
 // route is one method of one address: what a caller must hold, and who answers.
 type route struct {
-	scope string // that a key needs, such as endpoint:read
+	scope string // that a key needs, such as endpoint:read; anyScope for what every personal key may ask
 	// secretKeys tells that project secret keys may call it: contract section 6.3 gives them the run alone.
 	secretKeys bool
 	serve      func(*request) error
 }
+
+// anyScope stands for no scope in particular.
+const anyScope = ""
 
 // methods are the routes of one address.
 type methods map[string]route
@@ -30,7 +34,10 @@ func (m methods) of(method string) (route, bool) {
 	case method == http.MethodOptions:
 		options := route{serve: (*request).serveOptions}
 		for _, r := range m {
-			object, _, _ := strings.Cut(r.scope, ":")
+			object, _, scoped := strings.Cut(r.scope, ":")
+			if !scoped {
+				continue
+			}
 			options.scope, options.secretKeys = object+":read", options.secretKeys || r.secretKeys
 		}
 		return options, true
@@ -53,7 +60,7 @@ func (m methods) allow() string {
 
 // serveOptions tells what an address takes and gives.
 func (rq *request) serveOptions() error {
-	rq.w.Header().Set("Allow", routes[rq.at.pattern()].allow())
+	rq.w.Header().Set("Allow", rq.at.methods().allow())
 	rq.reply(http.StatusOK, map[string][]string{"renders": {"application/json"}, "parses": {"application/json"}})
 	return nil
 }
@@ -69,10 +76,25 @@ func (a address) pattern() address {
 	return a
 }
 
+// methods are those of the address as it stands, else those of its pattern; nil when nothing is served there.
+func (a address) methods() methods {
+	if found := routes[a]; found != nil {
+		return found
+	}
+	return routes[a.pattern()]
+}
+
 // routes is every address that is served, and the methods of each.
 var routes map[address]methods
 
-func init() { routes = allRoutes() } // not a literal: serveOptions looks into it
+func init() { // not a literal: serveOptions looks into it
+	routes = allRoutes()
+	maps.Copy(routes, discoveryRoutes())
+	maps.Copy(routes, definitionRoutes())
+	maps.Copy(routes, toolRoutes())
+	maps.Copy(routes, runRoutes())
+	maps.Copy(routes, secretKeyRoutes())
+}
 
 func allRoutes() map[address]methods {
 	return map[address]methods{
@@ -80,7 +102,9 @@ func allRoutes() map[address]methods {
 			http.MethodPost: {scope: "query:read", serve: (*request).runQuery},
 		},
 		{resource: "query", name: ":name"}: {
-			http.MethodPost: {scope: "query:read", serve: (*request).runQueryOfKind},
+			http.MethodGet:    {scope: "query:read", serve: (*request).getRun},
+			http.MethodPost:   {scope: "query:read", serve: (*request).postNamedQuery},
+			http.MethodDelete: {scope: "query:read", serve: (*request).cancelRun},
 		},
 		{resource: "endpoints"}: {
 			http.MethodGet:  {scope: "endpoint:read", serve: (*request).listEndpoints},
@@ -92,12 +116,91 @@ func allRoutes() map[address]methods {
 			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
 			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
 		},
-		{resource: "endpoints", name: ":name", action: "run"}: {
-			http.MethodGet:  {scope: "endpoint:read", secretKeys: true, serve: (*request).runEndpoint},
-			http.MethodPost: {scope: "endpoint:read", secretKeys: true, serve: (*request).runEndpoint},
+		{resource: "endpoints", name: ":name", action: "openapi.json"}: {
+			http.MethodGet: {scope: "endpoint:read", serve: (*request).getOpenAPI},
+		},
+		{resource: "endpoints", name: everyEndpoint}: {
+			http.MethodGet: {scope: "endpoint:read", serve: (*request).getOpenAPIOfAll},
 		},
 		{resource: "endpoints", name: ":name", action: "versions"}: {
 			http.MethodGet: {scope: "endpoint:read", serve: (*request).listVersions},
+		},
+		{resource: "endpoints", name: ":name", action: "promote"}: {
+			http.MethodPost: {scope: "endpoint:write", serve: (*request).promoteEndpoint},
+		},
+		{resource: "endpoints", name: ":name", action: "rollback"}: {
+			http.MethodPost: {scope: "endpoint:write", serve: (*request).rollBackEndpoint},
+		},
+		{resource: "endpoints", name: ":name", action: "logs"}: {
+			http.MethodGet: {scope: "endpoint:read", serve: (*request).listRuns},
+		},
+		{resource: "endpoints", name: ":name", action: "materialization_status"}: {
+			http.MethodGet: {scope: "endpoint:read", serve: (*request).getMaterialization},
+		},
+		{resource: "endpoints", name: ":name", action: "materialization_preview"}: {
+			http.MethodPost: {scope: "endpoint:read", serve: (*request).previewMaterialization},
+		},
+		// These names stand for themselves with POST; an endpoint may have them all the same.
+		{resource: "endpoints", name: "last_execution_times"}: {
+			http.MethodPost:   {scope: "endpoint:read", serve: (*request).lastExecutions},
+			http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
+			http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
+			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
+			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
+		},
+		{resource: "endpoints", name: "bulk_update_tags"}: {
+			http.MethodPost:   {scope: "endpoint:read", serve: (*request).refuseBulkTags},
+			http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
+			http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
+			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
+			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
+		},
+		{resource: "endpoint_tokens"}: {
+			http.MethodPost: {scope: "endpoint:read", secretKeys: true, serve: (*request).issueToken},
+		},
+		{resource: "insights"}: {
+			http.MethodGet:  {scope: "insight:read", serve: (*request).listInsights},
+			http.MethodPost: {scope: "insight:write", serve: (*request).createInsight},
+		},
+		{resource: "insights", name: ":name"}: {
+			http.MethodGet:    {scope: "insight:read", serve: (*request).getInsight},
+			http.MethodPut:    {scope: "insight:write", serve: (*request).updateInsight},
+			http.MethodPatch:  {scope: "insight:write", serve: (*request).updateInsight},
+			http.MethodDelete: {scope: "insight:write", serve: (*request).deleteInsight},
+		},
+		{resource: "insights", name: ":name", action: "activity"}: {
+			http.MethodGet: {scope: "insight:read", serve: (*request).insightActivity},
+		},
+		{resource: "insights", name: "activity"}: {
+			http.MethodGet: {scope: "insight:read", serve: (*request).allActivity},
+		},
+		{resource: "insights", name: "viewed"}: {
+			http.MethodPost: {scope: "insight:read", serve: (*request).viewedInsights},
+		},
+		{resource: "insights", name: "my_last_viewed"}: {
+			http.MethodGet: {scope: "insight:read", serve: (*request).myLastViewed},
+		},
+		{resource: "insights", name: "trending"}: {
+			http.MethodGet: {scope: "insight:read", serve: (*request).trending},
+		},
+		{resource: "insights", name: "cancel"}: {
+			http.MethodPost: {scope: "insight:read", serve: (*request).cancelInsight},
+		},
+		{resource: "dashboards"}: {
+			http.MethodGet:  {scope: "dashboard:read", serve: (*request).listDashboards},
+			http.MethodPost: {scope: "dashboard:write", serve: (*request).createDashboard},
+		},
+		{resource: "dashboards", name: ":name"}: {
+			http.MethodGet:    {scope: "dashboard:read", serve: (*request).getDashboard},
+			http.MethodPut:    {scope: "dashboard:write", serve: (*request).updateDashboard},
+			http.MethodPatch:  {scope: "dashboard:write", serve: (*request).updateDashboard},
+			http.MethodDelete: {scope: "dashboard:write", serve: (*request).deleteDashboard},
+		},
+		{resource: "dashboards", name: ":name", action: "run_insights"}: {
+			http.MethodGet: {scope: "dashboard:read", serve: (*request).runInsights},
+		},
+		{resource: "dashboards", name: ":name", action: "reorder_tiles"}: {
+			http.MethodPost: {scope: "dashboard:write", serve: (*request).reorderTiles},
 		},
 		{resource: "insight_variables"}: {
 			http.MethodGet:  {scope: "insight_variable:read", serve: (*request).listVariables},
@@ -115,7 +218,7 @@ func allRoutes() map[address]methods {
 // apiPrefix leads every path that is ours; a site may serve other things beside it.
 const apiPrefix = "/api/"
 
-// parsePath takes /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/] apart.
+// parsePath takes /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/] apart, and what parseDiscovery knows.
 func parsePath(path string) (project string, at address, ok bool) {
 	rest, ok := strings.CutPrefix(path, apiPrefix)
 	if !ok {
@@ -123,12 +226,12 @@ func parsePath(path string) (project string, at address, ok bool) {
 	}
 	prefix, rest, ok := strings.Cut(rest, "/")
 	if !ok || prefix != "projects" && prefix != "environments" {
-		return "", at, false
+		return parseDiscovery(path[len(apiPrefix):])
 	}
 	rest = strings.TrimSuffix(rest, "/")
 	project, rest, ok = strings.Cut(rest, "/")
 	if !ok {
-		return "", at, false
+		return parseDiscovery(path[len(apiPrefix):])
 	}
 	at.resource, rest, ok = strings.Cut(rest, "/")
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// runEndpoint answers a run: contract section 5.4. A request whose bytes were seen before is not parsed again.
+// runEndpoint answers a run: contract section 5.4.
 func (rq *request) runEndpoint() error {
 	e, err := rq.endpoint()
 	if err != nil {
@@ -24,6 +24,16 @@ func (rq *request) runEndpoint() error {
 	if !e.Active {
 		return notFound("Not found.")
 	}
+	if err := rq.runActive(e); err != nil {
+		err = runFailure(rq.fenceError(err))
+		rq.logRefusal(e, err)
+		return err
+	}
+	return nil
+}
+
+// runActive runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
+func (rq *request) runActive(e *registry.Endpoint) error {
 	body, err := readBody(rq.r)
 	if err != nil {
 		return err
@@ -37,6 +47,13 @@ func (rq *request) runEndpoint() error {
 		}
 		rq.rt.plans.Put(memo, p)
 	}
+	if p.version.Draft() && (rq.key.Kind == registry.Secret || rq.key.Bound()) {
+		return noSuchVersion(e, p.version.Number) // drafts are for their authors, not for customers
+	}
+	p.setNotices(rq.w.Header())
+	if p.format.streamed() {
+		return rq.export(p)
+	}
 	got, err := rq.answer(p)
 	if err != nil {
 		return err
@@ -45,31 +62,40 @@ func (rq *request) runEndpoint() error {
 		return err
 	}
 	rq.rt.registry.Executed(e, p.version.Number, rq.start)
+	rq.logRun(p, got)
 	return rq.writeAnswer(p, got, rq.renderRun)
 }
 
-// memoKey is all that decides what a request means: the project, the endpoint if it names one, the registry as it stands,
-// and the request's own bytes. It is written behind the body in the body's own buffer. The numbers stand at its end with a
-// fixed width, so that no byte of a client's can be taken for a part of them.
+// memoKey is all that decides what a request means: the project, the endpoint if it names one, what the key is bound to, the
+// registry as it stands, the format that its address and headers ask for, and the request's own bytes. It is written behind the body in the body's own
+// buffer. The numbers stand at its end with a fixed width, so that no byte of a client's can be taken for a part of them.
 func (rq *request) memoKey(endpoint string, body []byte) []byte {
 	size := uint64(len(body))
 	key := body
 	key = append(key, rq.r.URL.RawQuery...)
 	key = append(key, endpoint...)
+	key = append(key, rq.key.Fixed...)
 	key = binary.LittleEndian.AppendUint64(key, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
 	key = binary.LittleEndian.AppendUint64(key, size)
 	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
-	return binary.LittleEndian.AppendUint64(key, rq.snap.Revision)
+	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.key.Fixed)))
+	key = binary.LittleEndian.AppendUint64(key, rq.snap.Revision)
+	asked, _ := rq.askedFormat()
+	if rq.key.Bound() {
+		asked |= 1 << 7
+	}
+	return append(key, byte(asked))
 }
 
-// recall finds the plan of a request that was seen before. The project is compared once more: a plan leads to rows.
+// recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
+// leads to rows.
 func (rq *request) recall(memo []byte) (*plan, bool) {
 	p, ok := rq.rt.plans.Get(memo)
-	return p, ok && p.key.Project() == rq.project.ID
+	return p, ok && p.key.Project() == rq.project.ID && p.fixed == rq.key.Fixed
 }
 
 // runFields are what a run may be given.
-var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override"}
+var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format"}
 
 // planRun understands a run that was not seen before.
 func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
@@ -85,42 +111,53 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
-	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute}
+	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute, fixed: rq.key.Fixed}
 	if p.version, err = rq.runVersion(e, fields); err != nil {
 		return nil, err
 	}
 	if p.debug, err = boolField(fields, "debug"); err != nil {
 		return nil, err
 	}
+	p.debug = p.debug && !rq.key.Bound() // SQL is for the authors of an endpoint
 	if _, err := field(fields, "client_query_id", new(string)); err != nil {
 		return nil, err
 	}
 	if p.mode, err = refreshOfRun(fields); err != nil {
 		return nil, err
 	}
-	node, err := query.Parse(p.version.Query)
+	p.notices = noticesOf(p.version, fields)
+	node, err := storedQuery(e, p.version)
 	if err != nil {
-		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, p.version.Number, err)
+		return nil, err
 	}
 	if err := rq.readPage(p, node, fields); err != nil {
 		return nil, err
 	}
-	node, overrides, err := overrideFilters(node, fields["filters_override"])
-	if err != nil {
+	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
+	}
+	if p.format.streamed() {
+		p.rows = compiler.Whole
 	}
 	given, err := variablesField(fields)
 	if err != nil {
+		return nil, err
+	}
+	if given, err = rq.fence(node, given, fields["filters_override"]); err != nil {
 		return nil, err
 	}
 	bound, marks, err := rq.bindVariables(node, given)
 	if err != nil {
 		return nil, err
 	}
+	bound, overrides, err := overrideFilters(bound, fields["filters_override"]) // these win over variables
+	if err != nil {
+		return nil, err
+	}
 	p.node, p.text = bound, bound.Text()
 	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
 	p.key = cache.KeyParts{
-		Project: rq.project.ID, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks + overrides,
+		Project: rq.project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks + overrides,
 		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
 	}.Key()
 	p.setPage()
@@ -136,7 +173,7 @@ func sortedNames(fields map[string]json.RawMessage) []string {
 	return names
 }
 
-// runVersion finds the version to run: from the body, else from the query string, else the newest.
+// runVersion finds the version to run: from the body, else from the query string, else the current one.
 func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMessage) (*registry.Version, error) {
 	number, given, err := rq.runInt(fields, "version")
 	if err != nil {
@@ -144,14 +181,18 @@ func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMe
 	}
 	v := e.Version(number)
 	if v == nil || given && number == 0 {
-		missing := runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
-		missing.Run.CurrentVersion = e.CurrentVersion
-		return nil, missing
+		return nil, noSuchVersion(e, number)
 	}
 	if !v.Active {
 		return nil, validation("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
 	}
 	return v, nil
+}
+
+func noSuchVersion(e *registry.Endpoint, number int) error {
+	missing := runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
+	missing.Run.CurrentVersion = e.CurrentVersion
+	return missing
 }
 
 // runInt reads a number from the body, or from the query string where the body lacks it.
@@ -179,15 +220,22 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	case moved && !isHogQL:
 		return validation("offset", "invalid_input", "offset is only supported for HogQL endpoints")
 	case limited && limit < 1:
-		return validation("limit", "invalid_input", "Input should be greater than or equal to 1")
+		return badPage("limit", limit)
 	case moved && offset < 0:
-		return validation("offset", "invalid_input", "Input should be greater than or equal to 0")
+		return badPage("offset", offset)
 	case moved && !limited:
 		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
 		p.limit, p.offset, p.paged, p.rows = limit, offset, true, compiler.Pages
 	}
 	return nil
+}
+
+// badPage refuses a limit or an offset that is too small: contract section 5.7.
+func badPage(name string, value int) error {
+	refused := runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
+	refused.Attr = name
+	return refused
 }
 
 func boolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
@@ -236,8 +284,11 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*outcome)
 	if done.insight != nil {
 		dst = renderInsight(dst, done)
+		if len(done.insight.rest) == 0 {
+			dst = append(dst, `,"hasMore":false`...) // of each run, also of kinds whose answers are never cut
+		}
 		dst = rq.appendFreshness(dst, p, got)
-		dst = append(dst, `,"query_metadata":null,"error":"","query_status":null`...)
+		dst = append(dst, `,"query_metadata":null,"query_status":null`...)
 		return rq.appendRun(dst, p, done)
 	}
 	result := got.Entry.Result
@@ -246,7 +297,7 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 		more = result.HasMore(p.offset, p.limit)
 	}
 	dst = append(dst, `{"results":`...)
-	dst = result.AppendRows(dst, p.offset, p.limit)
+	dst = p.appendRows(dst, result, done.columns)
 	dst = append(dst, ',')
 	dst = append(dst, done.head...)
 	dst = append(dst, `,"hasMore":`...)
@@ -267,7 +318,7 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 // appendRun ends the body of a run with what tells runs apart.
 func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
 	if p.debug {
-		dst = appendDebug(dst, p, done)
+		dst = rq.appendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
 	dst = appendJSON(dst, p.endpoint.Name)
@@ -307,14 +358,16 @@ func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte
 const clientRefresh = time.Minute
 
 // appendDebug appends the fields that tell how an answer came about.
-func appendDebug(dst []byte, p *plan, done *outcome) []byte {
+func (rq *request) appendDebug(dst []byte, p *plan, done *outcome) []byte {
 	dst = append(dst, `,"hogql":`...)
 	dst = appendJSON(dst, done.hogql)
 	dst = append(dst, `,"clickhouse":`...)
 	dst = appendJSON(dst, done.sql)
 	dst = append(dst, `,"cache_key":"`...)
 	dst = append(dst, p.key.String()...)
-	dst = append(dst, `","explain":null,"modifiers":null,"timings":null,"calculation_trigger":null`...)
+	dst = append(dst, '"')
+	dst = rq.appendShown(dst, p, done)
+	dst = append(dst, `,"calculation_trigger":null`...)
 	if done.insight != nil {
 		return append(dst, done.insight.dates...)
 	}

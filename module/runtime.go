@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,14 @@ type runtime struct {
 	plans     *cache.Memo[*plan]
 	databases *databases
 	limits    *limiter
+	tokens    *tokens
+	metrics   *metrics
+	logs      *runLogs
+	runs      *runs
 	logger    *zap.Logger
 
+	// What the app holds shares of but the runs, by its keys: a background run holds shares of its own.
+	kept       []string
 	queryFresh time.Duration // how long an answer of the query route is fresh
 }
 
@@ -71,7 +78,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		}
 		a.logger.Warn("ClickHouse is not there yet; queries answer 503 until it is", zap.Error(err))
 	}
-	reg, err := keep(a, fmt.Sprintf("registry %s %s", a.Registry, a.DataDir), func() (*registry.Registry, func() error, error) {
+	registryKey := fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
+	reg, err := keep(a, registryKey, func() (*registry.Registry, func() error, error) {
 		r, err := openRegistry(ctx, a.Registry, a.DataDir, a.logger.Named("registry"))
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the registry: %w", err)
@@ -93,9 +101,25 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	believed, err := keep(a, "tokens "+registryKey, func() (*tokens, func() error, error) {
+		return newTokens(), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.Clone(a.kept)
+	// Last, so that they are closed first: what they use is still there then.
+	background, err := keep(a, "runs "+registryKey, func() (*runs, func() error, error) {
+		rs := newRuns()
+		return rs, rs.close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	return &runtime{
-		registry: reg, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits,
-		logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
+		registry: reg, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
+		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
 	}, nil
 }
 
@@ -103,19 +127,27 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, error) {
 	value, release, err := lease(key, open)
 	if err == nil {
-		a.leases = append(a.leases, release)
+		a.leases, a.kept = append(a.leases, release), append(a.kept, key)
 	}
 	return value, err
 }
 
+// retain takes shares of all that the runtime works with, for a run that may outlive its config.
+func (rt *runtime) retain() (release func(), ok bool) { return retain(rt.kept) }
+
+// runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
+const runsShare = 4
+
 // maxResultBytes is the most that one result may hold in memory; larger ones are refused.
 const maxResultBytes = 256 << 20
 
-// results is the cache of answers beside what was understood before: requests, and the schemas of projects.
+// results is the cache of answers beside what was understood before, requests and the schemas of projects, and what was counted.
 type results struct {
 	cache     *cache.Cache
 	plans     *cache.Memo[*plan]
 	databases *databases
+	metrics   *metrics
+	logs      *runLogs
 }
 
 func openResults(a *App) (*results, func() error, error) {
@@ -129,7 +161,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases)}
+	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), metrics: newMetrics(), logs: new(runLogs)}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

@@ -1,7 +1,12 @@
 package module
 
 import (
+	"errors"
+	"slices"
+	"strings"
+
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 )
 
 // shared holds what outlives a config: a reload takes its shares before the old config gives back its own, so that
@@ -16,6 +21,29 @@ type pooled[T any] struct {
 
 // Destruct closes the value; the pool calls it once.
 func (p *pooled[T]) Destruct() error { return p.close() }
+
+// retain takes one more share of each value under keys, and returns how to give them back. It is false when one of them is
+// closed already.
+func retain(keys []string) (release func(), ok bool) {
+	taken := 0
+	release = func() {
+		for _, key := range slices.Backward(keys[:taken]) {
+			if _, err := shared.Delete(key); err != nil {
+				caddy.Log().Named("analytics").Error("closing what an old config used", zap.String("what", strings.Fields(key)[0]), zap.Error(err))
+			}
+		}
+	}
+	for _, key := range keys {
+		if _, _, err := shared.LoadOrNew(key, func() (caddy.Destructor, error) { return nil, errClosed }); err != nil {
+			release()
+			return nil, false
+		}
+		taken++
+	}
+	return release, true
+}
+
+var errClosed = errors.New("it is closed")
 
 // lease returns the value under key, made by open when there is none, and how to give the share back.
 func lease[T any](key string, open func() (T, func() error, error)) (T, func() error, error) {

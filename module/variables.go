@@ -20,15 +20,16 @@ type variableRecord struct {
 	Values       []any     `json:"values"`
 	IsMulti      bool      `json:"is_multi"`
 	ValuesQuery  *string   `json:"values_query"`
+	Connection   *string   `json:"values_query_connection_id"`
 	CodeName     string    `json:"code_name"`
-	CreatedBy    *string   `json:"created_by"`
+	CreatedBy    *user     `json:"created_by"`
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-func recordVariable(v *registry.Variable) variableRecord {
+func (rq *request) recordVariable(v *registry.Variable) variableRecord {
 	return variableRecord{
 		ID: v.ID, Name: v.Name, Type: string(v.Type), DefaultValue: v.Default, Values: v.Values, IsMulti: v.IsMulti,
-		CodeName: v.CodeName, CreatedBy: orNull(v.CreatedBy), CreatedAt: v.CreatedAt,
+		CodeName: v.CodeName, CreatedBy: rq.user(v.CreatedBy), CreatedAt: v.CreatedAt,
 	}
 }
 
@@ -51,7 +52,7 @@ func (rq *request) listVariables() error {
 	from := (number - 1) * variablesPage
 	out := page[variableRecord]{Count: len(all), Results: []variableRecord{}}
 	for _, v := range all[from:min(from+variablesPage, len(all))] {
-		out.Results = append(out.Results, recordVariable(v))
+		out.Results = append(out.Results, rq.recordVariable(v))
 	}
 	if number < pages {
 		out.Next = rq.numberedPage(number + 1)
@@ -68,7 +69,7 @@ func (rq *request) getVariable() error {
 	if v == nil {
 		return notFound("Not found.")
 	}
-	rq.reply(http.StatusOK, recordVariable(v))
+	rq.reply(http.StatusOK, rq.recordVariable(v))
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (rq *request) createVariable() error {
 	if err != nil {
 		return err
 	}
-	rq.reply(http.StatusCreated, recordVariable(v))
+	rq.reply(http.StatusCreated, rq.recordVariable(v))
 	return nil
 }
 
@@ -105,7 +106,7 @@ func (rq *request) updateVariable() error {
 	if err != nil {
 		return err
 	}
-	rq.reply(http.StatusOK, recordVariable(v))
+	rq.reply(http.StatusOK, rq.recordVariable(v))
 	return nil
 }
 
@@ -161,8 +162,10 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	if err != nil {
 		return update, err
 	}
-	if raw, ok := fields["values_query"]; ok && !isNull(raw) {
-		return update, validation("values_query", "invalid_input", "values_query is not supported; list the values.")
+	for _, name := range []string{"values_query", "values_query_connection_id"} {
+		if raw, ok := fields[name]; ok && !isNull(raw) {
+			return update, validation(name, "invalid_input", "%s is not supported; list the values.", name)
+		}
 	}
 	update.Default, update.Values = bytes.Clone(fields["default_value"]), bytes.Clone(fields["values"])
 	return update, errors.Join(

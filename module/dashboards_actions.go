@@ -1,0 +1,154 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// runRecord is the result of one insight of a dashboard.
+type runRecord struct {
+	ID      int64           `json:"id"`
+	Order   int             `json:"order"`
+	Insight json.RawMessage `json:"insight"`
+}
+
+// runInsights answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
+// output_format=optimized, which is the default, a result is a table of text.
+func (rq *request) runInsights() error {
+	d, err := rq.dashboard()
+	if err != nil {
+		return err
+	}
+	params, err := rq.insightParams()
+	if err != nil {
+		return err
+	}
+	form := rq.r.URL.Query().Get("output_format")
+	switch form {
+	case "", "optimized":
+		params.text = true
+	case "json":
+	default:
+		return validation("output_format", "invalid_choice", "%q is not a valid choice.", form)
+	}
+	tiles, err := rq.recordTiles(d, params)
+	if err != nil {
+		return err
+	}
+	results := make([]runRecord, len(tiles))
+	for i, t := range tiles {
+		results[i] = runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight}
+	}
+	rq.reply(http.StatusOK, map[string]any{"results": results})
+	return nil
+}
+
+// The grid of a dashboard on a screen that is not small, and the size that tiles get there.
+const (
+	gridColumns = 12
+	tileWidth   = 6
+	tileHeight  = 5
+)
+
+// place is where a tile stands in the grid; other members of it stay as they are.
+type place struct{ x, y, w, h int }
+
+// reorderTiles answers POST dashboards/:id/reorder_tiles/: the tiles are put into the grid again, row by row, in the order that
+// tile_order names them. Those that it does not name come last.
+func (rq *request) reorderTiles() error {
+	d, err := rq.dashboard()
+	if err != nil {
+		return err
+	}
+	var given struct {
+		Order  []int64 `json:"tile_order"`
+		Layout string  `json:"layout"`
+	}
+	body, err := readBody(rq.r)
+	if err != nil {
+		return err
+	}
+	defer returnBody(body)
+	if _, err := decodeObject(body.Bytes()); err != nil {
+		return err
+	}
+	if json.Unmarshal(body.Bytes(), &given) != nil || len(given.Order) == 0 {
+		return validation("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
+	}
+	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, given.Layout) {
+		return validation("layout", "invalid_choice", "%q is not a valid choice.", given.Layout)
+	}
+	tiles, err := inOrder(d, given.Order)
+	if err != nil {
+		return err
+	}
+	fields := registry.DashboardFields{}
+	at := place{}
+	for _, t := range tiles {
+		layouts, err := placed(t.Layouts, given.Layout, &at)
+		if err != nil {
+			return err
+		}
+		fields.Tiles = append(fields.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
+	}
+	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, fields, rq.key.ID, time.Now()); err != nil {
+		return err
+	}
+	return rq.writeDashboard(http.StatusOK, d)
+}
+
+// inOrder gives the tiles of a dashboard that are not deleted, those that are named first.
+func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
+	rest := slices.DeleteFunc(slices.Clone(d.Tiles), func(t registry.Tile) bool { return t.Deleted })
+	var tiles []registry.Tile
+	for _, id := range order {
+		i := slices.IndexFunc(rest, func(t registry.Tile) bool { return t.ID == id })
+		if i < 0 {
+			return nil, validation("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
+		}
+		tiles = append(tiles, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return append(tiles, rest...), nil
+}
+
+// placed gives the layouts of a tile that stands behind the one at the place at, and moves at on.
+func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, error) {
+	layouts := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &layouts); err != nil {
+		return nil, fmt.Errorf("reading layouts: %w", err)
+	}
+	members := map[string]any{}
+	size := struct {
+		W int `json:"w"`
+		H int `json:"h"`
+	}{}
+	if sm, ok := layouts["sm"]; ok { // what a client put there that is no place is replaced
+		_ = json.Unmarshal(sm, &members)
+		_ = json.Unmarshal(sm, &size)
+	}
+	switch {
+	case layout == "full_width":
+		size.W, size.H = gridColumns, tileHeight
+	case layout == "two_column" || size.W <= 0 || size.H <= 0:
+		size.W, size.H = tileWidth, tileHeight
+	}
+	size.W = min(size.W, gridColumns)
+	if at.x+at.w+size.W > gridColumns {
+		at.x, at.y, at.w, at.h = 0, at.y+at.h, 0, 0
+	}
+	at.x += at.w
+	at.w, at.h = size.W, max(at.h, size.H)
+	if members == nil {
+		members = map[string]any{}
+	}
+	maps.Copy(members, map[string]any{"x": at.x, "y": at.y, "w": size.W, "h": size.H})
+	layouts["sm"] = appendJSON(nil, members)
+	return appendJSON(nil, layouts), nil
+}

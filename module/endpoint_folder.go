@@ -1,0 +1,168 @@
+package module
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// EndpointFolder is a folder of endpoint files. They are read when the config is, and the endpoints that they name are made what
+// the files say when the config is loaded. A mistake in a file refuses the config and changes nothing.
+type EndpointFolder struct {
+	// The folder. Its files end in .yaml or .yml; folders in it are passed over.
+	Folder string `json:"folder"`
+	// The number of the project whose endpoints they are.
+	Project int64 `json:"project"`
+	// Whether endpoints of the project that no file names are deleted. Default: they stay.
+	Prune bool `json:"prune,omitempty"`
+	// A digest of the files. Caddy passes over a reload of a config that is the same as before; where the Caddyfile adapter finds
+	// the folder it puts the digest here, so that changed files change the config. Nothing else looks at it. Default: none.
+	Digest string `json:"digest,omitempty"`
+
+	files []*endpointfile.File
+}
+
+// EndpointsDigest is a digest of the endpoint files in a folder; empty when they can't be read.
+func EndpointsDigest(dir string) string {
+	sources, err := endpointfile.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(appendJSON(nil, sources))
+	return hex.EncodeToString(sum[:16])
+}
+
+// provisionFolders fills in the placeholders of the folders' names.
+func (a *App) provisionFolders(repl *caddy.Replacer) error {
+	for i := range a.Endpoints {
+		f := &a.Endpoints[i]
+		filled, err := repl.ReplaceOrErr(f.Folder, true, true)
+		if err != nil {
+			return fmt.Errorf("endpoints: %w", err)
+		}
+		if filled == "" {
+			return errors.New("endpoints lacks the folder")
+		}
+		if f.Folder, err = filepath.Abs(filled); err != nil {
+			return fmt.Errorf("endpoints: %w", err)
+		}
+	}
+	return nil
+}
+
+// validateFolders reads the files. What it reads is what Start applies.
+func (a *App) validateFolders() error {
+	var wrong []error
+	seen := make(map[int64]bool)
+	for i := range a.Endpoints {
+		f := &a.Endpoints[i]
+		if f.Project < 1 {
+			wrong = append(wrong, fmt.Errorf("endpoints %s needs a project, such as project 1", f.Folder))
+		}
+		if seen[f.Project] {
+			wrong = append(wrong, fmt.Errorf("endpoints: project %d has two folders; put its files into one", f.Project))
+		}
+		seen[f.Project] = true
+		sources, err := endpointfile.ReadDir(f.Folder)
+		if err == nil {
+			f.files, err = endpointfile.ParseAll(sources)
+		}
+		wrong = append(wrong, err)
+	}
+	return errors.Join(wrong...)
+}
+
+// retryFolders is how long to wait before files are applied again that could not be.
+const retryFolders = 5 * time.Second
+
+// applyFolders applies the endpoint files of the config. Where the project is not there yet, or ClickHouse, a background task
+// tries again until it is; Stop ends it.
+func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
+	var waiting []*EndpointFolder
+	for i := range a.Endpoints {
+		f := &a.Endpoints[i]
+		switch err := f.apply(ctx, rt); {
+		case err != nil && isWaiting(err):
+			a.logger.Warn("the endpoint files can't be applied yet; trying again", zap.String("folder", f.Folder), zap.Error(err))
+			waiting = append(waiting, f)
+		case err != nil:
+			return fmt.Errorf("applying the endpoint files of %s: %w", f.Folder, err)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	a.stopFolders = func() {
+		stop()
+		<-done
+	}
+	go func() {
+		defer close(done)
+		for _, f := range waiting {
+			f.applyLater(background, rt, a.logger)
+		}
+	}()
+	return nil
+}
+
+// endFolders ends the background task, if there is one.
+func (a *App) endFolders() {
+	if a.stopFolders != nil {
+		a.stopFolders()
+	}
+}
+
+// isWaiting tells what passes by itself or by the operator's next step from a mistake in the files.
+func isWaiting(err error) bool { return isOutage(err) || errors.Is(err, registry.ErrNotFound) }
+
+// applyLater applies the files as soon as they can be, unless ctx ends first. The config is loaded by then, so that a mistake is
+// only logged.
+func (f *EndpointFolder) applyLater(ctx context.Context, rt *runtime, logger *zap.Logger) {
+	ticker := time.NewTicker(retryFolders)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		switch err := f.apply(ctx, rt); {
+		case err == nil:
+			logger.Info("the endpoint files are applied", zap.String("folder", f.Folder))
+			return
+		case ctx.Err() == nil && !isWaiting(err):
+			logger.Error("the endpoint files can't be applied", zap.String("folder", f.Folder), zap.Error(err))
+			return
+		}
+	}
+}
+
+func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
+	now := time.Now()
+	plan, err := rt.planFiles(ctx, f.Project, f.files, f.Prune, now)
+	if err != nil {
+		return err
+	}
+	if err := rt.applyFiles(ctx, plan, now); err != nil {
+		return err
+	}
+	for _, e := range plan.Endpoints {
+		if e.Action != planKeep {
+			rt.logger.Info("an endpoint is as its file says", zap.Int64("project", f.Project), zap.String("endpoint", e.Name),
+				zap.String("action", string(e.Action)), zap.Strings("fields", e.Fields))
+		}
+	}
+	return nil
+}

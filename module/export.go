@@ -1,0 +1,189 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/rows"
+)
+
+// export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
+// it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
+// no client takes a part for the whole.
+func (rq *request) export(p *plan) error {
+	rq.text = p.text
+	began := time.Now()
+	x := rq.execution(p)
+	ctx := rq.r.Context()
+	compiled, err := x.compile(ctx, began)
+	if err != nil {
+		return err
+	}
+	if err := checkPageable(p, compiled); err != nil {
+		return err
+	}
+	rq.spent.compile = time.Since(began)
+	out := &exportWriter{rq: rq, p: p}
+	if rq.r.Method == http.MethodHead {
+		out.headers()
+		rq.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	release, err := x.admit(ctx, time.Now())
+	if err != nil {
+		x.rt.metrics.refuse(x.project.ID, err)
+		return err
+	}
+	defer release()
+	q := x.query(compiled, uuid.NewString())
+	q.Unbounded = true
+	if p.paged {
+		q.Limit, q.Offset = p.limit, p.offset
+	}
+	asked := time.Now()
+	streaming, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
+	stats, err := x.stream(streaming, q, compiled, out)
+	streamed(err)
+	p.meter(x.rt.metrics).ran(stats, time.Since(asked), err)
+	if err == nil {
+		err = out.finish()
+	}
+	switch {
+	case err == nil:
+		rq.rt.registry.Executed(p.endpoint, p.version.Number, rq.start)
+		rq.logExport(p, q.ID, http.StatusOK)
+		return nil
+	case out.sent:
+		rq.logExport(p, q.ID, http.StatusInternalServerError)
+		if rq.r.Context().Err() == nil {
+			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), zap.Error(err))
+		}
+		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
+	case errors.Is(err, clickhouse.ErrNoFiles):
+		return validation("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
+			"Ask for csv or ndjson.", p.format)
+	}
+	return err
+}
+
+// stream runs the query and writes its result to out in the plan's format.
+func (x *execution) stream(ctx context.Context, q clickhouse.Query, compiled *compiler.Compiled, out io.Writer) (clickhouse.Stats, error) {
+	client := x.rt.warehouse.client
+	if file := formats[x.plan.format].file; file != "" {
+		return client.Export(ctx, q, file, out)
+	}
+	lines := &lineSink{out: out}
+	if x.plan.format == asCSV {
+		lines.buf = rows.AppendCSVHeader(nil, compiled.Columns)
+		lines.append = func(dst, row []byte) ([]byte, error) { return rows.AppendCSV(dst, row, len(compiled.Columns)) }
+	} else {
+		objects := rows.NewObjects(compiled.Columns)
+		lines.append = func(dst, row []byte) ([]byte, error) {
+			dst, err := objects.Append(dst, row)
+			return append(dst, '\n'), err
+		}
+	}
+	stats, err := client.Query(ctx, q, lines)
+	if err == nil {
+		err = lines.flush()
+	}
+	return stats, err
+}
+
+// lineSink makes a line of each row, and writes them in larger pieces.
+type lineSink struct {
+	out    io.Writer
+	buf    []byte
+	append func(dst, row []byte) ([]byte, error)
+}
+
+// pieceSize is about how much is sent at once.
+const pieceSize = 64 << 10
+
+func (*lineSink) Columns([]clickhouse.Column) error { return nil }
+
+func (s *lineSink) Row(row []byte) (err error) {
+	if s.buf, err = s.append(s.buf, row); err != nil || len(s.buf) < pieceSize {
+		return err
+	}
+	return s.flush()
+}
+
+func (s *lineSink) flush() error {
+	_, err := s.out.Write(s.buf)
+	s.buf = s.buf[:0]
+	return err //nolint:wrapcheck // the writer's own words
+}
+
+// exportWriter sends a file. It keeps the first part back, so that an export that fails early fails with a status and a message,
+// and a small file has its length in the headers.
+type exportWriter struct {
+	rq   *request
+	p    *plan
+	held []byte
+	sent bool // the headers are out
+}
+
+// sendTimeout is how long a client may take for a piece of a file: one that nobody reads keeps its place no longer.
+const sendTimeout = 2 * time.Minute
+
+func (w *exportWriter) Write(piece []byte) (int, error) {
+	if !w.sent {
+		if len(w.held)+len(piece) <= pieceSize {
+			w.held = append(w.held, piece...)
+			return len(piece), nil
+		}
+		if err := w.send(); err != nil {
+			return 0, err
+		}
+	}
+	w.deadline(time.Now().Add(sendTimeout))
+	return w.rq.w.Write(piece) //nolint:wrapcheck // a client that is gone
+}
+
+// deadline bounds the time that the next writes may take, where the connection can.
+func (w *exportWriter) deadline(at time.Time) {
+	_ = http.NewResponseController(w.rq.w).SetWriteDeadline(at) // without one, the connection's own timeouts hold
+}
+
+func (w *exportWriter) headers() {
+	h := w.rq.w.Header()
+	names := formats[w.p.format]
+	media := names.media
+	if w.p.format == asCSV {
+		media += "; charset=utf-8; header=present"
+	}
+	h.Set("Content-Type", media)
+	h.Set("Content-Disposition", `attachment; filename="`+w.p.endpoint.Name+"."+names.name+`"`)
+	h["Vary"] = varyHeader
+	w.rq.uncached()
+}
+
+func (w *exportWriter) send() error {
+	w.headers()
+	w.sent = true
+	w.rq.w.WriteHeader(http.StatusOK)
+	_, err := w.rq.w.Write(w.held)
+	w.held = nil
+	return err //nolint:wrapcheck // a client that is gone
+}
+
+// finish ends a whole file.
+func (w *exportWriter) finish() error {
+	if !w.sent {
+		w.rq.w.Header().Set("Content-Length", strconv.Itoa(len(w.held)))
+		return w.send()
+	}
+	w.deadline(time.Time{}) // the connection may bring another request
+	return nil
+}

@@ -1,0 +1,301 @@
+package module
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// fencedWorld is a world with variables, endpoints that use them, and one that does not.
+func fencedWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := newWorld(tb)
+	for name, typ := range map[string]registry.VariableType{"customer": registry.VariableString, "seats": registry.VariableNumber, "plans": registry.VariableList} {
+		if _, err := w.rt.registry.CreateVariable(tb.Context(), registry.NewVariable{Project: w.project.ID, Name: name, Type: typ, IsMulti: name == "plans"}, began); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	w.newEndpoint(tb, "open", "select n from events")
+	w.publishWith(tb, "mine", "select n from events where properties.customer = {variables.customer}", "customer")
+	w.publishWith(tb, "seats", "select n from events where properties.seats = {variables.seats}", "seats")
+	w.publishWith(tb, "plans", "select n from events where properties.plan in {variables.plans}", "plans")
+	w.publishWith(tb, "declared", "select n from events", "customer")
+	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: "trend", Query: []byte(
+		`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "breakdownFilter": {"breakdown": "customer", "breakdown_type": "event"}}`)}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w
+}
+
+// publishWith makes an endpoint whose stored query declares a variable.
+func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
+	tb.Helper()
+	def := w.rt.registry.Snapshot().VariableByCode(w.project.ID, code)
+	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]any{
+		"kind": "HogQLQuery", "query": hogql, "variables": map[string]any{def.ID: map[string]any{"variableId": def.ID, "code_name": code}},
+	})}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// boundKey makes a key with fixed variables.
+func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]any, endpoints ...string) (*registry.Key, string) {
+	tb.Helper()
+	key, secret, err := w.rt.registry.CreateKey(tb.Context(), registry.NewKey{
+		Project: w.project.ID, Kind: kind, Scopes: []string{"endpoint:read"}, Fixed: fixed, Endpoints: endpoints,
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w.rt.registry.Snapshot().KeyByID(w.project.ID, key.ID), secret
+}
+
+// planAs plans a run of an endpoint for a key.
+func (w *world) planAs(key *registry.Key, endpoint, body string) (*plan, error) {
+	rq := w.request(http.MethodPost, "/")
+	rq.key, rq.at = key, address{"endpoints", endpoint, "run"}
+	return rq.planRun(rq.snap.Endpoint(w.project.ID, endpoint), []byte(body))
+}
+
+// TestFenceHoldsForEveryRequest tries to get out of a key's fixed variables.
+func TestFenceHoldsForEveryRequest(t *testing.T) {
+	w := fencedWorld(t)
+	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	five, _ := w.boundKey(t, registry.Personal, map[string]any{"seats": 5})
+	several, _ := w.boundKey(t, registry.Secret, map[string]any{"plans": []any{"pro", "team"}})
+	const (
+		denied = "403 permission_denied: You do not have access to this endpoint."
+		other  = "403 permission_denied: Variable customer: this key fixes its value. (variables)"
+	)
+	tests := []struct {
+		name           string
+		key            *registry.Key
+		endpoint, body string
+		want           string // the variables that the run has, or the refusal
+	}{
+		{"nothing given", acme, "mine", ``, `{"customer":"acme"}`},
+		{"its own value", acme, "mine", `{"variables": {"customer": "acme"}}`, `{"customer":"acme"}`},
+		{"its own value, written otherwise", acme, "mine", `{"variables": {"\u0063ustomer": "\u0061cme"}}`, `{"customer":"acme"}`},
+		{"no variables", acme, "mine", `{"variables": null}`, `{"customer":"acme"}`},
+		{"another value", acme, "mine", `{"variables": {"customer": "globex"}}`, other},
+		{"another case", acme, "mine", `{"variables": {"customer": "ACME"}}`, other},
+		{"null", acme, "mine", `{"variables": {"customer": null}}`, other},
+		{"nothing in it", acme, "mine", `{"variables": {"customer": ""}}`, other},
+		{"a list with it", acme, "mine", `{"variables": {"customer": ["acme"]}}`, other},
+		{"a list with another", acme, "mine", `{"variables": {"customer": ["acme", "globex"]}}`, other},
+		{"an object", acme, "mine", `{"variables": {"customer": {"value": "globex"}}}`, other},
+		{"a space behind it", acme, "mine", `{"variables": {"customer": "acme "}}`, other},
+		{"a name in other case", acme, "mine", `{"variables": {"Customer": "globex"}}`, "400 invalid_input: Unknown variable(s): Customer (variables)"},
+		{"a field in other case", acme, "mine", `{"Variables": {"customer": "globex"}}`, "400 invalid_input: Extra inputs are not permitted (Variables)"},
+		{"the name twice, its own last", acme, "mine", `{"variables": {"customer": "globex", "customer": "acme"}}`, `{"customer":"acme"}`},
+		{"the name twice, its own first", acme, "mine", `{"variables": {"customer": "acme", "customer": "globex"}}`, other},
+		{"the field twice", acme, "mine", `{"variables": {"customer": "globex"}, "variables": {}}`, `{"customer":"acme"}`},
+		{"the field twice, another value last", acme, "mine", `{"variables": {}, "variables": {"customer": "globex"}}`, other},
+		{"an endpoint without it", acme, "open", ``, denied},
+		{"an endpoint that declares it alone", acme, "declared", ``, denied},
+		{"an endpoint with another", acme, "seats", ``, denied},
+		{"an insight", acme, "trend", ``, `"acme"`},
+		{"an insight, another value", acme, "trend", `{"variables": {"customer": "globex"}}`, other},
+		{"an insight, those without one", acme, "trend", `{"variables": {"customer": ""}}`, other},
+		{"an insight and its dates", acme, "trend", `{"variables": {"date_from": "-7d"}}`, `"acme"`},
+		{"overrides", acme, "trend", `{"filters_override": {"properties": []}}`, "403 permission_denied: This key fixes variables, so filters_override cannot be used with it. (filters_override)"},
+		{"no overrides", acme, "trend", `{"filters_override": null}`, `"acme"`},
+		{"a number", five, "seats", ``, `{"seats":5}`},
+		{"a number as text", five, "seats", `{"variables": {"seats": "5"}}`, `{"seats":5}`},
+		{"another number", five, "seats", `{"variables": {"seats": 6}}`, "403 permission_denied: Variable seats: this key fixes its value. (variables)"},
+		{"a list", several, "plans", `{"variables": {"plans": ["pro", "team"]}}`, `{"plans":["pro","team"]}`},
+		{"a longer list", several, "plans", `{"variables": {"plans": ["pro", "team", "free"]}}`, "403 permission_denied: Variable plans: this key fixes its value. (variables)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := w.planAs(tt.key, tt.endpoint, tt.body)
+			var got string
+			if err != nil {
+				refused := toAPIError(err, "")
+				if got = refused.Error(); refused.Attr != nil {
+					got += fmt.Sprintf(" (%s)", refused.Attr)
+				}
+			} else {
+				got = w.boundTo(p)
+				if p.fixed != tt.key.Fixed {
+					t.Errorf("the plan is of a key that fixes %q", p.fixed)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// boundTo is what a plan's variables were bound to: for an insight, the values of its filters.
+func (w *world) boundTo(p *plan) string {
+	if n, ok := p.node.(query.Insight); ok {
+		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
+	}
+	return w.request(http.MethodPost, "/").variableMarks(p.node)
+}
+
+// TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:
+// plans, results and rendered pages of one are never another's.
+func TestFenceOfSharedPlansAndPages(t *testing.T) {
+	w := fencedWorld(t)
+	secrets := make([]string, 3)
+	tags := map[string]bool{}
+	const body, path = `{"limit": 10}`, "/api/projects/@current/endpoints/mine/run"
+	for i, customer := range []string{"acme", "globex", "acme\x00"} {
+		var key *registry.Key
+		key, secrets[i] = w.boundKey(t, registry.Secret, map[string]any{"customer": customer})
+		p, err := w.planAs(key, "mine", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.remember(t, p, time.Now(), fmt.Sprintf("[%d,\"row\"]", i))
+	}
+	ask := func(t *testing.T, i int) string {
+		t.Helper()
+		r := *w
+		r.secret = secrets[i]
+		answer := r.send(t, http.MethodPost, path, body)
+		if want := fmt.Sprintf(`{"results":[[%d,"row"]],`, i); answer.Code != 200 || !strings.HasPrefix(answer.Body.String(), want) {
+			t.Errorf("key %d: %d %s", i, answer.Code, answer.Body)
+		}
+		return answer.Header().Get("Etag")
+	}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 1, 0, 0, 2, 2}, {0, 2, 1, 0}} {
+		for _, i := range order {
+			tags[ask(t, i)] = true
+		}
+	}
+	if len(tags) != len(secrets) {
+		t.Errorf("%d tags of %d pages", len(tags), len(secrets))
+	}
+	var all sync.WaitGroup
+	for n := range 60 {
+		all.Go(func() { ask(t, n%len(secrets)) })
+	}
+	all.Wait()
+}
+
+// TestRecallBelievesNoOtherFence puts a plan under a request of a key that fixes something else: it is not used.
+func TestRecallBelievesNoOtherFence(t *testing.T) {
+	w := fencedWorld(t)
+	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	globex, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})
+	p, err := w.planAs(acme, "mine", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memo := []byte("memo")
+	w.rt.plans.Put(memo, p)
+	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
+		rq := w.request(http.MethodPost, "/")
+		rq.key = key
+		if _, ok := rq.recall(memo); ok != want {
+			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
+		}
+	}
+}
+
+// TestMemoKeysOfBoundKeys: what a key is bound to tells its requests apart, whatever their bytes.
+func TestMemoKeysOfBoundKeys(t *testing.T) {
+	w := newWorld(t)
+	keys := []*registry.Key{{}, {Endpoints: []string{"e"}}, {Fixed: `{"a":"b"}`}, {Fixed: `{"a":"c"}`}, {Fixed: `{"a":"b"}`, Endpoints: []string{"e"}}}
+	seen := map[string]int{}
+	for i, key := range keys {
+		for _, sent := range [][2]string{{"e", ""}, {"e", `{"a":"b"}`}, {`e{"a":"b"}`, ""}} {
+			rq := w.request(http.MethodPost, "/")
+			rq.key = key
+			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
+			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is asked before the plan
+				t.Errorf("keys %d and %d have one memo for %q", before, i, sent)
+			}
+			if _, ok := seen[memo]; !ok {
+				seen[memo] = i
+			}
+		}
+	}
+}
+
+// runsEndpoint tells whether an address runs an endpoint.
+func runsEndpoint(at address) bool {
+	action, _, _ := strings.Cut(at.action, ".")
+	return at.resource == "endpoints" && action == "run"
+}
+
+// TestBoundKeysRunEndpointsAlone asks for everything else with keys that hold all scopes.
+func TestBoundKeysRunEndpointsAlone(t *testing.T) {
+	w := fencedWorld(t)
+	bound := *w
+	bound.key, bound.secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
+	named := *w
+	named.key, named.secret = w.boundKey(t, registry.Personal, nil, "open")
+	for at, methods := range routes {
+		for method, rt := range methods {
+			for _, key := range []registry.Key{*bound.key, *named.key} {
+				key.Scopes = []string{"*"}
+				at := at
+				if at.name == ":name" {
+					at.name = "open"
+				}
+				_, err := authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
+				if allowed := err == nil; allowed != (runsEndpoint(at) || at.resource == "endpoint_tokens") {
+					t.Errorf("%s %v with a bound key: %v", method, at, err)
+				}
+			}
+		}
+	}
+	const denied = "You do not have access to this endpoint."
+	for _, tt := range []struct {
+		as           world
+		path, detail string
+	}{
+		{bound, "endpoints/open/run", denied},
+		{bound, "endpoints/none/run", "Not found."},
+		{named, "endpoints/mine/run", denied},
+		{named, "endpoints/none/run", denied},
+		{named, "endpoints/mine/run.csv", denied},
+		{named, "endpoints/OPEN/run", denied},
+	} {
+		if answer := tt.as.send(t, http.MethodPost, "/api/environments/@current/"+tt.path, ""); fieldOf(t, answer, "detail") != tt.detail {
+			t.Errorf("%s: %d %s", tt.path, answer.Code, answer.Body)
+		}
+	}
+}
+
+// TestDebugShowsABoundKeyNothing: the SQL of an endpoint is its author's.
+func TestDebugShowsABoundKeyNothing(t *testing.T) {
+	w := fencedWorld(t)
+	named, secret := w.boundKey(t, registry.Secret, nil, "open")
+	p, err := w.planAs(w.key, "open", `{"debug": true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1,"x"]`)
+	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.key != p.key {
+		t.Fatalf("a key that fixes nothing has a result of its own: %v", err)
+	}
+	const path = "/api/projects/@current/endpoints/open/run"
+	for range 2 { // parsed, then remembered
+		if answer := w.send(t, http.MethodPost, path, `{"debug": true}`); fieldOf(t, answer, "clickhouse") != "SELECT 1 < 2" {
+			t.Errorf("the author is shown %d %s", answer.Code, answer.Body)
+		}
+		bound := *w
+		bound.secret = secret
+		answer := bound.send(t, http.MethodPost, path, `{"debug": true}`)
+		if answer.Code != 200 || strings.Contains(answer.Body.String(), "SELECT") {
+			t.Errorf("a bound key is shown %d %s", answer.Code, answer.Body)
+		}
+	}
+}

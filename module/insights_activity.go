@@ -1,0 +1,261 @@
+package module
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// activityRecord is one entry of an activity log on the wire.
+type activityRecord struct {
+	ID              string         `json:"id"`
+	User            *user          `json:"user"`
+	Activity        string         `json:"activity"`
+	Scope           string         `json:"scope"`
+	ItemID          string         `json:"item_id"`
+	Detail          activityDetail `json:"detail"`
+	CreatedAt       time.Time      `json:"created_at"`
+	Unread          bool           `json:"unread"`
+	IsSystem        bool           `json:"is_system"`
+	WasImpersonated bool           `json:"was_impersonated"`
+}
+
+type activityDetail struct {
+	Name    string                 `json:"name"`
+	ShortID string                 `json:"short_id"`
+	Type    *string                `json:"type"`
+	Changes []registry.FieldChange `json:"changes"`
+}
+
+// activityPage is the envelope of an activity log: contract section 4.1.
+type activityPage struct {
+	Results    []activityRecord `json:"results"`
+	Next       *string          `json:"next"`
+	Previous   *string          `json:"previous"`
+	TotalCount int              `json:"total_count"`
+}
+
+// The pages of an activity log.
+const (
+	activityLimit    = 10
+	maxActivityLimit = 1000
+)
+
+// allActivity answers GET insights/activity/.
+func (rq *request) allActivity() error { return rq.writeActivity("") }
+
+// insightActivity answers GET insights/{id}/activity/.
+func (rq *request) insightActivity() error {
+	i, err := rq.insight()
+	if err != nil {
+		return err
+	}
+	return rq.writeActivity(strconv.FormatInt(i.ID, 10))
+}
+
+func (rq *request) writeActivity(item string) error {
+	limit, err := rq.countParam("limit", activityLimit, maxActivityLimit)
+	if err != nil {
+		return err
+	}
+	number, err := rq.countParam("page", 1, 1<<31)
+	if err != nil {
+		return err
+	}
+	entries, total, err := rq.rt.registry.Activities(rq.r.Context(), rq.project.ID, registry.ActivityPage{
+		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
+	})
+	if err != nil {
+		return err
+	}
+	out := activityPage{Results: []activityRecord{}, TotalCount: total}
+	for _, a := range entries {
+		out.Results = append(out.Results, activityRecord{
+			ID: a.ID, User: rq.user(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
+			Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
+		})
+	}
+	if number*limit < total {
+		out.Next = rq.numberedPage(number + 1)
+	}
+	if number > 1 {
+		out.Previous = rq.numberedPage(number - 1)
+	}
+	rq.reply(http.StatusOK, out)
+	return nil
+}
+
+// countParam reads a number from 1 to most from the query string.
+func (rq *request) countParam(name string, byDefault, most int) (int, error) {
+	text := rq.r.URL.Query().Get(name)
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, validation(name, "invalid_input", "A valid integer greater than 0 is required.")
+	}
+	return min(n, most), nil
+}
+
+// maxViewed is the most insights that one request says it has seen: contract section 8.
+const maxViewed = 2500
+
+// viewedInsights answers POST insights/viewed/.
+func (rq *request) viewedInsights() error {
+	body, err := readBody(rq.r)
+	if err != nil {
+		return err
+	}
+	defer returnBody(body)
+	fields, err := decodeObject(body.Bytes())
+	if err != nil {
+		return err
+	}
+	r := fieldReader{fields: fields}
+	ids := r.integers("insight_ids")
+	switch {
+	case r.err != nil:
+		return r.err
+	case !ids.Given:
+		return validation("insight_ids", "required", "This field is required.")
+	case len(ids.Value) == 0:
+		return validation("insight_ids", "empty", "This list may not be empty.")
+	case len(ids.Value) > maxViewed:
+		return validation("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
+	}
+	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.project.ID, rq.key.ID, ids.Value, time.Now()); err != nil {
+		return err
+	}
+	rq.uncached()
+	rq.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// lastViewed is how many insights my_last_viewed gives.
+const lastViewed = 5
+
+// myLastViewed answers GET insights/my_last_viewed/.
+func (rq *request) myLastViewed() error {
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	if err != nil {
+		return err
+	}
+	seen := []basicInsight{}
+	for _, v := range views {
+		i := rq.snap.Insight(rq.project.ID, v.Insight)
+		if v.Viewer != rq.key.ID || i == nil {
+			continue
+		}
+		basic := rq.basicInsight(i)
+		basic.LastViewedAt = &v.At
+		if seen = append(seen, basic); len(seen) == lastViewed {
+			break
+		}
+	}
+	rq.reply(http.StatusOK, seen)
+	return nil
+}
+
+// trendingInsight is an insight with those who looked at it lately.
+type trendingInsight struct {
+	basicInsight
+	ViewCount      int     `json:"view_count"`
+	Viewers        []*user `json:"viewers"`
+	LastModifiedBy *user   `json:"last_modified_by"`
+}
+
+// What trending takes and gives.
+const (
+	trendingDays     = 7
+	trendingLimit    = 10
+	maxTrendingLimit = 100
+	maxTrendingDays  = 100_000
+	shownViewers     = 3
+)
+
+// trending answers GET insights/trending/: the insights by how many looked at them lately.
+func (rq *request) trending() error {
+	days, err := rq.trendingParam("days", trendingDays, maxTrendingDays)
+	if err != nil {
+		return err
+	}
+	limit, err := rq.trendingParam("limit", trendingLimit, maxTrendingLimit)
+	if err != nil {
+		return err
+	}
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, rq.start.AddDate(0, 0, -days))
+	if err != nil {
+		return err
+	}
+	found := map[int64]*trendingInsight{}
+	for _, v := range views { // newest first
+		i := rq.snap.Insight(rq.project.ID, v.Insight)
+		if i == nil {
+			continue
+		}
+		t := found[i.ID]
+		if t == nil {
+			t = &trendingInsight{basicInsight: rq.basicInsight(i), Viewers: []*user{}, LastModifiedBy: rq.user(i.LastModifiedBy)}
+			t.LastViewedAt = &v.At
+			found[i.ID] = t
+		}
+		t.ViewCount++
+		if viewer := rq.user(v.Viewer); viewer != nil && len(t.Viewers) < shownViewers {
+			t.Viewers = append(t.Viewers, viewer)
+		}
+	}
+	ranked := make([]*trendingInsight, 0, len(found))
+	for _, t := range found {
+		ranked = append(ranked, t)
+	}
+	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
+		if a.ViewCount != b.ViewCount {
+			return b.ViewCount - a.ViewCount
+		}
+		if by := b.LastModifiedAt.Compare(a.LastModifiedAt); by != 0 {
+			return by
+		}
+		return int(a.ID - b.ID)
+	})
+	ranked = ranked[:min(limit, len(ranked))]
+	rq.reply(http.StatusOK, page[*trendingInsight]{Count: len(ranked), Results: ranked})
+	return nil
+}
+
+func (rq *request) trendingParam(name string, byDefault, most int) (int, error) {
+	text := rq.r.URL.Query().Get(name)
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, validation("", "invalid_input", "days and limit must be valid integers")
+	}
+	return min(n, most), nil
+}
+
+// cancelInsight answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
+func (rq *request) cancelInsight() error {
+	body, err := readBody(rq.r)
+	if err != nil {
+		return err
+	}
+	defer returnBody(body)
+	fields, err := decodeObject(body.Bytes())
+	if err != nil {
+		return err
+	}
+	var id string
+	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
+		return validation("client_query_id", "required", "Field is required.")
+	}
+	rq.rt.runs.cancelID(rq.project.ID, id, false)
+	rq.uncached()
+	rq.w.WriteHeader(http.StatusCreated)
+	return nil
+}

@@ -1,0 +1,39 @@
+package module
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// FuzzSavedBodies: no body of an insight or a dashboard is anything but read, or a mistake of its sender.
+func FuzzSavedBodies(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `null`, `[]`, `{"query":[]}`, `{"query":{"kind":"HogQLQuery","query":"select 1"},"tags":["a",null],"dashboards":[1.5]}`,
+		`{"query":{"kind":["x"]}}`, `{"query":{"kind":"InsightVizNode","source":{"kind":"TrendsQuery","series":[]}},"order":1e9}`,
+		`{"filters":{"date_from":5},"variables":{"a":1},"tiles":[{"id":"x","insight":{"id":null}},{},5]}`, `{"tiles":null,"name":null,"pinned":1}`,
+		`{"restriction_level":  37,"use_dashboard":{}}`,
+	} {
+		f.Add(seed)
+	}
+	w, _ := insightWorld(f)
+	f.Fuzz(func(t *testing.T, body string) {
+		request := func() *request {
+			rq := w.request(http.MethodPost, "/")
+			rq.r = httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+			rq.r.Header.Set("X-PostHog-Client", "mcp")
+			return rq
+		}
+		_, insight := request().readInsight(true)
+		_, board := request().readDashboard()
+		for _, err := range []error{insight, board} {
+			if err == nil {
+				continue
+			}
+			if answer := toAPIError(err, ""); answer.Status >= http.StatusInternalServerError || answer.Detail == "" {
+				t.Errorf("%q: %d %v", body, answer.Status, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package module
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// insightRow is an insight on its way into a list.
+type insightRow struct {
+	*registry.Insight
+	viewed time.Time // the last time that anybody looked at it; zero: never
+	match  string    // exact or similar; empty when nothing is searched for
+	score  float64   // how well it matches
+}
+
+// resultsAtOnce is how many insights of one list are computed at the same time.
+const resultsAtOnce = 4
+
+// listInsights answers GET insights/: contract section 4.2.
+func (rq *request) listInsights() error {
+	rows, err := rq.insightRows()
+	if err != nil {
+		return err
+	}
+	if rows, err = rq.filterInsights(rows); err != nil {
+		return err
+	}
+	if rows, err = rq.searchInsights(rows); err != nil {
+		return err
+	}
+	if err := rq.sortInsights(rows); err != nil {
+		return err
+	}
+	part, out, err := cutPage[insightRow, json.RawMessage](rq, rows)
+	if err != nil {
+		return err
+	}
+	if rq.isSet("basic") {
+		for _, row := range part {
+			basic := rq.basicInsight(row.Insight)
+			row.complete(&basic.insightHead)
+			out.Results = append(out.Results, appendJSON(nil, basic))
+		}
+	} else if out.Results, err = rq.fullInsights(part); err != nil {
+		return err
+	}
+	rq.reply(http.StatusOK, out)
+	return nil
+}
+
+// complete puts in what an insight has in lists alone.
+func (row insightRow) complete(head *insightHead) {
+	head.LastViewedAt, head.SearchMatchType = orNil(row.viewed), orNull(row.match)
+}
+
+// fullInsights gives insights with their results, in the mode that the request names.
+func (rq *request) fullInsights(rows []insightRow) ([]json.RawMessage, error) {
+	params, err := rq.insightParams()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]json.RawMessage, len(rows))
+	var all errgroup.Group
+	all.SetLimit(resultsAtOnce)
+	for i, row := range rows {
+		all.Go(func() error {
+			own := *rq // results are found side by side
+			s := own.shown(row.Insight)
+			res, err := own.result(s, params.several())
+			if err != nil {
+				return err
+			}
+			out[i] = own.appendInsight(nil, s, res, row.complete)
+			return nil
+		})
+	}
+	return out, all.Wait()
+}
+
+// insightRows are the insights of the project, with the time of their last view.
+func (rq *request) insightRows() ([]insightRow, error) {
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	viewed := make(map[int64]time.Time, len(views))
+	for _, v := range views { // newest first
+		if _, later := viewed[v.Insight]; !later {
+			viewed[v.Insight] = v.At
+		}
+	}
+	all := rq.snap.Insights(rq.project.ID)
+	rows := make([]insightRow, len(all))
+	for i, insight := range all {
+		rows[i] = insightRow{Insight: insight, viewed: viewed[insight.ID]}
+	}
+	return rows, nil
+}
+
+// insightOrders compare two insights by a field. Times and texts that are not there come last, as in the peer's database;
+// for last_viewed_at they come first.
+var insightOrders = map[string]func(a, b *insightRow) int{
+	"id":               func(a, b *insightRow) int { return cmp.Compare(a.ID, b.ID) },
+	"short_id":         func(a, b *insightRow) int { return strings.Compare(a.ShortID, b.ShortID) },
+	"name":             func(a, b *insightRow) int { return nullsLast(a.Name, b.Name) },
+	"derived_name":     func(a, b *insightRow) int { return nullsLast(a.DerivedName, b.DerivedName) },
+	"description":      func(a, b *insightRow) int { return nullsLast(a.Description, b.Description) },
+	"order":            func(a, b *insightRow) int { return nullsLast(a.Order, b.Order) },
+	"created_at":       func(a, b *insightRow) int { return a.CreatedAt.Compare(b.CreatedAt) },
+	"updated_at":       func(a, b *insightRow) int { return a.UpdatedAt.Compare(b.UpdatedAt) },
+	"last_modified_at": func(a, b *insightRow) int { return a.LastModifiedAt.Compare(b.LastModifiedAt) },
+	"last_viewed_at":   func(a, b *insightRow) int { return a.viewed.Compare(b.viewed) },
+	"favorited":        func(a, b *insightRow) int { return compareBools(a.Favorited, b.Favorited) },
+	"saved":            func(a, b *insightRow) int { return compareBools(a.Saved, b.Saved) },
+}
+
+func nullsLast[T cmp.Ordered](a, b *T) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return cmp.Compare(*a, *b)
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// sortInsights puts rows in the order that the request names: without one by relevance when something is searched for, else
+// by the field order. Those that are equal stand by number.
+func (rq *request) sortInsights(rows []insightRow) error {
+	given := rq.r.URL.Query().Get("order")
+	name, descending := strings.CutPrefix(cmp.Or(given, "order"), "-")
+	compare := insightOrders[name]
+	switch {
+	case given == "" && rq.r.URL.Query().Get("search") != "":
+		compare = func(a, b *insightRow) int {
+			return cmp.Or(cmp.Compare(a.match, b.match), cmp.Compare(b.score, a.score))
+		} // exact is before similar
+	case name == "created_by", name == "last_modified_by":
+		compare = func(a, b *insightRow) int {
+			by := func(row *insightRow) *int64 {
+				key := row.CreatedBy
+				if name == "last_modified_by" {
+					key = row.LastModifiedBy
+				}
+				if user := rq.userNumber(key); user != 0 {
+					return &user
+				}
+				return nil
+			}
+			return nullsLast(by(a), by(b))
+		}
+	case compare == nil:
+		return validation("order", "invalid_input", "Cannot order insights by %q.", given)
+	}
+	slices.SortStableFunc(rows, func(a, b insightRow) int {
+		if descending {
+			return compare(&b, &a)
+		}
+		return compare(&a, &b)
+	})
+	return nil
+}

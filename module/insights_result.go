@@ -1,0 +1,338 @@
+package module
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// insightParams are the parameters of the query string that decide about the results of insights: contract section 4.4.
+type insightParams struct {
+	mode     refreshMode
+	over     overrides
+	clientID string
+	text     bool // results are shown as tables of text
+}
+
+func (rq *request) insightParams() (insightParams, error) {
+	given := rq.r.URL.Query()
+	params := insightParams{mode: refreshForceCache, clientID: given.Get("client_query_id")}
+	if name := given.Get("refresh"); isTrue(name) {
+		params.mode = refreshForceBlocking
+	} else if name != "" && name != "false" {
+		mode, ok := parseRefresh(name)
+		if !ok {
+			return params, validation("refresh", "invalid_choice", "%q is not a valid choice.", name)
+		}
+		params.mode = mode
+	}
+	if !validQueryID(params.clientID) || len(params.clientID) > maxQueryID {
+		return params, validation("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", maxQueryID)
+	}
+	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.filters, "variables_override": &params.over.variables} {
+		var object map[string]json.RawMessage
+		if given, err := rq.jsonParam(name, &object); err != nil {
+			return params, err
+		} else if given {
+			*into = appendJSON(nil, object)
+		}
+	}
+	return params, nil
+}
+
+// several gives the parameters for many insights at once: an id cannot stand for all of their runs.
+func (p insightParams) several() insightParams {
+	p.clientID = ""
+	return p
+}
+
+// shownInsight is an insight as one request asks for it: by itself, or as a part of a dashboard.
+type shownInsight struct {
+	*registry.Insight
+	tile      *registry.Tile // nil by itself
+	dashboard *registry.Dashboard
+}
+
+// shown reads from_dashboard. Like the peer it takes no notice of a dashboard that the insight is not on.
+func (rq *request) shown(i *registry.Insight) shownInsight {
+	id, _ := parseNumber(rq.r.URL.Query().Get("from_dashboard"))
+	for _, t := range rq.snap.TilesOf(i.Project, i.ID) {
+		if t.Dashboard == id {
+			return shownInsight{i, t, rq.snap.Dashboard(i.Project, id)}
+		}
+	}
+	return shownInsight{Insight: i}
+}
+
+// overrides are what goes over the insight's query: the request's own over the dashboard's; a tile's filters take the place
+// of both.
+func (s shownInsight) overrides(given overrides) (overrides, error) {
+	if s.tile == nil {
+		return given, nil
+	}
+	var err error
+	if given.variables, err = merge(s.dashboard.Variables, given.variables); err != nil {
+		return given, err
+	}
+	if !isEmptyObject(s.tile.FilterOverrides) {
+		given.filters = s.tile.FilterOverrides
+		return given, nil
+	}
+	given.filters, err = merge(s.dashboard.Filters, given.filters)
+	return given, err
+}
+
+// overlaid is the query with its overrides put over it, for clients that run what they were shown; nil when there are none.
+func (s shownInsight) overlaid(given overrides) (json.RawMessage, error) {
+	over, err := s.overrides(given)
+	if err != nil || isEmptyObject(over.filters) && isEmptyObject(over.variables) {
+		return nil, err
+	}
+	return query.Overlaid(s.Query, over.filters, over.variables) //nolint:wrapcheck // a mistake of the request, told as it is
+}
+
+func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
+
+// merge puts the members of one object over those of another. Two empty ones give nothing.
+func merge(below, over json.RawMessage) (json.RawMessage, error) {
+	if isEmptyObject(below) {
+		return over, nil
+	}
+	if isEmptyObject(over) {
+		return below, nil
+	}
+	var all, more map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(below, &all), json.Unmarshal(over, &more)); err != nil {
+		return nil, fmt.Errorf("reading overrides: %w", err)
+	}
+	maps.Copy(all, more)
+	return appendJSON(nil, all), nil
+}
+
+// planInsight plans the query of an insight. A request that was seen before is not planned again.
+func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, error) {
+	level, _ := rq.access("insight")
+	var tile int64
+	if s.tile != nil {
+		tile = s.tile.ID
+	}
+	memo := rq.memoKey(fmt.Sprintf("insight %d tile %d %s %s", s.ID, tile, level, params.clientID), nil)
+	if p, ok := rq.recall(memo); ok {
+		return p, nil
+	}
+	node, err := query.Parse(s.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of insight %d: %w", s.ID, err)
+	}
+	over := params.over
+	if _, isHogQL := node.(*query.HogQL); isHogQL || isInsight(node) { // a dashboard's filters mean nothing to other kinds
+		if over, err = s.overrides(over); err != nil {
+			return nil, err
+		}
+	}
+	p, err := rq.planNode(node, over, params.mode)
+	if err != nil {
+		return nil, err
+	}
+	p.clientID = params.clientID
+	p.page = cache.PageKey{Limit: -1, Variant: string(memo)}
+	rq.rt.plans.Put(memo, p)
+	return p, nil
+}
+
+func isInsight(node query.Node) bool {
+	_, ok := node.(query.Insight)
+	return ok
+}
+
+// insightResult is what there is to show for the query of an insight.
+type insightResult struct {
+	plan *plan // nil when it has no query
+	found
+	text    bool            // the result is shown as a table of text
+	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
+	failure string          // why there is no result, for people; empty when nothing failed
+}
+
+// errConcurrency is what the peer says when too many queries of a project run at once.
+const errConcurrency = "concurrency_limit_exceeded"
+
+// result answers the query of an insight. Mistakes in the query are errors; when anything else fails, the insight is shown
+// without its result, with the reason in its query_status: contract section 4.4.
+func (rq *request) result(s shownInsight, params insightParams) (insightResult, error) {
+	if s.Query == nil {
+		return insightResult{}, nil
+	}
+	p, err := rq.planInsight(s, params)
+	if err != nil {
+		return insightResult{}, err
+	}
+	from := origin{insight: &s.ID}
+	if s.tile != nil {
+		from.dashboard = &s.tile.Dashboard
+	}
+	out := insightResult{plan: p, text: params.text}
+	if out.query, err = s.overlaid(params.over); err != nil {
+		return insightResult{}, err
+	}
+	out.found, err = rq.refresh(p, from)
+	if params.mode == refreshForceCache && out.answer.Status == cache.Stale {
+		out.answer.Status = cache.Hit // it is not being refreshed
+	}
+	if err == nil {
+		return out, nil
+	}
+	failed := toAPIError(err, p.text)
+	var refused *rateError
+	switch {
+	case rq.r.Context().Err() != nil, errors.As(err, &refused):
+		return out, err
+	case failed.Status == http.StatusTooManyRequests:
+		out.failure = errConcurrency
+	case failed.Status < http.StatusInternalServerError:
+		return out, err
+	default:
+		failed.log(rq.rt.logger, rq.r, rq.id)
+		out.failure = failed.Detail
+	}
+	return out, nil
+}
+
+// writeInsight answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can
+// change while its result does not, clients ask whether it has.
+func (rq *request) writeInsight(status int, i *registry.Insight) error {
+	params, err := rq.insightParams()
+	if err != nil {
+		return err
+	}
+	rq.snap = rq.rt.registry.Snapshot() // after a write: with what it changed
+	s := rq.shown(i)
+	res, err := rq.result(s, params)
+	if err != nil {
+		return err
+	}
+	rq.run = res.run
+	if status != http.StatusOK || res.answer.Entry == nil {
+		rq.uncached()
+		if status == http.StatusOK {
+			status = rq.okStatus()
+		}
+		writeBody(rq.w, status, rq.appendInsight(nil, s, res, nil))
+		return nil
+	}
+	rq.revalidate = true
+	return rq.writeAnswer(res.plan, res.answer, func(dst []byte, _ *plan, got cache.Answer) []byte {
+		res.answer = got
+		return rq.appendInsight(dst, s, res, nil)
+	})
+}
+
+// appendInsight appends an insight with its result; complete puts in what else is known of it, and may be nil.
+func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, complete func(*insightHead)) []byte {
+	full := rq.fullInsight(s.Insight)
+	if res.query != nil {
+		full.Query = res.query
+	}
+	if complete != nil {
+		complete(&full.insightHead)
+	}
+	if s.tile != nil {
+		full.insightOnDashboard = &insightOnDashboard{Color: s.tile.Color, Layouts: s.tile.Layouts}
+	}
+	dst = appendJSON(dst, full)
+	dst = dst[:len(dst)-1] // the brace comes behind the result
+	switch {
+	case res.answer.Entry == nil:
+		dst = rq.appendNoResult(dst, res)
+	case res.text:
+		dst = rq.appendText(dst, res)
+	default:
+		dst = rq.appendResult(dst, res)
+	}
+	dst = append(dst, `,"query_status":`...)
+	switch {
+	case res.failure != "":
+		dst = rq.appendFailure(dst, s, res)
+	case res.run != nil:
+		dst = rq.appendStatus(dst, res.run, false, nil)
+	default:
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"filters_hash":`...)
+	if res.plan == nil {
+		return append(dst, "null}"...)
+	}
+	return append(appendJSON(dst, res.plan.key.String()), '}')
+}
+
+// appendResult appends the members that come from the answer of the query.
+func (rq *request) appendResult(dst []byte, res insightResult) []byte {
+	done, _ := res.answer.Entry.Meta.(*outcome)
+	if done.insight != nil {
+		dst = append(dst, `,"result":`...)
+		dst = append(dst, done.insight.results...)
+		dst = append(dst, done.insight.rest...)
+		if !bytes.Contains(done.insight.rest, []byte(`"hasMore":`)) {
+			dst = append(dst, `,"hasMore":null`...)
+		}
+		dst = append(dst, `,"columns":null,"types":null`...)
+		dst = append(dst, done.insight.dates...)
+	} else {
+		result := res.answer.Entry.Result
+		dst = append(dst, `,"result":`...)
+		dst = result.AppendRows(dst, 0, -1)
+		dst = append(dst, ',')
+		dst = append(dst, done.head...)
+		dst = append(dst, `,"hasMore":`...)
+		if done.ownLimit {
+			dst = append(dst, "null"...)
+		} else {
+			dst = appendBool(dst, result.More())
+		}
+		dst = append(dst, `,"resolved_date_range":null`...)
+	}
+	dst = rq.appendFreshness(dst, res.plan, res.answer)
+	return appendJSON(append(dst, `,"hogql":`...), done.hogql)
+}
+
+// appendText appends the result as a table of text.
+func (rq *request) appendText(dst []byte, res insightResult) []byte {
+	text, err := formatResults(res.plan, res.answer)
+	if err != nil { // our own results cannot be read
+		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
+	}
+	dst = appendJSON(append(dst, `,"result":`...), text)
+	return rq.appendFreshness(dst, res.plan, res.answer)
+}
+
+// appendNoResult appends the same members for an insight whose result is not there.
+func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
+	dst = append(dst, `,"result":null,"hasMore":null,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
+	if res.failure == errConcurrency {
+		dst = appendTime(dst, rq.start) // as the peer has it: the time of the try
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"next_allowed_client_refresh":null,"cache_target_age":null,"timezone":`...)
+	return appendJSON(dst, rq.project.Timezone)
+}
+
+// appendFailure appends the query_status of an insight whose query failed.
+func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) []byte {
+	failed := run{
+		id: res.plan.clientID, plan: res.plan, from: origin{insight: &s.ID}, start: rq.start, picked: new(atomic.Int64),
+		failure: &apiError{Status: http.StatusBadRequest, Code: "error", Detail: res.failure},
+	}
+	failed.end = rq.start
+	return rq.appendStatus(dst, &failed, true, nil)
+}

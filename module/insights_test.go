@@ -1,0 +1,218 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// insightWorld is a world whose key may save insights, with one that has a query, a name and a tag.
+func insightWorld(tb testing.TB) (*world, *registry.Insight) {
+	tb.Helper()
+	w := newWorld(tb)
+	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "insight:write", "dashboard:write")
+	i, err := w.rt.registry.CreateInsight(tb.Context(), w.project.ID, registry.InsightFields{
+		Name: registry.To(new("a<b")), Query: registry.To(json.RawMessage(`{"kind":"DataVisualizationNode","source":{"kind":"HogQLQuery","query":"select 1"}}`)),
+		Tags: registry.To([]string{"t"}),
+	}, w.key.ID, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w, i
+}
+
+// cacheInsight puts a result of an insight into the cache that was computed at a time.
+func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, rows ...string) {
+	tb.Helper()
+	rq := w.request(http.MethodGet, "/")
+	p, err := rq.planInsight(rq.shown(i), insightParams{mode: refreshBlocking})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w.remember(tb, p, at, rows...)
+}
+
+// TestInsightBody compares a whole insight with its result.
+func TestInsightBody(t *testing.T) {
+	w, i := insightWorld(t)
+	w.cacheInsight(t, i, time.Now(), `[1,"x"]`)
+	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+	var got map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+		t.Fatalf("%d %s: %v", answer.Code, answer.Body, err)
+	}
+	for _, name := range []string{"last_refresh", "next_allowed_client_refresh", "cache_target_age", "filters_hash"} {
+		if text, ok := got[name].(string); !ok || text == "" {
+			t.Errorf("%s is %v", name, got[name])
+		}
+		delete(got, name)
+	}
+	key := map[string]any{
+		"id": float64(w.key.User), "uuid": derivedID("user", w.key.ID), "distinct_id": w.key.ID, "first_name": w.key.Mask, "last_name": "",
+		"email": fmt.Sprintf("user-%d@analytics.invalid", w.key.User), "is_email_verified": nil, "hedgehog_config": nil, "role_at_organization": nil,
+	}
+	const at = "2026-01-10T12:00:00Z"
+	want := map[string]any{
+		"id": 1.0, "short_id": i.ShortID, "name": "a<b", "derived_name": nil, "description": nil, "filters": map[string]any{},
+		"query": map[string]any{"kind": "DataVisualizationNode", "source": map[string]any{"kind": "HogQLQuery", "query": "select 1"}},
+		"order": nil, "deleted": false, "favorited": false, "saved": true, "tags": []any{"t"}, "dashboards": []any{}, "dashboard_tiles": []any{},
+		"created_at": at, "updated_at": at, "last_modified_at": at, "last_viewed_at": nil, "created_by": key, "last_modified_by": key, "is_sample": false,
+		"effective_restriction_level": 21.0, "effective_privilege_level": 37.0, "user_access_level": "editor", "alerts": []any{}, "search_match_type": nil,
+		"result": []any{[]any{1.0, "x"}}, "columns": []any{"n", "a<b"}, "types": []any{[]any{"n", "UInt64"}, []any{"a<b", "String"}}, "hasMore": false,
+		"hogql": "SELECT n FROM events LIMIT 101", "resolved_date_range": nil, "is_cached": true, "timezone": "Europe/Berlin", "query_status": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the insight (-want +got):\n%s", diff)
+	}
+	if strings.Contains(answer.Body.String(), `\u003c`) {
+		t.Errorf("the body escapes for HTML: %s", answer.Body)
+	}
+
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	reader := w.send(t, http.MethodGet, "/api/projects/1/insights/"+i.ShortID, "")
+	if level := fieldOf(t, reader, "user_access_level"); level != "viewer" || fieldOf(t, reader, "effective_privilege_level") != 21.0 {
+		t.Errorf("a key that may only read has the level %v", level)
+	}
+}
+
+// TestInsightWithoutClickHouse: an insight is shown whatever becomes of its query, unless the query itself is wrong or the key
+// has spent its allowance (contract section 4.4).
+func TestInsightWithoutClickHouse(t *testing.T) {
+	w, i := insightWorld(t)
+	w.loseClickHouse(t)
+	ask := func(refresh string) *httptest.ResponseRecorder {
+		return w.send(t, http.MethodGet, "/api/projects/1/insights/1/?client_query_id=mine&refresh="+refresh, "")
+	}
+	failure := func(answer *httptest.ResponseRecorder) map[string]any {
+		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
+		return map[string]any{
+			"code": answer.Code, "name": fieldOf(t, answer, "name"), "result": fieldOf(t, answer, "result"), "id": status["id"],
+			"error": status["error"], "message": status["error_message"], "insight": status["insight_id"],
+		}
+	}
+	want := map[string]any{
+		"code": 200, "name": "a<b", "result": nil, "id": "mine", "error": true, "insight": 1.0,
+		"message": "The analytics database is not available right now. Please try again later.",
+	}
+	for _, mode := range []string{"blocking", "force_blocking", "true", "async_except_on_cache_miss"} {
+		if diff := cmp.Diff(want, failure(ask(mode))); diff != "" {
+			t.Errorf("refresh=%s (-want +got):\n%s", mode, diff)
+		}
+	}
+	if answer := ask("force_cache"); answer.Code != http.StatusOK || fieldOf(t, answer, "query_status") != nil {
+		t.Errorf("refresh=force_cache: %d %s", answer.Code, answer.Body)
+	}
+	w.rt.limits.gate(w.project.ID).waiting.Store(100 * queueFactor)
+	for range 10 { // all places are taken
+		w.rt.limits.gate(w.project.ID).places.TryAcquire(1)
+	}
+	want["message"] = errConcurrency
+	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
+		t.Errorf("with a full queue (-want +got):\n%s", diff)
+	}
+	w.rt.limits = newLimiter(10, Rate{Queries: 1, Per: time.Hour})
+	if err := w.rt.limits.spend(w.key, time.Now(), true); err != nil {
+		t.Fatal(err)
+	}
+	if answer := ask("blocking"); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
+		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
+	}
+
+	w.rt.limits = newLimiter(10, Rate{Queries: 240, Per: time.Minute})
+	if answer := ask("async"); answer.Code != http.StatusAccepted || fieldOf(t, answer, "query_status") == nil || fieldOf(t, answer, "result") != nil {
+		t.Errorf("refresh=async: %d %s", answer.Code, answer.Body)
+	}
+
+	w.cacheInsight(t, i, time.Now().Add(-2*time.Hour), `[7,"old"]`)
+	stale := ask("force_cache")
+	if got := fmt.Sprint(fieldOf(t, stale, "result")); got != "[[7 old]]" || fieldOf(t, stale, "is_cached") != true {
+		t.Errorf("a stale result: %d %s", stale.Code, stale.Body)
+	}
+	if status := stale.Header().Get("Cache-Status"); status != "caddy-analytics; hit; ttl=0" {
+		t.Errorf("of a stale result that nothing refreshes: Cache-Status: %s", status)
+	}
+}
+
+// TestInsightsOfMCP: for PostHog's MCP server, bare queries are put into the node that shows them.
+func TestInsightsOfMCP(t *testing.T) {
+	w, _ := insightWorld(t)
+	const trends = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]}`
+	for name, tt := range map[string]struct{ client, query, want string }{
+		"trends":         {"mcp", trends, `{"kind":"InsightVizNode","source":` + trends + `}`},
+		"SQL":            {"mcp", `{"kind":"HogQLQuery","query":"select 1"}`, `{"kind":"DataVisualizationNode","source":{"kind":"HogQLQuery","query":"select 1"}}`},
+		"wrapped":        {"mcp", `{"kind":"InsightVizNode","source":` + trends + `}`, `{"kind":"InsightVizNode","source":` + trends + `}`},
+		"events":         {"mcp", `{"kind":"EventsQuery","select":["*"]}`, `{"kind":"EventsQuery","select":["*"]}`},
+		"another client": {"", trends, trends},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"query":`+tt.query+`}`, "X-PostHog-Client", tt.client)
+			var body struct {
+				Query json.RawMessage `json:"query"`
+			}
+			if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil || string(body.Query) != tt.want {
+				t.Errorf("saved as %s, want %s: %v", body.Query, tt.want, err)
+			}
+		})
+	}
+	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name":"x"}`, "X-PostHog-Client", "mcp")
+	if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "attr") != "query" || fieldOf(t, answer, "code") != "required" {
+		t.Errorf("without a query: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestRestoreInsight: only a PATCH with deleted=false finds a deleted insight, by its number or its short id.
+func TestRestoreInsight(t *testing.T) {
+	w, i := insightWorld(t)
+	const path = "/api/projects/@current/insights/1/"
+	if answer := w.send(t, http.MethodDelete, path, ""); answer.Code != http.StatusNoContent || answer.Body.Len() != 0 {
+		t.Errorf("DELETE: %d %s", answer.Code, answer.Body)
+	}
+	for _, tt := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{http.MethodGet, path, "", 404},
+		{http.MethodGet, path + "activity/", "", 404},
+		{http.MethodDelete, path, "", 404},
+		{http.MethodPatch, path, `{"name":"x"}`, 404},
+		{http.MethodPatch, path, `{"deleted":true}`, 404},
+		{http.MethodPut, path, `{"deleted":false}`, 404},
+		{http.MethodPatch, "/api/projects/1/insights/01x/", `{"deleted":false}`, 404},
+		{http.MethodPatch, "/api/projects/1/insights/" + i.ShortID, `{"deleted":false,"name":"back"}`, 200},
+		{http.MethodGet, path, "", 200},
+		{http.MethodPut, path, `{}`, 200},
+	} {
+		if answer := w.send(t, tt.method, tt.path, tt.body); answer.Code != tt.want {
+			t.Errorf("%s %s %s answers %d, want %d: %s", tt.method, tt.path, tt.body, answer.Code, tt.want, answer.Body)
+		}
+	}
+	if name := fieldOf(t, w.send(t, http.MethodGet, path, ""), "name"); name != "back" {
+		t.Errorf("the name is %v", name)
+	}
+}
+
+// TestUsersHaveNoSecrets: nothing that stands for a user tells of its key.
+func TestUsersHaveNoSecrets(t *testing.T) {
+	w, _ := insightWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	for _, path := range []string{"/api/users/@me/", "/api/personal_api_keys/@current/", "/api/organizations/@current/", "/api/projects/", "/api/projects/1/insights/"} {
+		answer := w.send(t, http.MethodGet, path, "")
+		if answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), w.secret) {
+			t.Errorf("%s answers %d: %s", path, answer.Code, answer.Body)
+		}
+	}
+	rq := w.request(http.MethodGet, "/")
+	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	rq.snap = w.rt.registry.Snapshot()
+	if rq.user(secret.ID) != nil || rq.user("") != nil || rq.user("unknown") != nil {
+		t.Error("a secret key, an operator or an unknown key is a user")
+	}
+}

@@ -1,0 +1,33 @@
+package module
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/texttable"
+)
+
+// fromMCP tells a request of PostHog's MCP server, which hands results to a language model. It is served a little differently,
+// as by the peer: bare queries are saved in the node that shows them, and answers to queries carry formatted_results.
+func (rq *request) fromMCP() bool { return rq.r.Header.Get("X-Posthog-Client") == "mcp" }
+
+// renderForMCP writes an answer of the query route with formatted_results behind it: the results as a table of plain text.
+func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
+	dst = rq.renderQuery(dst, p, got)
+	text, err := formatResults(p, got)
+	if err != nil { // our own results cannot be read
+		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], `,"formatted_results":`...)
+	return append(appendJSON(dst, text), '}')
+}
+
+func formatResults(p *plan, got cache.Answer) (string, error) {
+	done, _ := got.Entry.Meta.(*outcome)
+	if n, ok := p.node.(query.Insight); ok && done.insight != nil {
+		return texttable.Insight(n, done.insight.results) //nolint:wrapcheck // logged as it is
+	}
+	return texttable.Rows(done.columns, got.Entry.Result.Rows(), 0) //nolint:wrapcheck // logged as it is
+}

@@ -1,0 +1,203 @@
+package module
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/openapi"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// everyEndpoint is where the document of all endpoints is, in the place of a name. It has a dot, so that no endpoint can have it.
+const everyEndpoint = "openapi.json"
+
+// getOpenAPI answers with the OpenAPI document of one version of an endpoint: contract section 5.6.
+func (rq *request) getOpenAPI() error {
+	e, err := rq.endpoint()
+	if err != nil {
+		return err
+	}
+	number, asked, err := rq.queryInt("version")
+	if err != nil {
+		return err
+	}
+	v := e.Version(number)
+	if v == nil || asked && number == 0 {
+		return runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
+	}
+	real, err := rq.realExamples()
+	if err != nil {
+		return err
+	}
+	described, err := rq.describeEndpoint(e, v, real)
+	if err != nil {
+		return err
+	}
+	rq.writeDocument(openapi.One(described, rq.origin()))
+	return nil
+}
+
+// getOpenAPIOfAll answers with one document for the endpoints of the project that are switched on.
+func (rq *request) getOpenAPIOfAll() error {
+	real, err := rq.realExamples()
+	if err != nil {
+		return err
+	}
+	var described []*openapi.Endpoint
+	var newest time.Time
+	endpoints := slices.Clone(rq.snap.Endpoints(rq.project.ID))
+	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint changes no other's names
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for _, e := range endpoints {
+		if !e.Active || !e.Current().Active {
+			continue
+		}
+		d, err := rq.describeEndpoint(e, e.Current(), real)
+		if err != nil {
+			return err
+		}
+		described = append(described, d)
+		if e.UpdatedAt.After(newest) {
+			newest = e.UpdatedAt
+		}
+	}
+	version := "0" // of no endpoints
+	if len(described) > 0 {
+		version = newest.UTC().Format(time.RFC3339)
+	}
+	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.project.Name, version, rq.origin()))
+	return nil
+}
+
+// realExamples tells whether the document may show rows: the parameter examples is run, the default, or types.
+func (rq *request) realExamples() (bool, error) {
+	switch choice := rq.r.URL.Query().Get("examples"); choice {
+	case "", "run":
+		return true, nil
+	case "types":
+		return false, nil
+	default:
+		return false, validation("examples", "invalid_input", "Input should be 'run' or 'types'")
+	}
+}
+
+// writeDocument sends a document, with a tag by which a client learns that it has not changed.
+func (rq *request) writeDocument(doc *openapi3.T) {
+	body := rq.rt.cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return appendJSON(dst, doc) })
+	h := rq.w.Header()
+	h["Content-Type"] = jsonType
+	h["Vary"] = varyHeader
+	h.Set("Etag", body.ETag)
+	h.Set("Cache-Control", "private, no-cache")
+	rq.timing(h)
+	if cache.MatchETag(rq.r.Header.Get("If-None-Match"), body.ETag) {
+		rq.w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if body.Encoding != cache.Identity {
+		h.Set("Content-Encoding", body.Encoding.String())
+	}
+	h.Set("Content-Length", body.ContentLength)
+	rq.w.WriteHeader(http.StatusOK)
+	_, _ = rq.w.Write(body.Bytes) // the client may be gone; there is nobody to tell
+}
+
+// describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
+func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, real bool) (*openapi.Endpoint, error) {
+	node, err := query.Parse(v.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
+	}
+	d := &openapi.Endpoint{
+		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description, Kind: node.Kind(),
+		Deprecated: !v.DeprecatedAt.IsZero(),
+	}
+	for _, c := range v.Columns {
+		d.Columns = append(d.Columns, openapi.Column{Name: c.Name, Type: c.ClickHouse, Wire: c.Type})
+	}
+	if n, ok := node.(query.Insight); ok {
+		describeInsight(d, n)
+	}
+	if n, ok := node.(*query.HogQL); ok {
+		d.Variables = rq.describeVariables(n)
+	}
+	if real {
+		d.Example = rq.exampleRun(e, v)
+	}
+	return d, nil
+}
+
+// describeVariables lists the variables of SQL: contract section 5.5. One whose definition is gone takes any text.
+func (rq *request) describeVariables(n *query.HogQL) []openapi.Variable {
+	var all []openapi.Variable
+	for _, v := range n.Variables {
+		described := openapi.Variable{Name: v.CodeName, Type: string(registry.VariableString)}
+		if def := rq.snap.VariableByCode(rq.project.ID, v.CodeName); def != nil {
+			described.Type, described.Description, described.Values, described.Several = string(def.Type), def.Name, def.Values, def.IsMulti
+			described.Default, described.HasDefault = def.Default, def.Default != nil
+		}
+		if v.HasValue && v.Value != nil {
+			described.Default, described.HasDefault = v.Value, true
+		}
+		if v.IsNull {
+			described.Default, described.HasDefault = nil, true
+		}
+		all = append(all, described)
+	}
+	slices.SortFunc(all, func(a, b openapi.Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// describeInsight adds the variables of an insight, and what decides the form of its answer.
+func describeInsight(d *openapi.Endpoint, n query.Insight) {
+	for _, name := range query.VariableNames(n) {
+		v := openapi.Variable{Name: name, HasDefault: true, Description: "Keeps the events with this value; an empty text those without one."}
+		if name == "date_from" || name == "date_to" {
+			v.Description = "Takes the place of that end of the range: a date, a time, or relative such as -30d."
+		}
+		d.Variables = append(d.Variables, v)
+	}
+	parts := n.Parts()
+	d.Breakdown = parts.Breakdowns != nil && *parts.Breakdowns != nil
+	if funnel, ok := n.(*query.Funnels); ok {
+		d.Viz = string(funnel.Viz)
+	}
+}
+
+const (
+	exampleRows = 2
+	maxExample  = 16 << 10 // bytes
+)
+
+// exampleRun is the body of a run with the defaults of all variables, with its first rows, if the cache holds one: nothing is run
+// for it. Nil says that there is none.
+func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.RawMessage {
+	for _, body := range []map[string]int{{"version": v.Number}, {"version": v.Number, "limit": exampleRows}} {
+		own := *rq
+		own.at.action = "run.arrays" // whatever this request accepts
+		own.r = rq.r.Clone(rq.r.Context())
+		own.r.URL.RawQuery = ""
+		p, err := own.planRun(e, appendJSON(nil, body))
+		if err != nil {
+			return nil // a version that does not run has no example
+		}
+		got, ok := rq.rt.cache.Peek(p.key, p.policy(rq.start))
+		if !ok {
+			continue
+		}
+		p.paged, p.offset, p.limit = true, 0, exampleRows
+		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
+			return example
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package module
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// shown is what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
+type shown struct {
+	modifiers json.RawMessage // as they were given; nil for none
+	timings   bool            // how long each part took
+	explain   bool            // what ClickHouse does to get the rows
+	debug     bool            // that, what HogQLMetadata says, and a mistake as a member of the answer
+}
+
+// readShown reads what a valid query asks to see. Wrapper nodes have it in their source.
+func readShown(raw json.RawMessage) shown {
+	var node struct {
+		Kind      string          `json:"kind"`
+		Source    json.RawMessage `json:"source"`
+		Modifiers json.RawMessage `json:"modifiers"`
+		Explain   any             `json:"explain"`
+	}
+	if json.Unmarshal(raw, &node) != nil {
+		return shown{}
+	}
+	switch node.Kind {
+	case "InsightVizNode", "DataVisualizationNode", "DataTableNode":
+		return readShown(node.Source)
+	}
+	s := shown{explain: node.Explain == true}
+	if len(node.Modifiers) == 0 || isNull(node.Modifiers) {
+		return s
+	}
+	var modifiers struct {
+		Debug   any `json:"debug"`
+		Timings any `json:"timings"`
+	}
+	var compact bytes.Buffer
+	if json.Unmarshal(node.Modifiers, &modifiers) != nil || json.Compact(&compact, node.Modifiers) != nil {
+		return s
+	}
+	s.modifiers, s.timings, s.debug = compact.Bytes(), modifiers.Timings == true, modifiers.Debug == true
+	s.explain = s.explain || s.debug
+	return s
+}
+
+// variant tells apart the pages of one result that show different things.
+func (s *shown) variant() string {
+	if s.modifiers == nil {
+		return ""
+	}
+	return " modifiers=" + string(s.modifiers)
+}
+
+// inspection is what was found out for one request that asks for explain or debug; zero for others.
+type inspection struct {
+	explain  []string
+	metadata *compiler.Metadata
+}
+
+// inspect finds out what the request asks to see beside the rows.
+func (rq *request) inspect(p *plan) error {
+	if !p.shows.explain {
+		return nil
+	}
+	var err error
+	if rq.inspected.explain, err = rq.execution(p).explain(rq.r.Context()); err != nil || !p.shows.debug {
+		return err
+	}
+	rq.inspected.metadata, err = rq.metadata(p)
+	return err
+}
+
+// metadata is what HogQLMetadata says of a query's text; nil for insights, which have none.
+func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
+	q, ok := p.node.(*query.HogQL)
+	if !ok {
+		return nil, nil
+	}
+	db, err := rq.rt.database(rq.r.Context(), rq.snap.Schema(rq.project.ID))
+	if err != nil {
+		return nil, err
+	}
+	return compiler.Describe(&query.Metadata{
+		Language: query.LanguageHogQL, Query: q.Query, Globals: q.Values, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers,
+	}, compilerEnv(rq.snap, rq.project.ID, db, rq.start))
+}
+
+// maxExplained is the most bytes of ClickHouse's plan that an answer shows.
+const maxExplained = 1 << 20
+
+// explain asks ClickHouse for the plan of the query, line by line. It takes its turn as the query itself does.
+func (x *execution) explain(ctx context.Context) ([]string, error) {
+	compiled, err := x.compile(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	release, err := x.admit(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
+	q := x.query(compiled, uuid.NewString())
+	q.SQL = "EXPLAIN " + q.SQL
+	if _, err := x.rt.warehouse.client.Query(ctx, q, sink{rows: rows}); err != nil {
+		return nil, fmt.Errorf("asking for the plan of a query: %w", err)
+	}
+	lines := []string{}
+	for row := range rows.Result().Rows() {
+		var line [1]string
+		if err := json.Unmarshal(row, &line); err != nil {
+			return nil, fmt.Errorf("reading the plan of a query: %w", err)
+		}
+		lines = append(lines, line[0])
+	}
+	return lines, nil
+}
+
+// writeMistake answers a HogQL query that is at fault and asks for debug: what would be the error of the answer is its member
+// error, beside what HogQLMetadata says. Any other error is given back.
+func (rq *request) writeMistake(p *plan, err error) error {
+	if _, ok := p.node.(*query.HogQL); !ok || !p.shows.debug {
+		return err
+	}
+	mistake := toAPIError(err, p.text)
+	if mistake.Status != http.StatusBadRequest {
+		return err
+	}
+	if rq.inspected.metadata, err = rq.metadata(p); err != nil {
+		return err
+	}
+	now := cache.Answer{Entry: cache.NewEntry(&cache.Result{}, rq.start, &outcome{}, 0)}
+	body := []byte(`{"results":[],"columns":[],"types":[],"hasMore":null,"limit":null,"offset":null`)
+	body = rq.appendFreshness(body, p, now)
+	body = append(body, `,"query":null,"metadata":`...)
+	body = appendJSON(body, rq.inspected.metadata)
+	body = append(body, `,"query_metadata":null,"error":`...)
+	body = appendJSON(body, mistake.Detail)
+	body = append(body, `,"query_status":null,"hogql":null,"clickhouse":null,"cache_key":"`...)
+	body = append(append(body, p.key.String()...), '"')
+	body = rq.appendShown(body, p, &outcome{})
+	rq.uncached()
+	writeBody(rq.w, http.StatusOK, append(body, `,"calculation_trigger":null,"resolved_date_range":null}`...))
+	return nil
+}
+
+// appendShown appends what the query asks to see beside its rows.
+func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
+	dst = append(dst, `,"explain":`...)
+	if rq.inspected.explain == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendJSON(dst, rq.inspected.explain)
+	}
+	dst = append(dst, `,"modifiers":`...)
+	if p.shows.modifiers == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(dst, p.shows.modifiers...)
+	}
+	dst = append(dst, `,"timings":`...)
+	if !p.shows.timings || done.executionID == "" {
+		return append(dst, "null"...)
+	}
+	return appendJSON(dst, []timing{
+		{"./compile", done.compile.Seconds()}, {"./clickhouse", done.stats.Elapsed.Seconds()}, {".", (done.compile + done.stats.Elapsed).Seconds()},
+	})
+}
+
+// timing is how long a part of a computation took, in seconds: "." is the whole, "./compile" a part of it.
+type timing struct {
+	Part    string  `json:"k"`
+	Seconds float64 `json:"t"`
+}

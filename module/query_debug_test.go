@@ -1,0 +1,79 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadShown(t *testing.T) {
+	tests := []struct {
+		name, node string
+		want       shown
+	}{
+		{"nothing", `{"kind": "HogQLQuery", "query": "select 1"}`, shown{}},
+		{"null", `{"kind": "HogQLQuery", "modifiers": null, "explain": null}`, shown{}},
+		{
+			"modifiers", `{"kind": "TrendsQuery", "modifiers": {"personsOnEventsMode": "disabled", "debug": false}}`,
+			shown{modifiers: []byte(`{"personsOnEventsMode":"disabled","debug":false}`)},
+		},
+		{"timings", `{"kind": "HogQLQuery", "modifiers": {"timings": true}}`, shown{modifiers: []byte(`{"timings":true}`), timings: true}},
+		{"debug", `{"kind": "HogQLQuery", "modifiers": {"debug": true}}`, shown{modifiers: []byte(`{"debug":true}`), debug: true, explain: true}},
+		{"explain", `{"kind": "HogQLQuery", "explain": true}`, shown{explain: true}},
+		{"in a wrapper", `{"kind": "DataTableNode", "source": {"kind": "HogQLQuery", "explain": true}}`, shown{explain: true}},
+		{"of a source that is no wrapper's", `{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "explain": true}}`, shown{}},
+		{"words for true", `{"kind": "HogQLQuery", "explain": "true", "modifiers": {"debug": 1}}`, shown{modifiers: []byte(`{"debug":1}`)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, readShown([]byte(tt.node)), cmp.AllowUnexported(shown{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestModifiersOfCachedAnswers: queries that differ in what they show share a result, and each shows its own.
+func TestModifiersOfCachedAnswers(t *testing.T) {
+	w := newWorld(t)
+	remembered := false
+	for _, tt := range []struct{ modifiers, want string }{
+		{``, `"modifiers":null,"timings":null`},
+		{`, "modifiers": {"timings": true}`, `"modifiers":{"timings":true},"timings":[{"k":"./compile","t":`},
+		{`, "modifiers": {"timings": false}`, `"modifiers":{"timings":false},"timings":null`},
+		{``, `"modifiers":null,"timings":null`},
+	} {
+		body := `{"query": {"kind": "HogQLQuery", "query": "select n from events"` + tt.modifiers + `}}`
+		if !remembered {
+			p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.remember(t, p, time.Now(), `[1, "a"]`)
+			remembered = true
+		}
+		got := w.send(t, http.MethodPost, "/api/projects/@current/query/", body).Body.String()
+		if !strings.Contains(got, tt.want) || !strings.Contains(got, `"is_cached":true`) {
+			t.Errorf("%s\nhas no %s", got, tt.want)
+		}
+	}
+}
+
+func TestPlainType(t *testing.T) {
+	for typ, want := range map[string]string{
+		"String":                         "String",
+		"LowCardinality(String)":         "String",
+		"LowCardinality(Nullable(UUID))": "Nullable(UUID)",
+		"Array(LowCardinality(String))":  "Array(String)",
+		"Map(LowCardinality(String), LowCardinality(FixedString(3)))": "Map(String, FixedString(3))",
+		"Tuple(a LowCardinality(String), b Array(UInt8))":             "Tuple(a String, b Array(UInt8))",
+		"LowCardinality(String":                                       "LowCardinality(String",
+	} {
+		if got := plainType(typ); got != want {
+			t.Errorf("plainType(%s) = %s, want %s", typ, got, want)
+		}
+	}
+}

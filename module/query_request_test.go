@@ -1,0 +1,134 @@
+package module
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestQueryActions are the addresses beside POST query/: contract section 1.1.
+func TestQueryActions(t *testing.T) {
+	w := newWorld(t)
+	const unknown = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
+	tests := []struct{ method, path, body, want string }{
+		{"POST", "check_auth_for_async/", "", `200 {"user":"ok"}`},
+		{"GET", "check_auth_for_async", "", "404 not_found: Query check_auth_for_async not found for team 1"},
+		{"POST", "upgrade/", `{"query": {"query": "select 1", "kind": "HogQLQuery", "version": 1}}`, `200 {"query":{"query":"select 1","kind":"HogQLQuery","version":1}}`},
+		{"POST", "upgrade/", `{"query": {"kind": "HogQLQuery"}}`, unknown + "query.HogQLQuery.query\n  Field required [type=missing]"},
+		{"POST", "upgrade/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": "async"}`, unknown + "refresh\n  Extra inputs are not permitted [type=extra_forbidden]"},
+		{"POST", "upgrade/", `{}`, unknown + "query\n  Field required [type=missing]"},
+		{"POST", "upgrade/", `[]`, "400 invalid_input: Query body must be a JSON object."},
+		{"POST", "TrendsQuery/", `{"query": {"kind": "HogQLQuery"}}`, `400 invalid_input: Query kind mismatch: path kind "TrendsQuery" does not match body kind "HogQLQuery".`},
+		{"POST", "TrendsQuery/", `{"query": 1}`, "400 invalid_input: Query must be a JSON object."},
+		{"POST", "TrendsQuery/", `[1]`, "400 invalid_input: Query body must be a JSON object."},
+		{"POST", "some-id/", `{}`, "404 not_found: Not found."},
+		{"DELETE", "some-id/", "", `200 {"message":"Query some-id not found for team 1"}`},
+		{"PUT", "some-id/", "", `405 method_not_allowed: Method "PUT" not allowed.`},
+		{"GET", "", "", `405 method_not_allowed: Method "GET" not allowed.`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method+" "+tt.path+" "+tt.body, func(t *testing.T) {
+			answer := w.send(t, tt.method, "/api/projects/1/query/"+tt.path, tt.body)
+			got := fmt.Sprintf("%d %s", answer.Code, answer.Body)
+			if answer.Code >= 400 {
+				got = fmt.Sprintf("%d %s: %s", answer.Code, fieldOf(t, answer, "code"), fieldOf(t, answer, "detail"))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClientQueryID(t *testing.T) {
+	w := newWorld(t)
+	for id, good := range map[string]bool{
+		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", maxQueryID) + `"`: true,
+		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", maxQueryID+1) + `"`: false,
+	} {
+		body := `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "client_query_id": ` + id + `}`
+		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		if (err == nil) != good {
+			t.Errorf("%s: %v", id, err)
+		}
+		if good && id != "null" && `"`+p.clientID+`"` != id {
+			t.Errorf("%s is read as %q", id, p.clientID)
+		}
+	}
+}
+
+// TestOverrides: a query under overrides is the query that has the same of its own.
+func TestOverrides(t *testing.T) {
+	w := newWorld(t)
+	tests := []struct{ name, query, overrides, same string }{
+		{
+			"a variable", `{"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"a": {"variableId": "a", "code_name": "v", "value": 1}}}`,
+			`"variables_override": {"a": {"variableId": "x", "code_name": "x", "value": 2}, "b": {"variableId": "b", "code_name": "v", "value": 3}}`,
+			`{"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"a": {"variableId": "a", "code_name": "v", "value": 2}}}`,
+		},
+		{
+			"a variable that is NULL", `{"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"a": {"variableId": "a", "code_name": "v", "value": 1}}}`,
+			`"variables_override": {"a": {"variableId": "a", "code_name": "v", "isNull": true}}`,
+			`{"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"a": {"variableId": "a", "code_name": "v", "isNull": true}}}`,
+		},
+		{
+			"dates of SQL", `{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"dateRange": {"date_from": "-7d", "date_to": "-1d"}}}`,
+			`"filters_override": {"date_from": "-30d"}`,
+			`{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"dateRange": {"date_from": "-30d"}}}`,
+		},
+		{
+			"properties of SQL", `{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"properties": [{"key": "a", "type": "event", "value": 1}]}}`,
+			`"filters_override": {"properties": [{"key": "b", "type": "person", "value": "x"}], "filterTestAccounts": true}`,
+			`{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"filterTestAccounts": true,
+				"properties": [{"key": "a", "type": "event", "value": 1}, {"key": "b", "type": "person", "value": "x"}]}}`,
+		},
+		{
+			"dates of SQL without filters", `{"kind": "DataVisualizationNode", "source": {"kind": "HogQLQuery", "query": "select 1 from events where {filters}"}}`,
+			`"filters_override": {"date_to": "-1d"}, "variables_override": null`,
+			`{"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"dateRange": {"date_to": "-1d"}}}`,
+		},
+		{
+			"an insight", `{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}], "interval": "day"}`,
+			`"filters_override": {"interval": "week"}, "variables_override": {"a": {"variableId": "a", "code_name": "v"}}`,
+			`{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}], "interval": "week"}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			under, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.query + `, ` + tt.overrides + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.same + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(own.node.Canonical()), string(under.node.Canonical())); diff != "" {
+				t.Errorf("the query under overrides (-want +got):\n%s", diff)
+			}
+			if under.key != own.key {
+				t.Error("they do not share an answer")
+			}
+		})
+	}
+	const one = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
+	for overrides, want := range map[string]string{
+		`"variables_override": 7`: one + "variables_override\n  Input should be a valid dictionary [type=dict_type]",
+		`"variables_override": {"a": {"variableId": "a", "code_name": "v", "vaule": 2}}`: one + "variables_override.a.vaule\n  Extra inputs are not permitted [type=extra_forbidden]",
+		`"filters_override": {"date": 2}`:                                                one + "filters_override.date\n  Extra inputs are not permitted [type=extra_forbidden]",
+	} {
+		for _, kind := range []string{`{"kind": "HogQLQuery", "query": "select 1"}`, `{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}]}`} {
+			_, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + kind + `, ` + overrides + `}`))
+			if err == nil {
+				t.Errorf("%s is accepted for %s", overrides, kind)
+				continue
+			}
+			if diff := cmp.Diff(want, toAPIError(err, "").Error()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", overrides, diff)
+			}
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package module
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
+func (w *world) loseClickHouse(tb testing.TB) {
+	tb.Helper()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default", DialTimeout: time.Second}, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	w.rt.warehouse = &warehouse{client: client}
+	w.rt.warehouse.known.Store(schema.NewLayout(nil))
+}
+
+// told says in short what an answer of the query route is.
+func told(tb testing.TB, answer *httptest.ResponseRecorder) string {
+	tb.Helper()
+	var body struct {
+		Results  json.RawMessage `json:"results"`
+		CacheKey *string         `json:"cache_key"`
+		Status   *struct {
+			ID       string `json:"id"`
+			Complete bool   `json:"complete"`
+		} `json:"query_status"`
+		Detail string `json:"detail"`
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil {
+		tb.Fatalf("%d %s: %v", answer.Code, answer.Body, err)
+	}
+	out := fmt.Sprint(answer.Code)
+	if body.Detail != "" {
+		return out + " " + body.Detail
+	}
+	if body.Results != nil {
+		out += " " + answer.Header().Get("Cache-Status")[len("caddy-analytics; "):]
+	} else if body.CacheKey != nil {
+		out += " key"
+	}
+	if body.Status != nil {
+		out += fmt.Sprintf(" + run %s, complete %t", body.Status.ID, body.Status.Complete)
+	}
+	return out
+}
+
+// TestRefreshModes goes through the table of contract section 1.3. ClickHouse is down: an answer that is computed while the
+// caller waits is a 503, or a stale one that says so.
+func TestRefreshModes(t *testing.T) {
+	const (
+		away    = "503 The analytics database is not available right now. Please try again later."
+		fresh   = "200 hit; ttl=60"
+		stale   = "200 hit; ttl=0; detail=revalidating"
+		outage  = "200 hit; ttl=0; detail=database-unavailable"
+		begun   = "202 hit; ttl=0; detail=revalidating + run me, complete false"
+		nothing = "202 key + run me, complete false"
+		forced  = "202 + run me, complete false"
+	)
+	tests := []struct {
+		mode                    string
+		fresh, stale, old, miss string // old: past the lazy threshold
+	}{
+		{"blocking", fresh, outage, outage, away},
+		{"force_cache", fresh, outage, outage, away}, // the query route computes
+		{"async", fresh, begun, begun, nothing},
+		{"lazy_async", fresh, stale, begun, nothing},
+		{"async_except_on_cache_miss", fresh, begun, begun, away},
+		{"force_blocking", outage, outage, outage, away},
+		{"force_async", forced, forced, forced, forced},
+	}
+	const path = "/api/projects/1/query/"
+	for _, tt := range tests {
+		for state, want := range map[string]string{"fresh": tt.fresh, "stale": tt.stale, "old": tt.old, "miss": tt.miss} {
+			t.Run(tt.mode+" "+state, func(t *testing.T) {
+				w := newWorld(t)
+				w.loseClickHouse(t)
+				body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, tt.mode)
+				p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				age := map[string]time.Duration{"fresh": p.fresh - 61*time.Second, "stale": p.fresh + time.Minute, "old": p.lazy + time.Minute}
+				if state != "miss" {
+					w.remember(t, p, time.Now().Add(-age[state]), "[1]")
+				}
+				got := told(t, w.send(t, http.MethodPost, path, body))
+				got = strings.Replace(got, "ttl=61", "ttl=60", 1) // within the second
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestAnswerBesideRun: while a background run for an answer is in progress, cached answers tell of it, whoever asks.
+func TestAnswerBesideRun(t *testing.T) {
+	w := newWorld(t)
+	const path, body = "/api/projects/1/query/", `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
+	p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), "[1, 2]")
+	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") {
+		t.Fatalf("before: %s", got)
+	}
+	ended := make(chan struct{})
+	named := *planOf("other", "", cache.NoStale)
+	named.key, named.node, named.page = p.key, p.node, p.page
+	if _, err := w.rt.runs.begin(job{
+		plan: &named, most: 1, picked: new(atomic.Int64), release: func() { close(ended) },
+		answer: func(ctx context.Context) (cache.Answer, error) { <-ctx.Done(); return cache.Answer{}, ctx.Err() },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	beside := w.send(t, http.MethodPost, path, body)
+	if got := told(t, beside); !strings.HasSuffix(got, "+ run other, complete false") || !strings.HasPrefix(got, "202 hit") {
+		t.Errorf("beside the run: %s", got)
+	}
+	if got := beside.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control beside a run: %s", got)
+	}
+	status := w.send(t, http.MethodGet, path+"other", "")
+	const want = `{"query_status":{"id":"other","query_async":true,"team_id":1,"insight_id":null,"dashboard_id":null,"complete":false,"error":false,` +
+		`"error_message":null,"error_code":null,"results":null,"start_time":"T","pickup_time":null,"end_time":null,"expiration_time":null,"task_id":null,` +
+		`"query_progress":null,"labels":null,"cache_key":"K","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}}`
+	got := strings.Replace(status.Body.String(), p.key.String(), "K", 1)
+	at, _ := fieldOf(t, status, "query_status").(map[string]any)["start_time"].(string)
+	if diff := cmp.Diff(want, strings.Replace(got, at, "T", 1)); diff != "" || status.Code != http.StatusAccepted {
+		t.Errorf("status %d (-want +got):\n%s", status.Code, diff)
+	}
+	cancelledBody := w.send(t, http.MethodDelete, path+"other/", "")
+	if diff := cmp.Diff(`{"message":"The query was cancelled."}`, cancelledBody.Body.String()); diff != "" || cancelledBody.Code != http.StatusOK {
+		t.Errorf("cancel %d (-want +got):\n%s", cancelledBody.Code, diff)
+	}
+	<-ended
+	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") || strings.Contains(got, "run") {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// TestHitTakesNoLock: a cached answer does not wait for the table of runs, in no mode and with no name.
+func TestHitTakesNoLock(t *testing.T) {
+	w := newWorld(t)
+	for _, mode := range refreshModes[:4] {
+		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, mode)
+		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.remember(t, p, time.Now(), "[1]")
+		for stored := false; !stored; { // what was computed is there soon
+			_, stored = w.rt.cache.Get(p.key, p.policy(time.Now()))
+		}
+		w.rt.runs.mu.Lock()
+		answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body) // would never come
+		w.rt.runs.mu.Unlock()
+		if got := told(t, answer); !strings.HasPrefix(got, "200 hit") {
+			t.Errorf("%s: %s", mode, got)
+		}
+	}
+}
+
+// TestStatusOfFailure: an error that the caller may know of is a 400 with its words, any other a 500 without.
+func TestStatusOfFailure(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	run := func(id, hogql string) *httptest.ResponseRecorder {
+		t.Helper()
+		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}, "refresh": "force_async", "client_query_id": %q}`, hogql, id)
+		if answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body); answer.Code != http.StatusAccepted {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+		for {
+			if answer := w.send(t, http.MethodGet, "/api/projects/1/query/"+id+"/?show_progress=true", ""); answer.Code != http.StatusAccepted {
+				return answer
+			}
+		}
+	}
+	tests := []struct {
+		id, hogql string
+		code      int
+		want      map[string]any
+	}{
+		{"mistake", "select nothing", 400, map[string]any{"error_message": "Unable to resolve field: nothing", "error_code": "hogql_query_error"}},
+		{"outage", "select 1", 500, map[string]any{"error_message": nil, "error_code": nil}},
+	}
+	for _, tt := range tests {
+		answer := run(tt.id, tt.hogql)
+		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
+		got := map[string]any{"error_message": status["error_message"], "error_code": status["error_code"]}
+		if diff := cmp.Diff(tt.want, got); diff != "" || answer.Code != tt.code || status["complete"] != true || status["error"] != true || status["results"] != nil {
+			t.Errorf("%s: %d %s (-want +got):\n%s", tt.id, answer.Code, answer.Body, diff)
+		}
+		for _, name := range []string{"start_time", "pickup_time", "end_time", "expiration_time"} {
+			if _, err := time.Parse(time.RFC3339Nano, fmt.Sprint(status[name])); err != nil {
+				t.Errorf("%s: %s is %v", tt.id, name, status[name])
+			}
+		}
+	}
+}
+
+// TestRunsRespectLimits: a background run that could not be let in is refused at once.
+func TestRunsRespectLimits(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.rt.limits = newLimiter(1, Rate{Queries: 1, Per: time.Hour})
+	ask := func(n int) *httptest.ResponseRecorder {
+		t.Helper()
+		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
+	}
+	if err := w.rt.limits.spend(w.key, time.Now(), false); err != nil {
+		t.Errorf("asking spent the allowance: %v", err)
+	}
+	if err := w.rt.limits.spend(w.key, time.Now(), true); err != nil {
+		t.Fatal(err)
+	}
+	answer := ask(1)
+	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "throttled" {
+		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
+	}
+	w.rt.limits = newLimiter(1, Rate{Queries: 1000, Per: time.Second})
+	w.rt.limits.gate(w.project.ID).waiting.Store(queueFactor)
+	want := w.rt.limits.tooMany(&registry.Key{Project: w.project.ID}).Error()
+	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(fieldOf(t, answer, "detail"))) {
+		t.Errorf("with a full queue: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestThresholds pins the ages of contract section 1.3.
+func TestThresholds(t *testing.T) {
+	const hour = time.Hour
+	tests := []struct {
+		node        string
+		fresh, lazy time.Duration
+	}{
+		{`{"kind": "HogQLQuery", "query": "select 1"}`, 5 * time.Minute, 10 * time.Minute}, // as the world's cache ttl says
+		{`{"kind": "TrendsQuery", "series": [], "interval": "minute"}`, 5 * time.Minute, 15 * time.Minute},
+		{`{"kind": "TrendsQuery", "series": [], "interval": "hour"}`, hour, 2 * hour},
+		{`{"kind": "TrendsQuery", "series": []}`, 6 * hour, 12 * hour},
+		{`{"kind": "TrendsQuery", "series": [], "interval": "week"}`, 24 * hour, 24 * hour},
+		{`{"kind": "TrendsQuery", "series": [], "interval": "month"}`, 48 * hour, 48 * hour},
+	}
+	w := newWorld(t)
+	for _, tt := range tests {
+		node, err := query.Parse([]byte(tt.node))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.rt.thresholdsOf(node); got != (thresholds{tt.fresh, tt.lazy}) {
+			t.Errorf("%s: %v", tt.node, got)
+		}
+	}
+}
+
+// TestPastLasts: an answer for a range that was over when it was computed does not grow stale.
+func TestPastLasts(t *testing.T) {
+	w := newWorld(t)
+	for date, lasts := range map[string]bool{"2024-03-04": true, "-1d": false} {
+		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_to": %q}}}`, date)
+		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := &outcome{insight: &insightAnswer{until: time.Date(2024, 3, 4, 23, 59, 59, 0, time.UTC)}}
+		done.over = p.isOver(done.insight, began)
+		e := cache.NewEntry(&cache.Result{}, began, done, 0)
+		policy := p.policy(began.Add(4 * 24 * time.Hour))
+		if got := policy.Lasting(e); got != lasts {
+			t.Errorf("an answer up to %s lasts: %t, want %t", date, got, lasts)
+		}
+		done.insight.until = began.Add(-overMargin + time.Second)
+		if p.isOver(done.insight, began) {
+			t.Errorf("an answer computed just behind its range, up to %s, lasts", date)
+		}
+	}
+	// A range that moves with the clock: its end of now counts.
+	w.loseClickHouse(t)
+	for date, want := range map[string]string{"-30d": "200 hit; ttl=0", "-1h": "202 hit; ttl=0; detail=revalidating + run me, complete false"} {
+		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_from": "-60d", "date_to": %q, "explicitDate": true}},
+			"refresh": "async", "client_query_id": "me"}`, date)
+		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.remember(t, p, time.Now().Add(-p.fresh-time.Minute), "[1]")
+		if diff := cmp.Diff(want, told(t, w.send(t, http.MethodPost, "/api/projects/1/query/", body))); diff != "" {
+			t.Errorf("an old answer up to %s (-want +got):\n%s", date, diff)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package module
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// FuzzToken makes sure that no text but that of a token which was signed is believed.
+func FuzzToken(f *testing.F) {
+	w := fencedWorld(f)
+	key, _ := w.newKey(f, w.project.ID, registry.Secret, "endpoint:read")
+	good := w.forge(f, key, func(*tokenClaims) {})
+	snap := w.rt.registry.Snapshot()
+	if err := w.rt.registry.Close(); err != nil { // what it does in the background looks like something new to the fuzzer
+		f.Fatal(err)
+	}
+	parts := strings.Split(good, ".")
+	f.Add(good)
+	f.Add(good + "=")
+	f.Add(parts[0] + "." + parts[1] + ".")
+	f.Add("eyJhbGciOiJub25lIn0." + parts[1] + ".")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := w.rt.tokens.find(snap, text)
+		if (err == nil) != (text == good) || (token == nil) != (err != nil) {
+			t.Errorf("find(%q) = %v, %v", text, token, err)
+		}
+	})
+}
+
+// FuzzParseOrigin makes sure that an origin is written in one way.
+func FuzzParseOrigin(f *testing.F) {
+	for _, seed := range []string{"https://App.example.com:443", "http://[::1]:80", "http://a:080", "https://a%20b", "https://ä.example"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		origin, err := parseOrigin(text)
+		if err != nil {
+			return
+		}
+		if again, err := parseOrigin(origin); err != nil || again != origin {
+			t.Errorf("parseOrigin(%q) = %q, which is then %q, %v", text, origin, again, err)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// The bounds of a token.
+const (
+	tokenLife         = 15 * time.Minute // when none is asked for
+	maxTokenLife      = 24 * time.Hour
+	maxTokenOrigins   = 20
+	maxTokenEndpoints = 50
+)
+
+// tokenFields are what a token can be asked with.
+var tokenFields = []string{"endpoints", "variables", "expires_in", "origins", "rate"}
+
+// issueToken gives a secret key's owner a token for a browser, which may do some of what the key may, for a short while.
+func (rq *request) issueToken() error {
+	if rq.key.Kind != registry.Secret || rq.token != nil {
+		return forbidden("Tokens are issued to project secret API keys alone")
+	}
+	body, err := readBody(rq.r)
+	if err != nil {
+		return err
+	}
+	defer returnBody(body)
+	fields, err := decodeObject(body.Bytes())
+	if err != nil {
+		return err
+	}
+	claims, err := rq.readClaims(fields)
+	if err != nil {
+		return err
+	}
+	secret, err := rq.rt.registry.TokenSecret(rq.r.Context(), rq.project.ID, rq.start)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what was being done
+	}
+	text, err := sign(claims, secret, rq.key)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxTokenText {
+		return validation("", "invalid_input", "The token would take more than %d bytes. Name fewer endpoints and origins.", maxTokenText)
+	}
+	rq.reply(http.StatusCreated, map[string]any{"token": text, "expires_at": claims.ExpiresAt.UTC()})
+	return nil
+}
+
+// readClaims reads what a token is to say.
+func (rq *request) readClaims(fields map[string]json.RawMessage) (*tokenClaims, error) {
+	for _, name := range sortedNames(fields) {
+		if !slices.Contains(tokenFields, name) {
+			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+		}
+	}
+	seconds := int(tokenLife / time.Second)
+	if _, err := field(fields, "expires_in", &seconds); err != nil {
+		return nil, err
+	}
+	if seconds < 1 || seconds > int(maxTokenLife/time.Second) {
+		return nil, validation("expires_in", "invalid_input", "Input should be from 1 to %d seconds", int(maxTokenLife/time.Second))
+	}
+	now := rq.start.Truncate(time.Second) // what a token can hold
+	claims := &tokenClaims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Duration(seconds) * time.Second)),
+		},
+		Project: rq.project.ID, Key: rq.key.ID,
+	}
+	if key := rq.key.ExpiresAt; !key.IsZero() && claims.ExpiresAt.After(key) {
+		claims.ExpiresAt = jwt.NewNumericDate(key)
+	}
+	var err error
+	if claims.Endpoints, err = rq.tokenEndpoints(fields); err != nil {
+		return nil, err
+	}
+	if claims.Variables, err = rq.tokenVariables(fields, claims.Endpoints); err != nil {
+		return nil, err
+	}
+	if claims.Origins, err = tokenOrigins(fields); err != nil {
+		return nil, err
+	}
+	given, err := field(fields, "rate", &claims.Rate)
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		if _, err := ParseRate(claims.Rate); err != nil {
+			return nil, validation("rate", "invalid_input", "%s", err.Error())
+		}
+	}
+	return claims, nil
+}
+
+// tokenEndpoints reads the names of the endpoints that a token may run.
+func (rq *request) tokenEndpoints(fields map[string]json.RawMessage) ([]string, error) {
+	var names []string
+	given, err := field(fields, "endpoints", &names)
+	switch {
+	case err != nil:
+		return nil, err
+	case !given || len(names) == 0:
+		return nil, validation("endpoints", "required", "This field is required.")
+	case len(names) > maxTokenEndpoints:
+		return nil, validation("endpoints", "invalid_input", "A token can name at most %d endpoints.", maxTokenEndpoints)
+	}
+	for _, name := range names {
+		switch {
+		case !rq.key.MayRun(name):
+			return nil, outsideFence("endpoints", errNoAccess.Detail)
+		case rq.snap.Endpoint(rq.project.ID, name) == nil:
+			return nil, validation("endpoints", "does_not_exist", "There is no endpoint %q.", name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// tokenVariables reads the variables that a token fixes, beside those that its key fixes.
+func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints []string) (json.RawMessage, error) {
+	given, err := variablesField(fields)
+	if err != nil {
+		return nil, err
+	}
+	wanted, fixed := maps.Clone(given), map[string]json.RawMessage(nil)
+	if rq.key.Fixed != "" {
+		if fixed, err = fixedValues(rq.key); err != nil {
+			return nil, err
+		}
+	}
+	if wanted == nil {
+		wanted = make(map[string]json.RawMessage, len(fixed))
+	}
+	for name, value := range fixed {
+		if raw, ok := given[name]; ok && !rq.sameValue(name, raw, value) {
+			return nil, outsideFence("variables", fmt.Sprintf("Variable %s: this key fixes its value.", name))
+		}
+		wanted[name] = value
+	}
+	values, err := bindKey(rq.snap, rq.project.ID, wanted, endpoints)
+	if err != nil {
+		return nil, validation("variables", "invalid_input", "%s", err.Error())
+	}
+	for name, raw := range fixed { // as the key has them: that is what a token is held against
+		if values[name], err = decodeValue(raw); err != nil {
+			return nil, err
+		}
+	}
+	text, err := registry.FixedText(values)
+	if err != nil {
+		refused := toAPIError(err, "")
+		refused.Attr = "variables"
+		return nil, refused
+	}
+	return orNone(text), nil
+}
+
+// tokenOrigins reads the sites whose pages may use a token.
+func tokenOrigins(fields map[string]json.RawMessage) ([]string, error) {
+	var given []string
+	if _, err := field(fields, "origins", &given); err != nil {
+		return nil, err
+	}
+	if len(given) > maxTokenOrigins {
+		return nil, validation("origins", "invalid_input", "A token can name at most %d origins.", maxTokenOrigins)
+	}
+	origins := make([]string, len(given))
+	for i, text := range given {
+		var err error
+		if origins[i], err = parseOrigin(text); err != nil {
+			return nil, validation("origins", "invalid_input", "%s", err.Error())
+		}
+	}
+	return origins, nil
+}

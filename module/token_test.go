@@ -1,0 +1,449 @@
+package module
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const site = "https://app.example.com"
+
+// issue asks for a token with a secret key.
+func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseRecorder {
+	tb.Helper()
+	as := *w
+	as.secret = secret
+	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoint_tokens/", body)
+}
+
+// token asks for a token that must be given.
+func (w *world) token(tb testing.TB, secret, body string) string {
+	tb.Helper()
+	answer := w.issue(tb, secret, body)
+	text, _ := fieldOf(tb, answer, "token").(string)
+	if answer.Code != http.StatusCreated || text == "" {
+		tb.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
+	}
+	return text
+}
+
+// runWith runs an endpoint with a token.
+func (w *world) runWith(tb testing.TB, token, endpoint, body string, header ...string) *httptest.ResponseRecorder {
+	tb.Helper()
+	as := *w
+	as.secret = token
+	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint+"/run", body, header...)
+}
+
+// rememberRuns puts a row for each customer into the cache, for a while.
+func (w *world) rememberRuns(tb testing.TB, customers ...string) {
+	tb.Helper()
+	for i, customer := range customers {
+		p, err := w.planAs(&registry.Key{Fixed: `{"customer":"` + customer + `"}`}, "mine", "")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		w.remember(tb, p, time.Now(), fmt.Sprintf("[%d,\"row of %s\"]", i, customer))
+	}
+}
+
+// outcomeOf is the status and the detail of an answer, or its rows.
+func outcomeOf(tb testing.TB, answer *httptest.ResponseRecorder) string {
+	tb.Helper()
+	if answer.Code == http.StatusOK {
+		return fmt.Sprint(fieldOf(tb, answer, "results"))
+	}
+	return fmt.Sprintf("%d %s", answer.Code, fieldOf(tb, answer, "detail"))
+}
+
+func TestTokenRuns(t *testing.T) {
+	w := fencedWorld(t)
+	w.rememberRuns(t, "acme", "globex")
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	acme := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
+	globex := w.token(t, secret, `{"endpoints": ["mine", "trend", "mine"], "variables": {"customer": "globex"}, "expires_in": 60}`)
+	const denied = "403 You do not have access to this endpoint."
+	for _, tt := range []struct {
+		name, token, endpoint, body, origin string
+		want, allowed                       string
+	}{
+		{"from its site", acme, "mine", "", site, "[[0 row of acme]]", site},
+		{"again", acme, "mine", "", site, "[[0 row of acme]]", site},
+		{"its own value", acme, "mine", `{"variables": {"customer": "acme"}}`, site, "[[0 row of acme]]", site},
+		{"another value", acme, "mine", `{"variables": {"customer": "globex"}}`, site, "403 Variable customer: this key fixes its value.", site},
+		{"another endpoint", acme, "trend", "", site, denied, site},
+		{"another site", acme, "mine", "", "https://evil.example.com", "403 This token cannot be used from this origin.", ""},
+		{"a site below it", acme, "mine", "", "https://x.app.example.com", "403 This token cannot be used from this origin.", ""},
+		{"without encryption", acme, "mine", "", "http://app.example.com", "403 This token cannot be used from this origin.", ""},
+		{"no site", acme, "mine", "", "", "403 This token cannot be used from this origin.", ""},
+		{"a page without an origin", acme, "mine", "", "null", "403 This token cannot be used from this origin.", ""},
+		{"a token for no site, from one", globex, "mine", "", site, "[[1 row of globex]]", ""},
+		{"a token for no site, from none", globex, "mine", "", "", "[[1 row of globex]]", ""},
+		{"debugging", globex, "mine", `{"debug": true}`, "", "[[1 row of globex]]", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var header []string
+			if tt.origin != "" {
+				header = []string{"Origin", tt.origin}
+			}
+			answer := w.runWith(t, tt.token, tt.endpoint, tt.body, header...)
+			if diff := cmp.Diff([2]string{tt.want, tt.allowed}, [2]string{outcomeOf(t, answer), answer.Header().Get("Access-Control-Allow-Origin")}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if !strings.Contains(answer.Header().Get("Vary"), "Origin") && (tt.origin != "" && tt.token == acme) {
+				t.Errorf("Vary: %q", answer.Header().Get("Vary"))
+			}
+			if strings.Contains(answer.Body.String(), "SELECT") {
+				t.Errorf("shows SQL: %s", answer.Body)
+			}
+		})
+	}
+}
+
+// TestTokensRunEndpointsAlone asks for everything else with a token. That one gets no other is a row of TestIssueMistakes.
+func TestTokensRunEndpointsAlone(t *testing.T) {
+	w := fencedWorld(t)
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read", "query:read")
+	text := w.token(t, secret, `{"endpoints": ["open"]}`)
+	snap := w.rt.registry.Snapshot()
+	token, err := w.rt.tokens.find(snap, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, methods := range routes {
+		for method, rt := range methods {
+			if at.resource == "endpoint_tokens" {
+				continue
+			}
+			if at.name == ":name" {
+				at.name = "open"
+			}
+			if _, err := authorize(snap, &token.key, "@current", at, &rt); (err == nil) != runsEndpoint(at) {
+				t.Errorf("%s %v with a token: %v", method, at, err)
+			}
+		}
+	}
+}
+
+// forge signs claims as the server would, whatever they say.
+func (w *world) forge(tb testing.TB, key *registry.Key, change func(*tokenClaims)) string {
+	tb.Helper()
+	secret, err := w.rt.registry.TokenSecret(tb.Context(), w.project.ID, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	claims := &tokenClaims{
+		RegisteredClaims: jwt.RegisteredClaims{ID: tb.Name(), ExpiresAt: jwt.NewNumericDate(time.Now().Add(time.Hour))},
+		Project:          w.project.ID, Key: key.ID, Endpoints: []string{"mine"}, Variables: json.RawMessage(`{"customer":"acme"}`),
+	}
+	change(claims)
+	text, err := sign(claims, secret, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
+}
+
+// TestForgedTokens sends tokens that are none of ours, and such as we would never issue.
+func TestForgedTokens(t *testing.T) {
+	w := fencedWorld(t)
+	w.rememberRuns(t, "acme", "globex")
+	key, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "open")
+	person, _ := w.newKey(t, w.project.ID, registry.Personal, "endpoint:read")
+	other := w.newProject(t)
+	otherKey, _ := w.newKey(t, other.ID, registry.Secret, "endpoint:read")
+	otherSecret, err := w.rt.registry.TokenSecret(t.Context(), other.ID, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := w.forge(t, key, func(*tokenClaims) {})
+	secret := w.rt.registry.Snapshot().TokenSecrets(w.project.ID)[0]
+	parts := strings.Split(good, ".")
+	encode := base64.RawURLEncoding.EncodeToString
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned := func(header string) string { return encode([]byte(header)) + "." + parts[1] + "." }
+	signed := func(method jwt.SigningMethod, with any, kid any) string {
+		var claims tokenClaims
+		if err := json.Unmarshal(payload, &claims); err != nil {
+			t.Fatal(err)
+		}
+		token := jwt.NewWithClaims(method, &claims)
+		token.Header["kid"] = kid
+		text, err := token.SignedString(with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	const invalid = "401 The token is invalid."
+	for _, tt := range []struct{ name, token, want string }{
+		{"ours", good, "[[0 row of acme]]"},
+		{"another value", parts[0] + "." + encode([]byte(strings.Replace(string(payload), "acme", "globex", 1))) + "." + parts[2], invalid},
+		{"another signature", parts[0] + "." + parts[1] + "." + encode(make([]byte, 32)), invalid},
+		{"half a signature", good[:len(good)-20], invalid},
+		{"no signature", unsigned(`{"alg":"none","kid":"` + secret.ID + `"}`), invalid},
+		{"no signature, in capitals", unsigned(`{"alg":"None","kid":"` + secret.ID + `"}`), invalid},
+		{"none with its signature", strings.TrimSuffix(unsigned(`{"alg":"none","kid":"`+secret.ID+`"}`), ".") + "." + parts[2], invalid},
+		{"another algorithm", signed(jwt.SigningMethodHS512, signingKey(secret, key), secret.ID), invalid},
+		{"the bare secret", signed(jwt.SigningMethodHS256, secret.Secret[:], secret.ID), invalid},
+		{"an empty secret", signed(jwt.SigningMethodHS256, []byte{}, secret.ID), invalid},
+		{"the hash of the key", signed(jwt.SigningMethodHS256, key.Hash[:], secret.ID), invalid},
+		{"another project's secret", signed(jwt.SigningMethodHS256, signingKey(otherSecret, key), otherSecret.ID), invalid},
+		{"another project's secret by our name", signed(jwt.SigningMethodHS256, signingKey(otherSecret, key), secret.ID), invalid},
+		{"no secret named", signed(jwt.SigningMethodHS256, signingKey(secret, key), nil), invalid},
+		{"a secret that is a number", signed(jwt.SigningMethodHS256, signingKey(secret, key), 1), invalid},
+		{"another project's key", w.forge(t, otherKey, func(*tokenClaims) {}), invalid},
+		{"another project's key in its project", w.forge(t, otherKey, func(c *tokenClaims) { c.Project = other.ID }), invalid},
+		{"a personal key", w.forge(t, person, func(*tokenClaims) {}), invalid},
+		{"no key", w.forge(t, key, func(c *tokenClaims) { c.Key = "" }), invalid},
+		{"no end", w.forge(t, key, func(c *tokenClaims) { c.ExpiresAt = nil }), invalid},
+		{"its end", w.forge(t, key, func(c *tokenClaims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), "401 The token has expired."},
+		{"no endpoints", w.forge(t, key, func(c *tokenClaims) { c.Endpoints = nil }), invalid},
+		{"more endpoints than its key", w.forge(t, key, func(c *tokenClaims) { c.Endpoints = []string{"mine", "trend"} }), invalid},
+		{"another value than its key", w.forge(t, key, func(c *tokenClaims) { c.Variables = json.RawMessage(`{"customer":"globex"}`) }), invalid},
+		{"no variables", w.forge(t, key, func(c *tokenClaims) { c.Variables = nil }), invalid},
+		{"other variables than its key", w.forge(t, key, func(c *tokenClaims) { c.Variables = json.RawMessage(`{"seats":5}`) }), invalid},
+		{"no rate", w.forge(t, key, func(c *tokenClaims) { c.Rate = "0/m" }), invalid},
+		{"very long", "eyJ" + strings.Repeat("x", 9<<10) + ".x.x", invalid},
+		{"no JSON", "eyJx.x.x", invalid},
+		{"a key with dots", "eyJ.phs_.x", invalid},
+		{"two parts", parts[0] + "." + parts[1], "401 Personal API key found in request Authorization header is invalid."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 2 { // verified, then remembered
+				if diff := cmp.Diff(tt.want, outcomeOf(t, w.runWith(t, tt.token, "mine", ""))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	as := *w
+	as.secret = good
+	path := fmt.Sprintf("/api/projects/%d/endpoints/mine/run", other.ID)
+	if answer := as.send(t, http.MethodPost, path, ""); answer.Code != http.StatusForbidden {
+		t.Errorf("a token on another project's address: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestTokensEndWithTheirKey: nothing outlives the key and the secret that it comes from.
+func TestTokensEndWithTheirKey(t *testing.T) {
+	const works, revoked = "[[0 row of acme]]", "401 The token was revoked."
+	rotate := func(revoke bool) func(*testing.T, *world, *registry.Key) {
+		return func(t *testing.T, w *world, _ *registry.Key) {
+			t.Helper()
+			if _, err := w.rt.registry.RotateTokenSecret(t.Context(), w.project.ID, revoke, began); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		do   func(*testing.T, *world, *registry.Key)
+		want string
+	}{
+		{"nothing", func(*testing.T, *world, *registry.Key) {}, works},
+		{"the key is revoked", func(t *testing.T, w *world, key *registry.Key) {
+			t.Helper()
+			if _, err := w.rt.registry.RevokeKey(t.Context(), key.ID, began); err != nil {
+				t.Fatal(err)
+			}
+		}, revoked},
+		{"the key is rolled", func(t *testing.T, w *world, key *registry.Key) {
+			t.Helper()
+			if _, _, err := w.rt.registry.RollKey(t.Context(), key.ID, began); err != nil {
+				t.Fatal(err)
+			}
+		}, revoked},
+		{"the secret is rotated", rotate(false), works},
+		{"the secret is rotated twice", func(t *testing.T, w *world, key *registry.Key) {
+			t.Helper()
+			rotate(false)(t, w, key)
+			rotate(false)(t, w, key)
+		}, revoked},
+		{"all tokens are revoked", rotate(true), revoked},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, warm := range []bool{true, false} {
+				w := fencedWorld(t)
+				w.rememberRuns(t, "acme")
+				key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+				token := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}}`)
+				want := tt.want
+				if warm {
+					if got := outcomeOf(t, w.runWith(t, token, "mine", "")); got != works {
+						t.Fatalf("before: %s", got)
+					}
+				} else if want == revoked {
+					want = "401 The token is invalid." // it was never seen standing
+				}
+				tt.do(t, w, key)
+				w.rememberRuns(t, "acme")
+				if got := outcomeOf(t, w.runWith(t, token, "mine", "")); got != want {
+					t.Errorf("seen before: %t: %s, want %s", warm, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestIssueMistakes(t *testing.T) {
+	w := fencedWorld(t)
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine", "trend")
+	token := w.token(t, acme, `{"endpoints": ["mine"]}`)
+	_, none := w.newKey(t, w.project.ID, registry.Secret, "query:read")
+	const noAccess = "403 You do not have access to this endpoint."
+	for _, tt := range []struct{ name, secret, body, want string }{
+		{"no endpoints", secret, `{}`, "400 This field is required."},
+		{"none of them", secret, `{"endpoints": []}`, "400 This field is required."},
+		{"an endpoint that is not there", secret, `{"endpoints": ["x"]}`, `400 There is no endpoint "x".`},
+		{"no life", secret, `{"endpoints": ["open"], "expires_in": 0}`, "400 Input should be from 1 to 86400 seconds"},
+		{"a long life", secret, `{"endpoints": ["open"], "expires_in": 86401}`, "400 Input should be from 1 to 86400 seconds"},
+		{"a life as text", secret, `{"endpoints": ["open"], "expires_in": "60"}`, "400 Not a valid integer."},
+		{"a site with a path", secret, `{"endpoints": ["open"], "origins": ["https://a.example/"]}`, `400 "https://a.example/" is no origin such as https://app.example.com`},
+		{"every site", secret, `{"endpoints": ["open"], "origins": ["*"]}`, `400 "*" is no origin such as https://app.example.com`},
+		{"sites by pattern", secret, `{"endpoints": ["open"], "origins": ["https://*.example"]}`, `400 "https://*.example" is no origin such as https://app.example.com`},
+		{"null", secret, `{"endpoints": ["open"], "origins": ["null"]}`, `400 "null" is no origin such as https://app.example.com`},
+		{"a rate", secret, `{"endpoints": ["open"], "rate": "fast"}`, `400 "fast" is no rate such as 240/m`},
+		{"another field", secret, `{"endpoints": ["open"], "scopes": ["*"]}`, "400 Extra inputs are not permitted"},
+		{"a variable that it does not use", secret, `{"endpoints": ["open"], "variables": {"customer": "acme"}}`, "400 endpoint open does not use the variable(s) customer: a key that fixes them could not run it"},
+		{"a variable without a value", secret, `{"endpoints": ["mine"], "variables": {"customer": ""}}`, "400 The value of customer can't be empty."},
+		{"a variable that is null", secret, `{"endpoints": ["trend"], "variables": {"customer": null}}`, "400 variable customer: null is no string"},
+		{"a wrong type", secret, `{"endpoints": ["seats"], "variables": {"seats": "many"}}`, `400 variable seats: "many" is no number`},
+		{"more endpoints than the key", acme, `{"endpoints": ["mine", "open"]}`, noAccess},
+		{"another value than the key's", acme, `{"endpoints": ["mine"], "variables": {"customer": "globex"}}`, "403 Variable customer: this key fixes its value."},
+		{"a key without the scope", none, `{"endpoints": ["open"]}`, "403 API key missing required scope 'endpoint:read'"},
+		{"a personal key", w.secret, `{"endpoints": ["open"]}`, "403 Tokens are issued to project secret API keys alone"},
+		{"a token", token, `{"endpoints": ["mine"]}`, "403 Tokens are issued to project secret API keys alone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := w.issue(t, tt.secret, tt.body)
+			if diff := cmp.Diff(tt.want, outcomeOf(t, answer)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTokenRate: a token has its own rate, and shares that of its key with all others.
+func TestTokenRate(t *testing.T) {
+	w := fencedWorld(t)
+	key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	snap := w.rt.registry.Snapshot()
+	find := func(text string) *browserToken {
+		t.Helper()
+		found, err := w.rt.tokens.find(snap, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	text := w.token(t, secret, `{"endpoints": ["open"], "rate": "2/h"}`)
+	snap = w.rt.registry.Snapshot()
+	seen := make(chan *browserToken, 16)
+	var all sync.WaitGroup
+	for range cap(seen) {
+		all.Go(func() {
+			found, err := w.rt.tokens.find(snap, text)
+			if err != nil {
+				t.Error(err)
+			}
+			seen <- found
+		})
+	}
+	all.Wait()
+	for range cap(seen) {
+		if token := <-seen; token != find(text) {
+			t.Fatal("one token has two rates")
+		}
+	}
+	admit := func(token *browserToken) error {
+		x := &execution{rt: w.rt, key: &token.key, token: token}
+		release, err := x.admit(t.Context(), began)
+		if err == nil {
+			release()
+		}
+		return err
+	}
+	limited, free := find(text), find(w.token(t, secret, `{"endpoints": ["open"]}`))
+	for i, want := range []bool{true, true, false} {
+		if err := admit(limited); (err == nil) != want {
+			t.Errorf("query %d with the limited token: %v", i+1, err)
+		}
+	}
+	if err := admit(free); err != nil {
+		t.Errorf("another token of the key: %v", err)
+	}
+	for w.rt.limits.spend(key, began, true) == nil { // what is left of the key's own
+	}
+	if err := admit(free); err == nil {
+		t.Error("a token may ask more than its key")
+	}
+}
+
+// TestPreflight asks what a browser asks before it sends a token.
+func TestPreflight(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		name, path string
+		header     []string
+		want       int
+	}{
+		{"a run", "endpoints/e/run", []string{"Origin", site, "Access-Control-Request-Method", "POST"}, 204},
+		{"a run of a file", "endpoints/e/run.csv/", []string{"Origin", site, "Access-Control-Request-Method", "GET"}, 204},
+		{"no method", "endpoints/e/run", []string{"Origin", site}, 401},
+		{"no origin", "endpoints/e/run", []string{"Access-Control-Request-Method", "POST"}, 401},
+		{"a record", "endpoints/e/", []string{"Origin", site, "Access-Control-Request-Method", "GET"}, 401},
+		{"the query route", "query/", []string{"Origin", site, "Access-Control-Request-Method", "POST"}, 401},
+		{"tokens", "endpoint_tokens/", []string{"Origin", site, "Access-Control-Request-Method", "POST"}, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			as := *w
+			as.secret = "none"
+			answer := as.send(t, http.MethodOptions, "/api/projects/1/"+tt.path, "", tt.header...)
+			h := answer.Header()
+			allowed := h.Get("Access-Control-Allow-Origin")
+			if answer.Code != tt.want || (allowed == site) != (tt.want == 204) {
+				t.Fatalf("answered %d, Access-Control-Allow-Origin: %q", answer.Code, allowed)
+			}
+			if tt.want != 204 {
+				return
+			}
+			want := [...]string{"GET, HEAD, POST", "Authorization, Content-Type, Accept, If-None-Match, X-Request-Id", "7200", "Origin", ""}
+			got := [...]string{
+				h.Get("Access-Control-Allow-Methods"), h.Get("Access-Control-Allow-Headers"), h.Get("Access-Control-Max-Age"), h.Get("Vary"),
+				h.Get("Access-Control-Allow-Credentials"),
+			}
+			if diff := cmp.Diff(want, got); diff != "" || answer.Body.Len() != 0 {
+				t.Errorf("%d bytes; headers (-want +got):\n%s", answer.Body.Len(), diff)
+			}
+		})
+	}
+}
+
+func TestParseOrigin(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://app.example.com": "https://app.example.com", "https://App.Example.com:443": "https://app.example.com", "http://localhost:3000": "http://localhost:3000",
+		"http://a:80": "http://a", "https://a:80": "https://a:80", "http://[::1]:8080": "http://[::1]:8080", "http://[::1]": "http://[::1]",
+		"": "", "app.example.com": "", "https://": "", "https://a/": "", "https://a?": "", "https://a#": "", "https://u@a": "", "ftp://a": "", "https://a b": "", "https://:80": "",
+	} {
+		got, err := parseOrigin(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("parseOrigin(%q) = %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
