@@ -75,6 +75,7 @@ func TestDiffer(t *testing.T) {
 		diff      string
 	}{
 		{"equal numbers", 1.0, 1.0000000001, ""},
+		{"a project's number", int64(7), 7.0, ""},
 		{"other number", 1.0, 1.1, "body: want 1, got 1.1"},
 		{"null and missing", map[string]any{"a": nil}, map[string]any{}, ""},
 		{"missing", map[string]any{"a": 1.0}, map[string]any{}, "body.a: missing"},

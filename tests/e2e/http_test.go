@@ -79,7 +79,7 @@ func TestHostileRequests(t *testing.T) {
 		{"a thousand unknown variables", "POST", "endpoints/e0/run", `{"variables": {` + strings.Repeat(`"a": 1, `, 1000) + `"b": 2}}`, 400},
 		{"a name with a slash", "GET", "endpoints/e0%2Frun%2Fmore", "", 404},
 		{"a name that climbs", "GET", "endpoints/%2e%2e%2f%2e%2e", "", 404},
-		{"a kind that is none", "POST", "query/upgrade/", "{}", 404},
+		{"a kind that is none", "POST", "query/nothing/", "{}", 404},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

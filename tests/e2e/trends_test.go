@@ -135,30 +135,6 @@ func TestTrendsEnvelope(t *testing.T) {
 	}
 }
 
-// TestTrendsMistakes sends what must not reach ClickHouse.
-func TestTrendsMistakes(t *testing.T) {
-	c := demoProject(t)
-	for _, tt := range []struct {
-		fields map[string]any
-		attr   any
-	}{
-		{map[string]any{"trendsFilter": map[string]any{"formula": "A/Z"}}, "trendsFilter.formula"},
-		{map[string]any{"interval": "minute"}, "interval"},
-		{map[string]any{"dateRange": map[string]any{"date_from": "someday"}}, "dateRange.date_from"},
-		{map[string]any{"series": []any{map[string]any{"kind": "EventsNode", "math": "sum"}}}, "series.0.math_property"},
-	} {
-		node := map[string]any{
-			"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2023-01-01", "date_to": "2023-12-31"},
-			"series": []any{map[string]any{"kind": "EventsNode", "event": "commit authored"}},
-		}
-		maps.Copy(node, tt.fields)
-		a := c.Do(t, http.MethodPost, "query/", map[string]any{"query": node})
-		if a.Status != http.StatusBadRequest || a.Body["attr"] != tt.attr {
-			t.Errorf("%v: %d %s", tt.fields, a.Status, a.Raw)
-		}
-	}
-}
-
 // TestTrendsEndpoint runs a published trend: its variables, and what stands for missing values and the rest.
 func TestTrendsEndpoint(t *testing.T) {
 	c := demoProject(t)

@@ -77,22 +77,6 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// eventually tries until it works, for a while.
-func eventually(t *testing.T, limit time.Duration, try func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still after %s: %v", limit, err)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-}
-
 // TestEngineKilled kills the engine: queries answer 503 at once or run again, a stale answer is served, and within seconds
 // all data is back.
 func TestEngineKilled(t *testing.T) {
@@ -122,7 +106,7 @@ func TestEngineKilled(t *testing.T) {
 		if stale := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); stale.Status != http.StatusOK {
 			t.Errorf("a stale answer during the outage: %d %s", stale.Status, stale.Raw)
 		}
-		eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, 15*time.Second, func() error {
 			if answer := c.HogQL(t, fmt.Sprintf("select %d, count() from events", 100+round)); answer.Status != http.StatusOK {
 				return fmt.Errorf("%d %s", answer.Status, answer.Raw)
 			} else if got := fmt.Sprint(answer.Body["results"]); got != fmt.Sprintf("[[%d 100]]", 100+round) {
@@ -143,7 +127,7 @@ func TestServerKilled(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, func() error {
+	harness.Eventually(t, 10*time.Second, func() error {
 		if err := syscall.Kill(child, 0); err == nil {
 			return fmt.Errorf("the engine %d outlives its server", child)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Client sends requests for one project with one key.
@@ -69,7 +70,7 @@ func (c *Client) Send(method, path string, body any) (Answer, error) {
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}
-	if body != nil {
+	if body != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.Key != "" {
@@ -105,4 +106,18 @@ func (c *Client) Query(tb testing.TB, hogql string) []any {
 func (c *Client) HogQL(tb testing.TB, hogql string) Answer {
 	tb.Helper()
 	return c.Do(tb, http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": hogql}})
+}
+
+// Eventually tries until it works, for a while; the test fails with the last error after that.
+func Eventually(tb testing.TB, limit time.Duration, try func() error) {
+	tb.Helper()
+	for deadline := time.Now().Add(limit); ; <-time.After(50 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("still after %s: %v", limit, err)
+		}
+	}
 }

@@ -36,7 +36,8 @@ type Server struct {
 }
 
 // AllScopes is every scope that a route here asks for.
-const AllScopes = "query:read,insight:read,insight:write,endpoint:read,endpoint:write,insight_variable:read,insight_variable:write"
+const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
+	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read"
 
 // Binary builds the server once for the whole test process, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {

@@ -1,0 +1,78 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// TestDefinitions asks what is in a project before anything is queried.
+func TestDefinitions(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"event":"$pageview","distinct_id":"ann","timestamp":"2024-03-01T10:00:00Z","properties":{"path":"/a","$browser":"Chrome","ms":12}}
+{"event":"sign up","distinct_id":"bob","timestamp":"2024-03-01T11:00:00Z","properties":{"plan":"free","$feature/beta":true,"$set":{"email":"bob@example.org"}}}
+{"event":"sign up","distinct_id":"eve","timestamp":"2024-03-03T09:00:00Z","properties":{"plan":"it's 'paid'"}}
+{"event":"closed","distinct_id":"eve","timestamp":"2024-03-03T08:00:00Z"}
+`)
+	all := &harness.Client{Server: c.Server, Project: c.Project, Key: c.Server.Key(t, c.Project, "event_definition:read,property_definition:read,group:read", "personal")}
+	tests := []struct {
+		path string
+		want []any
+	}{
+		{"event_definitions/", []any{"closed", "sign up", "$pageview"}},
+		{"event_definitions/?ordering=-last_seen_at", []any{"sign up", "closed", "$pageview"}},
+		{"event_definitions/?ordering=name&limit=2&offset=1", []any{"closed", "sign up"}},
+		{"event_definitions/?search=UP%20sign", []any{"sign up"}},
+		{"event_definitions/?search=nothing", []any{}},
+		{"property_definitions/?limit=50&offset=0&type=event&exclude_hidden=true", []any{"$browser", "$feature/beta", "ms", "path", "plan"}},
+		{"property_definitions/?event_names=%5B%22sign%20up%22%5D&exclude_core_properties=true&filter_by_event_names=true&is_feature_flag=false&type=event", []any{"plan"}},
+		{"property_definitions/?event_names=%5B%22it's%22%5D&filter_by_event_names=true", []any{}},
+		{"property_definitions/?is_feature_flag=true", []any{"$feature/beta"}},
+		{"property_definitions/?is_numerical=true", []any{"ms"}},
+		{"property_definitions/?properties=path,ms,none&excluded_properties=%5B%22ms%22%5D", []any{"path"}},
+		{"property_definitions/?type=person", []any{"email"}},
+		{"property_definitions/?type=group&group_type_index=0", []any{}},
+		{"property_definitions/?type=session", []any{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path, func(t *testing.T) {
+			names := []any{}
+			results, _ := mustDo(t, all, http.StatusOK, http.MethodGet, tt.path, nil)["results"].([]any)
+			for _, r := range results {
+				record, _ := r.(map[string]any)
+				names = append(names, record["name"])
+			}
+			if diff := cmp.Diff(tt.want, names); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+	results, _ := mustDo(t, all, http.StatusOK, http.MethodGet, "event_definitions/?search=sign", nil)["results"].([]any)
+	event := any(map[string]any{"name": "sign up", "created_at": "2024-03-01T11:00:00Z", "last_seen_at": "2024-03-03T09:00:00Z", "tags": []any{}, "verified": false})
+	if diff := cmp.Diff(event, harness.Only(event, results[0])); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	results, _ = mustDo(t, all, http.StatusOK, http.MethodGet, "property_definitions/?search=ms&event_names=%5B%22closed%22,%22$pageview%22%5D", nil)["results"].([]any)
+	property := any(map[string]any{"name": "ms", "property_type": "Numeric", "is_numerical": true, "is_seen_on_filtered_events": true})
+	if diff := cmp.Diff(property, harness.Only(property, results[0])); diff != "" {
+		t.Errorf("property (-want +got):\n%s", diff)
+	}
+	if answer := all.Do(t, http.MethodGet, "groups_types/", nil); string(answer.Raw) != "[]\n" && string(answer.Raw) != "[]" {
+		t.Errorf("no group types are %s", answer.Raw)
+	}
+	for path, attr := range map[string]string{
+		"event_definitions/?ordering=age": "ordering", "property_definitions/?type=thing": "type", "property_definitions/?type=group": "group_type_index",
+		"property_definitions/?group_type_index=1": "group_type_index", "property_definitions/?event_names=x": "event_names",
+	} {
+		if answer := all.Do(t, http.MethodGet, path, nil); answer.Status != http.StatusBadRequest || fmt.Sprint(answer.Body["attr"]) != attr {
+			t.Errorf("%s answers %d: %s", path, answer.Status, answer.Raw)
+		}
+	}
+	if answer := c.Do(t, http.MethodGet, "event_definitions/", nil); answer.Status != http.StatusForbidden {
+		t.Errorf("a key without the scope gets %d: %s", answer.Status, answer.Raw)
+	}
+}

@@ -1,0 +1,151 @@
+package e2e_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// publicSite is the site of docs/caddyfile.md behind a certificate of Caddy's own authority.
+const publicSite = `
+https://localhost:%d {
+	tls internal
+	header Strict-Transport-Security "max-age=31536000"
+	log {
+		output file %s
+	}
+	analytics
+}
+`
+
+// secured serves the API over HTTPS too, and returns the site's URL, the settings of clients that trust it, and its access log.
+func secured(t *testing.T, s *harness.Server) (url string, trust *tls.Config, accessLog string) {
+	t.Helper()
+	ports, err := harness.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accessLog = filepath.Join(s.Folder, "access.log")
+	config := strings.Replace(s.Config(""), "auto_https off", "auto_https disable_redirects\n\tskip_install_trust", 1) + fmt.Sprintf(publicSite, ports[0], accessLog)
+	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.ReadFile(filepath.Join(s.Folder, "xdg", "caddy", "pki", "authorities", "local", "root.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(root) {
+		t.Fatal("the root certificate is none")
+	}
+	trust = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	address := fmt.Sprintf("localhost:%d", ports[0])
+	awaitCertificate(t, address, trust)
+	return "https://" + address, trust, accessLog
+}
+
+// awaitCertificate waits for the certificate that Caddy makes in the background.
+func awaitCertificate(t *testing.T, address string, trust *tls.Config) {
+	t.Helper()
+	limit := time.After(30 * time.Second)
+	for {
+		conn, err := tls.Dial("tcp", address, trust)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		select {
+		case <-limit:
+			t.Fatalf("no certificate within 30 s: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// TestTLS runs an endpoint over each version of HTTP, and reads the access log for secrets.
+func TestTLS(t *testing.T) {
+	s := harness.Start(t)
+	id, key := s.Project(t, "public")
+	c := s.Client(id, key)
+	if answer := c.Do(t, http.MethodPost, "endpoints/", map[string]any{
+		"name": "answer", "query": map[string]any{"kind": "HogQLQuery", "query": "select 42 as n"},
+	}); answer.Status != http.StatusCreated {
+		t.Fatalf("publishing: %d %s", answer.Status, answer.Raw)
+	}
+	url, trust, accessLog := secured(t, s)
+	overHTTP3 := &http3.Transport{TLSClientConfig: trust}
+	t.Cleanup(func() { _ = overHTTP3.Close() }) // the server goes away as well
+	var one, two http.Protocols
+	one.SetHTTP1(true)
+	two.SetHTTP2(true)
+	for _, version := range []struct {
+		name   string
+		client http.RoundTripper
+	}{
+		{"HTTP/1.1", &http.Transport{TLSClientConfig: trust, Protocols: &one, DisableKeepAlives: true}},
+		{"HTTP/2.0", &http.Transport{TLSClientConfig: trust, Protocols: &two, DisableKeepAlives: true}},
+		{"HTTP/3.0", overHTTP3},
+	} {
+		t.Run(version.name, func(t *testing.T) {
+			req, err := http.NewRequest(http.MethodPost, fmt.Sprintf("%s/api/projects/%d/endpoints/answer/run", url, id), strings.NewReader(`{"limit":10}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+key)
+			answer, err := version.client.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Proto != version.name || answer.StatusCode != http.StatusOK || !strings.HasPrefix(string(body), `{"results":[[42]]`) {
+				t.Errorf("%s answers %d %s", answer.Proto, answer.StatusCode, body)
+			}
+			for name, want := range map[string]string{
+				"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json",
+			} {
+				if got := answer.Header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+	t.Run("old TLS", func(t *testing.T) {
+		old := trust.Clone()
+		old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+		if conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), old); err == nil {
+			_ = conn.Close()
+			t.Error("a connection with TLS 1.1 is taken")
+		}
+	})
+	t.Run("access log", func(t *testing.T) {
+		var log string
+		for limit := time.Now().Add(10 * time.Second); strings.Count(log, "endpoints/answer/run") < 3 && time.Now().Before(limit); {
+			raw, err := os.ReadFile(accessLog) // a line is written once its request is over
+			if err != nil {
+				t.Fatal(err)
+			}
+			log = string(raw)
+		}
+		if strings.Count(log, "endpoints/answer/run") != 3 || !strings.Contains(log, "REDACTED") || strings.Contains(log, key[:12]) {
+			t.Errorf("three runs by a hidden key are logged as:\n%s", log)
+		}
+	})
+}
