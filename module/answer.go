@@ -14,12 +14,20 @@ var (
 	varyHeader = []string{"Authorization, Origin, Accept, Accept-Encoding"}
 	gzipCoding = []string{cache.Gzip.String()}
 	zstdCoding = []string{cache.Zstd.String()}
-	noSniffing = []string{"nosniff"}
 )
+
+// header is the first value of a request's header, whose name is written as the server writes it: that spares http.Header.Get's
+// look at each letter.
+func header(r *http.Request, canonical string) string {
+	if values := r.Header[canonical]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
 func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *plan, cache.Answer) []byte) error {
-	encoding := cache.Negotiate(rq.r.Header.Get("Accept-Encoding"))
+	encoding := cache.Negotiate(header(rq.r, "Accept-Encoding"))
 	body := rq.page(p, got, encoding, render)
 	h := rq.w.Header()
 	h["Content-Type"] = jsonType
@@ -52,7 +60,7 @@ func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *p
 		h["Age"] = values[3:4:4]
 	}
 	h["Server-Timing"] = values[4:5:5]
-	if match := rq.r.Header.Get("If-None-Match"); match != "" && cache.MatchETag(match, body.ETag) {
+	if match := header(rq.r, "If-None-Match"); match != "" && cache.MatchETag(match, body.ETag) {
 		rq.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -11,24 +10,20 @@ import (
 
 // identify finds the caller's key, or the token that stands for one.
 func (rq *request) identify() (err error) {
-	if text, ok := strings.CutPrefix(rq.r.Header.Get("Authorization"), "Bearer "); ok && isToken(text) {
-		return rq.believe(text)
+	secret, ok := strings.CutPrefix(header(rq.r, "Authorization"), "Bearer ")
+	if ok && isToken(secret) {
+		return rq.believe(secret)
 	}
-	rq.key, err = authenticate(rq.snap, rq.r, rq.start)
+	if !ok {
+		return unauthenticated("not_authenticated", "Authentication credentials were not provided.")
+	}
+	rq.key, err = authenticate(rq.snap, secret, rq.start)
 	return err
 }
 
 // authenticate finds the caller's key: contract section 6. Keys are read from the Authorization header alone: in a query
 // string they would end in access logs.
-func authenticate(snap *registry.Snapshot, r *http.Request, now time.Time) (*registry.Key, error) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
-		return nil, unauthenticated("not_authenticated", "Authentication credentials were not provided.")
-	}
-	secret, ok := strings.CutPrefix(header, "Bearer ")
-	if !ok {
-		return nil, unauthenticated("not_authenticated", "Authentication credentials were not provided.")
-	}
+func authenticate(snap *registry.Snapshot, secret string, now time.Time) (*registry.Key, error) {
 	key := snap.KeyByHash(registry.HashKey(secret))
 	if key == nil || key.Expired(now) {
 		return nil, invalidKey()

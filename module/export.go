@@ -165,6 +165,7 @@ func (w *exportWriter) headers() {
 	}
 	h.Set("Content-Type", media)
 	h.Set("Content-Disposition", `attachment; filename="`+w.p.endpoint.Name+"."+names.name+`"`)
+	h.Set("X-Content-Type-Options", "nosniff") // a file may hold what a browser would take for a page
 	h["Vary"] = varyHeader
 	w.rq.uncached()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -120,7 +121,7 @@ func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
 	}
 	result := b.Result()
 	done := &outcome{
-		executionID: "6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11", hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100, columns: []string{"n", "a<b"},
+		executionID: uuid.MustParse("6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11"), hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100, columns: []string{"n", "a<b"},
 		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()),
 	}
 	_, err := w.rt.cache.Do(tb.Context(), p.key, cache.Policy{Fresh: p.fresh, Mode: cache.Recompute}, func(context.Context) (*cache.Entry, error) {

@@ -48,7 +48,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
 	w.Header()["X-Request-Id"] = []string{rq.id}
-	w.Header()["X-Content-Type-Options"] = noSniffing
 	if err := rq.serve(h.app); err != nil {
 		answer := toAPIError(err, rq.text)
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
@@ -116,7 +115,7 @@ func (rq *request) serve(app *App) error {
 
 // requestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.
 func requestID(r *http.Request) string {
-	if given := r.Header.Get("X-Request-Id"); given != "" && len(given) <= 128 && !strings.ContainsFunc(given, unprintable) {
+	if given := header(r, "X-Request-Id"); given != "" && len(given) <= 128 && !strings.ContainsFunc(given, unprintable) {
 		return given
 	}
 	raw := make([]byte, 0, 16)

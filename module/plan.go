@@ -52,7 +52,8 @@ type plan struct {
 	fixed    string   // the variables that the key of the run fixes
 	notices  *notices // nil for a version that nothing is announced of
 
-	counted atomic.Pointer[meter] // see meter
+	counted atomic.Pointer[meter]  // see meter
+	logged  atomic.Pointer[runLog] // see logRun
 }
 
 // size is about what a plan takes in memory, in bytes.
@@ -75,7 +76,7 @@ const planMemory = 16 << 20
 
 // outcome is what a result carries beside its rows; cached answers show it again.
 type outcome struct {
-	executionID string
+	executionID uuid.UUID
 	hogql       string
 	sql         string
 	limit       int
@@ -172,7 +173,7 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		return nil, err
 	}
 	done := &outcome{
-		executionID: uuid.NewString(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit, offset: compiled.Offset,
+		executionID: uuid.New(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit, offset: compiled.Offset,
 		ownLimit: !compiled.DefaultLimit, compile: time.Since(began),
 	}
 	_, waiting := traced(ctx, "analytics.wait")
@@ -188,7 +189,7 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		limits.Keep = compiled.Limit
 	}
 	rows := cache.NewBuilder(limits)
-	q := x.query(compiled, done.executionID)
+	q := x.query(compiled, done.executionID.String())
 	defer x.rt.runs.beginWork(x.plan.key, &q)()
 	asked := time.Now()
 	x.picked.Store(asked.UnixNano())

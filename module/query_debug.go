@@ -171,7 +171,7 @@ func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
 		dst = append(dst, p.shows.modifiers...)
 	}
 	dst = append(dst, `,"timings":`...)
-	if !p.shows.timings || done.executionID == "" {
+	if !p.shows.timings || done.executionID == uuid.Nil {
 		return append(dst, "null"...)
 	}
 	return appendJSON(dst, []timing{

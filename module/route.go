@@ -78,14 +78,19 @@ func (a address) pattern() address {
 
 // methods are those of the address as it stands, else those of its pattern; nil when nothing is served there.
 func (a address) methods() methods {
-	if found := routes[a]; found != nil {
-		return found
+	if fixedNames[a.name] {
+		if found := routes[a]; found != nil {
+			return found
+		}
 	}
 	return routes[a.pattern()]
 }
 
-// routes is every address that is served, and the methods of each.
-var routes map[address]methods
+// routes is every address that is served, and the methods of each. fixedNames are the names in it that stand for themselves.
+var (
+	routes     map[address]methods
+	fixedNames = map[string]bool{}
+)
 
 func init() { // not a literal: serveOptions looks into it
 	routes = allRoutes()
@@ -94,6 +99,9 @@ func init() { // not a literal: serveOptions looks into it
 	maps.Copy(routes, toolRoutes())
 	maps.Copy(routes, runRoutes())
 	maps.Copy(routes, secretKeyRoutes())
+	for at := range routes {
+		fixedNames[at.name] = true
+	}
 }
 
 func allRoutes() map[address]methods {

@@ -323,7 +323,7 @@ func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
 	dst = append(dst, `,"name":`...)
 	dst = appendJSON(dst, p.endpoint.Name)
 	dst = append(dst, `,"execution_id":"`...)
-	dst = append(dst, done.executionID...)
+	dst = append(dst, done.executionID.String()...)
 	dst = append(dst, `","endpoint_version":`...)
 	dst = appendInt(dst, p.version.Number)
 	dst = append(dst, `,"endpoint_version_created_at":`...)

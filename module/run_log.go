@@ -60,7 +60,17 @@ func (l *runLogs) shrink(but string) {
 		}
 		return true
 	})
-	l.byEndpoint.Delete(oldest)
+	l.drop(oldest)
+}
+
+// drop takes a log away. The caller holds mu.
+func (l *runLogs) drop(endpoint any) {
+	found, ok := l.byEndpoint.LoadAndDelete(endpoint)
+	if !ok {
+		return
+	}
+	log, _ := found.(*runLog)
+	log.gone.Store(true)
 	l.count--
 }
 
@@ -68,9 +78,7 @@ func (l *runLogs) shrink(but string) {
 func (l *runLogs) forget(endpoint string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.byEndpoint.LoadAndDelete(endpoint); ok {
-		l.count--
-	}
+	l.drop(endpoint)
 }
 
 // runLog is a ring of the last runs of one endpoint. Adding one takes no lock and allocates nothing: a cached run may be one of
@@ -78,6 +86,7 @@ func (l *runLogs) forget(endpoint string) {
 type runLog struct {
 	next  atomic.Uint64
 	last  atomic.Int64 // when the newest run was, in Unix microseconds
+	gone  atomic.Bool  // it was forgotten: who holds on to it looks for the endpoint's new one
 	slots [runsKept]runSlot
 }
 
@@ -151,7 +160,7 @@ func (l *runLog) all() []loggedRun {
 func (rq *request) logRun(p *plan, got cache.Answer) {
 	run := loggedRun{At: rq.start, Took: time.Since(rq.start), Version: p.version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
 	if done, ok := got.Entry.Meta.(*outcome); ok {
-		run.Execution, _ = uuid.Parse(done.executionID) // made by uuid.NewString
+		run.Execution = done.executionID
 		if done.insight == nil {
 			run.Rows = max(0, got.Entry.Result.Len()-p.offset)
 			if p.limit >= 0 {
@@ -159,7 +168,12 @@ func (rq *request) logRun(p *plan, got cache.Answer) {
 			}
 		}
 	}
-	rq.rt.logs.of(p.endpoint.ID).add(run)
+	log := p.logged.Load()
+	if log == nil || log.gone.Load() {
+		log = rq.rt.logs.of(p.endpoint.ID)
+		p.logged.Store(log)
+	}
+	log.add(run)
 }
 
 // brokenOff is the code of an export that ended before its end: its status had been sent.

@@ -21,7 +21,10 @@ import (
 const publicSite = `
 https://localhost:%d {
 	tls internal
-	header Strict-Transport-Security "max-age=31536000"
+	header {
+		Strict-Transport-Security "max-age=31536000"
+		X-Content-Type-Options nosniff
+	}
 	log {
 		output file %s
 	}
