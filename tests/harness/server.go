@@ -264,5 +264,6 @@ func (s *Server) Reload() error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("reloading the config: %w\n%s", err, out)
 	}
+	transport.CloseIdleConnections() // the old config's server is closing its ends of them
 	return nil
 }
