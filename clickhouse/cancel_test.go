@@ -72,15 +72,27 @@ func TestCancel(t *testing.T) {
 					t.Fatalf("got %v, want %v", err, tt.want)
 				}
 				waitForQuery(t, c, p, id, false)
-				if n := c.InUse(); n != 0 {
-					t.Errorf("%d connections are in use after the query", n)
-				}
+				waitForIdle(t, c)
 			})
 		}
 	}
 	for range 2 {
 		if got := ask(t, c, p, "SELECT 1"); len(got) != 1 {
 			t.Errorf("got %v", got)
+		}
+	}
+}
+
+// waitForIdle waits until no connection is in use. The driver gives back that of a result made of blocks, as the settings of a
+// server are read, a moment after the result is closed.
+func waitForIdle(t *testing.T, c *clickhouse.Client) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(10 * time.Second); c.InUse() != 0; <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Errorf("%d connections are in use after the query", c.InUse())
+			return
 		}
 	}
 }

@@ -173,9 +173,7 @@ func TestStream(t *testing.T) {
 			if len(out.rows) != tt.rows || stats.Rows != uint64(tt.rows) {
 				t.Errorf("got %d rows, stats %d, want %d", len(out.rows), stats.Rows, tt.rows)
 			}
-			if n := c.InUse(); n != 0 {
-				t.Errorf("%d connections are in use after the query", n)
-			}
+			waitForIdle(t, c)
 		})
 	}
 }
