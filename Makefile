@@ -1,9 +1,6 @@
 # The two commands of the README are `make run` and `make test`. They need Go, npm and make.
 GO      := CGO_ENABLED=0 go
 TOOL    := go tool -modfile=tools/go.mod
-# The race detector needs a C compiler; without one the tests run without it.
-RACE    := $(if $(shell command -v $${CC:-cc} 2>/dev/null),-race,)
-TEST    := $(if $(RACE),CGO_ENABLED=1,CGO_ENABLED=0) $(TOOL) gotestsum --format pkgname -- $(RACE)
 
 .PHONY: run build engine test conformance bench lint fmt golden fuzz clean
 
@@ -19,7 +16,7 @@ engine: ## Fetch the embedded engine once, into the user's cache folder.
 
 test: build engine ## Run every test.
 	$(GO) vet ./...
-	$(TEST) ./...
+	$(TOOL) gotestsum --format pkgname --raw-command -- scripts/test.sh
 
 conformance: engine ## Play the contract's cases alone.
 	$(GO) test ./tests/conformance/...

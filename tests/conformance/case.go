@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -142,23 +143,15 @@ func Play(server *harness.Server, c Case) error {
 }
 
 func createProject(server *harness.Server, name, zone string, weekStart int) (int64, error) {
-	if zone == "" {
-		zone = "UTC"
-	}
 	var project struct{ ID int64 }
-	err := command(server, &project, nil, "project", "create", "--name", name, "--timezone", zone, "--week-start", strconv.Itoa(weekStart))
+	err := server.Ask("/analytics/projects", map[string]any{"name": name, "timezone": cmp.Or(zone, "UTC"), "week_start": weekStart}, &project)
 	return project.ID, err
 }
 
 func createKey(server *harness.Server, project int64, wanted KeyWanted) (string, error) {
-	if wanted.Scopes == "" {
-		wanted.Scopes = harness.AllScopes
-	}
-	if wanted.Kind == "" {
-		wanted.Kind = "personal"
-	}
 	var key struct{ Key string }
-	err := command(server, &key, nil, "key", "create", "--project", strconv.FormatInt(project, 10), "--scopes", wanted.Scopes, "--kind", wanted.Kind)
+	scopes := strings.Split(cmp.Or(wanted.Scopes, harness.AllScopes), ",")
+	err := server.Ask("/analytics/keys", map[string]any{"project": project, "scopes": scopes, "kind": cmp.Or(wanted.Kind, "personal")}, &key)
 	return key.Key, err
 }
 
@@ -176,35 +169,25 @@ func importData(server *harness.Server, project int64, data Data) error {
 			}
 		}
 	}
-	number := strconv.FormatInt(project, 10)
 	if lines.Len() > 0 {
-		if err := command(server, nil, &lines, "import", "--project", number, "--learn-types=false", "-"); err != nil {
+		var report struct {
+			Bad      int
+			BadLines []any `json:"bad_lines"`
+		}
+		if err := server.Ask(fmt.Sprintf("/analytics/import?project=%d&learn_types=false", project), &lines, &report); err != nil {
 			return err
+		}
+		if report.Bad > 0 {
+			return fmt.Errorf("the case's data is wrong: %v", report.BadLines)
 		}
 	}
 	for _, d := range data.PropertyDefinitions {
-		if d.Type == "" {
-			d.Type = "event"
-		}
-		if err := command(server, nil, nil, "property", "set", "--project", number, "--type", d.Type, "--name", d.Name, "--as", d.PropertyType); err != nil {
+		definition := map[string]any{"project": project, "type": cmp.Or(d.Type, "event"), "name": d.Name, "as": d.PropertyType}
+		if err := server.Ask("/analytics/properties", definition, nil); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func command(server *harness.Server, out any, stdin *bytes.Buffer, args ...string) error {
-	if stdin == nil {
-		stdin = new(bytes.Buffer)
-	}
-	stdout, stderr, err := server.Command(stdin, args...)
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, stderr)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal([]byte(stdout), out)
 }
 
 // play sends one step; why tells what of the answer is not as described.

@@ -1,0 +1,42 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Ask posts to the admin API what a command would, without the process that a command is, and reads the answer into out unless
+// that is nil. A body that is no io.Reader is sent as JSON.
+func (s *Server) Ask(path string, body, out any) error {
+	reader, ok := body.(io.Reader)
+	if !ok {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encoding the request of %s: %w", path, err)
+		}
+		reader = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+s.Admin+path, reader)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %d: %s", path, resp.StatusCode, answer)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, out)
+}
