@@ -27,6 +27,9 @@ type Config struct {
 	// How long a result may still be served after it has stopped being fresh: at once while it is
 	// being refreshed, and in place of an error while the database is away. Default: not at all.
 	Stale time.Duration
+	// How long a result that was referred to is kept, at least, after another one has taken its place, and after it was last
+	// asked for by its ref. Default: Stale, at least 5m.
+	Hold time.Duration
 	// The longest a background refresh may take. Default: 1m.
 	RefreshTimeout time.Duration
 	// How long a stale result is left alone after a refresh of it failed. Default: 2s.
@@ -37,6 +40,9 @@ type Config struct {
 	// Tells the errors of a load that say nothing about the query itself (the database is down, busy,
 	// too slow), in place of which a stale result is better. Default: no error is one.
 	IsOutage func(error) bool
+	// Tells the errors of a load that was not let in, which say nothing about the query either: a stale
+	// result whose refresh was refused stays in use. Default: no error is one.
+	IsRefusal func(error) bool
 	// Called with errors that no caller gets, those of background refreshes, and with every
 	// *PanicError. Default: they are only counted.
 	Report func(Key, error)
@@ -50,9 +56,11 @@ var ErrClosed = errors.New("the cache is closed")
 type Cache struct {
 	maxBytes       int64
 	stale          time.Duration
+	hold           time.Duration
 	refreshTimeout time.Duration
 	refreshRetry   time.Duration
 	isOutage       func(error) bool
+	isRefusal      func(error) bool
 	report         func(Key, error)
 	zstd           *zstd.Encoder
 
@@ -71,6 +79,8 @@ type Cache struct {
 	flights map[Key]*flight
 	closed  bool
 
+	places sync.Mutex // held while records change places; mu is never taken under it, and no hit takes it
+
 	renderMu   sync.Mutex
 	renderings map[pageID]*rendering
 }
@@ -86,15 +96,20 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{
 		maxBytes:       cfg.MaxBytes,
 		stale:          cfg.Stale,
+		hold:           orDefault(cfg.Hold, max(cfg.Stale, minHold)),
 		refreshTimeout: orDefault(cfg.RefreshTimeout, time.Minute),
 		refreshRetry:   orDefault(cfg.RefreshRetry, 2*time.Second),
 		isOutage:       cfg.IsOutage,
+		isRefusal:      cfg.IsRefusal,
 		report:         cfg.Report,
 		flights:        make(map[Key]*flight),
 		renderings:     make(map[pageID]*rendering),
 	}
 	if c.isOutage == nil {
 		c.isOutage = func(error) bool { return false }
+	}
+	if c.isRefusal == nil {
+		c.isRefusal = func(error) bool { return false }
 	}
 	if c.report == nil {
 		c.report = func(Key, error) {}
@@ -109,6 +124,9 @@ func New(cfg Config) (*Cache, error) {
 	c.base, c.cancel = context.WithCancelCause(context.Background())
 	return c, nil
 }
+
+// minHold is the shortest default of Config.Hold.
+const minHold = 5 * time.Minute
 
 func orDefault(d, byDefault time.Duration) time.Duration {
 	if d <= 0 {
@@ -128,8 +146,8 @@ func (c *Cache) Close() {
 	c.store.close()
 }
 
-// Purge makes the cache forget everything that it holds for a project. Computations that are running
-// still answer those who already wait for them, but what they find is not kept.
+// Purge makes the cache forget everything that it would answer for a project. Computations that are running
+// still answer those who already wait for them, but what they find is not kept. Refs keep leading to what they name.
 func (c *Cache) Purge(project int64) {
 	c.mu.Lock()
 	next := make(map[int64]uint64)
@@ -145,10 +163,16 @@ func (c *Cache) Purge(project int64) {
 		}
 	}
 	for _, f := range running {
+		if f.settled && f.entry != nil && f.entry.referred.Load() { // refs have led here, and the store may never get it
+			c.secure(f.key, f.entry)
+		}
 		c.retire(f)
 	}
 	c.mu.Unlock()
-	c.store.drop(project)
+	c.places.Lock()
+	defer c.places.Unlock()
+	records := c.store.records(project)
+	c.displace(func() { c.store.drop(records) }, records...)
 }
 
 // generation counts the purges of a project; what was computed under an earlier one is not served.

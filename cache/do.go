@@ -35,6 +35,8 @@ type Policy struct {
 	// How long a result that the call computes is kept for calls of Peek, and for those with a longer window. Default: as
 	// long as it may be served under this policy.
 	Keep time.Duration
+	// Refs to a result that the call computes may be given out, so that it is kept for Config.Hold after it may last be served.
+	Refs bool
 }
 
 // fresh tells whether an entry is fresh under the policy.
@@ -53,6 +55,7 @@ const (
 	StaleError                   // stored; computing a new one failed because of an outage
 	Coalesced                    // computed by another call or a refresh that was under way
 	Refreshed                    // computed by this call because it asked for it (Recompute)
+	Pinned                       // stored, no longer fresh; asked for by a ref (Snapshot)
 )
 
 // String is the status in lower case, fit for a log or a metric's label.
@@ -70,12 +73,14 @@ func (s Status) String() string {
 		return "coalesced"
 	case Refreshed:
 		return "refreshed"
+	case Pinned:
+		return "pinned"
 	}
 	return fmt.Sprintf("status %d", uint8(s))
 }
 
 // Cached tells whether the answer had been computed before the call.
-func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError }
+func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError || s == Pinned }
 
 // Answer is an entry and how it was come by.
 type Answer struct {

@@ -281,6 +281,20 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a refresh that is not let in", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			k := setUp(w)
+			w.call(k, use)
+			w.end("A2", turnAway)
+			wantCallers(t, []*caller{w.call(k, use)}, old)
+			wantLive(t, w)
+			time.Sleep(refreshRetry)
+			w.call(k, use)
+			w.end("A3", succeed)
+			wantCallers(t, []*caller{w.call(k, use)}, "load A3, hit, age 0s, fresh for 10s")
+		})
+	})
 	t.Run("a refresh that takes too long", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -342,6 +356,7 @@ func TestStaleIfError(t *testing.T) {
 		{"recompute, outage, fresh", 2 * time.Second, recompute, fail, "load A1, stale-error, age 3s, fresh for 7s"},
 		{"outage, too old while it lasted", fresh + stale - time.Second, noStale, fail, "load A2: connection refused"},
 		{"outage, too old", fresh + stale, use, fail, "load A2: connection refused"},
+		{"not let in", 11 * time.Second, noStale, turnAway, "load A2: too many queries"},
 		{"mistake", 11 * time.Second, noStale, refuse, "load A2: unknown column"},
 		{"panic", 11 * time.Second, noStale, crash, "BUG: the load of a result panicked: load A2"},
 	}
@@ -363,7 +378,7 @@ func TestStaleIfError(t *testing.T) {
 }
 
 func TestErrorsAreNotStored(t *testing.T) {
-	for _, o := range []outcome{fail, refuse, crash, vanish} {
+	for _, o := range []outcome{fail, refuse, turnAway, crash, vanish} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.call(key(1, ""), use)

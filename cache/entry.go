@@ -17,6 +17,8 @@ type Entry struct {
 
 	id       uint64
 	metaSize int
+	referred atomic.Bool // see Refer
+	secured  atomic.Bool // a ref to it leads to it
 }
 
 var lastEntry atomic.Uint64

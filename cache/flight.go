@@ -19,7 +19,7 @@ import (
 // that must begin after it, because of Recompute, waits in its next field.
 type flight struct {
 	key        Key
-	lifetime   time.Duration // how long the policy of the call that began it wants the result kept
+	lifetime   lifetime // how long the policy of the call that began it wants the result kept
 	load       Load
 	refreshing *record // the stale record that a background refresh is to replace; nil for a call's flight
 	claimed    int64   // when that call arrived, in Unix nanoseconds
@@ -125,7 +125,7 @@ func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
 	c.stats.refreshes.Add(1)
 }
 
-func newFlight(ctx context.Context, key Key, lifetime time.Duration, load Load) *flight {
+func newFlight(ctx context.Context, key Key, lifetime lifetime, load Load) *flight {
 	f := &flight{key: key, lifetime: lifetime, load: load, done: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return f
@@ -203,12 +203,16 @@ func (c *Cache) settle(f *flight, entry *Entry, err error) {
 		c.keep(f)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry.referred.Load() { // refs have led here, and the store may not have it
+		c.secure(f.key, entry)
+	}
 	c.retire(f)
-	c.mu.Unlock()
 }
 
-// refreshFailed decides what becomes of the stale record. An outage leaves it in use for a while; any
-// other error is the query's own, and the next call has to see it.
+// refreshFailed decides what becomes of the stale record. An outage, or a limit that did not let the
+// refresh in, leaves it in use for a while; any other error is the query's own, and the next call has to
+// see it.
 func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Duration) {
 	if errors.Is(err, ErrClosed) {
 		return
@@ -217,8 +221,8 @@ func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Dura
 	if _, crash := errors.AsType[*PanicError](err); !crash { // run has reported a panic
 		c.report(f.key, err)
 	}
-	if !expired && !c.isOutage(err) {
-		c.store.remove(f.refreshing)
+	if !expired && !c.isOutage(err) && !c.isRefusal(err) {
+		c.remove(f.refreshing)
 		return
 	}
 	f.refreshing.quietUntil.Store(f.claimed + int64(took+c.refreshRetry))

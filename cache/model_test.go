@@ -156,7 +156,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 	now, k := time.Now(), f.key
 	text := map[outcome]string{
 		fail:   fmt.Sprintf("load %s: %v", f.name, errOutage),
-		refuse: fmt.Sprintf("load %s: %v", f.name, errMistake),
+		refuse: fmt.Sprintf("load %s: %v", f.name, errMistake), turnAway: fmt.Sprintf("load %s: %v", f.name, errFull),
 		crash:  "BUG: the load of a result panicked: load " + f.name,
 		vanish: "BUG: the load of a result ended its goroutine",
 	}[o]
@@ -185,7 +185,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 	if f.refreshing != nil && o != succeed {
 		m.stats.RefreshFailures++
 		switch {
-		case o == fail:
+		case o == fail || o == turnAway:
 			f.refreshing.quiet = f.claimed.Add(now.Sub(f.began) + refreshRetry)
 		case k.stored == f.refreshing:
 			k.stored = nil
@@ -263,7 +263,7 @@ func playModel(rt *rapid.T) {
 				rt.Skip("no load runs")
 			}
 			name := rapid.SampledFrom(live).Draw(rt, "load")
-			o := rapid.SampledFrom([]outcome{succeed, fail, refuse, crash, vanish}).Draw(rt, "outcome")
+			o := rapid.SampledFrom([]outcome{succeed, fail, refuse, turnAway, crash, vanish}).Draw(rt, "outcome")
 			i := slices.IndexFunc(m.loads, func(f *modelFlight) bool { return f.name == name })
 			m.end(m.loads[i], o, false)
 			w.end(name, o)

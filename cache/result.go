@@ -12,7 +12,7 @@ import (
 // Column is a column's name and its ClickHouse type.
 type Column struct{ Name, Type string }
 
-// ErrTooLarge says that a result has more rows or bytes than it may have.
+// ErrTooLarge says that a result has more bytes than it may have.
 var ErrTooLarge = errors.New("the result is too large")
 
 // Limits bounds a result that is being built. A zero field does not limit.
@@ -20,8 +20,6 @@ type Limits struct {
 	// Rows to keep. Rows that come after them are left out and make Result.More true: ask the
 	// database for one row more than this to learn whether there are more.
 	Keep int
-	// Rows above which the result is refused with ErrTooLarge.
-	MaxRows int
 	// Bytes of rows above which the result is refused with ErrTooLarge. Never more than 4 GiB.
 	MaxBytes int64
 }
@@ -60,8 +58,6 @@ func (b *Builder) Row(json []byte) error {
 	case b.limits.Keep > 0 && len(b.starts) >= b.limits.Keep:
 		b.more = true
 		return nil
-	case b.limits.MaxRows > 0 && len(b.starts) >= b.limits.MaxRows:
-		return fmt.Errorf("%w: more than %d rows", ErrTooLarge, b.limits.MaxRows)
 	}
 	size := int64(len(b.data)) + int64(len(json))
 	if len(b.starts) > 0 {

@@ -118,8 +118,6 @@ func TestBuilderLimits(t *testing.T) {
 		{"none", cache.Limits{}, "[[1],[2],[3]]", false, ""},
 		{"keep fewer", cache.Limits{Keep: 2}, "[[1],[2]]", true, ""},
 		{"keep as many", cache.Limits{Keep: 3}, "[[1],[2],[3]]", false, ""},
-		{"rows just fit", cache.Limits{MaxRows: 3}, "[[1],[2],[3]]", false, ""},
-		{"too many rows", cache.Limits{MaxRows: 2}, "", false, "the result is too large: more than 2 rows"},
 		{"bytes just fit", cache.Limits{MaxBytes: 11}, "[[1],[2],[3]]", false, ""},
 		{"too many bytes", cache.Limits{MaxBytes: 10}, "", false, "the result is too large: more than 10 bytes"},
 		{"rows left out take no bytes", cache.Limits{Keep: 2, MaxBytes: 7}, "[[1],[2]]", true, ""},

@@ -11,7 +11,7 @@ import (
 // store holds values under 64-bit hashes in Ristretto. A hash is no proof of identity: whoever gets a
 // value has to compare its full key. A value whose hash collides with another's replaces it.
 type store struct {
-	ristretto *ristretto.Cache[uint64, any] // of *record and *page
+	ristretto *ristretto.Cache[uint64, any] // of *record, *held and *page
 	gate      gate
 	stats     *counters
 	largest   int64 // cost of the largest value that is kept
@@ -93,8 +93,25 @@ func (s *store) remove(rec *record) {
 	}
 }
 
-// drop forgets a project's records, and the pages rendered from them.
-func (s *store) drop(project int64) {
+// records are those of a project.
+func (s *store) records(project int64) []*record {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return nil
+	}
+	var found []*record
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if rec, ok := value.(*record); ok && rec.key.project == project {
+			found = append(found, rec)
+		}
+		return false
+	})
+	return found
+}
+
+// drop forgets records, and the pages rendered from entries that nobody can ask for any more.
+func (s *store) drop(records []*record) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if !open {
@@ -102,13 +119,10 @@ func (s *store) drop(project int64) {
 	}
 	var hashes []uint64
 	entries := make(map[uint64]bool)
-	s.ristretto.IterValues(func(value any) (stop bool) {
-		if rec, ok := value.(*record); ok && rec.key.project == project {
-			hashes = append(hashes, rec.key.hash)
-			entries[rec.entry.id] = true
-		}
-		return false
-	})
+	for _, rec := range records {
+		hashes = append(hashes, rec.key.hash)
+		entries[rec.entry.id] = !rec.entry.referred.Load()
+	}
 	s.ristretto.IterValues(func(value any) (stop bool) {
 		if pg, ok := value.(*page); ok && entries[pg.id.entry] {
 			hashes = append(hashes, pg.id.hash())
@@ -168,6 +182,7 @@ type record struct {
 	key        Key
 	generation uint64
 	entry      *Entry
+	served     time.Time // the last moment at which its policy lets it be served to those who have no ref
 	// quietUntil is when a refresh may be begun next, in Unix nanoseconds.
 	quietUntil atomic.Int64
 }
@@ -185,14 +200,35 @@ func (c *Cache) lookup(key Key) *record {
 }
 
 // lifetime is how long the store holds what is computed under a policy. It is a backstop: an entry's own age is what counts.
-func (c *Cache) lifetime(p Policy) time.Duration { return max(p.Fresh+c.stale, p.Keep) }
+type lifetime struct {
+	served time.Duration // while it may be an answer of its key
+	refs   time.Duration // and then, for refs alone
+}
+
+func (c *Cache) lifetime(p Policy) lifetime {
+	l := lifetime{served: max(p.Fresh+c.stale, p.Keep)}
+	if p.Refs {
+		l.refs = c.hold
+	}
+	return l
+}
 
 // keep stores what a flight has found, and returns when calls can see it.
 func (c *Cache) keep(f *flight) {
-	if f.lifetime <= 0 {
+	ttl := f.lifetime.served + f.lifetime.refs
+	if ttl <= 0 {
 		return
 	}
-	rec := &record{key: f.key, generation: f.generation, entry: f.entry}
-	c.store.put(f.key.hash, rec, f.entry.Size()+int64(len(f.key.text)), f.lifetime)
-	c.store.settle()
+	rec := &record{key: f.key, generation: f.generation, entry: f.entry, served: time.Now().Add(f.lifetime.served)}
+	put := func() {
+		c.store.put(f.key.hash, rec, f.entry.Size()+int64(len(f.key.text)), ttl)
+		c.store.settle()
+	}
+	c.places.Lock()
+	defer c.places.Unlock()
+	if old, ok := c.store.get(f.key.hash).(*record); ok {
+		c.displace(put, old)
+		return
+	}
+	put()
 }

@@ -17,6 +17,7 @@ import (
 var (
 	errOutage  = errors.New("connection refused")
 	errMistake = errors.New("unknown column")
+	errFull    = errors.New("too many queries")
 )
 
 // limits of the worlds below.
@@ -49,9 +50,10 @@ type load struct {
 type outcome uint8
 
 const (
-	succeed outcome = iota
-	fail            // with errOutage
-	refuse          // with errMistake
+	succeed  outcome = iota
+	fail             // with errOutage
+	refuse           // with errMistake
+	turnAway         // with errFull
 	crash
 	vanish // ends the goroutine
 )
@@ -74,6 +76,7 @@ func newWorld(tb interface {
 		IsOutage: func(err error) bool {
 			return errors.Is(err, errOutage) || errors.Is(err, context.DeadlineExceeded)
 		},
+		IsRefusal: func(err error) bool { return errors.Is(err, errFull) },
 		Report: func(_ cache.Key, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -127,6 +130,8 @@ func (w *world) load(key cache.Key) cache.Load {
 				return nil, fmt.Errorf("load %s: %w", l.name, errOutage)
 			case refuse:
 				return nil, fmt.Errorf("load %s: %w", l.name, errMistake)
+			case turnAway:
+				return nil, fmt.Errorf("load %s: %w", l.name, errFull)
 			case crash:
 				panic("load " + l.name)
 			case vanish:
