@@ -30,18 +30,27 @@ type Dashboard struct {
 	Tiles          []Tile // by number, those that are deleted too
 }
 
-// Tile is one insight on a dashboard.
+// Tile is one insight or one text on a dashboard.
 type Tile struct {
 	ID        int64
 	Project   int64
 	Dashboard int64
-	Insight   int64
+	Insight   int64           // 0 for a text
+	Text      *Text           // nil for an insight
 	Layouts   json.RawMessage // an object: place and size by width of the screen
 	Color     *string
 	// ShowDescription tells whether to show the insight's description; nil leaves it to who draws it.
 	ShowDescription *bool
 	FilterOverrides json.RawMessage // an object: filters in place of the dashboard's
 	Deleted         bool
+}
+
+// Text is what a tile without an insight shows.
+type Text struct {
+	Body           *string   `json:"body"` // Markdown, at most 4000 characters; nil for none
+	CreatedBy      string    `json:"created_by"`
+	LastModifiedBy string    `json:"last_modified_by"` // id of a key, as CreatedBy; empty while nobody has changed the text
+	LastModifiedAt time.Time `json:"last_modified_at"`
 }
 
 func newTile(project, dashboard, insight int64) Tile {
@@ -66,8 +75,9 @@ type DashboardFields struct {
 
 // TileFields says what of a tile is to be.
 type TileFields struct {
-	ID              int64 // 0: a new tile, or the one that Insight has on the dashboard
-	Insight         int64 // of a new tile
+	ID              int64          // 0: a new tile, or the one that Insight has on the dashboard
+	Insight         int64          // of a new tile
+	Text            Field[*string] // the body of a text; a new tile that is given one shows it
 	Layouts         Field[json.RawMessage]
 	Color           Field[*string]
 	ShowDescription Field[*bool]
@@ -75,8 +85,11 @@ type TileFields struct {
 	Deleted         Field[bool]
 }
 
-// maxTileColor is the most characters of a tile's colour.
-const maxTileColor = 400
+// The most characters of a tile's colour and of its text.
+const (
+	maxTileColor = 400
+	maxTileText  = 4000
+)
 
 // CreateDashboard adds a dashboard. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) CreateDashboard(ctx context.Context, project int64, f DashboardFields, by string, now time.Time) (*Dashboard, error) {
@@ -98,7 +111,7 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 		}
 		created.Tiles = nil
 		for i := range f.Tiles {
-			if err := f.Tiles[i].put(ctx, tx, &created, i); err != nil {
+			if err := f.Tiles[i].put(ctx, tx, &created, i, author{by, at}); err != nil {
 				return err
 			}
 		}
@@ -134,7 +147,7 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 			return err
 		}
 		for i := range f.Tiles {
-			if err := f.Tiles[i].put(ctx, tx, &updated, i); err != nil {
+			if err := f.Tiles[i].put(ctx, tx, &updated, i, author{by, at}); err != nil {
 				return err
 			}
 		}
@@ -162,7 +175,7 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 func deleteAlong(ctx context.Context, tx Tx, d *Dashboard, by string, at time.Time) ([]Insight, error) {
 	var changed []Insight
 	for _, t := range d.Tiles {
-		if t.Deleted {
+		if t.Deleted || t.Insight == 0 {
 			continue
 		}
 		before, err := tx.Insight(ctx, d.Project, t.Insight)
@@ -223,6 +236,8 @@ func (f *TileFields) validate(at int) error {
 		return invalid(fmt.Sprintf("tiles.%d.filters_overrides", at), "Filters must be a dictionary")
 	case f.Color.Value != nil && utf8.RuneCountInString(*f.Color.Value) > maxTileColor:
 		return tooLong(fmt.Sprintf("tiles.%d.color", at), maxTileColor)
+	case f.Text.Value != nil && utf8.RuneCountInString(*f.Text.Value) > maxTileText:
+		return tooLong(fmt.Sprintf("tiles.%d.text.body", at), maxTileText)
 	}
 	return nil
 }
@@ -244,23 +259,34 @@ func (f *DashboardFields) apply(d *Dashboard) {
 	}
 }
 
+// author is who changes something, and when.
+type author struct {
+	key string
+	at  time.Time
+}
+
 // put changes a tile of d, or adds one; at is its place in the request.
-func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int) error {
+func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int, by author) error {
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
-		return f.ID != 0 && t.ID == f.ID || f.ID == 0 && t.Insight == f.Insight
+		return f.ID != 0 && t.ID == f.ID || f.ID == 0 && f.Insight != 0 && t.Insight == f.Insight
 	})
 	field := fmt.Sprintf("tiles.%d", at)
 	switch {
 	case found < 0 && f.ID != 0:
 		return &FieldError{Field: field + ".id", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", f.ID)}
-	case found < 0 && f.Insight == 0:
+	case found < 0 && f.Insight == 0 && !f.Text.Given:
 		return &FieldError{Field: field + ".insight", Code: CodeRequired, Message: "This field is required."}
+	case f.Text.Given && (f.Insight != 0 || found >= 0 && d.Tiles[found].Insight != 0):
+		return invalid(field+".text", "A tile shows an insight or a text, not both.")
 	}
 	t := newTile(d.Project, d.ID, f.Insight)
 	if found >= 0 {
 		t = d.Tiles[found]
 	}
-	if on := f.Deleted.Given && !f.Deleted.Value || found < 0 || f.ID == 0; on {
+	if f.Text.Given {
+		t.Text = t.Text.changed(f.Text.Value, by)
+	}
+	if on := f.Deleted.Given && !f.Deleted.Value || found < 0 || f.ID == 0; on && t.Text == nil {
 		if i, err := tx.Insight(ctx, d.Project, t.Insight); errors.Is(err, ErrNotFound) || err == nil && i.Deleted {
 			return &FieldError{
 				Field: field + ".insight", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", t.Insight),
@@ -286,6 +312,14 @@ func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int) error
 	t.ID = id
 	d.Tiles = append(d.Tiles, t)
 	return err
+}
+
+// changed gives the text with another body; nil stands for a text that is not there yet.
+func (t *Text) changed(body *string, by author) *Text {
+	if t == nil {
+		return &Text{Body: body, CreatedBy: by.key, LastModifiedAt: by.at}
+	}
+	return &Text{Body: body, CreatedBy: t.CreatedBy, LastModifiedBy: by.key, LastModifiedAt: by.at}
 }
 
 // checkDashboard tells whether an insight can be put on a dashboard.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -61,6 +62,40 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
+func TestTextTiles(t *testing.T) {
+	r, p := fresh(t)
+	i := createInsight(t, r, p.ID, named("i"))
+	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}, {Text: registry.To(new("# A"))}, {Text: registry.To(new(""))}}})
+	later := now.Add(time.Hour)
+	got := must(r.UpdateDashboard(t.Context(), p.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{
+		{ID: 2, Text: registry.To[*string](nil), Color: registry.To(new("blue"))}, {ID: 3, Deleted: registry.To(true)}, {Text: registry.To(new("# A"))},
+	}}, "editor", later))(t)
+	empty := json.RawMessage(`{}`)
+	then := later.UTC().Truncate(time.Microsecond)
+	want := []registry.Tile{
+		{ID: 1, Insight: i.ID},
+		{ID: 2, Text: &registry.Text{CreatedBy: "author", LastModifiedBy: "editor", LastModifiedAt: then}, Color: new("blue")},
+		{ID: 3, Text: &registry.Text{Body: new(""), CreatedBy: "author", LastModifiedAt: moment}, Deleted: true},
+		{ID: 4, Text: &registry.Text{Body: new("# A"), CreatedBy: "editor", LastModifiedAt: then}},
+	}
+	for n := range want {
+		want[n].Project, want[n].Dashboard, want[n].Layouts, want[n].FilterOverrides = p.ID, d.ID, empty, empty
+	}
+	if diff := cmp.Diff(want, got.Tiles); diff != "" {
+		t.Errorf("tiles (-want +got):\n%s", diff)
+	}
+	if places := r.Snapshot().TilesOf(p.ID, 0); places != nil {
+		t.Errorf("TilesOf(no insight) = %v", places)
+	}
+	for range 2 { // deleting and restoring pass over the texts
+		must(r.UpdateDashboard(t.Context(), p.ID, d.ID, registry.DashboardFields{Deleted: registry.To(true), DeleteInsights: true}, "editor", later))(t)
+		back := must(r.UpdateDashboard(t.Context(), p.ID, d.ID, registry.DashboardFields{Deleted: registry.To(false)}, "editor", later))(t)
+		if diff := cmp.Diff(want, back.Tiles); diff != "" {
+			t.Errorf("restored tiles (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // TestDeleteInsights deletes with a dashboard the insights that are on no other one, and restores them with it.
 func TestDeleteInsights(t *testing.T) {
 	r, p := fresh(t)
@@ -106,6 +141,8 @@ func TestDashboardMistakes(t *testing.T) {
 		{"layouts", tile(registry.TileFields{Insight: i.ID, Layouts: registry.To(list)}), registry.FieldError{Field: "tiles.1.layouts", Code: registry.CodeInvalid, Message: "Layouts must be a dictionary"}},
 		{"no such tile", tile(registry.TileFields{ID: 9}), noObject("tiles.1.id", "9")},
 		{"a tile of nothing", tile(registry.TileFields{}), registry.FieldError{Field: "tiles.1.insight", Code: registry.CodeRequired, Message: "This field is required."}},
+		{"a text and an insight", tile(registry.TileFields{Insight: i.ID, Text: registry.To(new("a"))}), registry.FieldError{Field: "tiles.1.text", Code: registry.CodeInvalid, Message: "A tile shows an insight or a text, not both."}},
+		{"a long text", tile(registry.TileFields{Text: registry.To(new(strings.Repeat("ä", 4001)))}), registry.FieldError{Field: "tiles.1.text.body", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 4000 characters."}},
 		{"no such insight", tile(registry.TileFields{Insight: 99}), noObject("tiles.1.insight", "99")},
 		{"a deleted insight", tile(registry.TileFields{Insight: gone.ID}), noObject("tiles.1.insight", "3")},
 		{"another project's insight", tile(registry.TileFields{Insight: theirs.ID}), noObject("tiles.1.insight", "2")},

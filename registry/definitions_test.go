@@ -135,6 +135,18 @@ func TestCreateVariable(t *testing.T) {
 			nil,
 		},
 		{"null default and values", registry.NewVariable{Name: "n", Type: text, Default: json.RawMessage(`null`), Values: json.RawMessage(`null`)}, &registry.Variable{Name: "n", CodeName: "n", Type: text}, nil},
+		{"an integer of 64 bits", registry.NewVariable{Name: "u", Type: registry.VariableNumber, Default: json.RawMessage(`18446744073709551615`)}, &registry.Variable{Name: "u", CodeName: "u", Type: registry.VariableNumber, Default: uint64(18446744073709551615)}, nil},
+		{"several values of a text", registry.NewVariable{Name: "m", Type: text, IsMulti: true}, &registry.Variable{Name: "m", CodeName: "m", Type: text}, nil},
+		{
+			"a check that changes it",
+			registry.NewVariable{Name: "c", Type: text, Default: json.RawMessage(`"a"`), Check: func(v *registry.Variable) error { v.Default = v.Default.(string) + "b"; return nil }},
+			&registry.Variable{Name: "c", CodeName: "c", Type: text, Default: "ab"}, nil,
+		},
+		{
+			"a check that refuses",
+			registry.NewVariable{Name: "d", Type: text, Check: func(*registry.Variable) error { return field("default_value", registry.CodeInvalid, "no") }},
+			nil, field("default_value", registry.CodeInvalid, "no"),
+		},
 		{"the code name of another", registry.NewVariable{Name: "REGION!", Type: text}, nil, field("code_name", registry.CodeUnique, "Variable with this code name already exists")},
 		{"no name", registry.NewVariable{Type: text}, nil, field("name", registry.CodeRequired, "This field is required.")},
 		{"long name", registry.NewVariable{Name: strings.Repeat("x", 401), Type: text}, nil, field("name", registry.CodeTooLong, "Ensure this field has no more than 400 characters.")},
@@ -166,7 +178,7 @@ func TestCreateVariable(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(map[string]any{"region": nil, "n": nil, "customers_name_2_über": "acme"}, r.Snapshot().VariableDefaults(p.ID)); diff != "" {
+	if diff := cmp.Diff(map[string]any{"region": nil, "n": nil, "customers_name_2_über": "acme", "u": uint64(18446744073709551615), "m": nil, "c": "ab"}, r.Snapshot().VariableDefaults(p.ID)); diff != "" {
 		t.Errorf("VariableDefaults() (-want +got):\n%s", diff)
 	}
 	if _, err := r.CreateVariable(t.Context(), registry.NewVariable{Project: 9, Name: "x", Type: text}, now); !errors.Is(err, registry.ErrNotFound) {
@@ -199,6 +211,16 @@ func TestUpdateAndDeleteVariable(t *testing.T) {
 	_, err := r.UpdateVariable(t.Context(), p.ID, first.ID, registry.VariableUpdate{Type: new(registry.VariableType("x"))})
 	if diff := cmp.Diff(&registry.FieldError{Field: "type", Code: registry.CodeNotChoice, Message: `"x" is not a valid choice.`}, mistake(t, err)); diff != "" {
 		t.Errorf("an unknown type (-want +got):\n%s", diff)
+	}
+	refused := errors.New("refused")
+	_, err = r.UpdateVariable(t.Context(), p.ID, first.ID, registry.VariableUpdate{Values: json.RawMessage(`["b"]`), Check: func(v *registry.Variable) error {
+		if diff := cmp.Diff([]any{"b"}, v.Values); diff != "" {
+			t.Errorf("what is checked (-want +got):\n%s", diff)
+		}
+		return refused
+	}})
+	if !errors.Is(err, refused) || r.Snapshot().VariableByID(p.ID, first.ID).Values[0] != "a" {
+		t.Errorf("a refused update gives %v and %v", err, r.Snapshot().VariableByID(p.ID, first.ID).Values)
 	}
 	if _, err := r.UpdateVariable(t.Context(), p.ID, "x", registry.VariableUpdate{}); !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("UpdateVariable() of an unknown one = %v, want %v", err, registry.ErrNotFound)
@@ -313,7 +335,7 @@ func TestPropertiesAndGroupTypesRefuse(t *testing.T) {
 
 // FuzzDecodeJSON checks that a value reads the same after it was written: a store must give back what it was given.
 func FuzzDecodeJSON(f *testing.F) {
-	for _, seed := range []string{`1`, `1.0`, `-0`, `1e2`, `1e18`, `1e20`, `1e400`, `9223372036854775808`, `"ä\ud800"`, `[{"a":null}]`, `1 2`, ``, `{"a":1,"a":2}`} {
+	for _, seed := range []string{`1`, `1.0`, `-0`, `1e2`, `1e18`, `1e20`, `1e400`, `9223372036854775808`, `1e19`, `-9223372036854775808.0`, `"ä\ud800"`, `[{"a":null}]`, `1 2`, ``, `{"a":1,"a":2}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

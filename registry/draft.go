@@ -61,7 +61,7 @@ func (d *draft) finish(revision uint64) *Snapshot {
 			p.listDashboards()
 		}
 	}
-	d.next.Revision = revision
+	d.next.Revision, d.next.Serial = revision, serials.Add(1)
 	return d.next
 }
 
@@ -353,7 +353,7 @@ func (p *projectState) listDashboards() {
 		}
 		p.dashboardList = append(p.dashboardList, board)
 		for i := range board.Tiles {
-			if t := &board.Tiles[i]; !t.Deleted {
+			if t := &board.Tiles[i]; !t.Deleted && t.Insight != 0 {
 				p.tiles[t.Insight] = append(p.tiles[t.Insight], t)
 			}
 		}

@@ -21,7 +21,8 @@ type Endpoint struct {
 	Active             bool
 	DerivedFromInsight string // short id of an insight; empty for none
 	Tags               []string
-	CurrentVersion     int // the version that runs; others may be newer: drafts, and versions that were rolled back
+	RateLimit          Rate // of the queries that its runs cause, whoever sends them; zero: the server's default
+	CurrentVersion     int  // the version that runs; others may be newer: drafts, and versions that were rolled back
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 	CreatedBy          string    // id of a key; empty when an operator made it
@@ -103,8 +104,11 @@ type NewEndpoint struct {
 	Inactive           bool // made switched off
 	DerivedFromInsight string
 	Tags               []string
+	RateLimit          Rate // zero for the server's default
 	Columns            []Column
 	OptionalBreakdowns []string
+	DeprecatedAt       time.Time // zero: it is not deprecated
+	SunsetAt           time.Time // zero: its end is not known; not before DeprecatedAt
 	CreatedBy          string
 }
 
@@ -138,6 +142,7 @@ func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 		Active:             !n.Inactive,
 		DerivedFromInsight: n.DerivedFromInsight,
 		Tags:               once(n.Tags),
+		RateLimit:          n.RateLimit,
 		CurrentVersion:     1,
 		CreatedAt:          at,
 		UpdatedAt:          at,
@@ -154,6 +159,8 @@ func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 			UpdatedAt:          at,
 			CreatedBy:          n.CreatedBy,
 			PublishedAt:        at,
+			DeprecatedAt:       moment(n.DeprecatedAt),
+			SunsetAt:           moment(n.SunsetAt),
 			OptionalBreakdowns: slices.Clone(n.OptionalBreakdowns),
 		}},
 	}
@@ -177,6 +184,9 @@ func (n NewEndpoint) validate() error {
 		return err
 	}
 	if err := validateTags(n.Tags); err != nil {
+		return err
+	}
+	if err := validateEnd(n.DeprecatedAt, n.SunsetAt); err != nil {
 		return err
 	}
 	return inRange("data_freshness_seconds", n.FreshnessSeconds, MinFreshness, MaxFreshness)
@@ -204,6 +214,13 @@ func validateQuery(query json.RawMessage) error {
 		return required("query")
 	case text[0] != '{' || !json.Valid(text):
 		return invalid("query", "Query must be a JSON object.")
+	}
+	return nil
+}
+
+func validateEnd(deprecated, sunset time.Time) error {
+	if !sunset.IsZero() && sunset.Before(deprecated) {
+		return invalid("sunset_at", "A version cannot end before it is deprecated.")
 	}
 	return nil
 }

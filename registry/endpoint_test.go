@@ -19,11 +19,12 @@ func TestCreateEndpoint(t *testing.T) {
 	given := registry.NewEndpoint{
 		Project: p.ID, Name: "daily-n_1", Query: []byte(` { "kind": "HogQLQuery",  "query": "select 1" } `), Description: "What", Tags: []string{"b", "a", "b"},
 		DerivedFromInsight: "AbCd1234", Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedBy: "key",
+		RateLimit: registry.Rate{Queries: 60, Per: time.Minute},
 	}
 	got := must(r.CreateEndpoint(t.Context(), given, now))(t)
 	want := &registry.Endpoint{
 		Project: p.ID, Name: "daily-n_1", Active: true, DerivedFromInsight: "AbCd1234", Tags: []string{"b", "a"}, CurrentVersion: 1,
-		CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key", Versions: []registry.Version{{
+		RateLimit: registry.Rate{Queries: 60, Per: time.Minute}, CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key", Versions: []registry.Version{{
 			Number: 1, Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select 1"}`), Description: "What", FreshnessSeconds: 86400, Active: true,
 			Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedAt: moment, UpdatedAt: moment, CreatedBy: "key", PublishedAt: moment,
 		}},
@@ -110,7 +111,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	always := func(json.RawMessage) bool { return true }
 	base := registry.NewEndpoint{
 		Name: "e", Query: query("select 1"), Description: "first", FreshnessSeconds: 900, Tags: []string{"a"},
-		Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedBy: "maker",
+		Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedBy: "maker", RateLimit: registry.Rate{Queries: 60, Per: time.Minute},
 	}
 	second := func(e *registry.Endpoint) { // the second version that each case begins with
 		v := e.Versions[0]
@@ -142,6 +143,13 @@ func TestUpdateEndpoint(t *testing.T) {
 		{"nothing", registry.EndpointUpdate{}, nil},
 		{"tags", registry.EndpointUpdate{Tags: &[]string{"c", "b", "c"}}, func(e *registry.Endpoint) { e.Tags = []string{"c", "b"} }},
 		{"no tags", registry.EndpointUpdate{Tags: &[]string{}}, func(e *registry.Endpoint) { e.Tags = []string{} }},
+		{"a rate", registry.EndpointUpdate{RateLimit: &registry.Rate{Queries: 5, Per: time.Hour}}, func(e *registry.Endpoint) {
+			e.RateLimit = registry.Rate{Queries: 5, Per: time.Hour}
+		}},
+		{"no rate, beside a version's field", registry.EndpointUpdate{Version: 1, RateLimit: new(registry.Rate), FreshnessSeconds: new(1)}, func(e *registry.Endpoint) {
+			e.RateLimit = registry.Rate{}
+			version(1, func(v *registry.Version) { v.FreshnessSeconds = 1 })(e)
+		}},
 		{"description of the newest", registry.EndpointUpdate{Description: new("new")}, version(2, func(v *registry.Version) { v.Description = "new" })},
 		{"freshness of the newest", registry.EndpointUpdate{FreshnessSeconds: new(1)}, version(2, func(v *registry.Version) { v.FreshnessSeconds = 1 })},
 		{"the endpoint off", registry.EndpointUpdate{Active: new(false)}, func(e *registry.Endpoint) { e.Active = false }},

@@ -23,6 +23,7 @@ type EndpointUpdate struct {
 	FreshnessSeconds   *int
 	Active             *bool // of the version when one is named, else of the endpoint
 	Tags               *[]string
+	RateLimit          *Rate // the zero Rate for the server's default
 	Columns            []Column
 	DeprecatedAt       *time.Time // the zero time takes it away
 	SunsetAt           *time.Time // the same; not before DeprecatedAt
@@ -105,8 +106,8 @@ func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.T
 		e.CurrentVersion, v.PublishedAt = v.Number, at
 	}
 	changed := u.change(&v)
-	if !v.SunsetAt.IsZero() && v.SunsetAt.Before(v.DeprecatedAt) {
-		return invalid("sunset_at", "A version cannot end before it is deprecated.")
+	if err := validateEnd(v.DeprecatedAt, v.SunsetAt); err != nil {
+		return err
 	}
 	if u.Active != nil && u.Version == 0 {
 		e.Active = *u.Active
@@ -114,6 +115,7 @@ func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.T
 	if u.Tags != nil {
 		e.Tags = once(*u.Tags)
 	}
+	set(&e.RateLimit, u.RateLimit)
 	e.UpdatedAt = at
 	if renewed || changed {
 		v.UpdatedAt = at

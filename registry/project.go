@@ -140,14 +140,14 @@ func testAccounts(p *Project) (*query.Condition, error) {
 	if p.TestAccountFilters == "" {
 		return nil, nil
 	}
-	return query.ParseTestAccounts([]byte(p.TestAccountFilters)) //nolint:wrapcheck // the caller names the field
+	return query.ParseTestAccounts([]byte(p.TestAccountFilters)) // the caller names the field
 }
 
 func pathCleaning(p *Project) ([]query.PathCleaning, error) {
 	if p.PathCleaningFilters == "" {
 		return nil, nil
 	}
-	return query.ParsePathCleaning([]byte(p.PathCleaningFilters)) //nolint:wrapcheck // the caller names the field
+	return query.ParsePathCleaning([]byte(p.PathCleaningFilters)) // the caller names the field
 }
 
 // loadZone finds an IANA zone. "Local" is a name to Go only: it would mean another zone on each machine.

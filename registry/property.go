@@ -64,8 +64,8 @@ func (r *Registry) SetProperty(ctx context.Context, project int64, d PropertyDef
 }
 
 // Learn records, in one write, what an import found out: types of properties, which never replace one that is there, and
-// group types. Of two definitions of one property the first counts. Mistakes are *FieldError, a group type that contradicts one that is there among them; then nothing is
-// recorded. An unknown project is ErrNotFound.
+// group types. Of two definitions of one property the first counts. Mistakes are *FieldError, a group type that contradicts
+// one that is there among them; then nothing is recorded. An unknown project is ErrNotFound.
 func (r *Registry) Learn(ctx context.Context, project int64, defs []PropertyDefinition, groups []GroupType) error {
 	for _, d := range defs {
 		if err := d.validate(); err != nil {

@@ -156,9 +156,14 @@ func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
 	must(other.CreateProject(t.Context(), registry.NewProject{Name: "Elsewhere"}, now))(t)
 
 	s.set(func(s *switched) { s.load = errDown })
+	before := r.Snapshot()
 	must(r.RevokeKey(t.Context(), k.ID, now))(t)
-	if r.Snapshot().KeyByHash(registry.HashKey(text)) != nil {
+	after := r.Snapshot()
+	if after.KeyByHash(registry.HashKey(text)) != nil {
 		t.Error("the revoked key still works")
+	}
+	if after.Revision != before.Revision || after.Serial == before.Serial {
+		t.Errorf("revision %d after %d, serial %d after %d: want the same revision in another snapshot", after.Revision, before.Revision, after.Serial, before.Serial)
 	}
 	if err := r.Refresh(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("Refresh() = %v, want %v", err, errDown)

@@ -12,12 +12,18 @@ import (
 // Snapshot is the registry at one moment. It never changes, and so do the values that it hands out: they are shared, and
 // must not be written to. Lookups of a single thing take no lock and allocate nothing.
 type Snapshot struct {
-	// Revision is the store's revision that the snapshot shows.
+	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
+	// restored counts the same revisions again.
 	Revision uint64
+	// Serial is another one for each snapshot of this process: what follows from a snapshot can be known by it.
+	Serial uint64
 
 	keys     table[[32]byte, *keyEntry] // those that are not revoked, by hash
 	projects table[int64, *projectState]
 }
+
+// serials counts the snapshots of this process.
+var serials atomic.Uint64
 
 // projectState is all of one project.
 type projectState struct {

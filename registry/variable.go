@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -34,7 +35,7 @@ type Variable struct {
 	Name      string
 	CodeName  string // x in {variables.x}; never changes
 	Type      VariableType
-	Default   any // JSON value: nil, bool, int64, float64, string, []any or map[string]any; not to be changed
+	Default   any // JSON value: nil, bool, int64, uint64, float64, string, []any or map[string]any; not to be changed
 	Values    []any
 	IsMulti   bool
 	CreatedAt time.Time
@@ -56,7 +57,12 @@ type NewVariable struct {
 	Values    json.RawMessage // a JSON array, of a List only; empty for none
 	IsMulti   bool
 	CreatedBy string
+	Check     VariableCheck // asked before it is added; nil: nobody
 }
+
+// VariableCheck looks at a variable as it is to be, and may put its default in the form of its type. Its error refuses the
+// write, and is returned as it is. It may run inside of the write transaction, more than once, so it must not call the registry.
+type VariableCheck func(v *Variable) error
 
 // CreateVariable adds an insight variable. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.Time) (*Variable, error) {
@@ -86,7 +92,7 @@ func (n NewVariable) variable(at time.Time) (Variable, error) {
 	if err := v.setJSON(n.Default, n.Values); err != nil {
 		return v, err
 	}
-	return v, v.validate()
+	return v, v.finish(n.Check)
 }
 
 func insertVariable(ctx context.Context, tx Tx, v Variable) error {
@@ -100,6 +106,7 @@ type VariableUpdate struct {
 	Default json.RawMessage // null takes the default away
 	Values  json.RawMessage
 	IsMulti *bool
+	Check   VariableCheck // asked before it is changed; nil: nobody
 }
 
 // UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
@@ -130,7 +137,7 @@ func (u VariableUpdate) apply(v *Variable) error {
 	if err := v.setJSON(u.Default, u.Values); err != nil {
 		return err
 	}
-	return v.validate()
+	return v.finish(u.Check)
 }
 
 // DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
@@ -171,6 +178,18 @@ func (v *Variable) setJSON(def, values json.RawMessage) error {
 	return nil
 }
 
+// finish brings a variable that was changed in order, and asks check.
+func (v *Variable) finish(check VariableCheck) error {
+	if err := v.validate(); err != nil {
+		return err
+	}
+	v.IsMulti = v.IsMulti && v.Type == VariableList // only a list can have several values
+	if check != nil {
+		return check(v)
+	}
+	return nil
+}
+
 func (v *Variable) validate() error {
 	switch {
 	case v.Name == "":
@@ -203,8 +222,8 @@ func CodeName(name string) string {
 	}, name))
 }
 
-// DecodeJSON reads one JSON value; whole numbers that fit are int64, others float64, so that a value reads the same after
-// it was written as JSON again.
+// DecodeJSON reads one JSON value; whole numbers that fit are int64, larger ones uint64, others float64, so that a value
+// reads the same after it was written as JSON again.
 func DecodeJSON(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -225,9 +244,16 @@ func plainNumbers(v any) (any, error) {
 		if n, err := v.Int64(); err == nil {
 			return n, nil
 		}
+		if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return n, nil
+		}
 		f, err := v.Float64()
-		if whole := math.Trunc(f); err == nil && whole == f && math.Abs(f) < 1<<63 {
+		switch {
+		case err != nil || math.Trunc(f) != f:
+		case f >= -1<<63 && f < 1<<63:
 			return int64(f), nil
+		case f > 0 && f < 1<<64:
+			return uint64(f), nil
 		}
 		return f, err
 	case []any:

@@ -152,7 +152,7 @@ func testEndpoints(t exam) {
 	s := open(t)
 	p := addProject(t, s)
 	e, bare := newEndpoint(p.ID, "e", "daily"), newEndpoint(p.ID, "bare", "Bare")
-	bare.Active, bare.DerivedFromInsight, bare.Tags, bare.CreatedBy = false, "", []string{}, ""
+	bare.Active, bare.DerivedFromInsight, bare.Tags, bare.CreatedBy, bare.RateLimit = false, "", []string{}, "", registry.Rate{}
 	bare.Versions[0] = registry.Version{
 		ID: "bare-1", Number: 1, Query: bare.Versions[0].Query, FreshnessSeconds: 900, CreatedAt: at, UpdatedAt: at, // a draft, and switched off
 	}
@@ -162,7 +162,7 @@ func testEndpoints(t exam) {
 	expect(t, s, registry.ProjectRecord{Project: p, Endpoints: []registry.Endpoint{e, bare}})
 
 	later := at.Add(time.Hour)
-	e.Active, e.Tags, e.CurrentVersion, e.UpdatedAt = false, []string{"c"}, 11, later
+	e.Active, e.Tags, e.CurrentVersion, e.UpdatedAt, e.RateLimit = false, []string{"c"}, 11, later, registry.Rate{Queries: 1, Per: time.Hour}
 	v := e.Versions[0]
 	v.Description, v.FreshnessSeconds, v.Active, v.Columns, v.UpdatedAt = "", 1, false, []registry.Column{}, later
 	v.PublishedAt, v.DeprecatedAt, v.SunsetAt, v.OptionalBreakdowns = later, time.Time{}, later, nil

@@ -164,7 +164,7 @@ func newKey(project int64, id string) registry.Key {
 func newEndpoint(project int64, id, name string) registry.Endpoint {
 	return registry.Endpoint{
 		ID: id, Project: project, Name: name, Active: true, DerivedFromInsight: "AbCd1234", Tags: []string{"b", "a"}, CurrentVersion: 1,
-		CreatedAt: at, UpdatedAt: at, CreatedBy: "key", Versions: []registry.Version{newVersion(id, 1)},
+		RateLimit: registry.Rate{Queries: 60, Per: time.Minute}, CreatedAt: at, UpdatedAt: at, CreatedBy: "key", Versions: []registry.Version{newVersion(id, 1)},
 	}
 }
 

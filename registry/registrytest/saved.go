@@ -36,6 +36,13 @@ func newTile(project, dashboard, insight int64) registry.Tile {
 	}
 }
 
+func newText(project, dashboard int64) registry.Tile {
+	return registry.Tile{
+		Project: project, Dashboard: dashboard, Text: &registry.Text{Body: new("# Sales"), CreatedBy: "key", LastModifiedAt: at},
+		Layouts: json.RawMessage(`{}`), FilterOverrides: json.RawMessage(`{}`),
+	}
+}
+
 // addInsight adds an insight, and returns it with its number.
 func addInsight(t exam, s registry.Store, i registry.Insight) registry.Insight {
 	t.Helper()
@@ -96,6 +103,7 @@ func testDashboards(t exam) {
 		}
 		for _, tile := range []registry.Tile{
 			newTile(p.ID, d.ID, i.ID), newTile(p.ID, d.ID, j.ID),
+			newText(p.ID, d.ID),
 			{Project: p.ID, Dashboard: bare.ID, Insight: i.ID, Layouts: json.RawMessage(`{}`), FilterOverrides: json.RawMessage(`{}`)},
 		} {
 			if tile.ID, err = tx.InsertTile(ctx, tile); err != nil {
@@ -119,12 +127,17 @@ func testDashboards(t exam) {
 	tile := d.Tiles[1]
 	tile.Layouts, tile.Color, tile.ShowDescription, tile.Deleted = json.RawMessage(`{}`), nil, nil, true
 	tile.FilterOverrides = json.RawMessage(`{"date_to":"-1d"}`)
-	d.Tiles = []registry.Tile{d.Tiles[0], tile}
+	text := d.Tiles[2]
+	text.Text = &registry.Text{CreatedBy: "key", LastModifiedBy: "another", LastModifiedAt: at.Add(time.Hour)}
+	d.Tiles = []registry.Tile{d.Tiles[0], tile, text}
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		if err := tx.UpdateDashboard(ctx, d); err != nil {
 			return err
 		}
-		return tx.UpdateTile(ctx, tile)
+		if err := tx.UpdateTile(ctx, tile); err != nil {
+			return err
+		}
+		return tx.UpdateTile(ctx, text)
 	})
 	expect(t, s, whole())
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {

@@ -253,14 +253,19 @@ func scanKey(row scanner) (k registry.Key, err error) {
 }
 
 const endpointColumns = `e.id, e.project_id, e.name, e.active, e.derived_from_insight, e.tags, e.current_version, e.created_at, e.updated_at,
-	e.created_by, e.last_executed_at`
+	e.created_by, e.last_executed_at, e.rate_limit`
 
 func scanEndpoint(row scanner) (e registry.Endpoint, err error) {
-	var tags sql.NullString
+	var tags, rate sql.NullString
 	var created, updated, executed sql.NullInt64
 	if err := row.Scan(&e.ID, &e.Project, &e.Name, &e.Active, &e.DerivedFromInsight, &tags, &e.CurrentVersion, &created, &updated,
-		&e.CreatedBy, &executed); err != nil {
+		&e.CreatedBy, &executed, &rate); err != nil {
 		return e, err
+	}
+	if rate.Valid {
+		if e.RateLimit, err = registry.ParseRate(rate.String); err != nil {
+			return e, fmt.Errorf("reading the rate of endpoint %s: %w", e.ID, err)
+		}
 	}
 	e.CreatedAt, e.UpdatedAt, e.LastExecutedAt = fromTime(created), fromTime(updated), fromTime(executed)
 	e.Tags, err = fromJSON[string](tags)

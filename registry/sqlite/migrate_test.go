@@ -89,13 +89,44 @@ func TestMigrateTakesOlderVersionsAsPublished(t *testing.T) {
 	}
 }
 
+// TestMigrateKeepsTiles: the table of the tiles is made anew for those that show a text.
+func TestMigrateKeepsTiles(t *testing.T) {
+	path := fileAt(t, 9, func(db *sql.DB) error {
+		_, err := db.ExecContext(t.Context(), `
+			INSERT INTO projects (name, timezone, week_start, created_at, revision) VALUES ('Shop', 'UTC', 0, 1, 7);
+			INSERT INTO insights (project_id, short_id, filters, deleted, favorited, saved, tags, created_at, updated_at, last_modified_at, created_by, last_modified_by)
+				VALUES (1, 'abc', '{}', 0, 0, 1, '[]', 1, 1, 1, '', '');
+			INSERT INTO dashboards (project_id, description, pinned, deleted, filters, variables, breakdown_color, tags, created_at, created_by)
+				VALUES (1, '', 0, 0, '{}', '{}', '[]', '[]', 1, '');
+			INSERT INTO dashboard_tiles (id, project_id, dashboard_id, insight_id, layouts, color, show_description, filter_overrides, deleted)
+				VALUES (5, 1, 1, 1, '{"sm":{}}', 'blue', 1, '{"date_to":"-1d"}', 1);`)
+		return err
+	})
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	defer func() { _ = s.Close() }()
+	changes, err := s.Load(t.Context(), 0)
+	if err != nil {
+		t.Fatalf("Load() = %v", err)
+	}
+	want := []registry.Tile{{
+		ID: 5, Project: 1, Dashboard: 1, Insight: 1, Layouts: []byte(`{"sm":{}}`), Color: new("blue"), ShowDescription: new(true),
+		FilterOverrides: []byte(`{"date_to":"-1d"}`), Deleted: true,
+	}}
+	if diff := cmp.Diff(want, changes.Projects[0].Dashboards[0].Tiles); diff != "" {
+		t.Errorf("tiles (-want +got):\n%s", diff)
+	}
+}
+
 func TestOpenRefusesANewerFile(t *testing.T) {
 	path := fileAt(t, 3, func(db *sql.DB) error {
 		_, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
 		return err
 	})
 	_, err := Open(t.Context(), path)
-	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 9: a newer version of the program wrote it"
+	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 11: a newer version of the program wrote it"
 	if err == nil || err.Error() != want {
 		t.Errorf("Open() = %v, want %s", err, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -60,13 +61,35 @@ func (t *tx) UpdateDashboard(ctx context.Context, d registry.Dashboard) error {
 		d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme, tags, d.ID, d.Project)
 }
 
-const tileColumns = `id, project_id, dashboard_id, insight_id, layouts, color, show_description, filter_overrides, deleted`
+const tileColumns = `id, project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted`
 
 func scanTile(row scanner) (tile registry.Tile, err error) {
 	var layouts, overrides string
-	err = row.Scan(&tile.ID, &tile.Project, &tile.Dashboard, &tile.Insight, &layouts, &tile.Color, &tile.ShowDescription, &overrides, &tile.Deleted)
-	tile.Layouts, tile.FilterOverrides = json.RawMessage(layouts), json.RawMessage(overrides)
-	return tile, err
+	var insight sql.NullInt64
+	var text sql.NullString
+	if err := row.Scan(&tile.ID, &tile.Project, &tile.Dashboard, &insight, &text, &layouts, &tile.Color, &tile.ShowDescription, &overrides,
+		&tile.Deleted); err != nil {
+		return tile, err
+	}
+	tile.Insight, tile.Layouts, tile.FilterOverrides = insight.Int64, json.RawMessage(layouts), json.RawMessage(overrides)
+	if text.Valid {
+		if err := json.Unmarshal([]byte(text.String), &tile.Text); err != nil {
+			return tile, fmt.Errorf("reading a text: %w", err)
+		}
+	}
+	return tile, nil
+}
+
+// shownBy is what the columns insight_id and text of a tile hold.
+func shownBy(tile *registry.Tile) (insight sql.NullInt64, text sql.NullString, err error) {
+	if tile.Text == nil {
+		return sql.NullInt64{Int64: tile.Insight, Valid: true}, text, nil
+	}
+	raw, err := json.Marshal(tile.Text)
+	if err != nil {
+		return insight, text, fmt.Errorf("writing a text: %w", err)
+	}
+	return insight, orNull(raw), nil
 }
 
 const selectTiles = `SELECT ` + tileColumns + ` FROM dashboard_tiles WHERE `
@@ -97,15 +120,23 @@ func (t *tx) TilesOf(ctx context.Context, project, insight int64) ([]registry.Ti
 
 // InsertTile adds a tile.
 func (t *tx) InsertTile(ctx context.Context, tile registry.Tile) (int64, error) {
+	insight, text, err := shownBy(&tile)
+	if err != nil {
+		return 0, err
+	}
 	return t.insert(ctx, tile.Project, "adding a tile to a dashboard",
-		`INSERT INTO dashboard_tiles (project_id, dashboard_id, insight_id, layouts, color, show_description, filter_overrides, deleted)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		tile.Project, tile.Dashboard, tile.Insight, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted)
+		`INSERT INTO dashboard_tiles (project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		tile.Project, tile.Dashboard, insight, text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted)
 }
 
 // UpdateTile replaces what of a tile can change.
 func (t *tx) UpdateTile(ctx context.Context, tile registry.Tile) error {
+	_, text, err := shownBy(&tile)
+	if err != nil {
+		return err
+	}
 	return t.exec(ctx, tile.Project, "changing a tile of a dashboard",
-		`UPDATE dashboard_tiles SET layouts = ?, color = ?, show_description = ?, filter_overrides = ?, deleted = ? WHERE id = ? AND project_id = ?`,
-		string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted, tile.ID, tile.Project)
+		`UPDATE dashboard_tiles SET text = ?, layouts = ?, color = ?, show_description = ?, filter_overrides = ?, deleted = ? WHERE id = ? AND project_id = ?`,
+		text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted, tile.ID, tile.Project)
 }

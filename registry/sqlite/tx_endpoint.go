@@ -39,10 +39,11 @@ func (t *tx) InsertEndpoint(ctx context.Context, e registry.Endpoint) error {
 		return err
 	}
 	err = t.exec(ctx, e.Project, "adding an endpoint",
-		`INSERT INTO endpoints (id, project_id, name, active, derived_from_insight, tags, current_version, created_at, updated_at, created_by, last_executed_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO endpoints (id, project_id, name, active, derived_from_insight, tags, current_version, created_at, updated_at, created_by, last_executed_at,
+			rate_limit)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		e.ID, e.Project, e.Name, e.Active, e.DerivedFromInsight, tags, e.CurrentVersion,
-		toTime(e.CreatedAt), toTime(e.UpdatedAt), e.CreatedBy, toTime(e.LastExecutedAt))
+		toTime(e.CreatedAt), toTime(e.UpdatedAt), e.CreatedBy, toTime(e.LastExecutedAt), textOrNull(e.RateLimit.String()))
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,9 @@ func (t *tx) UpdateEndpoint(ctx context.Context, e registry.Endpoint) error {
 		return err
 	}
 	return t.exec(ctx, e.Project, "changing an endpoint",
-		`UPDATE endpoints SET active = ?, tags = ?, current_version = ?, updated_at = ?, last_executed_at = ?
+		`UPDATE endpoints SET active = ?, tags = ?, current_version = ?, updated_at = ?, last_executed_at = ?, rate_limit = ?
 		WHERE id = ? AND project_id = ? AND deleted_at IS NULL`,
-		e.Active, tags, e.CurrentVersion, toTime(e.UpdatedAt), toTime(e.LastExecutedAt), e.ID, e.Project)
+		e.Active, tags, e.CurrentVersion, toTime(e.UpdatedAt), toTime(e.LastExecutedAt), textOrNull(e.RateLimit.String()), e.ID, e.Project)
 }
 
 // InsertVersion adds a version.
