@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -59,6 +60,28 @@ func TestCancel(t *testing.T) {
 					}
 					return nil
 				}})
+				return err
+			}},
+			{"before a file begins", silent, context.Canceled, func(id, sql string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() {
+					waitForQuery(t, c, p, id, true)
+					cancel()
+				}()
+				_, err := c.Export(ctx, clickhouse.Query{SQL: sql, Project: p, ID: id, Unbounded: true}, clickhouse.Parquet, io.Discard)
+				return err
+			}},
+			{"in a file", chatty, context.Canceled, func(id, sql string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				size := 0
+				_, err := c.Export(ctx, clickhouse.Query{SQL: sql, Project: p, ID: id, Unbounded: true}, clickhouse.Parquet, writerFunc(func(piece []byte) (int, error) {
+					if size += len(piece); size > 2<<20 {
+						cancel()
+					}
+					return len(piece), nil
+				}))
 				return err
 			}},
 			{"by the sink", chatty, errEnough, func(id, sql string) error {

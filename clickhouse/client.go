@@ -17,7 +17,6 @@ import (
 // Client asks one ClickHouse server, or a set of equal ones. It may be used from several goroutines at once.
 type Client struct {
 	config   Config
-	options  *driver.Options
 	logger   *zap.Logger
 	http     driver.Conn // nil when the DSN says native
 	native   *slotPool   // nil when the DSN says HTTP
@@ -46,7 +45,6 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 	}
 	c := &Client{
 		config:   config.withDefaults(),
-		options:  options,
 		logger:   logger,
 		database: options.Auth.Database,
 		imports:  map[int64]chan struct{}{},

@@ -78,6 +78,7 @@ var codes = map[int32]code{
 	46:  {UserError, "unknown_function"},
 	47:  {UserError, "unknown_identifier"},
 	48:  {UserError, "not_implemented"},
+	50:  {UserError, "unknown_type"}, // a column that Parquet cannot hold
 	53:  {UserError, "type_mismatch"},
 	59:  {UserError, "illegal_type_of_column_for_filter"},
 	60:  {UserError, "unknown_table"},

@@ -79,6 +79,10 @@ func TestUnbounded(t *testing.T) {
 	if _, err := c.Query(t.Context(), q, &out); err != nil || len(out.rows) != 100_000 {
 		t.Errorf("unbounded: %d rows, %v", len(out.rows), err)
 	}
+	q.SQL = "SELECT max(blockSize()) FROM numbers(100000)"
+	if _, err := c.Query(t.Context(), q, &out); err != nil || out.rows[len(out.rows)-1] != "[4096]" {
+		t.Errorf("rows that are handled at once: %v, %v", out.rows[len(out.rows)-1], err)
+	}
 }
 
 // TestExportBroken plays files that go wrong on their way. None may pass for a whole one, and no message of the server's may get

@@ -37,15 +37,6 @@ type ImportOptions struct {
 	KnownTypes []LearnedProperty
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
-	// Called after each batch; may be nil.
-	Progress func(ImportProgress)
-}
-
-// ImportProgress is how far an import has come.
-type ImportProgress struct {
-	Lines int
-	Bytes int64 // read from the input, before it is uncompressed
-	ImportReport
 }
 
 // ImportReport says what became of the lines.
@@ -105,12 +96,11 @@ func (c *Client) Import(ctx context.Context, options ImportOptions, in io.Reader
 	if err != nil {
 		return ImportReport{}, err
 	}
-	counted := &countingReader{in: in}
-	text, err := uncompressed(counted)
+	text, err := uncompressed(in)
 	if err != nil {
 		return i.result(), fmt.Errorf("reading the import: %w", err)
 	}
-	err = i.run(ctx, text, counted)
+	err = i.run(ctx, text)
 	return i.result(), err
 }
 
@@ -170,7 +160,6 @@ func (c *Client) newImporter(ctx context.Context, options ImportOptions) (*impor
 
 func (i *importer) result() ImportReport {
 	report := i.report
-	report.BadLines = slices.Clone(report.BadLines)
 	report.Learned = i.types.learned()
 	report.GroupTypes = nil
 	for name, index := range i.groups {
@@ -180,7 +169,7 @@ func (i *importer) result() ImportReport {
 	return report
 }
 
-func (i *importer) run(ctx context.Context, text io.Reader, counted *countingReader) error {
+func (i *importer) run(ctx context.Context, text io.Reader) error {
 	lines := bufio.NewReaderSize(text, 256<<10)
 	var batch importBatch
 	for {
@@ -198,9 +187,6 @@ func (i *importer) run(ctx context.Context, text io.Reader, counted *countingRea
 		if end || len(batch.lines) >= batchLines || batch.bytes >= batchBytes {
 			if err := i.flush(ctx, &batch); err != nil {
 				return err
-			}
-			if i.options.Progress != nil {
-				i.options.Progress(ImportProgress{Lines: i.lines, Bytes: counted.bytes, ImportReport: i.result()})
 			}
 		}
 		if end {
@@ -303,17 +289,6 @@ func uncompressed(in io.Reader) (io.Reader, error) {
 		return buffered, nil
 	}
 	return gzip.NewReader(buffered)
-}
-
-type countingReader struct {
-	in    io.Reader
-	bytes int64
-}
-
-func (r *countingReader) Read(p []byte) (int, error) {
-	n, err := r.in.Read(p)
-	r.bytes += int64(n)
-	return n, err
 }
 
 // groupIndex gives the index of a group type. A new name takes the next free one; there are five.

@@ -27,7 +27,7 @@ type Query struct {
 	// for all rows, and for none passed over.
 	Limit, Offset int
 	// Unbounded takes off the bounds on rows and bytes of the result, for who passes it on and keeps none of it. Those on time and
-	// memory stay.
+	// memory stay, and the server makes the result in smaller pieces.
 	Unbounded bool
 	Progress  func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
 

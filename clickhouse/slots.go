@@ -29,10 +29,9 @@ type slotPool struct {
 // slot is one connection of the pool, dialled when it is first used and again after it broke.
 type slot struct {
 	conn driver.Conn
-	pool *slotPool
 
 	mu    sync.Mutex
-	query context.Context //nolint:containedctx // the one query that the slot is lent to
+	query context.Context // the one query that the slot is lent to
 	wire  net.Conn        // the newest connection, nil before the first dial
 }
 
@@ -46,7 +45,7 @@ func newSlotPool(options *driver.Options) (*slotPool, error) {
 	}
 	dial := dialer(options.DialContext, options.TLS)
 	for range options.MaxOpenConns {
-		s := &slot{pool: p, query: context.Background()}
+		s := &slot{query: context.Background()}
 		own := *options
 		own.MaxOpenConns, own.MaxIdleConns = 1, 1
 		own.DialContext = s.dialer(dial)

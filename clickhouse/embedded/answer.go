@@ -27,11 +27,13 @@ type answer struct {
 	held   []byte
 	// What the query has done so far; complete when the answer is finished.
 	progress progress
-	sent     bool   // the headers are out
-	tag      string // marks an error in the middle of the result as ours
-	gzip     *gzip.Writer
-	packer   *compress.Writer // ClickHouse's own compression, in frames
-	encoded  io.Writer        // what the result is written to once the headers are out
+	// Asks for that when the headers are due; nil where progress is kept up.
+	ask     func() progress
+	sent    bool   // the headers are out
+	tag     string // marks an error in the middle of the result as ours
+	gzip    *gzip.Writer
+	packer  *compress.Writer // ClickHouse's own compression, in frames
+	encoded io.Writer        // what the result is written to once the headers are out
 }
 
 // hold is how much of a result is kept back.
@@ -123,6 +125,9 @@ func (a *answer) deadline(at time.Time) error {
 func (a *answer) send() error {
 	header := a.w.Header()
 	a.tag = rand.Text()[:16]
+	if a.ask != nil {
+		a.progress = a.ask()
+	}
 	header.Set("X-ClickHouse-Exception-Tag", a.tag)
 	header.Set("X-ClickHouse-Summary", a.summary())
 	if a.gzip != nil {

@@ -97,7 +97,7 @@ func serveChild(control *os.File, dataDir, library string, ready func()) error {
 		stop()
 		time.AfterFunc(10*time.Second, func() { os.Exit(1) })
 	}()
-	return Serve(ctx, ServeConfig{
+	return serve(ctx, serveConfig{
 		DataDir:    dataDir,
 		Library:    library,
 		Listener:   listener,

@@ -7,8 +7,8 @@
 //
 //   - a query may carry one statement, as on a server; INTO OUTFILE, sessions (session_id), roles and
 //     external tables are refused;
-//   - formats that are one document (JSON, Parquet, Arrow, Pretty…) are built in the engine's memory
-//     before they are sent; row formats and Native are streamed;
+//   - Parquet is written in row groups of a few megabytes, one at a time, without Bloom filters and an index
+//     of pages, unless the settings of the query say otherwise: the engine shares the machine with the server;
 //   - Native is always sent in its plain form, whatever client_protocol_version asks for, and revision()
 //     in the greeting of clickhouse-go is 0, which is how that driver is told so;
 //   - system.processes shows the engine's own query ids, and each text behind a /* number */ mark;

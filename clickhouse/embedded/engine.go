@@ -242,7 +242,7 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	args := append([]string{}, e.cfg.Command[1:]...)
 	args = append(args, "--data-dir", e.cfg.DataDir, "--library", e.cfg.Library)
 	c := &child{control: controlW, exited: make(chan struct{})}
-	c.cmd = exec.Command(e.cfg.Command[0], args...) //nolint:gosec,noctx // the operator's command; it outlives ctx
+	c.cmd = exec.Command(e.cfg.Command[0], args...) //nolint:gosec // the operator's command; it outlives ctx
 	c.cmd.Env = childEnv(e.cfg.Env)
 	c.cmd.Stdout, c.cmd.Stderr = &c.tail, &c.tail
 	c.cmd.WaitDelay = time.Second

@@ -39,12 +39,14 @@ func TestCancel(t *testing.T) {
 	running := func(comment string) uint64 {
 		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes WHERE Settings['log_comment'] = {c:String}", clickhouse.Named("c", comment))
 	}
-	for _, tt := range []struct{ name, query string }{
-		{"no block yet", endless},
-		{"while it is analysed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))"},
-		{"between blocks", "SELECT number, sleepEachRow(0.001) FROM numbers(1000000000) SETTINGS max_block_size = 100"},
-		{"streaming", "SELECT number, toString(number) FROM numbers(1000000000000)"},
-		{"a statement without a result", "INSERT INTO sink SELECT number FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"},
+	for _, tt := range []struct{ name, query, format string }{
+		{"no block yet", endless, "JSONEachRow"},
+		{"while it is analysed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))", "JSONEachRow"},
+		{"between blocks", "SELECT number, sleepEachRow(0.001) FROM numbers(1000000000) SETTINGS max_block_size = 100", "JSONEachRow"},
+		{"streaming", "SELECT number, toString(number) FROM numbers(1000000000000)", "JSONEachRow"},
+		{"a document, no block yet", endless, "JSON"},
+		{"a document that streams", "SELECT number, toString(number) FROM numbers(1000000000000)", "Parquet"},
+		{"a statement without a result", "INSERT INTO sink SELECT number FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", "JSONEachRow"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -52,7 +54,7 @@ func TestCancel(t *testing.T) {
 			settings := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"log_comment": tt.name}))
 			ended := make(chan error, 1)
 			go func() {
-				r, err := c.QueryFormat(settings, "JSONEachRow", tt.query)
+				r, err := c.QueryFormat(settings, tt.format, tt.query)
 				if err == nil {
 					_, err = io.ReadFull(r, make([]byte, 2<<20))
 					if err == nil {
@@ -318,7 +320,7 @@ func TestClose(t *testing.T) {
 
 // TestOrphan kills a parent and expects its child to go too.
 func TestOrphan(t *testing.T) {
-	cmd := exec.Command(os.Args[0], t.TempDir()) //nolint:noctx // killed below
+	cmd := exec.Command(os.Args[0], t.TempDir()) // killed below
 	cmd.Env = append(os.Environ(), "EMBEDDED_TEST_PARENT=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -365,7 +367,7 @@ func alive(pid int) bool {
 }
 
 func TestChildByHand(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "--data-dir", t.TempDir(), "--library", "x") //nolint:noctx // ends by itself
+	cmd := exec.Command(os.Args[0], "--data-dir", t.TempDir(), "--library", "x") // ends by itself
 	cmd.Env = append(os.Environ(), childEnv)
 	out, err := cmd.CombinedOutput()
 	if err == nil || string(out) != "this command is run by the server itself, not by hand\n" {

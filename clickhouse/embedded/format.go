@@ -7,8 +7,8 @@ import (
 )
 
 // The library encodes each piece of a streamed result as a whole document of its own. Pieces of row formats
-// without a header can be sent one after the other; of formats with a header all but the first lose it; any
-// other format has to be built in one piece.
+// without a header can be sent one after the other; of formats with a header all but the first lose it; a
+// document of any other format comes through a pipe.
 
 // headerKind says what a format puts in front of its rows.
 type headerKind uint8

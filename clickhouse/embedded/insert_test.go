@@ -57,6 +57,34 @@ func TestInsertBatch(t *testing.T) {
 	}
 }
 
+// TestFilesReadBack writes files of many row groups and batches, and reads them again.
+func TestFilesReadBack(t *testing.T) {
+	c := connect(t, engine(t))
+	const (
+		source = "SELECT number AS n, toString(number % 1000) || repeat('x', number % 50) AS s, toDateTime64('2024-01-02', 6, 'UTC') + number AS t, " +
+			"[toNullable(number::Int32), NULL] AS a, number % 7 = 0 ? NULL : number / 3 AS f FROM numbers(300000)"
+		digest = "SELECT toString((count(), sum(sipHash64(n, s, t, a, ifNull(f, -1))))) FROM "
+	)
+	want := value[string](t, c, t.Context(), digest+"("+source+")")
+	for _, format := range []string{"Parquet", "ArrowStream"} {
+		t.Run(format, func(t *testing.T) {
+			execute(t, c, "DROP TABLE IF EXISTS readback",
+				"CREATE TABLE readback (n UInt64, s String, t DateTime64(6, 'UTC'), a Array(Nullable(Int32)), f Nullable(Float64)) ENGINE = Memory")
+			file, err := c.QueryFormat(t.Context(), format, source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = file.Close() }()
+			if err := c.InsertFormat(t.Context(), format, "INSERT INTO readback", file); err != nil {
+				t.Fatal(err)
+			}
+			if got := value[string](t, c, t.Context(), digest+"readback"); got != want {
+				t.Errorf("read back: %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 func TestInsertFormat(t *testing.T) {
 	c := connect(t, engine(t))
 	execute(t, c, "DROP TABLE IF EXISTS inserted", inserted)
@@ -223,7 +251,7 @@ func TestGetChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.Path, u.RawQuery = "/", "query="+url.QueryEscape(query)
-		res, err := http.Get(u.String()) //nolint:noctx // a test
+		res, err := http.Get(u.String()) // a test
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -188,8 +188,11 @@ func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) er
 	rows, streams := streamable(q.format)
 	// The one setting that makes a document of a row format.
 	document := strings.Contains(q.text, jsonArraySetting) || q.settings[jsonArraySetting] != ""
-	if a.Class != classReadOnly || !streams || q.whole || document {
+	switch {
+	case a.Class != classReadOnly, q.whole:
 		return complete(c, q, out)
+	case !streams, document:
+		return s.pipe(c, q, st, out)
 	}
 	err := stream(ctx, c, q, rows, out)
 	if e, ok := errors.AsType[*exceptionError](err); ok && e.code == codeBadArguments && strings.Contains(e.text, "Streaming query is not supported") {

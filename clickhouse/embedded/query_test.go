@@ -3,7 +3,6 @@
 package embedded_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -379,32 +378,41 @@ func TestQueryFormatRows(t *testing.T) {
 	}
 }
 
-// TestStreaming reads ten million rows and watches the child's memory.
+// TestStreaming reads millions of rows and watches the child's memory.
 func TestStreaming(t *testing.T) {
-	e := engine(t)
-	c := connect(t, e)
-	value[uint8](t, c, t.Context(), "SELECT 1")
-	before := residentMemory(t, e.PID())
-	r, err := c.QueryFormat(t.Context(), "JSONCompactEachRow", "SELECT number, toString(number) FROM numbers(10000000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
-	lines, peak := 0, int64(0)
-	scanner := bufio.NewScanner(r)
-	for scanner.Scan() {
-		if lines++; lines%500_000 == 0 {
-			peak = max(peak, residentMemory(t, e.PID()))
-		}
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if lines != 10_000_000 {
-		t.Errorf("%d rows, want 10000000", lines)
-	}
-	if over := peak - before; over > 128<<20 {
-		t.Errorf("the child took %d MiB for a result that is streamed", over>>20)
+	for _, tt := range []struct {
+		format string
+		rows   int
+		size   int64 // the least that they take
+	}{
+		{"JSONCompactEachRow", 10_000_000, 190 << 20},
+		{"JSON", 10_000_000, 190 << 20},
+		{"Parquet", 10_000_000, 10 << 20},
+	} {
+		t.Run(tt.format, func(t *testing.T) {
+			e := engine(t)
+			c := connect(t, e)
+			value[uint8](t, c, t.Context(), "SELECT 1")
+			before := residentMemory(t, e.PID())
+			r, err := c.QueryFormat(t.Context(), tt.format, fmt.Sprintf("SELECT number, toString(number) FROM numbers(%d)", tt.rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			size, peak := int64(0), int64(0)
+			for err == nil {
+				var n int64
+				n, err = io.CopyN(io.Discard, r, tt.size/20)
+				size += n
+				peak = max(peak, residentMemory(t, e.PID()))
+			}
+			if !errors.Is(err, io.EOF) || size < tt.size {
+				t.Fatalf("%d bytes: %v", size, err)
+			}
+			if over := peak - before; over > 128<<20 {
+				t.Errorf("the child took %d MiB for a result that is streamed", over>>20)
+			}
+		})
 	}
 }
 
@@ -434,17 +442,19 @@ func residentMemory(t *testing.T, pid int) int64 {
 func TestErrorInTheMiddle(t *testing.T) {
 	c := connect(t, engine(t))
 	const query = "SELECT number, throwIf(number = 3000000, 'enough') FROM numbers(4000000)"
-	t.Run("QueryFormat", func(t *testing.T) {
-		r, err := c.QueryFormat(t.Context(), "JSONCompactEachRowWithNamesAndTypes", query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = r.Close() }()
-		n, err := io.Copy(io.Discard, r)
-		if code(err) != 395 || n < 1_000_000 {
-			t.Errorf("after %d bytes: %v, want code 395 after more than a million", n, err)
-		}
-	})
+	for _, format := range []string{"JSONCompactEachRowWithNamesAndTypes", "JSON", "Parquet"} {
+		t.Run(format, func(t *testing.T) {
+			r, err := c.QueryFormat(t.Context(), format, query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			n, err := io.Copy(io.Discard, r)
+			if code(err) != 395 || n < 1_000_000 {
+				t.Errorf("after %d bytes: %v, want code 395 after more than a million", n, err)
+			}
+		})
+	}
 	t.Run("Native", func(t *testing.T) {
 		rows, err := c.Query(t.Context(), query)
 		if err != nil {

@@ -22,13 +22,13 @@ import (
 	"time"
 )
 
-// ServeConfig says how the child serves.
-type ServeConfig struct {
+// serveConfig says how the child serves.
+type serveConfig struct {
 	// The folder that holds the tables.
 	DataDir string
 	// The path of the engine's shared library.
 	Library string
-	// Where to listen. Serve closes it.
+	// Where to listen. serve closes it.
 	Listener net.Listener
 	// The only user, and its password. An empty password is refused.
 	User, Password string
@@ -41,9 +41,9 @@ type ServeConfig struct {
 	Ready func()
 }
 
-// Serve opens the data folder and answers ClickHouse's HTTP interface until the context is done. The process
+// serve opens the data folder and answers ClickHouse's HTTP interface until the context is done. The process
 // can serve once: the engine does not start a second time.
-func Serve(ctx context.Context, cfg ServeConfig) (err error) {
+func serve(ctx context.Context, cfg serveConfig) (err error) {
 	defer func() { err = errors.Join(err, ignoreClosed(cfg.Listener.Close())) }()
 	if cfg.Password == "" {
 		return errors.New("serving the engine: the password is empty")
@@ -130,7 +130,7 @@ type server struct {
 }
 
 // newServer starts the engine in this process.
-func newServer(cfg ServeConfig) (*server, error) {
+func newServer(cfg serveConfig) (*server, error) {
 	lib, err := loadLibrary(cfg.Library)
 	if err != nil {
 		return nil, err
@@ -252,6 +252,16 @@ type usersXML struct {
 	Implicit int      `xml:"profiles>default>implicit_select"`
 	Insides  int      `xml:"profiles>default>allow_introspection_functions"`
 	Memory   int64    `xml:"profiles>default>max_memory_usage"`
+	// Writing Parquet takes some times the memory of a row group. Bloom filters take as much again, and are most of the file where
+	// values are many; an index of pages tells little where a row group has few, and is kept to the end of the file; a dictionary
+	// that outgrows its bound is given up, which a small bound finds out early.
+	RowGroup   int `xml:"profiles>default>output_format_parquet_row_group_size_bytes"`
+	Page       int `xml:"profiles>default>output_format_parquet_data_page_size"`
+	Dictionary int `xml:"profiles>default>output_format_parquet_max_dictionary_size"`
+	Parallel   int `xml:"profiles>default>output_format_parquet_parallel_encoding"`
+	Bloom      int `xml:"profiles>default>output_format_parquet_write_bloom_filter"`
+	PageIndex  int `xml:"profiles>default>output_format_parquet_write_page_index"`
+
 	Password string   `xml:"users>default>password"`
 	Networks string   `xml:"users>default>networks>ip"`
 	Profile  string   `xml:"users>default>profile"`
@@ -264,7 +274,7 @@ const grants = "GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE
 	"DROP, TRUNCATE, OPTIMIZE, CHECK, KILL QUERY, SYSTEM DROP CACHE, SYSTEM MERGES ON *.*"
 
 // writeConfig writes the two files that the engine reads at its start, and gives the path of the first.
-func writeConfig(cfg ServeConfig, queries int) (string, error) {
+func writeConfig(cfg serveConfig, queries int) (string, error) {
 	engine, users := filepath.Join(cfg.DataDir, "engine.xml"), filepath.Join(cfg.DataDir, "users.xml")
 	const mib = 1 << 20
 	cores := runtime.NumCPU()
@@ -289,11 +299,14 @@ func writeConfig(cfg ServeConfig, queries int) (string, error) {
 		return "", err
 	}
 	return engine, writeXML(users, usersXML{
-		Memory:   cfg.MaxMemory / 5 * 4,
-		Networks: "::/0", // the engine itself does not listen
-		Profile:  "default",
-		Quota:    "default",
-		Grants:   []string{grants},
+		Memory:     cfg.MaxMemory / 5 * 4,
+		RowGroup:   4 * mib,
+		Page:       mib / 4,
+		Dictionary: 64 << 10,
+		Networks:   "::/0", // the engine itself does not listen
+		Profile:    "default",
+		Quota:      "default",
+		Grants:     []string{grants},
 	})
 }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -84,6 +85,20 @@ func (s *statement) hasWord(text, word string) bool {
 		}
 	}
 	return false
+}
+
+// into puts the clause into the text that writes the result to an open descriptor, in place of the FORMAT clause if there is
+// one. The engine opens what is there already when it is told to append.
+func (s *statement) into(text string, fd uintptr, format string) string {
+	from, to := s.formatStart, s.formatEnd
+	if s.format == "" {
+		for _, t := range s.tokens {
+			if text[t.start:t.end] != ";" {
+				from, to = t.end, t.end
+			}
+		}
+	}
+	return fmt.Sprintf("%s INTO OUTFILE '/dev/fd/%d' APPEND FORMAT %s %s", text[:from], fd, format, text[to:])
 }
 
 // killedQuery reads KILL QUERY WHERE query_id = '…' [SYNC|ASYNC]: the id, and whether to wait for the end.

@@ -43,6 +43,26 @@ func TestReadStatement(t *testing.T) {
 	}
 }
 
+func TestInto(t *testing.T) {
+	const into = "INTO OUTFILE '/dev/fd/7' APPEND FORMAT Parquet"
+	for _, tt := range []struct{ name, text, want string }{
+		{"plain", "SELECT 1", "SELECT 1 " + into + " "},
+		{"a semicolon", "SELECT 1 ; ", "SELECT 1 " + into + "  ; "},
+		{"a comment at the end", "SELECT ';' -- ; x", "SELECT ';' " + into + "  -- ; x"},
+		{"a format", "SELECT 1 FORMAT JSON -- x", "SELECT 1  " + into + "  -- x"},
+		{"a format before settings", "SELECT 1 FORMAT JSON SETTINGS a = 1;", "SELECT 1  " + into + "  SETTINGS a = 1;"},
+		{"settings", "SELECT 1 SETTINGS a = 1", "SELECT 1 SETTINGS a = 1 " + into + " "},
+		{"parentheses", "(SELECT (1))", "(SELECT (1)) " + into + " "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := readStatement(tt.text)
+			if diff := cmp.Diff(tt.want, s.into(tt.text, 7, "Parquet")); diff != "" {
+				t.Errorf("into(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
 func TestKilledQuery(t *testing.T) {
 	for _, tt := range []struct {
 		text, id string
