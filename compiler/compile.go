@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
@@ -72,12 +70,6 @@ type Compiled struct {
 	DefaultLimit bool
 	// SetQuery tells that the outermost level is a set operation, which has no pages.
 	SetQuery bool
-	// Tables are the names of the tables that the query reads, sorted, each once.
-	Tables []string
-	// Variables are the code names of the insight variables that the query uses, sorted, each once.
-	Variables []string
-	// Volatile tells that the answer depends on when the query runs.
-	Volatile bool
 	// Shape makes the answer of an insight of the rows; nil for queries whose rows are the answer. Its error is a *diag.Error
 	// or a bug.
 	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
@@ -155,13 +147,9 @@ func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
 		Limit: cut.Limit, Probe: cut.Probe, DefaultLimit: cut.Default, SetQuery: cut.Set,
 		Columns: make([]string, len(found.outputs)),
 	}
-	if len(q.Variables) > 0 { // none is used that was not given
-		compiled.Variables = bind.Variables(parsed)
-	}
 	for i, output := range found.outputs {
 		compiled.Columns[i] = output.Name
 	}
-	compiled.Tables, compiled.Volatile = survey(found.limited, q.Filters)
 	return compiled, nil
 }
 
@@ -177,6 +165,7 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		Types:    env.Database.Properties,
 		Now:      env.Now,
 		Location: env.Database.Location,
+		Clean:    insight.Cleaner(env.PathCleaning),
 	}
 	if len(q.Variables) > 0 {
 		v.Variables = make(map[string]bind.Variable, len(q.Variables))
@@ -203,63 +192,6 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		}
 	}
 	return v, nil
-}
-
-// clocks are the functions whose answer depends on when they are asked, or on chance, by their names in lower case.
-var clocks = []string{"now", "now64", "today", "yesterday", "current_timestamp", "current_date", "nowinblock", "rand"}
-
-// survey lists the tables that a query reads, and tells whether its answer depends on when it runs.
-func survey(q hogql.Query, f *query.Filters) (tables []string, volatile bool) {
-	var ctes []string
-	v := hogql.Visitor{
-		Expr: func(e hogql.Expr) bool {
-			if call, ok := e.(*hogql.Call); ok && slices.Contains(clocks, strings.ToLower(call.Name)) {
-				volatile = true
-			}
-			return true
-		},
-		Query: func(q hogql.Query) bool {
-			switch q := q.(type) {
-			case *hogql.Select:
-				ctes = appendNames(ctes, q.With)
-			case *hogql.SetQuery:
-				ctes = appendNames(ctes, q.With)
-			case *hogql.QueryPlaceholder:
-			}
-			return true
-		},
-		Table: func(t hogql.Table) bool {
-			switch t := t.(type) {
-			case *hogql.TableName:
-				tables = append(tables, chainText(t.Chain))
-			case *hogql.TableFunc:
-				tables = append(tables, t.Name.Text)
-			case *hogql.Derived, *hogql.TablePlaceholder, *hogql.Join, *hogql.Scan:
-			}
-			return true
-		},
-	}
-	v.WalkQuery(q)
-	tables = slices.DeleteFunc(tables, func(name string) bool { return slices.Contains(ctes, name) })
-	slices.Sort(tables)
-	relative := func(date string) bool { return date != "" && (date[0] < '0' || date[0] > '9') }
-	volatile = volatile || f != nil && (relative(f.DateFrom) || relative(f.DateTo))
-	return slices.Compact(tables), volatile
-}
-
-func appendNames(names []string, ctes []*hogql.CTE) []string {
-	for _, cte := range ctes {
-		names = append(names, cte.Name.Text)
-	}
-	return names
-}
-
-func chainText(chain []hogql.Name) string {
-	parts := make([]string, len(chain))
-	for i, name := range chain {
-		parts[i] = name.Text
-	}
-	return strings.Join(parts, ".")
 }
 
 // Variables lists the code names of the insight variables that a HogQL text uses, sorted. Its error is that of the text's

@@ -48,12 +48,10 @@ func compileListing(built *insight.Listing, env Env) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled := &Compiled{
+	return &Compiled{
 		SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: built.Columns, Limit: built.Limit, Offset: built.Offset,
-		Probe: true, DefaultLimit: true, Row: built.Row, Types: built.Types, Missing: built.Missing, Volatile: true,
-	}
-	compiled.Tables, _ = survey(built.Query, nil)
-	return compiled, nil
+		Probe: true, DefaultLimit: true, Row: built.Row, Types: built.Types, Missing: built.Missing,
+	}, nil
 }
 
 // each leaves out mistakes that are there already: what is selected may be grouped and ordered by too.

@@ -37,8 +37,6 @@ func compileInsight(q query.Insight, env Env) (*Compiled, error) {
 	for i, output := range outputs {
 		compiled.Columns[i] = output.Name
 	}
-	compiled.Tables, _ = survey(built.Query, nil)
-	compiled.Volatile = true // nearly all ranges are relative, and events of a past day may still come
 	return compiled, nil
 }
 

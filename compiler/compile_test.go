@@ -20,8 +20,6 @@ func TestCompiledFacts(t *testing.T) {
 	type facts struct {
 		Limit                         int
 		Probe, DefaultLimit, SetQuery bool
-		Tables, Variables             []string
-		Volatile                      bool
 		HogQL                         string
 	}
 	tests := []struct {
@@ -29,16 +27,11 @@ func TestCompiledFacts(t *testing.T) {
 		pages      bool
 		want       facts
 	}{
-		{"no limit", "select event from events", false, facts{Limit: 100, Probe: true, DefaultLimit: true, Tables: []string{"events"}, HogQL: "SELECT event FROM events LIMIT 101"}},
-		{"for pages", "select event from events", true, facts{Limit: 50_000, Probe: true, DefaultLimit: true, Tables: []string{"events"}, HogQL: "SELECT event FROM events LIMIT 50001"}},
-		{"a limit", "select now() limit 3", false, facts{Limit: 3, Volatile: true, HogQL: "SELECT now() LIMIT 3"}},
-		{
-			"tables, each once, and no common table expressions", "with x as (select id from persons) select id from x where id in (select person_id from events) and id in (select person_id from events) limit 1",
-			false,
-			facts{Limit: 1, Tables: []string{"events", "persons"}, HogQL: "WITH x AS (SELECT id FROM persons) SELECT id FROM x WHERE id IN (SELECT person_id FROM events) AND id IN (SELECT person_id FROM events) LIMIT 1"},
-		},
+		{"no limit", "select event from events", false, facts{Limit: 100, Probe: true, DefaultLimit: true, HogQL: "SELECT event FROM events LIMIT 101"}},
+		{"for pages", "select event from events", true, facts{Limit: 50_000, Probe: true, DefaultLimit: true, HogQL: "SELECT event FROM events LIMIT 50001"}},
+		{"a limit", "select now() limit 3", false, facts{Limit: 3, HogQL: "SELECT now() LIMIT 3"}},
 		{"a set", "select 1 union all select 2", true, facts{Limit: 200, SetQuery: true, HogQL: "SELECT 1 LIMIT 100 UNION ALL SELECT 2 LIMIT 100"}},
-		{"variables", "select {variables.b}, {variables.a}, {variables.b} limit 1", false, facts{Limit: 1, Variables: []string{"a", "b"}, HogQL: "SELECT 'y', 'x', 'y' LIMIT 1"}},
+		{"variables", "select {variables.b}, {variables.a}, {variables.b} limit 1", false, facts{Limit: 1, HogQL: "SELECT 'y', 'x', 'y' LIMIT 1"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,25 +43,11 @@ func TestCompiledFacts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := facts{c.Limit, c.Probe, c.DefaultLimit, c.SetQuery, c.Tables, c.Variables, c.Volatile, c.HogQL}
+			got := facts{c.Limit, c.Probe, c.DefaultLimit, c.SetQuery, c.HogQL}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Compile(%q) (-want +got):\n%s", tt.text, diff)
 			}
 		})
-	}
-}
-
-func TestVolatileFilters(t *testing.T) {
-	t.Parallel()
-	for date, want := range map[string]bool{"-7d": true, "dStart": true, "2024-01-01": false, "": false} {
-		w := world{Timezone: "UTC"}
-		c, err := compiler.Compile(&query.HogQL{Query: "select 1 from events where {filters}", Filters: &query.Filters{DateFrom: date}}, w.env(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Volatile != want {
-			t.Errorf("with date_from %q: volatile %t, want %t", date, c.Volatile, want)
-		}
 	}
 }
 

@@ -194,10 +194,50 @@ func identifier(name string) string {
 	return hogql.PrintExpr(&hogql.Field{Chain: []hogql.Name{{Text: name}}})
 }
 
-// tableNames lists the names of the tables that a query reads.
+// tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are none.
 func tableNames(q hogql.Query) []string {
-	names, _ := survey(q, nil)
-	return append([]string{}, names...) // a list even when there are none
+	names, ctes := []string{}, []string{}
+	v := hogql.Visitor{
+		Query: func(q hogql.Query) bool {
+			switch q := q.(type) {
+			case *hogql.Select:
+				ctes = appendNames(ctes, q.With)
+			case *hogql.SetQuery:
+				ctes = appendNames(ctes, q.With)
+			case *hogql.QueryPlaceholder:
+			}
+			return true
+		},
+		Table: func(t hogql.Table) bool {
+			switch t := t.(type) {
+			case *hogql.TableName:
+				names = append(names, chainText(t.Chain))
+			case *hogql.TableFunc:
+				names = append(names, t.Name.Text)
+			case *hogql.Derived, *hogql.TablePlaceholder, *hogql.Join, *hogql.Scan:
+			}
+			return true
+		},
+	}
+	v.WalkQuery(q)
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(ctes, name) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func appendNames(names []string, ctes []*hogql.CTE) []string {
+	for _, cte := range ctes {
+		names = append(names, cte.Name.Text)
+	}
+	return names
+}
+
+func chainText(chain []hogql.Name) string {
+	parts := make([]string, len(chain))
+	for i, name := range chain {
+		parts[i] = name.Text
+	}
+	return strings.Join(parts, ".")
 }
 
 // physicalTables lists the tables of ClickHouse that a resolved query scans.

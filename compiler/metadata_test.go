@@ -210,7 +210,7 @@ func TestDescribeTables(t *testing.T) {
 	t.Parallel()
 	m := describe(t, &query.Metadata{
 		Language: query.LanguageHogQL,
-		Query:    "with x as (select id from persons) select e.group_0.key from events e join x on x.id = e.person_id",
+		Query:    "with x as (select id from persons) select e.group_0.key from events e join x on x.id = e.person_id where event in (select event from events)",
 	})
 	if diff := cmp.Diff([]string{"events", "persons"}, m.Tables); diff != "" {
 		t.Errorf("tables (-want +got):\n%s", diff)

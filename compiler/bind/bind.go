@@ -31,6 +31,8 @@ type Values struct {
 	// Now and Location give relative dates their meaning.
 	Now      time.Time
 	Location *time.Location
+	// Clean is as in Subject.
+	Clean func(path hogql.Expr) hogql.Expr
 }
 
 // Variable is the value of an insight variable: the one given with the query, else its default.
@@ -127,7 +129,7 @@ func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	case hogql.Query:
 		return &hogql.Subquery{Pos: p.Pos, Query: v}
 	}
-	c, err := Constant(v)
+	c, err := toConstant(v)
 	if err != nil {
 		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", hogql.PrintExpr(p.X), err)
 		return p

@@ -177,6 +177,11 @@ func TestFilters(t *testing.T) {
 			"events.properties.n IS NOT NULL AND events.properties.m IS NULL",
 		},
 		{
+			"a path as it is cleaned", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "$pathname", Operator: "is_cleaned_path_exact", Value: "/A"}}},
+			"lower(toString(events.properties.$pathname)) = lower('/A')",
+		},
+		{
 			"an expression", "select 1 from events where {filters}",
 			bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "properties.a = 'x' or 1 = 2"}}},
 			"properties.a = 'x' OR 1 = 2",
@@ -185,7 +190,8 @@ func TestFilters(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			q, err := bind.Placeholders(parse(t, tt.text), bind.Values{Filters: &tt.filters, Now: now, Location: berlin(t)})
+			clean := func(path hogql.Expr) hogql.Expr { return &hogql.Call{Name: "lower", Args: []hogql.Expr{path}} }
+			q, err := bind.Placeholders(parse(t, tt.text), bind.Values{Filters: &tt.filters, Now: now, Location: berlin(t), Clean: clean})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +212,7 @@ func TestFilters(t *testing.T) {
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
 		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
 		{"a number that is none", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
-		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported"},
+		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported: there are no cohorts here"},
 		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
 	}
 	for _, tt := range mistakes {
@@ -236,6 +242,8 @@ func TestLimit(t *testing.T) {
 			switch f {
 			case "probe":
 				c.Probe, c.Default = true, true
+			case "probe of its own":
+				c.Probe = true
 			case "set":
 				c.Set = true
 			}
@@ -257,6 +265,10 @@ func TestLimit(t *testing.T) {
 		{"its own, for all rows", "select 1 limit 70000", bind.Whole, "SELECT 1 LIMIT 70000", cut(70_000)},
 		{"of a union, for all rows", "select 1 union all select 2", bind.Whole, "SELECT 1 LIMIT 9007199254740992 UNION ALL (SELECT 2 LIMIT 9007199254740992) LIMIT 9007199254740992", cut(1<<53, "set")},
 		{"its own, for pages", "select 1 limit 7", bind.Pages, "SELECT 1 LIMIT 7", cut(7)},
+		{"the most, for pages", "select 1 limit 50000", bind.Pages, "SELECT 1 LIMIT 50000", cut(50_000)},
+		{"too many, for pages", "select 1 limit 1000000 offset 5", bind.Pages, "SELECT 1 LIMIT 50001 OFFSET 5", cut(50_000, "probe of its own")},
+		{"computed, for pages", "select 1 limit length([1, 2])", bind.Pages, "SELECT 1 LIMIT max2(0, min2(50001, ifNull(toInt(length([1, 2])), 0)))", cut(50_000, "probe of its own")},
+		{"ties, for pages", "select x from t order by x limit 1 with ties", bind.Pages, "SELECT * FROM (SELECT x FROM t ORDER BY x LIMIT 1 WITH TIES) LIMIT 50001", cut(50_000, "probe of its own")},
 		{"too many", "select 1 limit 1000000", bind.QueryRoute, "SELECT 1 LIMIT 50000", cut(50_000)},
 		{"computed of constants", "select 1 limit 10 * 10 - 1", bind.QueryRoute, "SELECT 1 LIMIT 99", cut(99)},
 		{"a whole float", "select 1 limit 10.0", bind.QueryRoute, "SELECT 1 LIMIT 10", cut(10)},

@@ -21,6 +21,8 @@ type Subject struct {
 	// Now and Location give relative dates their meaning.
 	Now      time.Time
 	Location *time.Location
+	// Clean gives the value that a path has after the project's rules for names of paths; nil when it has none.
+	Clean func(path hogql.Expr) hogql.Expr
 	// At is the place of what is made, Attr that of the filter in the request's JSON.
 	At   hogql.Span
 	Attr string
@@ -73,14 +75,19 @@ func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.Pr
 		return s.field("session", key), schema.StringProperty, nil
 	case "event_metadata":
 		return s.field(key), schema.StringProperty, nil
+	case "cohort":
+		return nil, "", s.refuse("Property filters of type 'cohort' are not supported: there are no cohorts here")
 	}
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }
 
 // PropertyCondition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
 func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
-	if f.Type == "hogql" {
+	switch f.Type {
+	case "hogql":
 		return s.expression(f.Key)
+	case "element":
+		return elementCondition(f, s)
 	}
 	field, typ, err := PropertyField(f.Type, f.Key, f.Group, s)
 	if err != nil {
@@ -89,9 +96,14 @@ func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
 	c := propertyCondition{at: s.At, field: field, typ: typ, subject: s, column: f.Type == "event_metadata" || f.Type == "session"}
 	out, ok := c.build(f)
 	if !ok {
-		return nil, s.refuse("The property filter on '%s' has operator '%s', which is not supported with its value", f.Key, f.Operator)
+		return nil, s.unsupported(f)
 	}
 	return out, nil
+}
+
+// unsupported is for an operator that does not exist or does not go with the value.
+func (s Subject) unsupported(f Property) *diag.Error {
+	return s.refuse("The property filter on '%s' has operator '%s', which is not supported with its value", f.Key, f.Operator)
 }
 
 // expression reads a filter that is an expression of its own.

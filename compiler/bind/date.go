@@ -34,8 +34,6 @@ type Moment struct {
 	Unit byte
 	// Count is how many units a relative date lies back.
 	Count int
-	// Edge is Start or End where a relative date has it, else empty.
-	Edge string
 }
 
 // Relative tells a date that counts from now.
@@ -88,7 +86,7 @@ func relative(text string, now time.Time) (Moment, bool) {
 	if !ok {
 		return Moment{}, false
 	}
-	return Moment{Time: atEdge(t, unit, edge), Unit: unit, Count: count, Edge: edge}, true
+	return Moment{Time: atEdge(t, unit, edge), Unit: unit, Count: count}, true
 }
 
 // back goes count units back in the calendar of t's zone. Days keep their wall clock, and a month that is too short gives

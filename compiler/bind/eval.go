@@ -12,9 +12,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Constant makes the value of a hogql.Const of a value as callers have it. Objects and values of other Go types are
+// toConstant makes the value of a hogql.Const of a value as callers have it. Objects and values of other Go types are
 // refused.
-func Constant(v any) (any, error) {
+func toConstant(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string, int64, uint64, float64, time.Time:
 		return v, nil
@@ -31,7 +31,7 @@ func Constant(v any) (any, error) {
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			c, err := Constant(item)
+			c, err := toConstant(item)
 			if err != nil {
 				return nil, err
 			}

@@ -15,8 +15,8 @@ type Mode uint8
 const (
 	// QueryRoute cuts a query without LIMIT to the default, and fetches one row more to tell whether there are more.
 	QueryRoute Mode = iota
-	// Pages takes the snapshot that an endpoint's pages are slices of: as many rows as the query's own LIMIT says, or the
-	// maximum and one row more.
+	// Pages takes the snapshot that an endpoint's pages are slices of: as many rows as the query's own LIMIT says, but no more
+	// than the maximum and one row, which tells whether there are rows that no page reaches.
 	Pages
 	// Whole takes every row that the query gives: where it has no LIMIT of its own, the one that is added is out of reach.
 	Whole
@@ -104,8 +104,12 @@ func (c *cutter) outermost(s *hogql.Select) hogql.Query {
 		}
 		return withLimit(s, limit)
 	}
+	most := c.Max
+	if c.Mode == Pages {
+		c.Max++
+	}
 	out, rows := c.own(s.Limit, func(l *hogql.Limit) hogql.Query { return withLimit(s, l) })
-	c.cut.Limit = rows
+	c.cut.Limit, c.cut.Probe = min(rows, most), rows > most
 	return out
 }
 

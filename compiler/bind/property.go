@@ -22,7 +22,7 @@ type Property struct {
 // property gives the condition of one property filter of {filters} over a table.
 func (b *binder) property(at hogql.Span, table filtered, attr string, f Property) hogql.Expr {
 	s := Subject{
-		Table: table.alias, Types: b.values.Types, Now: b.values.Now, Location: b.values.Location, At: at,
+		Table: table.alias, Types: b.values.Types, Now: b.values.Now, Location: b.values.Location, Clean: b.values.Clean, At: at,
 		Attr: attr,
 	}
 	var err error
@@ -70,12 +70,17 @@ func toText(v any) (string, bool) {
 	return "", false
 }
 
+// listed gives the values of a filter, which may have one alone.
+func listed(value any) []any {
+	if values, ok := value.([]any); ok {
+		return values
+	}
+	return []any{value}
+}
+
 // build makes the condition. It tells false for an operator that does not exist or does not go with the value.
 func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
-	values, isList := f.Value.([]any)
-	if !isList {
-		values = []any{f.Value}
-	}
+	values := listed(f.Value)
 	switch f.Operator {
 	case "is_set":
 		return c.compare(hogql.NotEquals, nil), true
@@ -83,6 +88,8 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 		return c.compare(hogql.Equals, nil), true
 	case "", "exact", "in":
 		return c.each(values, true, c.equal(hogql.Equals))
+	case "is_cleaned_path_exact":
+		return c.each(values, true, c.samePath)
 	case "is_not", "not_in":
 		return c.each(values, false, c.equal(hogql.NotEquals))
 	case "icontains", "icontains_multi":
@@ -184,6 +191,16 @@ func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool
 		}
 		return c.compare(op, text), true
 	}
+}
+
+// samePath compares paths as the project's rules clean them.
+func (c propertyCondition) samePath(v any) (hogql.Expr, bool) {
+	text, ok := toText(v)
+	path, wanted := c.text(), hogql.Expr(&hogql.Const{Pos: c.at, Value: text})
+	if clean := c.subject.Clean; clean != nil {
+		path, wanted = clean(path), clean(wanted)
+	}
+	return &hogql.Compare{Pos: c.at, Op: hogql.Equals, Left: path, Right: wanted}, ok
 }
 
 func same(s string) string { return s }

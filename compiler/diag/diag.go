@@ -41,8 +41,6 @@ const (
 	ParseError Code = "parse_error"
 	// InvalidInput occurs when a JSON field holds a value that it must not hold.
 	InvalidInput Code = "invalid_input"
-	// AccessDenied occurs when a query names a table that the caller must not read.
-	AccessDenied Code = "table_access_denied"
 )
 
 // Error is a mistake the author of a query can mend (contract: hogql.md, section 16). Any other

@@ -13,6 +13,25 @@ const (
 	OtherValue = "$$_posthog_breakdown_other_$$"
 )
 
+// Everybody is the value of a breakdown by the cohort of all people: its id. EverybodyName is what the answers call it.
+const (
+	Everybody     = "0"
+	EverybodyName = "all users"
+)
+
+// IsEverybody tells whether a text names the cohort of all people, in a query or as a value of an answer.
+func IsEverybody(text string) bool {
+	return text == "all" || text == Everybody || text == EverybodyName
+}
+
+// Cohort checks that a breakdown by cohort names that of all people, the only one there is. The error is a *diag.Error.
+func Cohort(b *query.Breakdown) error {
+	if b.Property == "all" || b.Property == Everybody {
+		return nil
+	}
+	return diag.Field(diag.InvalidInput, b.At, "Breakdowns by cohort are not supported, but for 'all'")
+}
+
 // maxValue is how many characters of a value are told apart.
 const maxValue = 400
 
@@ -28,6 +47,9 @@ func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
 
 // WholeBreakdown is Breakdown before its text is cut: cheaper, for who cuts it once it is grouped by.
 func (w *World) WholeBreakdown(b *query.Breakdown) (hogql.Expr, error) {
+	if b.Type == "cohort" {
+		return Const(Everybody), Cohort(b)
+	}
 	value, err := w.breakdownField(b)
 	if err != nil {
 		return nil, err
@@ -35,21 +57,24 @@ func (w *World) WholeBreakdown(b *query.Breakdown) (hogql.Expr, error) {
 	if b.Bins > 0 {
 		return Call("toFloat", value), nil
 	}
-	return wholeText(value, b.NormalizeURL), nil
+	return w.wholeText(value, b), nil
 }
 
 // BreakdownText is a value of a breakdown as text, empty for one that is missing. A URL that is normalized loses the slashes,
-// question marks and number signs at its end.
-func BreakdownText(value hogql.Expr, normalizeURL bool) hogql.Expr {
-	return CutBreakdown(wholeText(value, normalizeURL))
+// question marks and number signs at its end; a path is cleaned before that.
+func (w *World) BreakdownText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
+	return CutBreakdown(w.wholeText(value, b))
 }
 
 // CutBreakdown shortens the text of a value to what is told apart.
 func CutBreakdown(text hogql.Expr) hogql.Expr { return Call("left", text, Const(int64(maxValue))) }
 
-func wholeText(value hogql.Expr, normalizeURL bool) hogql.Expr {
+func (w *World) wholeText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
 	text := Call("_plainText", value)
-	if normalizeURL {
+	if clean := Cleaner(w.PathCleaning); clean != nil && b.CleanPath {
+		text = clean(text)
+	}
+	if b.NormalizeURL {
 		text = TemplateExpr("if({text} is null or {text} = '', '', if(empty({cut}), '/', {cut}))", map[string]any{
 			"text": text, "cut": Call("replaceRegexpOne", text, Const(`[/?#]+$`), Const("")),
 		})
@@ -64,9 +89,6 @@ func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
 		}
 		return e, w.Known(e, b.At)
-	}
-	if b.Type == "cohort" {
-		return nil, diag.Field(diag.InvalidInput, b.At, "Breakdowns by cohort are not supported")
 	}
 	value, _, err := bind.PropertyField(b.Type, b.Property, b.Group, w.subject(b.At))
 	return value, err

@@ -77,10 +77,5 @@ func (r *Range) Whole() bool {
 	return r.Lower.Equal(r.Floor(r.From)) && r.To.Equal(end)
 }
 
-// Overlaps tells whether two ranges share a bucket.
-func (r *Range) Overlaps(other *Range) bool {
-	return !r.Floor(r.From).After(other.To) && !other.Floor(other.From).After(r.To)
-}
-
 // BoundsOf is Bounds for another time than that of the event itself.
 func (r *Range) BoundsOf(moment hogql.Expr) hogql.Expr { return r.bounds(moment, r.Lower) }

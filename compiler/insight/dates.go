@@ -43,7 +43,7 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	var err error
 	r.to = bind.Moment{Time: now, Unit: 's'}
 	if to := c.DateRange.To; to != "" {
-		if r.to, err = r.read(w, to, c.Field("dateRange.date_to")); err != nil {
+		if r.to, err = r.read(w, to, c.ToField()); err != nil {
 			return r, err
 		}
 		r.toGiven = r.to.Relative()
@@ -55,7 +55,7 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	case "":
 		r.from = bind.Moment{Time: startOfDay(now).AddDate(0, 0, -7), Unit: 'd', Count: 7}
 	default:
-		if r.from, err = r.read(w, from, c.Field("dateRange.date_from")); err != nil {
+		if r.from, err = r.read(w, from, c.FromField()); err != nil {
 			return r, err
 		}
 	}
@@ -202,13 +202,14 @@ func (r *Range) Floor(t time.Time) time.Time {
 // Next gives the start of the bucket behind the one that starts at t.
 func (r *Range) Next(t time.Time) time.Time { return r.Step(t, 1) }
 
-// Step goes n buckets on, or back, from the start of one.
+// Step goes n buckets on, or back, from the start of one. A bucket of an hour is shorter where a clock was moved by a part of
+// one.
 func (r *Range) Step(t time.Time, n int) time.Time {
 	switch r.Interval {
 	case query.Minute:
 		return t.Add(time.Duration(n) * time.Minute)
 	case query.Hour:
-		return t.Add(time.Duration(n) * time.Hour)
+		return startOfHour(t.Add(time.Duration(n) * time.Hour))
 	case query.Week:
 		return t.AddDate(0, 0, 7*n)
 	case query.Month:
@@ -309,8 +310,16 @@ func startOfDay(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 }
 
-// startOfHour keeps to the instant, since an hour may come twice in a day.
+// startOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
+// an hour, as on Lord Howe Island, the hours behind the change begin with it, as ClickHouse has them.
 func startOfHour(t time.Time) time.Time {
+	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
+		start := startOfDay(t)
+		_, before := start.Zone()
+		if _, now := t.Zone(); (now-before)%3600 != 0 && start.Before(moved) {
+			return moved.Add(t.Sub(moved).Truncate(time.Hour))
+		}
+	}
 	return t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
 }
 

@@ -75,6 +75,40 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestHoursOfAClockThatMoves: buckets are those of ClickHouse's toStartOfHour, which begin anew where a clock is moved by a part
+// of an hour.
+func TestHoursOfAClockThatMoves(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, zone, from, to, want string }{
+		{"back by an hour", "America/New_York", "2020-11-01T00:30", "2020-11-01T02:00", "00:00-04 01:00-04 01:00-05 02:00-05"},
+		{"on by an hour", "America/New_York", "2020-03-08T01:00", "2020-03-08T04:59", "01:00-05 03:00-04 04:00-04"},
+		{"back by half an hour", "Australia/Lord_Howe", "2020-04-05T00:59", "2020-04-05T03:00", "00:00+11 01:00+11 01:30+1030 02:30+1030"},
+		{"on by half an hour", "Australia/Lord_Howe", "2020-10-04T01:00", "2020-10-04T04:00", "01:00+1030 02:30+11 03:30+11"},
+		{"from behind the change", "Australia/Lord_Howe", "2020-04-05T03:05", "2020-04-05T04:00", "02:30+1030 03:30+1030"},
+		{"the next day is as any other", "Australia/Lord_Howe", "2020-04-05T22:00", "2020-04-06T02:00", "21:30+1030 22:30+1030 23:30+1030 00:00+1030 01:00+1030 02:00+1030"},
+		{"half an hour from the full ones of UTC", "Asia/Kolkata", "2020-04-05T22:15", "2020-04-05T23:00", "22:00+0530 23:00+0530"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := insight.Resolve(world(t, tt.zone, 0), &query.Common{DateRange: query.DateRange{From: tt.from, To: tt.to}}, query.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, start := range r.Buckets() {
+				got = append(got, start.Format("15:04-07"))
+				if _, offset := start.Zone(); offset%3600 != 0 {
+					got[len(got)-1] = start.Format("15:04-0700")
+				}
+			}
+			if text := strings.Join(got, " "); text != tt.want {
+				t.Errorf("buckets %s, want %s", text, tt.want)
+			}
+		})
+	}
+}
+
 func TestPrevious(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

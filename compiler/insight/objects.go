@@ -41,7 +41,7 @@ func ObjectOf(members []Member) Object {
 func textJSON(value json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(value, &text); err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the value
+		return nil, err // the caller names the value
 	}
 	if !json.Valid([]byte(text)) {
 		return nil, fmt.Errorf("%.40q is no JSON", text)
@@ -83,7 +83,7 @@ func Objects(columns int, objects map[int]Object) func(row []byte) ([]byte, erro
 func List(raw []byte, size int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what the array is
+		return nil, err // the caller says what the array is
 	}
 	if len(out) != size {
 		return nil, fmt.Errorf("it has %d values, not %d", len(out), size)

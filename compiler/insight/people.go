@@ -53,13 +53,13 @@ func PeopleOf(events hogql.Table, where hogql.Expr, group *int, recordings bool)
 	}
 	add(LastSeen, Call("max", Field("timestamp")))
 	if recordings {
-		add(MatchingEvents, Matching())
+		add(MatchingEvents, matching())
 	}
 	return out
 }
 
-// Matching is the aggregate of MatchingEvents.
-func Matching() hogql.Expr {
+// matching is the aggregate of MatchingEvents.
+func matching() hogql.Expr {
 	event := &hogql.Tuple{Items: []hogql.Expr{Field("timestamp"), Field("uuid"), Field("$session_id"), Field("$window_id")}}
 	return &hogql.Call{Name: "groupUniqArray", Params: []hogql.Expr{Const(int64(MostMatching))}, Args: []hogql.Expr{event}}
 }

@@ -186,5 +186,18 @@ func incomplete(f *query.Property) bool {
 }
 
 func (w *World) subject(attr string) bind.Subject {
-	return bind.Subject{Types: w.Database.Properties, Now: w.Now, Location: w.Zone(), Attr: attr}
+	return bind.Subject{Types: w.Database.Properties, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning), Attr: attr}
+}
+
+// Cleaner applies rules of cleaning to a path, each to what the one before gives; nil when there are none.
+func Cleaner(rules []query.PathCleaning) func(path hogql.Expr) hogql.Expr {
+	if len(rules) == 0 {
+		return nil
+	}
+	return func(path hogql.Expr) hogql.Expr {
+		for _, rule := range rules {
+			path = Call("replaceRegexpAll", path, Const(rule.Regex), Const(rule.Alias))
+		}
+		return path
+	}
 }

@@ -1,14 +1,10 @@
 package query_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // TestActorsCanonical pins what tells two lists of actors apart, by the JSON that the cache's key is made of.
@@ -39,11 +35,7 @@ func TestActorsCanonical(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n, err := query.Parse([]byte(tt.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := string(n.Canonical()); !strings.HasPrefix(got, tt.want) {
+			if got := string(canonical(t, tt.in)); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("canonical (-want +got):\n%s", cmp.Diff(tt.want, got))
 			}
 		})
@@ -86,15 +78,7 @@ func TestActorsMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(tt.in))
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) {
-				t.Fatalf("got %v, want a mistake", err)
-			}
-			_, list, _ := strings.Cut(mistake.Detail, " for QueryRequest\n")
-			if mistake.Attr != tt.attr || !strings.HasPrefix(list, tt.want) {
-				t.Errorf("got attr %s and\n%s\nwant attr %s and\n%s", mistake.Attr, list, tt.attr, tt.want)
-			}
+			checkMistake(t, tt.in, tt.attr, tt.want)
 		})
 	}
 }

@@ -40,15 +40,18 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 				return nil, diag.Field(diag.InvalidInput, "variables."+name, "Input should be a valid string")
 			}
 			if name == "date_from" {
-				parts.DateRange.From = text
+				parts.DateRange.From, parts.DateRange.FromAt = text, "variables.date_from"
 			} else {
-				parts.DateRange.To = text
+				parts.DateRange.To, parts.DateRange.ToAt = text, "variables.date_to"
 			}
 			continue
 		}
 		for _, f := range (*parts.Breakdowns).Fields {
 			if f.Property != name {
 				continue
+			}
+			if !plainValue(value) {
+				return nil, diag.Field(diag.InvalidInput, "variables."+shown(name), "Input should be a string, a number, a boolean or a list of them")
 			}
 			filter, err := f.filter(value)
 			if err != nil {
@@ -63,9 +66,6 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 
 // filter is the condition that an event has a value in a breakdown.
 func (b *Breakdown) filter(value any) (*Condition, error) {
-	if !plainValue(value) {
-		return nil, fmt.Errorf("%s is no plain value", shown(value))
-	}
 	p := Property{Type: b.Type, Key: b.Property, Operator: "exact", Value: value, Group: b.Group}
 	if value == nil || value == "" {
 		p.Operator, p.Value = "is_not_set", nil

@@ -13,23 +13,10 @@ import (
 const splitTrend = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "dateRange": {"date_from": "-7d", "date_to": "-1d"}, "breakdownFilter": ` +
 	`{"breakdowns": [{"property": "plan", "type": "person"}, {"property": "size", "type": "group", "group_type_index": 1}, {"property": "upper(event)", "type": "hogql"}]}}`
 
-func insightOf(t *testing.T, raw string) query.Insight {
-	t.Helper()
-	n, err := query.Parse([]byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, ok := n.(query.Insight)
-	if !ok {
-		t.Fatalf("a %T", n)
-	}
-	return out
-}
-
 func TestVariableNames(t *testing.T) {
 	t.Parallel()
 	want := []string{"date_from", "date_to", "plan", "size", "upper(event)"}
-	if diff := cmp.Diff(want, query.VariableNames(insightOf(t, splitTrend))); diff != "" {
+	if diff := cmp.Diff(want, query.VariableNames(parse[query.Insight](t, splitTrend))); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
@@ -45,7 +32,7 @@ func TestBind(t *testing.T) {
 		dates  query.DateRange
 		want   *query.Condition
 	}{
-		{"one end of the range", map[string]any{"date_to": "2020-01-01"}, query.DateRange{From: "-7d", To: "2020-01-01"}, nil},
+		{"one end of the range", map[string]any{"date_to": "2020-01-01"}, query.DateRange{From: "-7d", To: "2020-01-01", ToAt: "variables.date_to"}, nil},
 		{"a value", map[string]any{"plan": "pro"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("plan", query.Property{Type: "person", Key: "plan", Operator: "exact", Value: "pro"})},
 		{"none", map[string]any{"size": ""}, query.DateRange{From: "-7d", To: "-1d"}, leaf("size", query.Property{Type: "group", Key: "size", Operator: "is_not_set", Group: 1})},
 		{"of an expression", map[string]any{"upper(event)": "A' or 1=1"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("upper(event)", query.Property{Type: "hogql", Key: `toString(upper(event)) = 'A\' or 1=1'`})},
@@ -53,7 +40,7 @@ func TestBind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n := insightOf(t, splitTrend)
+			n := parse[query.Insight](t, splitTrend)
 			before := string(n.Canonical())
 			bound, err := query.Bind(n, tt.values)
 			if err != nil {
@@ -71,7 +58,7 @@ func TestBind(t *testing.T) {
 		})
 	}
 	for name, values := range map[string]map[string]any{"variables.date_from": {"date_from": true}, "variables.plan": {"plan": map[string]any{}}} {
-		_, err := query.Bind(insightOf(t, splitTrend), values)
+		_, err := query.Bind(parse[query.Insight](t, splitTrend), values)
 		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Attr != name {
 			t.Errorf("%v gives %v, want a mistake at %s", values, err, name)
 		}

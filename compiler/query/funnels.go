@@ -132,7 +132,7 @@ func (q *Funnels) Canonical() []byte { return canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Funnels) Parts() Parts {
-	return Parts{Common: &q.Common, Series: &q.Series, Interval: &q.Interval, Breakdowns: &q.Breakdowns}
+	return Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns}
 }
 
 // Clone gives a copy.

@@ -21,8 +21,6 @@ type HogQL struct {
 	Filters *Filters
 	// Modifiers are the peer's settings for its compiler, as given.
 	Modifiers map[string]any
-	// Name is a label for logs.
-	Name string
 }
 
 // Variable is an insight variable as a query gives it.
@@ -98,8 +96,8 @@ func (r *reader) hogql(m map[string]any, at place) Node {
 		Variables: r.variables(o),
 		Filters:   r.filters(o),
 		Modifiers: r.modifiers(o),
-		Name:      o.text("name"),
 	}
+	o.text("name") // a label, which means nothing here
 	o.flag("explain")
 	r.tags(o)
 	r.noConnection(o, "connectionId", "sendRawQuery")

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,7 +31,6 @@ var insights = map[string]func(*reader, map[string]any, place) Node{
 // Parts are the fields that several insight kinds have; nil for those that a kind does not have.
 type Parts struct {
 	*Common
-	Series     *[]Series
 	Interval   *Interval
 	Breakdowns **Breakdowns
 	Compare    **Compare
@@ -59,10 +59,23 @@ func (c *Common) Field(name string) string {
 	return c.At + "." + name
 }
 
+// FromField gives the dotted path of the start of the date range, for the attr of a mistake.
+func (c *Common) FromField() string {
+	return cmp.Or(c.DateRange.FromAt, c.Field("dateRange.date_from"))
+}
+
+// ToField gives that of its end.
+func (c *Common) ToField() string {
+	return cmp.Or(c.DateRange.ToAt, c.Field("dateRange.date_to"))
+}
+
 // DateRange is the span of time that an insight looks at (contract: api.md, sections 2.1 and 2.2).
 type DateRange struct {
 	From string `json:"date_from,omitempty"` // empty for the last 7 days
 	To   string `json:"date_to,omitempty"`   // empty for now
+	// FromAt and ToAt are the places of the ends where these came from elsewhere in the request, such as variables.date_from.
+	FromAt string `json:"-"`
+	ToAt   string `json:"-"`
 	// Explicit keeps both ends as they are given, unrounded.
 	Explicit bool `json:"explicitDate,omitempty"`
 	// DaysOfWeek keeps events of these ISO weekdays only, 1 to 7, sorted; empty for all.
@@ -129,6 +142,8 @@ type Breakdown struct {
 	// Bins is how many equal ranges a number's values are put in; 0 for none.
 	Bins         int  `json:"bins,omitempty"`
 	NormalizeURL bool `json:"normalize_url,omitempty"`
+	// CleanPath puts the project's rules for the names of paths to the values.
+	CleanPath bool `json:"clean_path,omitempty"`
 }
 
 // operators are those of property filters: contract api.md, section 2.4.
@@ -309,7 +324,7 @@ func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
 	if group := r.groupType(b, "breakdown_group_type_index"); group != nil {
 		single.Group = *group
 	}
-	b.ignore("breakdown_path_cleaning")
+	clean := b.flag("breakdown_path_cleaning")
 	if value, ok := b.take("breakdown"); ok {
 		items, list := value.([]any)
 		if !list {
@@ -338,6 +353,13 @@ func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
 	b.close()
 	if len(out.Fields) == 0 {
 		return nil
+	}
+	for i := range out.Fields {
+		field := &out.Fields[i]
+		field.CleanPath = clean
+		if field.Type == "cohort" {
+			field.Bins = 0 // its id is no number to put in ranges
+		}
 	}
 	return out
 }

@@ -1,29 +1,14 @@
 package query_test
 
 import (
-	"bytes"
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
-
-func parse[T query.Node](t *testing.T, in string) T {
-	t.Helper()
-	n, err := query.Parse([]byte(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	typed, ok := n.(T)
-	if !ok {
-		t.Fatalf("%s gives a %T", in, n)
-	}
-	return typed
-}
 
 func TestParseLifecycle(t *testing.T) {
 	t.Parallel()
@@ -159,17 +144,19 @@ func TestInsightMistakes(t *testing.T) {
 			"a group in a group", `{"kind": "StickinessQuery", "series": [{"kind": "GroupNode", "nodes": [{"kind": "GroupNode"}]}]}`, "series.0.nodes.0.kind",
 			"query.StickinessQuery.series.0.nodes.0.kind\n  A GroupNode cannot hold another one [type=value_error]",
 		},
-		{"no interval at all", stickiness(`"intervalCount": 0`), "intervalCount", "query.StickinessQuery.intervalCount\n  intervalCount must be a positive integer. [type=value_error]"},
-		{"too long a block", stickiness(`"intervalCount": 366`), "intervalCount", "query.StickinessQuery.intervalCount\n  intervalCount cannot exceed 365. [type=value_error]"},
+		{
+			"an amount in another currency", `{"kind": "TrendsQuery", "series": [{"math": "sum", "math_property": "p", "math_property_revenue_currency": {"static": "EUR"}}]}`,
+			"series.0.math_property_revenue_currency", "Conversion of currencies is not supported",
+		},
+		{"no interval at all", stickiness(`"intervalCount": 0`), "intervalCount", "intervalCount must be a positive integer."},
+		{"too long a block", stickiness(`"intervalCount": 366`), "intervalCount", "intervalCount cannot exceed 365."},
 		{
 			"a negative criterion", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": -1}}`),
-			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n" +
-				"  Stickiness criteria value must be non-negative. [type=value_error]",
+			"stickinessFilter.stickinessCriteria.value", "Stickiness criteria value must be non-negative.",
 		},
 		{
 			"a criterion that nothing meets", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lte", "value": 0}}`),
-			"stickinessFilter.stickinessCriteria.value", "query.StickinessQuery.stickinessFilter.stickinessCriteria.value\n" +
-				"  Stickiness criteria with operator exact or lte must use a value greater than 0. [type=value_error]",
+			"stickinessFilter.stickinessCriteria.value", "Stickiness criteria with operator exact or lte must use a value greater than 0.",
 		},
 		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
 		{
@@ -186,15 +173,7 @@ func TestInsightMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(tt.in))
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) {
-				t.Fatalf("got %v, want a mistake", err)
-			}
-			_, list, _ := strings.Cut(mistake.Detail, " for QueryRequest\n")
-			if mistake.Attr != tt.attr || !strings.HasPrefix(list, tt.want) {
-				t.Errorf("got attr %s and\n%s\nwant attr %s and\n%s", mistake.Attr, list, tt.attr, tt.want)
-			}
+			checkMistake(t, tt.in, tt.attr, tt.want)
 		})
 	}
 }
@@ -202,10 +181,7 @@ func TestInsightMistakes(t *testing.T) {
 func TestInsightCanonical(t *testing.T) {
 	t.Parallel()
 	base := `{"kind": "StickinessQuery", "series": [{"event": "a"}], "stickinessFilter": {}}`
-	tests := []struct {
-		name, in string
-		same     bool
-	}{
+	tests := []sameness{
 		{"defaults and labels", `{"kind": "StickinessQuery", "interval": "day", "tags": {"scene": "s"}, "properties": [{}], "compareFilter": {"compare": false},
 			"stickinessFilter": {"computedAs": "non_cumulative", "showLegend": true}, "series": [{"kind": "EventsNode", "event": "a", "version": 2}]}`, true},
 		{"in a wrapper", `{"kind": "InsightVizNode", "source": ` + base + `}`, true},
@@ -218,15 +194,7 @@ func TestInsightCanonical(t *testing.T) {
 		{"explicit dates", base[:len(base)-1] + `, "dateRange": {"explicitDate": true}}`, false},
 		{"another kind", `{"kind": "LifecycleQuery", "series": [{"event": "a"}]}`, false},
 	}
-	want := parse[query.Node](t, base).Canonical()
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got := parse[query.Node](t, tt.in).Canonical(); bytes.Equal(got, want) != tt.same {
-				t.Errorf("canonical form %s against %s, want them the same: %t", got, want, tt.same)
-			}
-		})
-	}
+	checkCanonical(t, base, tests)
 }
 
 func TestOverrides(t *testing.T) {
@@ -272,5 +240,39 @@ func TestOverrides(t *testing.T) {
 	want := "filters_override.date_form: JSON parse error - 1 validation error for QueryRequest\nfilters_override.date_form\n  Extra inputs are not permitted [type=extra_forbidden]"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestRunOverrides: a run tells the first mistake by its field.
+func TestRunOverrides(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"date_from": "-7d"}`:                                      "",
+		`{"date_form": "-7d", "interval": "eon"}`:                   "filters_override.interval: Input should be 'minute', 'hour', 'day', 'week' or 'month'",
+		`{"properties": [{"key": "a"}, {"type": "x", "key": "b"}]}`: "filters_override.properties.1.type: Input tag 'x' found using 'type' does not match any of the expected tags: 'event', 'person', 'group', 'session', 'cohort', 'element', 'event_metadata', 'feature', 'hogql'",
+		`5`: "filters_override: Input should be a valid dictionary",
+	} {
+		over, err := query.ParseRunOverrides([]byte(raw))
+		switch {
+		case want == "" && (err != nil || over.DateFrom != "-7d"):
+			t.Errorf("%s gives %v, %v", raw, over, err)
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s gives %v, want %s", raw, err, want)
+		}
+	}
+}
+
+// TestPathCleaning: the flag stands beside the properties and goes for each of them.
+func TestPathCleaning(t *testing.T) {
+	t.Parallel()
+	for _, filter := range []string{`"breakdown": "$pathname"`, `"breakdown": ["a", "b"]`, `"breakdowns": [{"property": "a"}, {"property": "b"}]`} {
+		for _, clean := range []bool{false, true} {
+			q := parse[*query.Trends](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
+			for _, field := range q.Breakdowns.Fields {
+				if field.CleanPath != clean {
+					t.Errorf("%s with breakdown_path_cleaning %t: %+v", filter, clean, field)
+				}
+			}
+		}
 	}
 }

@@ -26,7 +26,7 @@ func (q *Lifecycle) Canonical() []byte { return canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Lifecycle) Parts() Parts {
-	return Parts{Common: &q.Common, Series: &q.Series, Interval: &q.Interval}
+	return Parts{Common: &q.Common, Interval: &q.Interval}
 }
 
 // Clone gives a copy.

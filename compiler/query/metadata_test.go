@@ -3,7 +3,6 @@ package query_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -70,11 +69,7 @@ func TestMetadataMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(tt.in))
-			mistake, ok := errors.AsType[*diag.Error](err)
-			if !ok {
-				t.Fatalf("got %v, want a mistake", err)
-			}
+			mistake := mistakeIn(t, tt.in)
 			if diff := cmp.Diff([]string{string(tt.code), tt.want}, []string{string(mistake.Code), mistake.Detail}); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
@@ -84,14 +79,7 @@ func TestMetadataMistakes(t *testing.T) {
 
 func TestDescriptionsAreCanonical(t *testing.T) {
 	t.Parallel()
-	canonical := func(in string) []byte {
-		n, err := query.Parse([]byte(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n.Canonical()
-	}
-	base := canonical(`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`)
+	base := canonical(t, `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`)
 	for in, same := range map[string]bool{
 		`{"sourceQuery": {"query": "select 1", "kind": "HogQLQuery", "name": "n"}, "kind": "HogQLMetadata", "query": "a", "language": "hogQLExpr", "debug": false}`: true,
 		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a"}`:                                                                                          false,
@@ -100,11 +88,11 @@ func TestDescriptionsAreCanonical(t *testing.T) {
 		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "globals": {"a": 1}, "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`:         false,
 		`{"kind": "DatabaseSchemaQuery"}`: false,
 	} {
-		if got := bytes.Equal(base, canonical(in)); got != same {
+		if got := bytes.Equal(base, canonical(t, in)); got != same {
 			t.Errorf("%s is the same: %t, want %t", in, got, same)
 		}
 	}
-	if got := string(canonical(`{"kind": "DatabaseSchemaQuery", "version": 1}`)); got != `{"kind":"DatabaseSchemaQuery"}` {
+	if got := string(canonical(t, `{"kind": "DatabaseSchemaQuery", "version": 1}`)); got != `{"kind":"DatabaseSchemaQuery"}` {
 		t.Errorf("the schema's canonical form is %s", got)
 	}
 }

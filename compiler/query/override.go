@@ -1,5 +1,7 @@
 package query
 
+import "cmp"
+
 // Overrides are filters that a request puts over a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
 type Overrides struct {
 	DateFrom, DateTo   string
@@ -12,12 +14,25 @@ type Overrides struct {
 
 // ParseOverrides reads a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
 func ParseOverrides(raw []byte) (*Overrides, error) {
+	r := &reader{}
+	out, err := r.overrides(raw)
+	return out, cmp.Or(err, r.err())
+}
+
+// ParseRunOverrides is ParseOverrides for the run of an endpoint, which tells the first mistake by its field (contract: api.md,
+// section 5.7).
+func ParseRunOverrides(raw []byte) (*Overrides, error) {
+	r := &reader{}
+	out, err := r.overrides(raw)
+	return out, cmp.Or(err, r.firstErr())
+}
+
+func (r *reader) overrides(raw []byte) (*Overrides, error) {
 	v, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}
 	const name = "filters_override"
-	r := &reader{}
 	o := r.object(v, place{path: name, attr: name})
 	out := &Overrides{DateFrom: o.text("date_from"), DateTo: o.text("date_to"), Properties: r.properties(o, "properties")}
 	out.ExplicitDate, out.FilterTestAccounts = o.flagOrNil("explicitDate"), o.flagOrNil("filterTestAccounts")
@@ -28,7 +43,7 @@ func ParseOverrides(raw []byte) (*Overrides, error) {
 		out.Interval = r.interval(o)
 	}
 	o.close()
-	return out, r.err()
+	return out, nil
 }
 
 func (o *object) flagOrNil(name string) *bool {
@@ -49,6 +64,7 @@ func (ov *Overrides) Apply(n Insight) Insight {
 			*parts.Compare = nil
 		}
 		parts.DateRange.From, parts.DateRange.To = ov.DateFrom, ov.DateTo
+		parts.DateRange.FromAt, parts.DateRange.ToAt = "filters_override.date_from", "filters_override.date_to"
 		parts.DateRange.Explicit = false
 	}
 	if ov.ExplicitDate != nil {

@@ -53,7 +53,7 @@ func Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("putting overrides over a query: %w", err)
 	}
-	return json.Marshal(outer) //nolint:wrapcheck // it was read from JSON
+	return json.Marshal(outer) // it was read from JSON
 }
 
 // members are those of a JSON object.
@@ -65,7 +65,7 @@ func (m members) object(name string) (members, error) {
 	if !m.has(name) {
 		return out, nil
 	}
-	return out, json.Unmarshal(m[name], &out) //nolint:wrapcheck // Overlaid wraps it
+	return out, json.Unmarshal(m[name], &out) // Overlaid wraps it
 }
 
 // has tells a member that is there and not null.
@@ -75,14 +75,14 @@ func (m members) has(name string) bool { return len(m[name]) > 0 && string(m[nam
 func (m members) set(name string, v any) error {
 	raw, err := json.Marshal(v)
 	m[name] = raw
-	return err //nolint:wrapcheck // Overlaid wraps it
+	return err // Overlaid wraps it
 }
 
 // inner changes the query that is shown, which stands below its wrappers.
 func (m members) inner(change func(members) error) error {
 	var kind string
 	if err := json.Unmarshal(m["kind"], &kind); err != nil {
-		return err //nolint:wrapcheck // Overlaid wraps it
+		return err // Overlaid wraps it
 	}
 	if _, wraps := wrappers[kind]; !wraps {
 		return change(m)

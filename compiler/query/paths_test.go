@@ -1,14 +1,12 @@
 package query_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -83,11 +81,7 @@ func TestPathsMistakes(t *testing.T) {
 // checkPathsMistake reads a PathsQuery with one field and one mistake in it.
 func checkPathsMistake(t *testing.T, field, value, below, want string) {
 	t.Helper()
-	_, err := query.Parse([]byte(`{"kind": "PathsQuery", "` + field + `": ` + value + `}`))
-	var mistake *diag.Error
-	if !errors.As(err, &mistake) {
-		t.Fatalf("got %v, want a mistake", err)
-	}
+	mistake := mistakeIn(t, `{"kind": "PathsQuery", "`+field+`": `+value+`}`)
 	attr := field + below
 	want = "JSON parse error - 1 validation error for QueryRequest\nquery.PathsQuery." + attr + "\n  " + want
 	if diff := cmp.Diff([]string{attr, want}, []string{mistake.Attr, mistake.Detail}); diff != "" {

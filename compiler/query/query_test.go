@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -28,7 +27,7 @@ func TestParse(t *testing.T) {
 				"properties": [{"key": "k", "type": "group", "operator": "exact", "value": ["v", 1], "group_type_index": 2, "label": "l"}, {}]},
 			"modifiers": {"debug": true, "personsJoinMode": "left", "timings": null}, "connectionId": null, "sendRawQuery": false}`,
 			&query.HogQL{
-				Query: "q", Name: "n",
+				Query:  "q",
 				Values: map[string]any{"a": []any{json.Number("1"), "x", nil}, "b": json.Number("5.0")},
 				Variables: map[string]query.Variable{
 					"id": {VariableID: "id", CodeName: "c", Value: json.Number("1"), HasValue: true},
@@ -107,11 +106,7 @@ func TestParseMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(tt.in))
-			var mistake *diag.Error
-			if !errors.As(err, &mistake) {
-				t.Fatalf("got %v, want a mistake", err)
-			}
+			mistake := mistakeIn(t, tt.in)
 			if diff := cmp.Diff([]string{tt.attr, tt.want}, []string{mistake.Attr, mistake.Detail}); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
@@ -139,10 +134,7 @@ func TestParseUnknownKind(t *testing.T) {
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	base := `{"kind": "HogQLQuery", "query": "select {a}", "values": {"a": 1, "b": "<x>"}, "variables": {"i": {"variableId": "i", "code_name": "c", "value": 2}}}`
-	tests := []struct {
-		name, in string
-		same     bool
-	}{
+	tests := []sameness{
 		{"other order", `{"variables": {"i": {"value": 2, "code_name": "c", "variableId": "i"}}, "values": {"b": "<x>", "a": 1}, "query": "select {a}", "kind": "HogQLQuery"}`, true},
 		{"labels and nulls", base[:len(base)-1] + `, "name": "n", "tags": {"scene": "s"}, "version": 2, "filters": null, "modifiers": {"debug": true}}`, true},
 		{"another text", strings.Replace(base, "{a}", "{b}", 1), false},
@@ -155,23 +147,7 @@ func TestCanonical(t *testing.T) {
 		{"filters", base[:len(base)-1] + `, "filters": {"dateRange": {"date_from": "-7d"}}}`, false},
 		{"a modifier", base[:len(base)-1] + `, "modifiers": {"personsJoinMode": "left"}}`, false},
 	}
-	canonical := func(t *testing.T, in string) []byte {
-		t.Helper()
-		n, err := query.Parse([]byte(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n.Canonical()
-	}
-	want := canonical(t, base)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got := canonical(t, tt.in); bytes.Equal(got, want) != tt.same {
-				t.Errorf("canonical form %s against %s, want them the same: %t", got, want, tt.same)
-			}
-		})
-	}
+	checkCanonical(t, base, tests)
 }
 
 func TestEqual(t *testing.T) {

@@ -100,6 +100,7 @@ type reader struct {
 	model    string // what is read; empty for a QueryRequest
 	problems []problem
 	count    int
+	refused  *diag.Error // see refuse
 }
 
 func (r *reader) add(at place, typ, words string) {
@@ -108,9 +109,20 @@ func (r *reader) add(at place, typ, words string) {
 	}
 }
 
+// refuse notes a value that has the right form and makes no sense, in words that stand for themselves. It is told when nothing
+// has a wrong form.
+func (r *reader) refuse(at place, words string) {
+	if r.refused == nil {
+		r.refused = diag.Field(diag.InvalidInput, at.attr, "%s", words)
+	}
+}
+
 // err gives all problems as one mistake in the words of the contract, nil when there are none.
 func (r *reader) err() error {
-	if r.count == 0 {
+	switch {
+	case r.count == 0 && r.refused != nil:
+		return r.refused
+	case r.count == 0:
 		return nil
 	}
 	var b strings.Builder
@@ -123,6 +135,15 @@ func (r *reader) err() error {
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s]", p.at.path, p.words, p.typ)
 	}
 	return &diag.Error{Code: diag.ParseError, Detail: b.String(), Attr: r.problems[0].at.attr}
+}
+
+// firstErr gives the first problem alone, as a mistake in its field; nil when there are none.
+func (r *reader) firstErr() error {
+	if r.count == 0 {
+		return nil
+	}
+	first := r.problems[0]
+	return diag.Field(diag.InvalidInput, first.at.attr, "%s", first.words)
 }
 
 // object reads the fields of one closed model. A field that is null counts as absent.

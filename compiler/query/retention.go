@@ -54,8 +54,8 @@ type RetentionValues struct {
 	Person bool `json:"person,omitempty"`
 }
 
-// MaxRetentionColumns is the most columns of a retention, and the most periods that its brackets cover.
-const MaxRetentionColumns = 1000
+// maxRetentionColumns is the most columns of a retention, and the most periods that its brackets cover.
+const maxRetentionColumns = 1000
 
 // Columns is the number of the columns, the first one included.
 func (q *Retention) Columns() int {
@@ -139,8 +139,8 @@ func (o *object) intervals() int {
 		return whenAbsent
 	case !ok:
 		return whenNull
-	case n < 1 || n > MaxRetentionColumns:
-		o.r.add(o.field("totalIntervals"), "value_error", fmt.Sprintf("Input should be from 1 to %d", MaxRetentionColumns))
+	case n < 1 || n > maxRetentionColumns:
+		o.r.add(o.field("totalIntervals"), "value_error", fmt.Sprintf("Input should be from 1 to %d", maxRetentionColumns))
 	}
 	return n
 }
@@ -148,9 +148,9 @@ func (o *object) intervals() int {
 // brackets reads how many periods the columns behind the first cover; fractions are cut off.
 func (r *reader) brackets(f *object) []int {
 	list := f.list("retentionCustomBrackets")
-	if len(list) >= MaxRetentionColumns {
+	if len(list) >= maxRetentionColumns {
 		r.add(f.field("retentionCustomBrackets"), "too_long",
-			fmt.Sprintf("List should have at most %d items after validation, not %d", MaxRetentionColumns-1, len(list)))
+			fmt.Sprintf("List should have at most %d items after validation, not %d", maxRetentionColumns-1, len(list)))
 		return nil
 	}
 	var out []int
@@ -165,8 +165,8 @@ func (r *reader) brackets(f *object) []int {
 		}
 		size = math.Trunc(size)
 		total += size
-		if size < 1 || total > MaxRetentionColumns {
-			r.add(at, "value_error", fmt.Sprintf("Brackets should cover 1 period each at least, and %d together at most", MaxRetentionColumns))
+		if size < 1 || total > maxRetentionColumns {
+			r.add(at, "value_error", fmt.Sprintf("Brackets should cover 1 period each at least, and %d together at most", maxRetentionColumns))
 			continue
 		}
 		out = append(out, int(size))

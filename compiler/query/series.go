@@ -134,7 +134,9 @@ func (r *reader) seriesFields(o *object, s *Series) {
 		c := r.object(given, o.field("math_property_revenue_currency"))
 		c.ignore("property", "static")
 		c.close()
-		r.add(o.field("math_property_revenue_currency"), "value_error", "Conversion of currencies is not supported")
+		if s.Math.Property != "" { // else there is no amount to convert
+			r.refuse(o.field("math_property_revenue_currency"), "Conversion of currencies is not supported")
+		}
 	}
 	o.ignore(labels...)
 }

@@ -43,7 +43,7 @@ func (q *Stickiness) Canonical() []byte { return canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Stickiness) Parts() Parts {
-	return Parts{Common: &q.Common, Series: &q.Series, Interval: &q.Interval, Compare: &q.Compare}
+	return Parts{Common: &q.Common, Interval: &q.Interval, Compare: &q.Compare}
 }
 
 // Clone gives a copy.
@@ -59,9 +59,9 @@ func (r *reader) stickiness(m map[string]any, at place) Node {
 		q.IntervalCount = count
 		switch {
 		case count < 1:
-			r.add(o.field("intervalCount"), "value_error", "intervalCount must be a positive integer.")
+			r.refuse(o.field("intervalCount"), "intervalCount must be a positive integer.")
 		case count > 365:
-			r.add(o.field("intervalCount"), "value_error", "intervalCount cannot exceed 365.")
+			r.refuse(o.field("intervalCount"), "intervalCount cannot exceed 365.")
 		}
 	}
 	if given, ok := o.take("stickinessFilter"); ok {
@@ -81,9 +81,9 @@ func (r *reader) stickinessFilter(q *Stickiness, v any, at place) {
 		q.Criteria.Value, _ = c.integer("value")
 		switch {
 		case q.Criteria.Value < 0:
-			r.add(c.field("value"), "value_error", "Stickiness criteria value must be non-negative.")
+			r.refuse(c.field("value"), "Stickiness criteria value must be non-negative.")
 		case c.m["value"] != nil && q.Criteria.Value == 0 && q.Criteria.Operator != AtLeast:
-			r.add(c.field("value"), "value_error", "Stickiness criteria with operator exact or lte must use a value greater than 0.")
+			r.refuse(c.field("value"), "Stickiness criteria with operator exact or lte must use a value greater than 0.")
 		}
 		c.close()
 	}

@@ -71,7 +71,7 @@ func (q *Trends) Canonical() []byte { return canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
 func (q *Trends) Parts() Parts {
-	return Parts{Common: &q.Common, Series: &q.Series, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compare: &q.Compare}
+	return Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compare: &q.Compare}
 }
 
 // Clone gives a copy.

@@ -134,7 +134,7 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 		if t.Sample != nil {
 			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
 		}
-		src := &querySource{r: s.r, name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
+		src := &querySource{name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
 		s.addSource(src, nameAt(t.Alias, t.Pos))
 		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env, t.Pos)}}, Alias: hogql.Name{Text: src.alias}}
 	}
@@ -242,7 +242,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 func (s *scope) derived(t *hogql.Derived) hogql.Table {
 	rel := s.r.query(t.Query, s.env)
 	src := &querySource{
-		r: s.r, name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
+		name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
 	}
 	s.addSource(src, nameAt(t.Alias, t.Pos))
 	return &hogql.Derived{Pos: t.Pos, Query: rel.core, Alias: hogql.Name{Text: src.alias}}
@@ -387,7 +387,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
 			continue
 		}
-		item := &alias{name: name, printed: s.unique(name), state: aliasDefined, array: true}
+		item := &alias{name: name, printed: s.unique(name), state: aliasDefined}
 		if t := typeOf(value); t.Elem != nil {
 			item.typ = *t.Elem
 		}

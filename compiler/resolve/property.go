@@ -331,6 +331,11 @@ func (r *resolver) converted(value hogql.Expr, p *property, want wanted, at hogq
 		case schema.StringProperty:
 		}
 	}
+	return ofText(value, want, at)
+}
+
+// ofText makes a form that needs no definition from a text; for other forms than numbers and booleans it is the text.
+func ofText(value hogql.Expr, want wanted, at hogql.Span) hogql.Expr {
 	switch want {
 	case floatValue:
 		return floatOf(value, at)

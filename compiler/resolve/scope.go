@@ -47,7 +47,6 @@ type alias struct {
 	state   aliasState
 	value   hogql.Expr // once it is defined
 	typ     hogql.Type
-	array   bool // of ARRAY JOIN
 	grouped bool // holds an aggregate
 }
 

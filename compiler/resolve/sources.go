@@ -9,7 +9,6 @@ import (
 
 // querySource is a subquery or a CTE in FROM.
 type querySource struct {
-	r     *resolver
 	name  string // in the query; empty for a subquery without a name
 	alias string // in the core form
 	rel   *relation

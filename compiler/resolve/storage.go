@@ -19,14 +19,7 @@ func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, sc
 	if storage.Kind == schema.Materialized && len(keys) == 1 && !keys[0].Index {
 		value = materialized(storage, value, want, scanned, at)
 	}
-	switch want {
-	case floatValue:
-		return floatOf(value, at)
-	case boolValue:
-		return boolOf(value, at)
-	case typedValue, textValue, stringValue, rawValue, scalarValue:
-	}
-	return value
+	return ofText(value, want, at)
 }
 
 // materialized reads a property that has a text column of its own. One that is not nullable does not tell an absent
@@ -99,14 +92,7 @@ func nativeElement(document *hogql.Column, keys []hogql.Name, n int, want wanted
 		array = &hogql.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: hogql.PathDynamic}
 	}
 	value := fromText(native(nullableString, at, "toJSONString", array), keys[n:], at)
-	switch want {
-	case floatValue:
-		return floatOf(value, at)
-	case boolValue:
-		return boolOf(value, at)
-	case typedValue, textValue, stringValue, rawValue, scalarValue:
-	}
-	return value
+	return ofText(value, want, at)
 }
 
 func present(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "isNotNull", e) }

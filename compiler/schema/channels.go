@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// SourceKind is what kind of place visitors come from.
-type SourceKind string
+// sourceKind is what kind of place visitors come from.
+type sourceKind string
 
 // The kinds of sources.
 const (
-	SearchSource   SourceKind = "Search"
-	SocialSource   SourceKind = "Social"
-	ShoppingSource SourceKind = "Shopping"
-	VideoSource    SourceKind = "Video"
-	EmailSource    SourceKind = "Email"
+	searchSource   sourceKind = "Search"
+	socialSource   sourceKind = "Social"
+	shoppingSource sourceKind = "Shopping"
+	videoSource    sourceKind = "Video"
+	emailSource    sourceKind = "Email"
 )
 
 // sources are the known sources by their kind: values of utm_source, domains, and Android's names of apps. A name with .*
 // behind it stands for that site under any country's domain, and for the name alone.
-var sources = map[SourceKind]string{
-	SearchSource: `google.* bing.* yahoo.* yandex.* duckduckgo.* baidu.* ecosia.* qwant.* startpage.* ask.* aol.* naver.* seznam.* sogou.*
+var sources = map[sourceKind]string{
+	searchSource: `google.* bing.* yahoo.* yandex.* duckduckgo.* baidu.* ecosia.* qwant.* startpage.* ask.* aol.* naver.* seznam.* sogou.*
 		360.cn so.com sm.cn daum daum.net coccoc coccoc.com kagi kagi.com search.brave.com brave swisscows.com mojeek mojeek.com
 		searx lycos lycos.com excite excite.com dogpile.com webcrawler.com info.com metager.org metager.de gibiru.com presearch
 		presearch.com presearch.org you.com andisearch.com perplexity perplexity.ai www.perplexity.ai chatgpt chatgpt.com openai
@@ -28,7 +28,7 @@ var sources = map[SourceKind]string{
 		go.mail.ru search.naver.com goo.ne.jp biglobe.ne.jp auone.jp babylon.com msn.com
 		com.google.android.googlequicksearchbox com.google.android.apps.searchlite com.duckduckgo.mobile.android com.microsoft.bing
 		com.yahoo.mobile.client.android.search ru.yandex.searchplugin com.baidu.searchbox`,
-	SocialSource: `facebook facebook.com m.facebook.com l.facebook.com lm.facebook.com fb fb.com fb.me instagram instagram.com l.instagram.com
+	socialSource: `facebook facebook.com m.facebook.com l.facebook.com lm.facebook.com fb fb.com fb.me instagram instagram.com l.instagram.com
 		ig igshopping twitter twitter.com t.co x.com linkedin linkedin.com lnkd.in reddit reddit.com old.reddit.com out.reddit.com
 		pinterest.* pin.it tiktok tiktok.com snapchat snapchat.com threads threads.net threads.com l.threads.net bluesky bsky bsky.app
 		mastodon mastodon.social fosstodon.org hachyderm.io whatsapp whatsapp.com wa.me telegram telegram.me telegram.org t.me web.telegram.org discord discord.com
@@ -44,18 +44,18 @@ var sources = map[SourceKind]string{
 		com.linkedin.android com.reddit.frontpage com.pinterest com.zhiliaoapp.musically com.snapchat.android
 		com.whatsapp org.telegram.messenger com.discord com.slack com.vkontakte.android xyz.blueskyweb.app
 		org.joinmastodon.android com.tumblr com.quora.android com.nextdoor com.stackexchange.marvin io.syncapps.lemmy_sync`,
-	ShoppingSource: `amazon.* ebay.* walmart.* etsy etsy.com alibaba alibaba.com aliexpress.* temu temu.com shein.* shopify shopify.com
+	shoppingSource: `amazon.* ebay.* walmart.* etsy etsy.com alibaba alibaba.com aliexpress.* temu temu.com shein.* shopify shopify.com
 		shop.app mercadolibre.* mercadolivre.* rakuten.* flipkart flipkart.com allegro.* otto.de zalando.* target.com bestbuy.com
 		costco.com wayfair.com homedepot.com lowes.com ikea ikea.com newegg.com wish.com taobao.com tmall.com jd.com 1688.com
 		shopee.* lazada.* tokopedia.com coupang.com bol.com cdiscount.com fnac.com kaufland.de idealo.* pricerunner.* pricegrabber.com
 		shopping.google.com google-shopping shopzilla.com nextag.com groupon.* backmarket.com asos.com ozon.ru wildberries.ru
 		com.amazon.mshop.android.shopping com.ebay.mobile com.etsy.android com.alibaba.intl.android.apps.poseidon com.alibaba.aliexpresshd
 		com.walmart.android com.shopify.arrive com.contextlogic.wish com.einnovation.temu com.zzkko com.mercadolibre`,
-	VideoSource: `youtube youtube.com m.youtube.com youtu.be youtube-nocookie.com vimeo vimeo.com dailymotion dailymotion.com twitch twitch.tv
+	videoSource: `youtube youtube.com m.youtube.com youtu.be youtube-nocookie.com vimeo vimeo.com dailymotion dailymotion.com twitch twitch.tv
 		netflix netflix.com hulu hulu.com disneyplus disneyplus.com wistia wistia.com loom loom.com rumble.com odysee.com bilibili.com b23.tv
 		nicovideo.jp youku.com iqiyi.com v.qq.com utreon.com veoh.com bitchute.com kick.com ted.com crackle crackle.com
 		com.google.android.youtube com.vimeo.android.videoapp tv.twitch.android.app com.dailymotion.dailymotion com.netflix.mediaclient`,
-	EmailSource: `email e-mail e_mail newsletter gmail gmail.com mail.google.com outlook outlook.com outlook.live.com outlook.office.com
+	emailSource: `email e-mail e_mail newsletter gmail gmail.com mail.google.com outlook outlook.com outlook.live.com outlook.office.com
 		outlook.office365.com hotmail.com mail.yahoo.com mail.yahoo.co.jp mail.aol.com mail.ru e.mail.ru mail.yandex.ru mail.zoho.com
 		mail.proton.me protonmail.com mailchimp mailchi.mp klaviyo sendgrid mailgun customer.io hubspot hs_email substackmail mail.qq.com
 		mail.163.com webmail fastmail.com superhuman.com
@@ -82,7 +82,7 @@ var media = []struct{ paid, organic, names string }{
 // ChannelDictionary is what a lookup function finds: parallel lists of names and of what they mean.
 type ChannelDictionary struct{ Names, Meanings []any }
 
-// The dictionaries. Sources gives a SourceKind of a name; the others give channel types.
+// The dictionaries. Sources gives a sourceKind of a name; the others give channel types.
 var (
 	Sources      = sourceDictionary()
 	PaidMedia    = mediaDictionary(true)
@@ -93,7 +93,7 @@ var (
 
 func sourceDictionary() ChannelDictionary {
 	var d ChannelDictionary
-	for _, kind := range []SourceKind{SearchSource, SocialSource, ShoppingSource, VideoSource, EmailSource} {
+	for _, kind := range []sourceKind{searchSource, socialSource, shoppingSource, videoSource, emailSource} {
 		for name := range strings.FieldsSeq(sources[kind]) {
 			if bare, every := strings.CutSuffix(name, anyCountry); every {
 				d.add(bare, string(kind))
@@ -128,11 +128,11 @@ func kindDictionary(paid bool) ChannelDictionary {
 	if paid {
 		prefix = "Paid "
 	}
-	for _, kind := range []SourceKind{SearchSource, SocialSource, ShoppingSource, VideoSource} {
+	for _, kind := range []sourceKind{searchSource, socialSource, shoppingSource, videoSource} {
 		d.add(string(kind), prefix+string(kind))
 	}
 	if !paid {
-		d.add(string(EmailSource), string(EmailSource))
+		d.add(string(emailSource), string(emailSource))
 	}
 	return d
 }

@@ -4,18 +4,18 @@ package schema
 // a query without modifiers means.
 type Modifiers struct {
 	Persons PersonMode
-	// BounceSeconds is how long a session has to last to be no bounce. 0: DefaultBounceSeconds.
+	// BounceSeconds is how long a session has to last to be no bounce. 0: defaultBounceSeconds.
 	BounceSeconds float64
 	// Channels are the project's own rules on channel types; they come before the built-in ones.
 	Channels []ChannelRule
 }
 
-// DefaultBounceSeconds is the least duration of a session that is no bounce.
-const DefaultBounceSeconds = 10
+// defaultBounceSeconds is the least duration of a session that is no bounce.
+const defaultBounceSeconds = 10
 
 func (m Modifiers) bounceSeconds() float64 {
 	if m.BounceSeconds == 0 {
-		return DefaultBounceSeconds
+		return defaultBounceSeconds
 	}
 	return m.BounceSeconds
 }

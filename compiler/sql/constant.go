@@ -94,14 +94,19 @@ func (p *printer) list(items []any, at hogql.Span) {
 		return
 	}
 	p.byte('[')
-	for i, item := range items {
+	p.values(items, at)
+	p.byte(']')
+}
+
+// values writes constants one by one.
+func (p *printer) values(values []any, at hogql.Span) {
+	for i, v := range values {
 		if i > 0 {
 			p.str(", ")
 		}
-		p.value(item, at)
+		p.value(v, at)
 		p.checkSize(at)
 	}
-	p.byte(']')
 }
 
 // arrayParam makes one Array parameter of a list of strings and NULLs, or of a long list of integers.

@@ -331,12 +331,6 @@ func (p *printer) set(values []any, at hogql.Span) {
 		return
 	}
 	p.byte('(')
-	for i, v := range values {
-		if i > 0 {
-			p.str(", ")
-		}
-		p.value(v, at)
-		p.checkSize(at)
-	}
+	p.values(values, at)
 	p.byte(')')
 }

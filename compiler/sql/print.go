@@ -24,8 +24,8 @@ type Param struct {
 // Bounds on what Print makes: the bytes of the text, and the number of parameters. A macro or a property can make a short
 // query long; this is where that ends. What is longer takes the engine seconds to read and plan.
 const (
-	MaxText   = 1 << 20
-	MaxParams = 10_000
+	maxText   = 1 << 20
+	maxParams = 10_000
 )
 
 // bug is a panic value: an earlier stage let something through.
@@ -77,11 +77,11 @@ func (p *printer) bug(format string, args ...any) {
 
 // checkSize ends the printing of a text that grows past its bounds.
 func (p *printer) checkSize(at hogql.Span) {
-	if len(p.params) > MaxParams {
+	if len(p.params) > maxParams {
 		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it has more than %d different texts and times. "+
-			"A list of constants, as in x IN ('a', 'b'), counts as one.", MaxParams)})
+			"A list of constants, as in x IN ('a', 'b'), counts as one.", maxParams)})
 	}
-	if len(p.buf) > MaxText {
-		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", MaxText)})
+	if len(p.buf) > maxText {
+		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", maxText)})
 	}
 }

@@ -196,7 +196,7 @@ func (b *builder) over(page *hogql.Select) hogql.Query {
 func once(page *hogql.Select) hogql.Query {
 	row, whole := &hogql.Select{}, &hogql.Tuple{}
 	for i, column := range page.Columns {
-		name := column.(*hogql.Alias).Name.Text //nolint:forcetypeassert // all columns of a page are named
+		name := column.(*hogql.Alias).Name.Text // all columns of a page are named
 		whole.Items = append(whole.Items, insight.Field(name))
 		row.Columns = append(row.Columns, insight.As(&hogql.Element{X: insight.Field("row"), N: i + 1}, name))
 	}

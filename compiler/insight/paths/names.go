@@ -18,13 +18,10 @@ func (b *builder) cleaned(name hogql.Expr) hogql.Expr {
 		rules = append(rules, b.world.PathCleaning...)
 	}
 	rules = append(rules, b.query.Cleaning...)
-	if len(rules) == 0 {
-		return nil
+	if clean := insight.Cleaner(rules); clean != nil {
+		return clean(name)
 	}
-	for _, rule := range rules {
-		name = insight.Call("replaceRegexpAll", name, insight.Const(rule.Regex), insight.Const(rule.Alias))
-	}
-	return name
+	return nil
 }
 
 // grouped is a name, or the pattern that matches it. Of several the one wins whose match ends first, which the list's order

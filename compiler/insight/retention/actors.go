@@ -36,9 +36,7 @@ func Actors(q *query.Retention, at *query.InsightActors, w *insight.World) (*ins
 	if err != nil {
 		return nil, err
 	}
-	if value != nil {
-		where = insight.And(where, insight.Eq(insight.Field(valueName), insight.Const(*value)))
-	}
+	where = insight.And(where, value)
 	rows := b.rows(b.history())
 	rows.Columns = append(rows.Columns, insight.Field("actor"))
 	columns := stage("select actor, {columns} as columns from {rows}", map[string]any{"columns": b.columns(), "rows": insight.From(rows)}, nil)
@@ -57,8 +55,8 @@ func Actors(q *query.Retention, at *query.InsightActors, w *insight.World) (*ins
 	return people, nil
 }
 
-// chosen is the value of the breakdown that is asked for; nil for any.
-func (b *builder) chosen(at *query.InsightActors) (*string, error) {
+// chosen is the condition on the value of the breakdown that is asked for; nil for any.
+func (b *builder) chosen(at *query.InsightActors) (hogql.Expr, error) {
 	given := at.Breakdown
 	if given == nil {
 		return nil, nil
@@ -81,12 +79,19 @@ func (b *builder) chosen(at *query.InsightActors) (*string, error) {
 	}
 	value := strings.Join(texts, "::")
 	switch {
-	case b.value == nil && (value == everybody || value == "all"):
+	case b.value == nil && insight.IsEverybody(value):
 		return nil, nil
 	case b.value == nil:
 		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "There is no cohort '%s'", value)
 	case value == insight.OtherValue:
-		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "The actors of the values past the limit cannot be listed: name a value")
+		return b.other(), nil
 	}
-	return &value, nil
+	return insight.Eq(insight.Field(valueName), insight.Const(value)), nil
+}
+
+// other is the condition that a value is past the limit: the others are found as ranked finds them.
+func (b *builder) other() hogql.Expr {
+	shown := stage("select value from {cells} where column = 0 group by value order by sum(actors) desc, value limit {most}",
+		map[string]any{"cells": insight.From(b.cells()), "most": int64(b.limit)}, nil)
+	return insight.TemplateExpr("value not in {shown}", map[string]any{"shown": &hogql.Subquery{Query: shown}})
 }

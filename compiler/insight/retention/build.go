@@ -23,9 +23,6 @@ const (
 	mostValues    = 1000
 )
 
-// everybody is the cohort of all people, the only one that a breakdown can name, as its value is shown.
-const everybody = "0"
-
 // builder holds what the parts of one query share.
 type builder struct {
 	q     *query.Retention
@@ -140,7 +137,7 @@ func (b *builder) breakdown() error {
 	}
 	var err error
 	if field.Type == "person" {
-		b.value = insight.BreakdownText(insight.Field(currentPerson, "properties", field.Property), field.NormalizeURL)
+		b.value = b.w.BreakdownText(insight.Field(currentPerson, "properties", field.Property), &field)
 	} else {
 		b.value, err = b.w.Breakdown(&field)
 	}
@@ -160,8 +157,8 @@ const currentPerson = "_current_person"
 // cohorts checks a breakdown by cohort: there is none but that of all people.
 func cohorts(split *query.Breakdowns) error {
 	for i := range split.Fields {
-		if f := &split.Fields[i]; f.Property != "all" && f.Property != everybody {
-			return diag.Field(diag.InvalidInput, f.At, "Breakdowns by cohort are not supported, but for 'all'")
+		if err := insight.Cohort(&split.Fields[i]); err != nil {
+			return err
 		}
 	}
 	return nil

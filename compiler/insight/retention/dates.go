@@ -49,7 +49,7 @@ func resolveDates(q *query.Retention, w *insight.World) (dates, error) {
 	case q.DateRange.From == "":
 		d.first = r.Floor(r.Step(d.end, -q.Intervals))
 	default:
-		d.first, d.attr = r.Floor(r.From), q.Field("dateRange.date_from")
+		d.first, d.attr = r.Floor(r.From), q.FromField()
 	}
 	return d.counted()
 }

@@ -253,10 +253,6 @@ func TestActorsMistakes(t *testing.T) {
 		{"a row behind the last", `"interval": 8`, "", "interval: There is no row 8: the retention has 8"},
 		{"a period before", `"compare": "previous"`, "", "compare: A retention is not compared with a previous period"},
 		{"a value of no breakdown", `"breakdown": ["x"]`, "", "breakdown: The retention has no breakdown"},
-		{
-			"the values past the limit", `"breakdown": ["$$_posthog_breakdown_other_$$"]`, `, "breakdownFilter": {"breakdown": "b"}`,
-			"breakdown: The actors of the values past the limit cannot be listed: name a value",
-		},
 		{"another cohort", `"breakdown": 5`, `, "breakdownFilter": {"breakdown": "all", "breakdown_type": "cohort"}`, "breakdown: There is no cohort '5'"},
 	}
 	for _, tt := range tests {

@@ -160,7 +160,7 @@ func (s shape) value(place int, m matrix) *string {
 	case s.q.Breakdowns == nil:
 		return nil
 	case !s.split:
-		value := everybody
+		value := insight.Everybody
 		return &value
 	case place == s.limit:
 		value := insight.OtherValue

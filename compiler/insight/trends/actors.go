@@ -213,8 +213,11 @@ func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 		if number, ok := value.(json.Number); ok {
 			text = number.String()
 		}
-		if text == insight.NullValue {
+		switch {
+		case text == insight.NullValue:
 			text = ""
+		case d.q.Breakdowns.Fields[k].Type == "cohort" && insight.IsEverybody(text):
+			text = insight.Everybody
 		}
 		same[k] = insight.Eq(row[k], insight.Const(text))
 	}

@@ -81,7 +81,7 @@ func (s *shaper) items(lines []line, axes []*axis) []item {
 		it.Filter, it.Order = echo, l.lane.series
 		it.Label = insight.Label(series)
 		if l.values != nil {
-			name := strings.Join(l.values, "::")
+			name := strings.Join(s.named(l.values, insight.EverybodyName), "::")
 			if len(s.q.Series) > 1 {
 				name = it.Label + " - " + name
 			}
@@ -109,12 +109,28 @@ func (s *shaper) item(l *line, axes []*axis) item {
 		}
 	}
 	if l.values != nil {
-		it.Breakdown = l.values[0]
-		if b := s.q.Breakdowns; b.Multiple || b.List {
-			it.Breakdown = l.values
+		b, shown := s.q.Breakdowns, s.named(l.values, "all")
+		it.Breakdown = shown
+		if !b.Multiple && (!b.List || b.Fields[0].Type == "cohort") {
+			it.Breakdown = shown[0]
 		}
 	}
 	return it
+}
+
+// named are the values of a line, with a name for the cohort of all people.
+func (s *shaper) named(values []string, everybody string) []string {
+	fields := s.q.Breakdowns.Fields
+	if !slices.ContainsFunc(fields, func(f query.Breakdown) bool { return f.Type == "cohort" }) {
+		return values
+	}
+	out := slices.Clone(values)
+	for k, f := range fields {
+		if f.Type == "cohort" && out[k] == insight.Everybody {
+			out[k] = everybody
+		}
+	}
+	return out
 }
 
 func actionOf(s *query.Series, order int, days []time.Time) *action {

@@ -39,14 +39,13 @@ type line struct {
 
 // axis is the buckets of a period.
 type axis struct {
-	r            *insight.Range
 	starts       []time.Time
 	days, labels []string
 	index        map[string]int // by key
 }
 
 func newAxis(r *insight.Range) *axis {
-	a := &axis{r: r, starts: r.Buckets()}
+	a := &axis{starts: r.Buckets()}
 	a.days, a.labels, a.index = make([]string, len(a.starts)), make([]string, len(a.starts)), make(map[string]int, len(a.starts))
 	for i, start := range a.starts {
 		a.days[i], a.labels[i], a.index[r.Key(start)] = r.Day(start), r.Label(start), i
@@ -159,14 +158,14 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 func cells(row []byte, into ...any) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(row, &raw); err != nil {
-		return err //nolint:wrapcheck // the caller says what was read
+		return err // the caller says what was read
 	}
 	if len(raw) != len(into) {
 		return fmt.Errorf("it has %d columns, not %d", len(raw), len(into))
 	}
 	for i := range into {
 		if err := json.Unmarshal(raw[i], into[i]); err != nil {
-			return err //nolint:wrapcheck // the caller says what was read
+			return err // the caller says what was read
 		}
 	}
 	return nil

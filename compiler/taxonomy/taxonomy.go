@@ -1,0 +1,48 @@
+// Package taxonomy has the queries that tell what a project's data holds: which events there are, what properties they have, and
+// what values these have. Whatever a caller names is a value of a placeholder, and never a part of the text.
+package taxonomy
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
+
+// Events asks for the events that were seen, by name. A row is a name, and the times of the first and the last of them.
+func Events() *query.HogQL {
+	return &query.HogQL{Query: "select event, min(timestamp), max(timestamp) from events group by event order by event limit 50000"}
+}
+
+// Properties asks which properties the latest events of some names have. A row is the name of a property.
+func Properties(events []string) *query.HogQL {
+	return &query.HogQL{
+		Query: "select distinct arrayJoin(JSONExtractKeys(properties)) from " +
+			"(select properties from events where event in {events} order by timestamp desc limit 1000) limit 50000",
+		Values: map[string]any{"events": list(events)},
+	}
+}
+
+// EventValues asks for the most frequent values that a property has in the events of some names. A row is a value as text, and how
+// many events have it.
+func EventValues(property string, events []string) *query.HogQL {
+	q := values("events", "event in {events} and ", property)
+	q.Values["events"] = list(events)
+	return q
+}
+
+// PersonValues asks for the most frequent values that people have for a property. A row is a value as text, and how many have it.
+func PersonValues(property string) *query.HogQL { return values("persons", "", property) }
+
+// values counts the values of a property in the rows of a table for which a condition holds.
+func values(table, condition, property string) *query.HogQL {
+	return &query.HogQL{
+		Query: "select toString(properties[{property}]) as value, count() from " + table +
+			" where " + condition + "toString(properties[{property}]) is not null group by value order by count() desc, value limit 25",
+		Values: map[string]any{"property": property},
+	}
+}
+
+// list makes the value of a placeholder of texts.
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
+}
