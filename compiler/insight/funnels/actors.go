@@ -109,6 +109,9 @@ func (b *builder) valued(s stage, at *query.FunnelsActors) (hogql.Expr, error) {
 	}
 	wanted := make([]hogql.Expr, len(texts))
 	for i, text := range texts {
+		if b.value.everybody && insight.IsEverybody(text) {
+			text = insight.Everybody
+		}
 		wanted[i] = insight.Const(text)
 	}
 	if len(wanted) == 1 {

@@ -215,6 +215,11 @@ func Actor(q *query.Funnels, w *insight.World) (hogql.Expr, error) {
 // optional tells that a step (from 1) may be passed over.
 func (b *builder) optional(k int) bool { return b.q.Series[k-1].Optional }
 
+// free tells that some step may be passed over.
+func (b *builder) free() bool {
+	return slices.ContainsFunc(b.q.Series, func(s query.Series) bool { return s.Optional })
+}
+
 // required is the last step before k (from 1) that may not be passed over; 0 for none.
 func (b *builder) required(k int) int {
 	for k--; k > 0 && b.optional(k); k-- {

@@ -104,8 +104,8 @@ func (b *builder) mask() hogql.Expr {
 type value struct {
 	x       hogql.Expr
 	members []hogql.Expr
-	// list tells that the answer holds lists, plain that it holds the text itself.
-	list bool
+	// list tells that the answer holds lists and not the text itself, everybody that the value is the cohort of all people.
+	list, everybody bool
 }
 
 func (b *builder) breakdown() (*value, error) {
@@ -122,7 +122,9 @@ func (b *builder) breakdown() (*value, error) {
 	if len(out.members) > 1 {
 		out.x = insight.Call("array", out.members...)
 	}
-	out.list = len(out.members) > 1 || b.q.Breakdowns.Fields[0].Type != "group"
+	kind := b.q.Breakdowns.Fields[0].Type
+	out.everybody = len(out.members) == 1 && kind == "cohort"
+	out.list = len(out.members) > 1 || kind != "group"
 	return out, nil
 }
 

@@ -13,45 +13,53 @@ const (
 	timesName  = "times"  // of the steps of that attempt, in microseconds from some time on; 0 for steps that it did not take
 )
 
-// outcome adds level, began and passed, and whether an exclusion came at all.
+// outcome adds level, began and, where there are exclusions, passed.
 //
 // An actor's best attempt is the first to reach the furthest step; while it is spoiled, the next one that reaches that
 // step takes its place, and a spoiled attempt that meets a step beyond takes it for good (contract: sections 3 and 6).
 // So an attempt is final when no exclusion that guards the next move comes within the window, and the outcome is spoiled
 // when there is no such attempt or a step beyond was met.
 func (b *builder) outcome(s stage, last int) stage {
-	level, began, passed := &hogql.Call{Name: "multiIf"}, &hogql.Call{Name: "multiIf"}, &hogql.Call{Name: "multiIf"}
+	var level, passed, best, guard []hogql.Expr // the arguments of multiIf
 	guards := int64(0)
 	for k := last; k > 0; k-- {
-		number := insight.Const(int64(k))
-		level.Args = append(level.Args, expr("arrayMax({entry}) > 0", values{"entry": fieldOf("entry", k)}), number)
+		number, entry := insight.Const(int64(k)), fieldOf("entry", k)
+		level = append(level, expr("arrayMax({entry}) > 0", values{"entry": entry}), number)
 		reached := insight.Eq(insight.Field(levelName), number)
+		if k > 1 {
+			best = append(best, reached)
+		}
+		best = append(best, entry)
 		if k < last && b.guarded(k+1) {
 			guards |= b.marks.guard[k+1]
-			began.Args = append(began.Args, insight.And(reached, insight.Field("exposed")), b.final(k))
+			guard = append(guard, reached, insight.Const(b.marks.guard[k+1]))
 		}
-		began.Args = append(began.Args, reached, expr("arrayFirst(e -> e > 0, {entry})", values{"entry": fieldOf("entry", k)}))
 		if s.has(nameOf("hit", k)) {
-			passed.Args = append(passed.Args, fieldOf("hit", k), number)
+			passed = append(passed, fieldOf("hit", k), number)
 		}
 	}
 	zero := insight.Const(int64(0))
-	level.Args, began.Args, passed.Args = append(level.Args, zero), append(began.Args, zero), append(passed.Args, zero)
-	columns := []column{{levelName, level}}
-	if guards != 0 {
-		columns = append(columns, column{passedName, passed}, column{"exposed", expr("arrayExists(x -> bitAnd(x, {guards}) > 0, items)", values{"guards": guards})})
+	furthest := insight.Call("multiIf", best...)
+	s = s.then(column{levelName, insight.Call("multiIf", append(level, zero)...)})
+	if guards == 0 {
+		return s.then(column{beganName, expr("arrayFirst(e -> e > 0, {best})", values{"best": furthest})})
 	}
-	return s.then(columns...).then(column{beganName, began})
+	v := values{"guards": guards, "guard": insight.Call("multiIf", append(guard, zero)...)}
+	s = s.then(column{passedName, insight.Call("multiIf", append(passed, zero)...)}, column{"best", furthest},
+		column{"guard", expr("if(arrayExists(x -> bitAnd(x, {guards}) > 0, items), {guard}, 0)", v)})
+	return s.then(column{beganName, b.final()}).without("best", "guard")
 }
 
-// final is when the final attempt in slot k began, for an actor with exclusions; 0 for none.
-func (b *builder) final(k int) hogql.Expr {
+// final is when the final attempt in slot best began; 0 for none. guard is the bit of the exclusions that keep attempts from
+// going on, 0 for none and for an actor without any.
+func (b *builder) final() hogql.Expr {
 	v := values{
-		"entry": fieldOf("entry", k), "before": shifted(fieldOf("entry", k)), "filled": b.filled(k),
-		"guard": b.marks.guard[k+1], "window": b.marks.span(b.marks.window),
+		"window": b.marks.span(b.marks.window), "before": shifted(insight.Field("best")), "first": b.filled(1),
 	}
-	v["next"] = expr("_arrayShiftLeft(arrayReverseFill(g -> g > 0, arrayMap((x, e) -> if(bitAnd(x, {guard}) > 0 and x - e <= {window}, x, 0), items, {before})), 1)", v)
-	return expr("arrayFirst((e, f, g) -> f and (g <= 0 or g - e > {window}), {entry}, {filled}, {next})", v)
+	v["filled"] = expr("if(level = 1, {first}, arrayMap((e, before) -> e > before and e > 0, best, {before}))", v)
+	v["next"] = expr("_arrayShiftLeft(arrayReverseFill(g -> g > 0, arrayMap((x, e) -> if(bitAnd(x, guard) > 0 and x - e <= {window}, x, 0), items, {before})), 1)", v)
+	return expr(`if(guard = 0, arrayFirst(e -> e > 0, best),
+		arrayFirst((e, f, g) -> f and (g <= 0 or g - e > {window}), best, {filled}, {next}))`, v)
 }
 
 // kept is the condition that an outcome counts.
@@ -76,10 +84,7 @@ func (b *builder) times(s stage) stage {
 		}
 		return out
 	}
-	free := false
-	for k := 1; k <= n; k++ {
-		free = free || b.optional(k)
-	}
+	free := b.free()
 	for k := n; free && k > 0; k-- {
 		before := "level > {k} and {entry}[{next} - 1] = began"
 		if k == n {
@@ -88,13 +93,11 @@ func (b *builder) times(s stage) stage {
 		s = s.then(column{nameOf("here", k), expr("if(level = {k} or ("+before+"), indexOf({entry}, began), {next})", v(k))})
 	}
 	for k := 1; k <= n; k++ {
-		took, at := "level >= {k}", "items[indexOf({entry}, began)]"
+		at := "items[indexOf({entry}, began)]" // 0 behind the last step that was reached
 		if free {
-			took, at = "{here} != {next}", "items[{here}]"
+			at = "if({here} != {next}, items[{here}], 0)"
 		}
-		v := v(k)
-		v["time"] = b.marks.time(expr(at, v))
-		all.Items = append(all.Items, expr("if("+took+", {time}, 0)", v))
+		all.Items = append(all.Items, expr(at, v(k)))
 	}
-	return s.then(column{timesName, all})
+	return s.then(column{timesName, expr("arrayMap(x -> {time}, {all})", values{"time": b.marks.time(insight.Field("x")), "all": all})})
 }

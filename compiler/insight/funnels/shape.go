@@ -75,6 +75,25 @@ func (c *cells) number() number {
 	return number(*f)
 }
 
+// numbers reads an array of so many numbers; an empty one is an array of zeros.
+func (c *cells) numbers(want int) []number {
+	out := make([]number, want)
+	var all []*float64
+	c.read(&all)
+	if c.err == nil && len(all) != want && len(all) > 0 {
+		c.err = fmt.Errorf("it has %d numbers, not %d", len(all), want)
+	}
+	if c.err != nil {
+		return out
+	}
+	for i, f := range all {
+		if f != nil && !math.IsNaN(*f) && !math.IsInf(*f, 0) {
+			out[i] = number(*f)
+		}
+	}
+	return out
+}
+
 // texts reads the value of a breakdown: one text, or a list.
 func (c *cells) texts() []string {
 	if c.err != nil {
@@ -106,25 +125,21 @@ func (b *builder) end(c *cells) (insight.Range, error) {
 
 // line is the steps of one value.
 type line struct {
-	counts, averages, medians []number
-	values                    []string
+	counts            []number
+	averages, medians []number // of microseconds
+	values            []string
 }
 
 func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	n := b.marks.steps
-	width := n
-	for k := 1; k <= n; k++ {
-		if b.timed(k) {
-			width += 2
-		}
-	}
+	width := 3
 	if b.value != nil {
 		width += 2
 	}
 	var lines []line
 	dates := b.dates
 	for row := range rows {
-		l := line{counts: make([]number, n), averages: make([]number, n), medians: make([]number, n)}
+		var l line
 		c := b.cells(row, width)
 		if b.value != nil {
 			l.values = c.texts()
@@ -132,12 +147,7 @@ func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 				l.values = []string{other}
 			}
 		}
-		for k := range n {
-			l.counts[k] = c.number()
-			if b.timed(k + 1) {
-				l.averages[k], l.medians[k] = c.number(), c.number()
-			}
-		}
+		l.counts, l.averages, l.medians = c.numbers(n), c.numbers(n), c.numbers(n)
 		var err error
 		if dates, err = b.end(c); err != nil {
 			return nil, err
@@ -200,11 +210,15 @@ func (b *builder) items(l *line) []item {
 			it.name(s)
 		}
 		if l.medians[i] > 0 {
-			it.Average, it.Median = &l.averages[i], &l.medians[i]
+			average, median := l.averages[i]/1e6, l.medians[i]/1e6
+			it.Average, it.Median = &average, &median
 		}
 		if b.value != nil {
 			it.Breakdown = b.value.shown(l.values)
 			it.BreakdownValue = it.Breakdown
+			if b.value.everybody {
+				it.BreakdownValue = json.Number(insight.Everybody)
+			}
 		}
 		out[i] = it
 	}
@@ -225,6 +239,9 @@ func (it *item) name(s *query.Series) {
 
 // shown is a value as the answer holds it.
 func (v *value) shown(values []string) any {
+	if v.everybody {
+		return insight.EverybodyName
+	}
 	if v.list {
 		return values
 	}

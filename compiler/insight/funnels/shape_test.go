@@ -36,29 +36,32 @@ func TestResults(t *testing.T) {
 		rows         []string
 		want         string
 	}{
-		{"steps", two, []string{`[5, 2, 60.5, 60.5]`}, "[" + first("5", "") + "," + second("2", "60.5", "") + "]"},
-		{"nobody took any time", two, []string{`[5, 2, null, null]`}, "[" + first("5", "") + "," + second("2", "null", "") + "]"},
+		{"steps", two, []string{`[[5, 2], [null, 60500000], [null, 60500000]]`}, "[" + first("5", "") + "," + second("2", "60.5", "") + "]"},
+		{"nobody took any time", two, []string{`[[5, 2], [null, null], [null, null]]`}, "[" + first("5", "") + "," + second("2", "null", "") + "]"},
 		{
 			"a group of events", `"series": [{"event": "a"}, {"kind": "GroupNode", "nodes": [{"event": "b"}, {"event": null}]}]`,
-			[]string{`[5, 2, null, null]`},
+			[]string{`[[5, 2], [null, null], [null, null]]`},
 			"[" + first("5", "") + `, {"action_id": "b, All events", "name": "b, All events", "custom_name": null, "order": 1, "people": [], "count": 2,
 				"type": "group", "average_conversion_time": null, "median_conversion_time": null}]`,
 		},
-		{"nobody entered", two, []string{`[0, 0, null, null]`}, "[]"},
+		{"nobody entered", two, []string{`[[], [], []]`}, "[]"},
 		{
 			"a sample, scaled up", two + `, "samplingFactor": 0.1`,
-			[]string{`[5, 2, 60.5, 60.5]`},
+			[]string{`[[5, 2], [null, 60500000], [null, 60500000]]`},
 			"[" + first("50", "") + "," + second("20", "60.5", "") + "]",
 		},
 		{
 			"values, most in the last step first", two + plan,
-			[]string{`["", 0, 7, 1, 2, 2]`, `["pro", 0, 6, 2, 3, 3]`, `["", 1, 9, 0, null, null]`},
+			[]string{
+				`["", 0, [7, 1], [null, 2e6], [null, 2e6]]`, `["pro", 0, [6, 2], [null, 3e6], [null, 3e6]]`,
+				`["", 1, [9, 0], [null, null], [null, null]]`,
+			},
 			"[[" + first("6", of(`["pro"]`)) + "," + second("2", "3", of(`["pro"]`)) + "], [" + first("7", of(`[""]`)) + "," + second("1", "2", of(`[""]`)) + "], [" +
 				first("9", of(`["Other"]`)) + "," + second("0", "null", of(`["Other"]`)) + "]]",
 		},
 		{
 			"the value of a group is plain", two + `, "breakdownFilter": {"breakdown": "industry", "breakdown_type": "group"}`,
-			[]string{`["tech", 0, 1, 0, null, null]`},
+			[]string{`["tech", 0, [1, 0], [null, null], [null, null]]`},
 			"[[" + first("1", of(`"tech"`)) + "," + second("0", "null", of(`"tech"`)) + "]]",
 		},
 		{"no values", two + plan, nil, "[]"},
@@ -123,7 +126,7 @@ func TestAllTime(t *testing.T) {
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	for viz, rows := range map[string][]string{
-		"steps": {`[1, 1]`, `[1, "x", 1, 1]`, `7`}, "trends": {`[[["2020-01-01", "x", 1]]]`, `[7]`},
+		"steps": {`[[1, 1]]`, `[[1, "x"], [0, 1], [0, 1]]`, `[[1, 1, 1], [0, 1], [0, 1]]`, `7`}, "trends": {`[[["2020-01-01", "x", 1]]]`, `[7]`},
 		"time_to_convert": {`[2, 10, 15, 20, 18, 3, 1]`, `[0, 10, 15, 20, 18, 0, 1]`, `[2]`},
 	} {
 		q := insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "`+viz+`"}}`)

@@ -29,16 +29,34 @@ func (b *builder) attempts() stage {
 // timed tells that a step has a time: the first has none, nor has one that may be passed over (contract: section 7).
 func (b *builder) timed(k int) bool { return k > 1 && !b.optional(k) }
 
-// gap is the time from the step before to step k in microseconds, 0 or less when there is none; nil for a step without.
-func (b *builder) gap(k int) hogql.Expr {
-	if !b.timed(k) {
-		return nil
+// gaps adds the times, in microseconds, that the attempt took for each step; 0 or less for none.
+func (b *builder) gaps(s stage) stage {
+	gaps := expr("arrayDifference(times)", nil)
+	if b.free() {
+		all := &hogql.Array{}
+		for k := 1; k <= b.marks.steps; k++ {
+			gap := insight.Const(int64(0))
+			if b.timed(k) {
+				gap = expr("times[{k}] - times[{before}]", values{"k": int64(k), "before": int64(b.required(k))})
+			}
+			all.Items = append(all.Items, gap)
+		}
+		gaps = all
 	}
-	return expr("if(times[{k}] > 0, times[{k}] - times[{before}], 0)", values{"k": int64(k), "before": int64(b.required(k))})
+	return s.then(column{"gaps", gaps})
 }
 
-// steps makes the query of the funnel's steps: in each row of the result stand, for each step, how many reached it, and
-// the average and the median of the seconds that they took.
+// Each of these columns is an array with a number for each step.
+const (
+	reachedName = "reached" // how many reached it
+	averageName = "average" // of the microseconds that they took
+	medianName  = "median"  // of the same
+)
+
+// reached is how many reached each step.
+const reached = "sumForEach(arrayMap(t -> t > 0, times))"
+
+// steps makes the query of the funnel's steps, a row for each row of the result.
 func (b *builder) steps() (*insight.Built, error) {
 	attempts := b.attempts()
 	built := &insight.Built{Shape: b.shapeSteps}
@@ -46,16 +64,11 @@ func (b *builder) steps() (*insight.Built, error) {
 		built.Query = b.ranked(attempts)
 		return built, nil
 	}
-	q := &hogql.Select{From: insight.From(attempts.query)}
-	for k := 1; k <= b.marks.steps; k++ {
-		q.Columns = append(q.Columns, insight.As(expr("countIf(times[{k}] > 0)", values{"k": int64(k)}), nameOf("count", k)))
-		if gap := b.gap(k); gap != nil {
-			v := values{"gap": gap}
-			q.Columns = append(q.Columns,
-				insight.As(expr("avgIf({gap}, {gap} > 0) / 1000000", v), nameOf("average", k)),
-				insight.As(expr("_quantileInclusiveIf(0.5)({gap}, {gap} > 0) / 1000000", v), nameOf("median", k)))
-		}
-	}
+	q := &hogql.Select{From: insight.From(b.gaps(attempts).query), Columns: []hogql.Expr{
+		insight.As(expr(reached, nil), reachedName),
+		insight.As(expr("_avgIfForEach(gaps, arrayMap(g -> g > 0, gaps))", nil), averageName),
+		insight.As(expr("_quantileInclusiveIfForEach(0.5)(gaps, arrayMap(g -> g > 0, gaps))", nil), medianName),
+	}}
 	q.Columns = append(q.Columns, b.earliest()...)
 	built.Query = q
 	return built, nil
@@ -68,15 +81,9 @@ func (b *builder) ranked(attempts stage) *hogql.Select {
 	out := &hogql.Select{From: insight.From(b.ranking(attempts)), GroupBy: insight.GroupBy(insight.Field("shown"), insight.Field("rest"))}
 	out.Columns = []hogql.Expr{
 		insight.As(expr("if(rank > {most}, {missing}, value)", v), "shown"), insight.As(expr("rank > {most}", v), "rest"),
-	}
-	for k := 1; k <= b.marks.steps; k++ {
-		out.Columns = append(out.Columns, insight.As(insight.Call("sum", fieldOf("count", k)), nameOf("total", k)))
-		if b.timed(k) {
-			v := values{"gaps": fieldOf("gaps", k)}
-			out.Columns = append(out.Columns,
-				insight.As(expr("avgArray({gaps}) / 1000000", v), nameOf("average", k)),
-				insight.As(expr("_quantileInclusiveArray(0.5)({gaps}) / 1000000", v), nameOf("median", k)))
-		}
+		insight.As(expr("sumForEach(counts)", nil), reachedName),
+		insight.As(expr("_avgArrayForEach(took)", nil), averageName),
+		insight.As(expr("_quantileInclusiveArrayForEach(0.5)(took)", nil), medianName),
 	}
 	out.Columns = append(out.Columns, b.earliest()...)
 	if !rest {
@@ -87,20 +94,14 @@ func (b *builder) ranked(attempts stage) *hogql.Select {
 
 // ranking has a row for each value, with its numbers and its rank.
 func (b *builder) ranking(attempts stage) *hogql.Select {
-	counted := &hogql.Select{From: insight.From(attempts.query), Columns: []hogql.Expr{insight.Field(valueName)}, GroupBy: insight.GroupBy(insight.Field(valueName))}
-	out := &hogql.Select{From: insight.From(counted), Columns: []hogql.Expr{insight.Field(valueName)}}
-	order := []*hogql.Order{{X: insight.Field(valueName)}}
-	for k := 1; k <= b.marks.steps; k++ {
-		counted.Columns = append(counted.Columns, insight.As(expr("countIf(times[{k}] > 0)", values{"k": int64(k)}), nameOf("count", k)))
-		out.Columns = append(out.Columns, fieldOf("count", k))
-		order = append([]*hogql.Order{{X: fieldOf("count", k), Desc: true}}, order...)
-		if gap := b.gap(k); gap != nil {
-			counted.Columns = append(counted.Columns, insight.As(expr("groupArrayIf({gap}, {gap} > 0)", values{"gap": gap}), nameOf("gaps", k)))
-			out.Columns = append(out.Columns, fieldOf("gaps", k))
-		}
+	counted := insight.Template("SELECT value, "+reached+" AS counts, _groupArrayIfForEach(gaps, arrayMap(g -> g > 0, gaps)) AS took FROM {attempts} GROUP BY value",
+		values{"attempts": &hogql.Derived{Query: b.gaps(attempts).query}})
+	ranking, ok := insight.Template("SELECT value, counts, took, row_number() OVER (ORDER BY arrayReverse(counts) DESC, value) AS rank FROM {counted}",
+		values{"counted": &hogql.Derived{Query: counted}}).(*hogql.Select)
+	if !ok {
+		panic("BUG: a ranking is no SELECT")
 	}
-	out.Columns = append(out.Columns, insight.As(&hogql.Call{Name: "row_number", Over: &hogql.Window{OrderBy: order}}, "rank"))
-	return out
+	return ranking
 }
 
 // limit is how many values have a row of their own, and whether the rest share one (contract: section 9).

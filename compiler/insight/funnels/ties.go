@@ -16,44 +16,63 @@ const idsName = "ids"
 // of the steps, with the mark "mixed" and without those of exclusions. Only actors that have such a group are touched:
 //
 //	crowded  whether there is one
-//	crowd    the events of such an actor: item, id and, where it is needed, value
-//	begins   beside these, whether one begins a group
+//	crowd    the events of such an actor: their items, or tuples of item, id and, where it is needed, value
+//	moments  beside these, their times
+//	starts   beside these, when their groups began; found in the chains of events that are near one another
 //	moved    the same events in their new order
 func (b *builder) ties(s stage) stage {
-	riders := []hogql.Expr{insight.Field(itemsName), expr("arrayEnumerate(items)", nil)}
+	m := &b.marks
+	var riders []hogql.Expr // beside the items
+	if !b.apart {
+		riders = append(riders, expr("arrayEnumerate(items)", nil))
+	}
 	if s.has(valuesName) {
 		riders = append(riders, insight.Field(valuesName))
 	}
-	m := &b.marks
-	bits := &hogql.Array{}
-	copied := expr("(bitXor(p.1, bitAnd(p.1, {all})) + step + {mixed}, p.2)", values{"all": m.all(), "mixed": m.mixed()})
-	if tuple, ok := copied.(*hogql.Tuple); ok && s.has(valuesName) {
-		tuple.Items = append(tuple.Items, expr("p.3", nil))
-	}
-	for k := 1; k <= m.steps; k++ {
-		bits.Items = append(bits.Items, insight.Const(m.step(k)))
+	events, item := insight.Field(itemsName), expr("p", nil)
+	if len(riders) > 0 {
+		events, item = insight.Call("arrayZip", append([]hogql.Expr{events}, riders...)...), expr("p.1", nil)
 	}
 	v := values{
-		"tie": int64(tie), "near": m.span(tie), "all": m.all(), "time": m.time(expr("p.1", nil)), "steps": bits, "copied": copied,
-		"events": insight.Call("arrayZip", riders...),
+		"tie": int64(tie), "near": m.span(tie), "all": m.all(), "events": events, "item": item, "time": m.time(item),
 	}
-	s = s.then(column{"crowded", expr(
-		"arrayExists((x, y) -> y - x <= {near} and bitAnd(bitXor(x, y), {all}) > 0, arrayPopBack(items), arrayPopFront(items))", v)})
-	s = s.then(column{"crowd", expr("arraySlice({events}, 1, if(crowded, length(items), 0))", v)})
-	s = s.then(column{"times", expr("arrayMap(p -> {time}, crowd)", v)})
-	s = s.then(column{"begins", expr(`arrayFlatten(arrayMap(
-		chain -> arrayFold((s, t) -> if(t - s.1 > {tie}, (t, arrayPushBack(s.2, 1)), (s.1, arrayPushBack(s.2, 0))), arrayPopFront(chain), (chain[1], [1])).2,
-		arraySplit((t, before) -> t - before > {tie}, times, _arrayShiftRight(times, 1))))`, v)})
+	copied := expr("{item} - bitAnd({item}, {all}) + step", v)
+	if len(riders) > 0 {
+		tuple := &hogql.Tuple{Items: []hogql.Expr{copied}}
+		for i := range riders {
+			tuple.Items = append(tuple.Items, &hogql.Element{X: expr("p", nil), N: i + 2})
+		}
+		copied = tuple
+	}
+	steps := &hogql.Array{}
+	for k := 1; k <= m.steps; k++ {
+		steps.Items = append(steps.Items, insight.Const(m.step(k)|m.mixed()))
+	}
+	v["copied"], v["steps"] = copied, steps
+	s = s.then(
+		column{"crowded", expr(
+			"arrayExists((x, y) -> y - x <= {near} and bitAnd(bitXor(x, y), {all}) > 0, arrayPopBack(items), arrayPopFront(items))", v)},
+		column{"crowd", expr("arraySlice({events}, 1, if(crowded, length(items), 0))", v)},
+		column{"moments", expr("arrayMap(p -> {time}, crowd)", v)})
+	s = s.then(column{"starts", expr(`arrayFlatten(arrayMap(
+		chain -> arrayFold((s, t) -> arrayPushBack(s, if(t - s[-1] > {tie}, t, s[-1])), chain, arrayResize(chain, 0)),
+		arraySplit((t, before) -> t - before > {tie}, moments, _arrayShiftRight(moments, 1))))`, v)})
 	s = s.then(column{"moved", expr(`arrayFlatten(arrayMap(
-		g -> if(arrayMin(p -> bitAnd(p.1, {all}), g) = arrayMax(p -> bitAnd(p.1, {all}), g), g,
-			arrayFlatten(arrayMap(step -> arrayMap(p -> {copied}, arrayFilter(p -> bitAnd(p.1, step) > 0, g)), {steps}))),
-		arraySplit((p, begin) -> begin, crowd, begins)))`, v)})
-	columns := []column{{itemsName, expr("if(crowded, moved.1, items)", nil)}}
+		g -> if(arrayUniq(arrayMap(p -> bitAnd({item}, {all}), g)) = 1, g,
+			arrayFlatten(arrayMap(step -> arrayMap(p -> {copied}, arrayFilter(p -> bitAnd({item}, step) > 0, g)), {steps}))),
+		arraySplit((p, start, before) -> start != before, crowd, starts, _arrayShiftRight(starts, 1))))`, v)})
+	moved := func(n int) hogql.Expr {
+		if len(riders) == 0 {
+			return insight.Field("moved")
+		}
+		return &hogql.Element{X: insight.Field("moved"), N: n}
+	}
+	columns := []column{{itemsName, expr("if(crowded, {moved}, items)", values{"moved": moved(1)})}}
 	if !b.apart {
-		columns = append(columns, column{idsName, expr("if(crowded, moved.2, arrayMap(x -> 0, items))", nil)})
+		columns = append(columns, column{idsName, expr("if(crowded, {moved}, arrayMap(x -> 0, items))", values{"moved": moved(2)})})
 	}
 	if s.has(valuesName) {
-		columns = append(columns, column{valuesName, expr("if(crowded, moved.3, "+valuesName+")", nil)})
+		columns = append(columns, column{valuesName, expr("if(crowded, {moved}, {old})", values{"moved": moved(1 + len(riders)), "old": insight.Field(valuesName)})})
 	}
-	return s.then(columns...).without("crowded", "crowd", "times", "begins", "moved")
+	return s.then(columns...).without("crowded", "crowd", "moments", "starts", "moved")
 }
