@@ -17,11 +17,9 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
-	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // contest is an insight against SQL that was written by hand for the same numbers.
@@ -42,23 +40,18 @@ type insightBench struct {
 	folder string // empty for a temporary one
 }
 
-func (b *insightBench) measure(ctx context.Context, scratch string) (err error) {
-	binary, err := harness.Binary()
+func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goal, err error) {
+	engine, err := startEngine(ctx, cmp.Or(b.folder, filepath.Join(scratch, "insights")))
 	if err != nil {
-		return err
-	}
-	folder := cmp.Or(b.folder, filepath.Join(scratch, "insights"))
-	engine, err := embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{binary, "analytics-engine"}}, zap.NewNop())
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	if err := generate(ctx, engine.DSN(), b.events); err != nil {
-		return err
+		return nil, err
 	}
 	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 
@@ -66,7 +59,7 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (err error) 
 	for range rounds {
 		for _, c := range all {
 			if err := c.measure(ctx, client); err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 	}
@@ -75,9 +68,10 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (err error) 
 	for _, c := range all {
 		a, b := median(c.ours), median(c.theirs)
 		fmt.Printf("%-44s %10.3f %10.3f %8.2f %8.2f\n", c.name, a, b, a/b, c.goal)
+		goals = append(goals, atMost(c.name, "SQL by hand", c.goal, a/b))
 	}
 	fmt.Println()
-	return nil
+	return goals, nil
 }
 
 // generatedSchema is what the compiler is told about the generated project.

@@ -1,6 +1,7 @@
 // Command bench prints the figures of docs/performance.md: ratios between things that are measured in turns on the same
-// machine. Its arguments choose among them: cached (which needs wrk), properties, insights, compile; without any, all are
-// measured.
+// machine, and in the end one table of them beside their goals. Its arguments choose among them: cached (which needs wrk), stale,
+// rows, exports, properties, insights, compile; without any, all are measured. One more, profile, shows where the time of a hit
+// goes.
 package main
 
 import (
@@ -46,31 +47,44 @@ func run(ctx context.Context, chosen []string, insights *insightBench) error {
 	}
 	defer os.RemoveAll(folder)
 	figures := []figure{
-		{"cached", func() error { return cachedRun(folder) }},
-		{"properties", func() error { return propertyReads(ctx, folder) }},
-		{"insights", func() error { return insights.measure(ctx, folder) }},
+		{"cached", func() ([]goal, error) { return cachedRun(folder) }},
+		{"stale", func() ([]goal, error) { return staleHits(folder) }},
+		{"rows", func() ([]goal, error) { return uncachedRows(ctx, folder) }},
+		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
+		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
+		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
 		{"compile", compileBenchmark},
+		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
 	}
 	for _, name := range chosen {
 		if !slices.ContainsFunc(figures, func(f figure) bool { return f.name == name }) {
 			return fmt.Errorf("unknown figure %q", name)
 		}
 	}
+	var goals []goal
 	for _, f := range figures {
-		if len(chosen) > 0 && !slices.Contains(chosen, f.name) {
+		if len(chosen) == 0 && f.name == profileFigure || len(chosen) > 0 && !slices.Contains(chosen, f.name) {
 			continue
 		}
-		if err := f.measure(); err != nil {
-			return err
+		reached, err := f.measure()
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", f.name, err)
 		}
+		goals = append(goals, reached...)
+	}
+	if len(goals) > 0 {
+		printGoals(goals)
 	}
 	return nil
 }
 
+// profileFigure has no goal, and is only printed when it is asked for.
+const profileFigure = "profile"
+
 // figure is one table of what is printed.
 type figure struct {
 	name    string
-	measure func() error
+	measure func() ([]goal, error)
 }
 
 // rival is one thing that serves the same bytes.
@@ -81,39 +95,36 @@ type rival struct {
 }
 
 // cachedRun measures a cached endpoint run against Caddy's respond, both answering the same POST with the same bytes.
-func cachedRun(folder string) (err error) {
+func cachedRun(folder string) (goals []goal, err error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
-		return errors.New("wrk is missing; on Debian: apt-get install wrk")
+		return nil, errors.New("wrk is missing; on Debian: apt-get install wrk")
 	}
-	server, err := harness.Open(folder, "limits {\n\t\t\trate 100000/s\n\t\t}")
+	client, err := open(folder, "cached", unlimited)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	server := client.Server
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	client, err := publish(server)
-	if err != nil {
-		return err
+	if err := publish(client); err != nil {
+		return nil, err
 	}
 	body, err := warm(client)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := serveStatically(server, body); err != nil {
-		return err
+		return nil, err
 	}
-	auth := map[string]string{"Authorization": "Bearer " + client.Key, "Content-Type": "application/json"}
-	rivals := []*rival{
-		{name: "Caddy respond, same bytes", url: server.URL + "/static", header: auth},
-		{name: "cached endpoint run", url: fmt.Sprintf("%s/api/projects/%d/endpoints/bench/run", server.URL, client.Project), header: auth},
-	}
+	ours := cachedRival(client)
+	rivals := []*rival{{name: "Caddy respond, same bytes", url: server.URL + "/static", header: ours.header}, ours}
 	if url := os.Getenv("BENCH_CHPROXY_URL"); url != "" {
 		rivals = append(rivals, &rival{name: "chproxy, cached", url: url})
 	}
 	for range rounds { // in turns, so that a noisy moment hits all alike
 		for _, r := range rivals {
-			n, err := load(folder, r)
+			n, err := load(folder, r, runFor)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			r.persecond = append(r.persecond, n)
 		}
@@ -124,38 +135,38 @@ func cachedRun(folder string) (err error) {
 	for _, r := range rivals {
 		fmt.Printf("%-28s %10.0f %8.2f\n", r.name, median(r.persecond), median(r.persecond)/base)
 	}
+	what := fmt.Sprintf("cached run, requests/s, %d bytes", len(body))
+	goals = append(goals, atLeast(what, "Caddy respond, same bytes, same POST", 0.9, median(rivals[1].persecond)/base))
 	if len(rivals) == 3 {
-		fmt.Printf("%-28s %10s %8.2f\n", "cached run / chproxy", "", median(rivals[1].persecond)/median(rivals[2].persecond))
+		ratio := median(rivals[1].persecond) / median(rivals[2].persecond)
+		fmt.Printf("%-28s %10s %8.2f\n", "cached run / chproxy", "", ratio)
+		goals = append(goals, atLeast(what, "chproxy, a cached answer of the same size", 1.5, ratio))
 	} else {
 		fmt.Println("chproxy is not measured: set BENCH_CHPROXY_URL to a chproxy URL that serves a cached query of this size")
+		goals = append(goals, goal{what: what, against: "chproxy", goal: ">= 1.5", measured: "not measured: BENCH_CHPROXY_URL is not set"})
 	}
 	fmt.Println()
-	return nil
+	return goals, nil
 }
 
-// publish makes a project with an endpoint whose answer is about bodyTarget bytes.
-func publish(server *harness.Server) (*harness.Client, error) {
-	project, _, err := server.Command(nil, "project", "create", "--name", "bench")
-	if err != nil {
-		return nil, fmt.Errorf("creating a project: %w", err)
+// cachedRival is the endpoint that publish makes.
+func cachedRival(client *harness.Client) *rival {
+	return &rival{
+		name: "cached endpoint run", url: fmt.Sprintf("%s/api/projects/%d/endpoints/bench/run", client.Server.URL, client.Project),
+		header: map[string]string{"Authorization": "Bearer " + client.Key, "Content-Type": "application/json"},
 	}
-	id, err := strconv.ParseInt(regexp.MustCompile(`"id":(\d+)`).FindStringSubmatch(project)[1], 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("creating a project: %w", err)
-	}
-	key, _, err := server.Command(nil, "key", "create", "--project", strconv.FormatInt(id, 10), "--scopes", harness.AllScopes)
-	if err != nil {
-		return nil, fmt.Errorf("creating a key: %w", err)
-	}
-	client := server.Client(id, regexp.MustCompile(`phx_\w+`).FindString(key))
+}
+
+// publish makes an endpoint whose answer is about bodyTarget bytes.
+func publish(client *harness.Client) error {
 	query := "select number as position, concat('row number ', toString(number)) as label, number * 1.5 as value from numbers(52)"
 	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
 		"name": "bench", "query": map[string]any{"kind": "HogQLQuery", "query": query},
 	})
 	if err != nil || answer.Status != http.StatusCreated {
-		return nil, fmt.Errorf("publishing: %w: %s", err, answer.Raw)
+		return fmt.Errorf("publishing: %w: %s", err, answer.Raw)
 	}
-	return client, nil
+	return nil
 }
 
 // runBody is what every load request posts.
@@ -209,7 +220,7 @@ var (
 )
 
 // load measures one rival once.
-func load(folder string, r *rival) (float64, error) {
+func load(folder string, r *rival, runFor string) (float64, error) {
 	var script strings.Builder
 	fmt.Fprintf(&script, "wrk.method = \"POST\"\nwrk.body = [[%s]]\n", runBody)
 	for name, value := range r.header {
@@ -235,16 +246,41 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+// compileLine is a line of the compiler's benchmark: nanoseconds and allocations.
+var compileLine = regexp.MustCompile(`(?m)^BenchmarkCompile/\S+\s+\d+\s+([\d.]+) ns/op.*\s(\d+) allocs/op`)
+
 // compileBenchmark runs the compiler's own benchmark.
-func compileBenchmark() error {
+func compileBenchmark() ([]goal, error) {
 	root, err := harness.Root()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var out bytes.Buffer
 	cmd := exec.Command("go", "test", "./compiler", "-run", "^$", "-bench", "Compile", "-benchmem")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, os.Stdout, os.Stderr
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, io.MultiWriter(os.Stdout, &out), os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("the compile benchmark: %w", err)
+		return nil, fmt.Errorf("the compile benchmark: %w", err)
 	}
-	return nil
+	fmt.Println()
+	lines := compileLine.FindAllStringSubmatch(out.String(), -1)
+	if len(lines) == 0 {
+		return nil, errors.New("the compile benchmark printed no figures")
+	}
+	var slowest, most float64
+	for _, line := range lines {
+		ns, err := strconv.ParseFloat(line[1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("the compile benchmark: %w", err)
+		}
+		allocations, err := strconv.ParseFloat(line[2], 64)
+		if err != nil {
+			return nil, fmt.Errorf("the compile benchmark: %w", err)
+		}
+		slowest, most = max(slowest, ns/1000), max(most, allocations)
+	}
+	queries := fmt.Sprintf("%d typical queries", len(lines))
+	return []goal{
+		{what: "compile HogQL, the slowest", against: queries, goal: "< 100 µs", measured: fmt.Sprintf("%.0f µs", slowest), missed: slowest >= 100},
+		{what: "compile HogQL, the most allocations", against: queries, goal: "< 300", measured: fmt.Sprintf("%.0f", most), missed: most >= 300},
+	}, nil
 }

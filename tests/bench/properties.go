@@ -17,7 +17,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
-	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 const (
@@ -35,6 +34,7 @@ const benchEvent = `concat('{"$browser":"', ['Chrome', 'Firefox', 'Safari', 'Mob
 // reading is a query over properties: in HogQL, and as a PostHog prints it for properties in a String column.
 type reading struct {
 	name, hogql, peer string
+	goal              float64   // 0: none
 	ours, theirs      []float64 // seconds
 }
 
@@ -45,27 +45,21 @@ func peerText(name string) string {
 
 // propertyReads measures queries over properties: our SQL on our tables against the peer's SQL on String properties, in the
 // same engine.
-func propertyReads(ctx context.Context, folder string) (err error) {
-	binary, err := harness.Binary()
+func propertyReads(ctx context.Context, folder string) (goals []goal, err error) {
+	engine, err := startEngine(ctx, filepath.Join(folder, "properties"))
 	if err != nil {
-		return err
-	}
-	engine, err := embedded.Start(ctx, embedded.Config{
-		DataDir: filepath.Join(folder, "properties"), Command: []string{binary, "analytics-engine"},
-	}, zap.NewNop())
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	ours, theirs, err := fillBoth(ctx, engine.DSN())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.Close(), theirs.Close()) }()
 
 	readings := []*reading{
 		{
-			name:  "breakdown by a property",
+			name: "breakdown by a property", goal: 10,
 			hogql: "select properties.$browser as browser, count() as n from events group by browser order by n desc",
 			peer: "SELECT " + peerText("$browser") + " AS browser, count() AS n FROM events WHERE equals(events.team_id, 1) " +
 				"GROUP BY browser ORDER BY n DESC LIMIT 101",
@@ -85,7 +79,7 @@ func propertyReads(ctx context.Context, folder string) (err error) {
 	for range rounds {
 		for _, r := range readings {
 			if err := r.measure(ctx, ours, theirs); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
@@ -94,9 +88,12 @@ func propertyReads(ctx context.Context, folder string) (err error) {
 	for _, r := range readings {
 		a, b := median(r.ours), median(r.theirs)
 		fmt.Printf("%-28s %10.3f %14.3f %8.1f\n", r.name, a, b, b/a)
+		if r.goal > 0 {
+			goals = append(goals, atLeast(fmt.Sprintf("%s, %d events", r.name, benchEvents), "PostHog's SQL on String properties", r.goal, b/a))
+		}
 	}
 	fmt.Println()
-	return nil
+	return goals, nil
 }
 
 // measure runs both queries once, and compares what they give.

@@ -91,6 +91,25 @@ func (c *Client) Send(method, path string, body any) (Answer, error) {
 	return answer, nil
 }
 
+// Drain reads an answer to its end, keeps nothing of it, and gives its size.
+func (c *Client) Drain(path string) (size int64, err error) {
+	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("%s/api/projects/%d/%s", c.Server.URL, c.Project, path), nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	size, err = io.Copy(io.Discard, resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %d", path, resp.StatusCode)
+	}
+	return size, err
+}
+
 // Query runs HogQL and returns the rows; anything but a 200 fails the test.
 func (c *Client) Query(tb testing.TB, hogql string) []any {
 	tb.Helper()

@@ -12,20 +12,12 @@ import (
 // ProcessorTime is the processor time that the server and its engine have taken so far: unlike the time by the clock, it
 // says little of what else the machine does.
 func (s *Server) ProcessorTime() (time.Duration, error) {
-	pids := []string{strconv.Itoa(s.PID())}
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
+	children, err := s.children()
 	if err != nil {
 		return 0, err
 	}
-	for _, list := range lists {
-		raw, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread ended meanwhile
-		}
-		pids = append(pids, strings.Fields(string(raw))...)
-	}
 	var ticks int64
-	for _, pid := range pids {
+	for _, pid := range append(children, strconv.Itoa(s.PID())) {
 		raw, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil {
 			return 0, fmt.Errorf("reading a process's times: %w", err)
@@ -45,4 +37,20 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 	}
 	const ticksPerSecond = 100 // on every Linux that Go runs on
 	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
+
+// children are the processes that the server started: its engine.
+func (s *Server) children() (pids []string, err error) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		raw, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread ended meanwhile
+		}
+		pids = append(pids, strings.Fields(string(raw))...)
+	}
+	return pids, nil
 }

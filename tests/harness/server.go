@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,23 +241,30 @@ func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 	return key.Key
 }
 
+// The ports that FreePorts chooses from lie below those that Linux and macOS give to outgoing connections: one of these could take a
+// port between the moment at which it was found free and that at which the server listens.
+const firstPort, lastPort = 12_000, 32_000
+
 // FreePorts returns ports that nobody listens on.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	held := make([]io.Closer, n) // until all are found, so that they differ
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports []int
+	for range 1000 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			continue
 		}
-		held[i], ports[i] = l, l.Addr().(*net.TCPAddr).Port
-	}
-	for _, l := range held {
 		if err := l.Close(); err != nil {
 			return nil, fmt.Errorf("letting a free port go: %w", err)
 		}
+		if slices.Contains(ports, port) {
+			continue
+		}
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("found only %d of %d free ports", len(ports), n)
 }
 
 // Reload loads the Caddyfile again, as it stands.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// profileSeconds is how long a profile is taken.
+const profileSeconds = 20
+
+// hitParts are the parts of a hit that are told apart in its profile, by functions that stand for them with all that they call.
+var hitParts = []struct{ name, functions string }{
+	{"this module, all of it", `caddy-analytics/module\.\(\*Handler\)\.ServeHTTP$`},
+	{"of that, reading the body", `caddy-analytics/module\.readBody$`},
+	{"of that, headers and the answer into the buffer", `caddy-analytics/module\.\(\*request\)\.writeAnswer$`},
+	{"of that, the look-ups of result and page", `caddy-analytics/cache\.\(\*Cache\)\.(Get|GetPage)$`},
+	{"sending the answer", `net/http\.\(\*response\)\.finishRequest$`},
+	{"reading and parsing the request", `net/http\.\(\*conn\)\.readRequest$`},
+	{"collecting garbage in the background", `runtime\.gcBgMarkWorker$`},
+}
+
+// profileHit takes a profile of the server while wrk asks for a cached run, and prints where its time goes. It measures no goal.
+func profileHit(folder string) (goals []goal, err error) {
+	client, err := open(folder, "profile", unlimited)
+	if err != nil {
+		return nil, err
+	}
+	server := client.Server
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	if err := publish(client); err != nil {
+		return nil, err
+	}
+	if _, err := warm(client); err != nil {
+		return nil, err
+	}
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := load(folder, cachedRival(client), fmt.Sprintf("%ds", profileSeconds+4))
+		loaded <- err
+	}()
+	<-time.After(2 * time.Second) // wrk is under way
+	path := filepath.Join(folder, "hit.prof")
+	if err := errors.Join(takeProfile(server, path), <-loaded); err != nil {
+		return nil, err
+	}
+	binary, err := harness.Binary()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("Where the time of a hit goes: shares of %d seconds of profile\n\n", profileSeconds)
+	for _, part := range hitParts {
+		share, err := profileShare(binary, path, part.functions)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Printf("%-50s %6.1f %%\n", part.name, share)
+	}
+	fmt.Println()
+	return nil, nil
+}
+
+func takeProfile(server *harness.Server, path string) error {
+	resp, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", server.Admin, profileSeconds))
+	if err != nil {
+		return fmt.Errorf("taking a profile: %w", err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("taking a profile: %w: %d %.200s", err, resp.StatusCode, raw)
+	}
+	return os.WriteFile(path, raw, 0o600)
+}
+
+// focused is the line in which pprof tells how much of the samples it shows.
+var focused = regexp.MustCompile(`Showing nodes accounting for \S+, ([\d.]+)% of`)
+
+// profileShare is the share of the samples in which the functions are on the stack, in percent.
+func profileShare(binary, path, functions string) (float64, error) {
+	var failure bytes.Buffer
+	cmd := exec.Command("go", "tool", "pprof", "-top", "-nodefraction=0", "-nodecount=1000000", "-focus="+functions, binary, path)
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("reading the profile: %w: %s", err, failure.Bytes())
+	}
+	found := focused.FindSubmatch(out)
+	if found == nil {
+		return 0, fmt.Errorf("the profile knows nothing of %s: %.500s%s", functions, out, failure.Bytes())
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}
