@@ -1,5 +1,5 @@
 // Package caddyfile turns Caddyfile text into the config of package module: the global option "analytics" and the site
-// directive "analytics". It checks syntax alone; what a value must be is checked by module, for JSON users too.
+// directive "analytics". What a value must be is said by module, for JSON users too; here it is refused with its line.
 package caddyfile
 
 import (
@@ -34,6 +34,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			max_memory         <size>
 //			concurrency        <number>
 //			rate               <number>/<s|m|h>
+//			endpoint_rate      <number>/<s|m|h>
 //		}
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -92,10 +93,10 @@ func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
 
 func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
 	return block(d, map[string]func() error{
-		"max_size": value(d, &c.MaxSize, module.ParseSize),
-		"ttl":      value(d, &c.TTL, duration),
+		"max_size": value(d, &c.MaxSize, within(module.ParseSize, module.CheckMaxSize)),
+		"ttl":      value(d, &c.TTL, within(duration, module.CheckTTL)),
 		"stale": value(d, &c.Stale, func(s string) (*caddy.Duration, error) {
-			stale, err := duration(s)
+			stale, err := within(duration, module.CheckStale)(s)
 			return &stale, err
 		}),
 	})
@@ -103,9 +104,10 @@ func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
 
 func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
 	return block(d, map[string]func() error{
-		"max_execution_time": value(d, &l.MaxExecutionTime, duration),
-		"max_memory":         value(d, &l.MaxMemory, module.ParseSize),
+		"max_execution_time": value(d, &l.MaxExecutionTime, within(duration, module.CheckMaxExecutionTime)),
+		"max_memory":         value(d, &l.MaxMemory, within(module.ParseSize, module.CheckMaxMemory)),
 		"concurrency":        value(d, &l.Concurrency, positive),
 		"rate":               value(d, &l.Rate, module.ParseRate),
+		"endpoint_rate":      value(d, &l.EndpointRate, module.ParseRate),
 	})
 }

@@ -54,6 +54,17 @@ func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error))
 	}
 }
 
+// within reads what parse reads and check accepts.
+func within[T any](parse func(string) (T, error), check func(T) error) func(string) (T, error) {
+	return func(s string) (T, error) {
+		parsed, err := parse(s)
+		if err == nil {
+			err = check(parsed)
+		}
+		return parsed, err
+	}
+}
+
 // dsn reads a DSN that check accepts. One with placeholders is checked when they have been filled in.
 func dsn(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) {

@@ -87,26 +87,20 @@ func (d *demo) saveInsights(ctx context.Context) error {
 
 // names lists the names and numbers of what a list gives.
 func (d *demo) names(ctx context.Context, path string) (map[string]int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/projects/%d/%s", site, d.Project, path), http.NoBody)
+	status, answer, err := d.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making a request: %w", err)
+		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+d.PersonalKey)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", path, err)
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("listing %s: %d: %s", path, status, answer)
 	}
-	defer resp.Body.Close()
 	var list struct {
 		Results []struct {
 			ID   int64  `json:"id"`
 			Name string `json:"name"`
 		} `json:"results"`
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("listing %s: %s", path, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, fmt.Errorf("listing %s: %w", path, err)
 	}
 	found := make(map[string]int64, len(list.Results))

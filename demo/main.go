@@ -198,34 +198,43 @@ group by component
 order by commits desc, component`
 )
 
+// post makes something; that it is there already is no error.
 func (d *demo) post(ctx context.Context, path string, body any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encoding a request: %w", err)
 	}
-	url := fmt.Sprintf("%s/api/projects/%d/%s", site, d.Project, path)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	status, answer, err := d.request(ctx, http.MethodPost, path, raw)
 	if err != nil {
-		return fmt.Errorf("making a request: %w", err)
+		return err
+	}
+	var failure struct {
+		Code string `json:"code"`
+	}
+	if status >= http.StatusMultipleChoices && (json.Unmarshal(answer, &failure) != nil || failure.Code != "unique") {
+		return fmt.Errorf("posting to %s: %d: %s", path, status, answer)
+	}
+	return nil
+}
+
+// request sends a request of the personal key to a route of the project.
+func (d *demo) request(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
+	url := fmt.Sprintf("%s/api/projects/%d/%s", site, d.Project, path)
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+d.PersonalKey)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("posting to %s: %w", path, err)
+		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("posting to %s: %w", path, err)
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	var failure struct {
-		Code string `json:"code"`
-	}
-	if resp.StatusCode >= 300 && (json.Unmarshal(answer, &failure) != nil || failure.Code != "unique") {
-		return fmt.Errorf("posting to %s: %s: %s", path, resp.Status, answer)
-	}
-	return nil
+	return resp.StatusCode, answer, nil
 }
 
 // command runs one of the server's own commands and reads its result into out.

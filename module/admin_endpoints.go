@@ -53,7 +53,7 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 func (rt *runtime) readAndPlan(ctx context.Context, body filesBody, now time.Time) (*filesPlan, error) {
 	files, err := endpointfile.ParseAll(body.Files)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // mistakes in files, told as they are
+		return nil, err // mistakes in files, told as they are
 	}
 	return rt.planFiles(ctx, body.Project, files, body.Prune, now)
 }

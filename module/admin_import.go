@@ -11,15 +11,25 @@ import (
 
 // importReport is what an import did.
 type importReport struct {
-	Events     int                    `json:"events"`
-	Duplicates int                    `json:"duplicates"`
-	Persons    int                    `json:"persons"`
-	Groups     int                    `json:"groups"`
-	Bad        int                    `json:"bad"`
-	BadLines   []clickhouse.BadLine   `json:"bad_lines"`
-	Learned    []propertyBody         `json:"learned_properties"`
-	GroupTypes []clickhouse.GroupType `json:"group_types"`
-	Seconds    float64                `json:"seconds"`
+	Events     int              `json:"events"`
+	Duplicates int              `json:"duplicates"`
+	Persons    int              `json:"persons"`
+	Groups     int              `json:"groups"`
+	Bad        int              `json:"bad"`
+	BadLines   []badLine        `json:"bad_lines"` // the first of them
+	Learned    []propertyBody   `json:"learned_properties"`
+	GroupTypes []knownGroupType `json:"group_types"` // all that the project has
+	Seconds    float64          `json:"seconds"`
+}
+
+type badLine struct {
+	Line   int    `json:"line"` // from 1
+	Reason string `json:"reason"`
+}
+
+type knownGroupType struct {
+	Name  string `json:"group_type"`
+	Index int    `json:"group_type_index"`
 }
 
 // adminImport reads NDJSON from the request's body into a project. What it learns of properties and group types is
@@ -52,8 +62,14 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		return nil, err
 	}
 	out := importReport{
-		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups, Bad: report.Bad, BadLines: report.BadLines,
-		Learned: []propertyBody{}, GroupTypes: report.GroupTypes, Seconds: time.Since(began).Seconds(),
+		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups, Bad: report.Bad, BadLines: []badLine{},
+		Learned: []propertyBody{}, GroupTypes: []knownGroupType{}, Seconds: time.Since(began).Seconds(),
+	}
+	for _, bad := range report.BadLines {
+		out.BadLines = append(out.BadLines, badLine(bad))
+	}
+	for _, g := range report.GroupTypes {
+		out.GroupTypes = append(out.GroupTypes, knownGroupType(g))
 	}
 	for _, l := range report.Learned {
 		out.Learned = append(out.Learned, propertyBody{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})

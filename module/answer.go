@@ -30,7 +30,7 @@ func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *p
 	encoding := cache.Negotiate(header(rq.r, "Accept-Encoding"))
 	body := rq.page(p, got, encoding, render)
 	h := rq.w.Header()
-	h["Content-Type"] = jsonType
+	h["Content-Type"] = formats[p.format].header
 	h["Vary"] = varyHeader
 	if done, ok := got.Entry.Meta.(*outcome); ok && !got.Status.Cached() {
 		rq.spent.compile, rq.spent.clickhouse = done.compile, done.stats.Elapsed
@@ -138,6 +138,8 @@ func appendCacheStatus(dst []byte, got cache.Answer) []byte {
 		return append(dst, "fwd=miss; collapsed"...)
 	case cache.Refreshed:
 		return append(dst, "fwd=request; stored"...)
+	case cache.Pinned:
+		return append(dst, "hit; ttl=0; detail=pinned"...)
 	case cache.Miss:
 	}
 	return append(dst, "fwd=miss; stored"...)

@@ -65,6 +65,9 @@ type Limits struct {
 	Concurrency int `json:"concurrency,omitempty"`
 	// How many queries one key may run, such as 240/m or 20/s. Default: 240/m.
 	Rate Rate `json:"rate,omitzero"`
+	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
+	// Default: any number.
+	EndpointRate Rate `json:"endpoint_rate,omitzero"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -127,28 +130,6 @@ func (a *App) setDefaults() {
 	if a.Limits.Rate == (Rate{}) {
 		a.Limits.Rate = Rate{Queries: 240, Per: time.Minute}
 	}
-}
-
-// Validate refuses values that could not work, for users of JSON and of the Caddyfile alike.
-func (a *App) Validate() error {
-	var wrong []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
-	check(a.Cache.MaxSize >= 1<<20, "cache max_size must be at least 1MiB, not %s", a.Cache.MaxSize)
-	check(a.Cache.TTL > 0, "cache ttl must be positive")
-	check(*a.Cache.Stale >= 0, "cache stale must not be negative")
-	check(time.Duration(a.Limits.MaxExecutionTime) >= time.Second, "limits max_execution_time must be at least 1s")
-	check(a.Limits.MaxMemory >= 16<<20, "limits max_memory must be at least 16MiB, not %s", a.Limits.MaxMemory)
-	check(a.Limits.Concurrency > 0, "limits concurrency must be positive")
-	check(a.Limits.Rate.Queries > 0, "limits rate must be positive")
-	if a.ClickHouse != "" {
-		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
-	}
-	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
-	return errors.Join(wrong...)
 }
 
 // Start takes a share of the engine, the registry and the cache, opening those that no running config has.

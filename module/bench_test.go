@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -51,10 +52,12 @@ func BenchmarkHit(b *testing.B) {
 	w.remember(b, asked, time.Now(), rows...)
 	_, backend := w.newKey(b, w.project.ID, registry.Secret, "endpoint:read")
 	token := w.token(b, backend, `{"endpoints": ["bench"], "origins": ["https://app.example.com"]}`)
+	cursor, _ := fieldOf(b, w.send(b, http.MethodPost, "/api/projects/1/endpoints/bench/run", `{"limit": 20}`), "next_cursor").(string)
 	benchmarks := []struct{ name, secret, path, body, accept string }{
 		{"run", w.secret, "/api/projects/1/endpoints/bench/run", variables, ""},
 		{"run-gzip", w.secret, "/api/projects/1/endpoints/bench/run", variables, "gzip, deflate, br"},
 		{"run-token", token, "/api/projects/1/endpoints/bench/run", variables, ""},
+		{"run-cursor", w.secret, "/api/projects/1/endpoints/bench/run", `{"cursor": "` + cursor + `"}`, ""},
 		{"query", w.secret, "/api/projects/1/query/", query, ""},
 	}
 	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
@@ -86,5 +89,50 @@ func BenchmarkHit(b *testing.B) {
 				serve()
 			}
 		})
+	}
+}
+
+// BenchmarkPage draws pages of the largest result that pages are cut from: where they begin makes no difference.
+func BenchmarkPage(b *testing.B) {
+	w := newWorld(b)
+	results, err := cache.New(cache.Config{MaxBytes: 256 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(results.Close)
+	w.rt.cache = results
+	e := w.newEndpoint(b, "bench", "select n from events")
+	rows := make([]string, maxRows)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`[%d, "row number %05d"]`, 1_000_000+i, i)
+	}
+	for _, form := range []string{"arrays", "objects", "csv"} {
+		for _, offset := range []int{0, 49_000} {
+			rq := w.request(http.MethodPost, "/")
+			p, err := rq.planRun(e, fmt.Appendf(nil, `{"limit": 100, "offset": %d, "format": %q}`, offset, form))
+			if err != nil {
+				b.Fatal(err)
+			}
+			got, ok := results.Get(p.key, p.policy(time.Now()))
+			if !ok {
+				w.remember(b, p, time.Now(), rows...)
+				if got, ok = results.Peek(p.key, p.policy(time.Now())); !ok {
+					b.Fatal("the rows are not in the cache")
+				}
+			}
+			render := rq.renderRun
+			if p.format.isFile() {
+				render = rq.renderFile
+			}
+			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					body := results.Render(cache.Identity, func(dst []byte) []byte { return render(dst, p, got) })
+					if len(body.Bytes) < 2_000 {
+						b.Fatalf("%s", body.Bytes)
+					}
+				}
+			})
+		}
 	}
 }

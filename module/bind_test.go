@@ -61,16 +61,3 @@ func TestCheckVariable(t *testing.T) {
 		})
 	}
 }
-
-func TestWireType(t *testing.T) {
-	tests := map[string]string{
-		"UInt64": "integer", "Nullable(Float64)": "float", "LowCardinality(String)": "string", "LowCardinality(Nullable(String))": "string",
-		"DateTime64(6, 'UTC')": "datetime", "Date": "date", "Bool": "boolean", "Array(String)": "array", "Tuple(UInt8, String)": "array",
-		"Map(String, UInt8)": "json", "JSON": "json", "UUID": "string", "IntervalDay": "unknown", "Nothing": "unknown",
-	}
-	for typ, want := range tests {
-		if got := wireType(typ); got != want {
-			t.Errorf("wireType(%s) = %s, want %s", typ, got, want)
-		}
-	}
-}

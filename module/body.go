@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -65,13 +69,6 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 	return nil
 }
 
-func bodyTooLarge(most int64) *apiError {
-	return &apiError{
-		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
-		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
-	}
-}
-
 // checkMediaType refuses bodies that say that they are no JSON, or that it is compressed. A body without a type counts as JSON.
 func checkMediaType(h http.Header) error {
 	for _, coding := range h["Content-Encoding"] {
@@ -92,11 +89,31 @@ func checkMediaType(h http.Header) error {
 	return unsupportedMedia(fmt.Sprintf("Unsupported media type %q in request.", header))
 }
 
-func unsupportedMedia(detail string) *apiError {
-	return &apiError{Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail}
+// readObject reads the body as a JSON object. Nothing of the result shares the body's memory.
+func (rq *request) readObject() (map[string]json.RawMessage, error) {
+	body, err := readBody(rq.r)
+	if err != nil {
+		return nil, err
+	}
+	defer returnBody(body)
+	return decodeObject(body.Bytes())
 }
 
-// decodeObject reads a JSON object as its fields. An empty body counts as an empty object.
+// readFields reads the body as an object that may have these fields and no others.
+func (rq *request) readFields(allowed ...string) (map[string]json.RawMessage, error) {
+	fields, err := rq.readObject()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sortedNames(fields) {
+		if !slices.Contains(allowed, name) {
+			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+		}
+	}
+	return fields, nil
+}
+
+// decodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.
 func decodeObject(body []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]json.RawMessage{}, nil
@@ -106,10 +123,7 @@ func decodeObject(body []byte) (map[string]json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		return nil, &apiError{
-			Status: http.StatusBadRequest, Type: "validation_error", Code: "invalid_input",
-			Detail: "Invalid data. Expected a dictionary.", Attr: "non_field_errors",
-		}
+		return nil, validation("non_field_errors", "invalid_input", "Invalid data. Expected a dictionary.")
 	}
 	return fields, nil
 }
@@ -149,27 +163,43 @@ func field(fields map[string]json.RawMessage, name string, out any) (bool, error
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
+		if n, ok := out.(*int); ok && wholeNumber(raw, n) {
+			return true, nil
+		}
 		want := "value"
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			want = wrong.Type.String()
+			want = jsonTypeName(wrong.Type.Kind())
 		}
-		return false, validation(name, "invalid_input", "Not a valid %s.", jsonTypeName(want))
+		return false, validation(name, "invalid_input", "Not a valid %s.", want)
 	}
 	return true, nil
 }
 
-func jsonTypeName(goType string) string {
-	switch {
-	case strings.HasPrefix(goType, "int"):
-		return "integer"
-	case strings.HasPrefix(goType, "["):
-		return "list"
-	case strings.HasPrefix(goType, "map"):
-		return "object"
-	case goType == "bool":
-		return "boolean"
+// wholeNumber reads an integer that is written as 1.0 or 1e3, as some languages do.
+func wholeNumber(raw json.RawMessage, n *int) bool {
+	f, err := strconv.ParseFloat(string(bytes.TrimSpace(raw)), 64)
+	const exact = 1 << 53 // below it each integer has a float of its own
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= exact {
+		return false
 	}
-	return goType
+	*n = int(f)
+	return true
+}
+
+func jsonTypeName(kind reflect.Kind) string {
+	switch kind { //nolint:exhaustive // those that fields have
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Slice, reflect.Array:
+		return "list"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	}
+	return "value"
 }
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }

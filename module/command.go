@@ -243,6 +243,14 @@ func number(cmd *cobra.Command, flag string) int64 {
 	return value
 }
 
+func flag(cmd *cobra.Command, name string) bool {
+	value, err := cmd.Flags().GetBool(name)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return value
+}
+
 // call asks the running server's admin API, sending body as JSON unless it is nil or an io.Reader.
 func call[T any](cmd *cobra.Command, method, uri string, body any) (T, error) {
 	var out T

@@ -60,14 +60,6 @@ func endpointsCommand() *cobra.Command {
 	return group("endpoints", "Keeps endpoints in files", plan, apply, pull)
 }
 
-func flag(cmd *cobra.Command, name string) bool {
-	value, err := cmd.Flags().GetBool(name)
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return value
-}
-
 // sendFiles has the server plan or apply the files of a folder, and tells people what it said.
 func sendFiles(cmd *cobra.Command, action, dir string, refuseBreaking bool) (*filesReport, error) {
 	sources, err := endpointfile.ReadDir(dir)

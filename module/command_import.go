@@ -48,10 +48,9 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		defer reader.Close()
 		input = &reader
 	}
-	learn, _ := cmd.Flags().GetBool("learn-types")
 	query := url.Values{
 		"project":     {strconv.FormatInt(number(cmd, "project"), 10)},
-		"learn_types": {strconv.FormatBool(learn)},
+		"learn_types": {strconv.FormatBool(flag(cmd, "learn-types"))},
 	}
 	report, err := call[importReport](cmd, http.MethodPost, "/analytics/import?"+query.Encode(), onlyReader{input})
 	if err != nil {

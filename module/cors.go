@@ -14,7 +14,7 @@ var (
 	preflightMethods = []string{"GET, HEAD, POST"}
 	preflightHeaders = []string{"Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"}
 	preflightAge     = []string{"7200"} // seconds; browsers take no more
-	exposedHeaders   = []string{"Age, Cache-Status, Deprecation, ETag, Retry-After, Server-Timing, Sunset, X-Request-Id"}
+	exposedHeaders   = []string{"Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"}
 )
 
 // isPreflight tells the question of a browser whether a page of another site may run an endpoint. It carries no token.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -52,12 +50,12 @@ type fullDashboard struct {
 	Tiles              []tileRecord    `json:"tiles"`
 }
 
-// tileRecord is one insight on a dashboard, with its result.
+// tileRecord is one insight on a dashboard, with its result, or one text.
 type tileRecord struct {
 	ID                    int64           `json:"id"`
 	Order                 int             `json:"order"`
 	Insight               json.RawMessage `json:"insight"`
-	Text                  json.RawMessage `json:"text"`
+	Text                  *textRecord     `json:"text"`
 	ButtonTile            json.RawMessage `json:"button_tile"`
 	Layouts               json.RawMessage `json:"layouts"`
 	Color                 *string         `json:"color"`
@@ -66,6 +64,23 @@ type tileRecord struct {
 	FiltersOverrides      json.RawMessage `json:"filters_overrides"`
 	LastRefresh           *time.Time      `json:"last_refresh"`
 	IsCached              bool            `json:"is_cached"`
+}
+
+// textRecord is the text of a tile. It goes by the number of its tile.
+type textRecord struct {
+	ID             int64     `json:"id"`
+	Body           *string   `json:"body"`
+	CreatedBy      *user     `json:"created_by"`
+	LastModifiedAt time.Time `json:"last_modified_at"`
+	LastModifiedBy *user     `json:"last_modified_by"`
+	Team           int64     `json:"team"`
+}
+
+func (rq *request) recordText(t *registry.Tile) *textRecord {
+	return &textRecord{
+		ID: t.ID, Body: t.Text.Body, CreatedBy: rq.user(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
+		LastModifiedBy: rq.user(t.Text.LastModifiedBy), Team: t.Project,
+	}
 }
 
 func (rq *request) recordDashboard(d *registry.Dashboard) dashboardRecord {
@@ -121,7 +136,7 @@ func orNullObject(raw json.RawMessage) json.RawMessage {
 func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]tileRecord, error) {
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
-		if !t.Deleted && rq.snap.Insight(d.Project, t.Insight) != nil {
+		if !t.Deleted && (t.Text != nil || rq.snap.Insight(d.Project, t.Insight) != nil) {
 			tiles = append(tiles, t)
 		}
 	}
@@ -133,32 +148,31 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 	out := make([]tileRecord, len(tiles))
 	level, _ := rq.access("insight")
 	readable := rq.key.Allows("insight:read")
-	var all errgroup.Group
-	all.SetLimit(resultsAtOnce)
-	for i := range tiles {
-		all.Go(func() error {
-			own := *rq // results are found side by side
-			t := &tiles[i]
-			out[i] = tileRecord{
-				ID: t.ID, Order: i, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides,
-			}
-			s := shownInsight{own.snap.Insight(d.Project, t.Insight), t, d}
-			if !readable { // as the peer shows what the caller has no access to
-				out[i].Insight = appendJSON(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
-				return nil
-			}
-			res, err := own.result(s, params.several())
-			if err != nil {
-				return err
-			}
-			if entry := res.answer.Entry; entry != nil {
-				out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.answer.Status.Cached()
-			}
-			out[i].Insight = own.appendInsight(nil, s, res, nil)
+	err := rq.sideBySide(len(tiles), func(own *request, i int) error {
+		t := &tiles[i]
+		out[i] = tileRecord{
+			ID: t.ID, Order: i, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides,
+		}
+		if t.Text != nil {
+			out[i].Text = own.recordText(t)
 			return nil
-		})
-	}
-	return out, all.Wait()
+		}
+		s := shownInsight{own.snap.Insight(d.Project, t.Insight), t, d}
+		if !readable { // as the peer shows what the caller has no access to
+			out[i].Insight = appendJSON(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
+			return nil
+		}
+		res, err := own.result(s, params.several())
+		if err != nil {
+			return err
+		}
+		if entry := res.answer.Entry; entry != nil {
+			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.answer.Status.Cached()
+		}
+		out[i].Insight = own.appendInsight(nil, s, res, nil)
+		return nil
+	})
+	return out, err
 }
 
 // placeOf is where a tile stands on a small screen; one without a place stands behind the others.
@@ -236,7 +250,7 @@ func (rq *request) createDashboard() error {
 	if err != nil {
 		return err
 	}
-	d, err := rq.rt.registry.CreateDashboard(rq.r.Context(), rq.project.ID, fields, rq.key.ID, time.Now())
+	d, err := rq.rt.registry.CreateDashboard(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
 	if err != nil {
 		return err
 	}
@@ -253,7 +267,7 @@ func (rq *request) updateDashboard() error {
 	if err != nil {
 		return err
 	}
-	d, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, id, fields, rq.key.ID, time.Now())
+	d, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, id, fields, rq.key.ID, rq.start)
 	if err != nil {
 		return err
 	}
@@ -267,7 +281,7 @@ func (rq *request) deleteDashboard() error {
 		return err
 	}
 	fields := registry.DashboardFields{Deleted: registry.To(true)}
-	if _, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, fields, rq.key.ID, time.Now()); err != nil {
+	if _, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, fields, rq.key.ID, rq.start); err != nil {
 		return err
 	}
 	rq.replyNothing()

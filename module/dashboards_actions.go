@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -41,9 +40,11 @@ func (rq *request) runInsights() error {
 	if err != nil {
 		return err
 	}
-	results := make([]runRecord, len(tiles))
-	for i, t := range tiles {
-		results[i] = runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight}
+	results := make([]runRecord, 0, len(tiles))
+	for _, t := range tiles {
+		if t.Text == nil {
+			results = append(results, runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight})
+		}
 	}
 	rq.reply(http.StatusOK, map[string]any{"results": results})
 	return nil
@@ -66,38 +67,35 @@ func (rq *request) reorderTiles() error {
 	if err != nil {
 		return err
 	}
-	var given struct {
-		Order  []int64 `json:"tile_order"`
-		Layout string  `json:"layout"`
-	}
-	body, err := readBody(rq.r)
+	fields, err := rq.readObject()
 	if err != nil {
 		return err
 	}
-	defer returnBody(body)
-	if _, err := decodeObject(body.Bytes()); err != nil {
-		return err
-	}
-	if json.Unmarshal(body.Bytes(), &given) != nil || len(given.Order) == 0 {
+	var order []int64
+	if json.Unmarshal(fields["tile_order"], &order) != nil || len(order) == 0 {
 		return validation("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
-	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, given.Layout) {
-		return validation("layout", "invalid_choice", "%q is not a valid choice.", given.Layout)
+	var layout string
+	if _, err := field(fields, "layout", &layout); err != nil {
+		return err
 	}
-	tiles, err := inOrder(d, given.Order)
+	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
+		return validation("layout", "invalid_choice", "%q is not a valid choice.", layout)
+	}
+	tiles, err := inOrder(d, order)
 	if err != nil {
 		return err
 	}
-	fields := registry.DashboardFields{}
+	change := registry.DashboardFields{}
 	at := place{}
 	for _, t := range tiles {
-		layouts, err := placed(t.Layouts, given.Layout, &at)
+		layouts, err := placed(t.Layouts, layout, &at)
 		if err != nil {
 			return err
 		}
-		fields.Tiles = append(fields.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
+		change.Tiles = append(change.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
 	}
-	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, fields, rq.key.ID, time.Now()); err != nil {
+	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, change, rq.key.ID, rq.start); err != nil {
 		return err
 	}
 	return rq.writeDashboard(http.StatusOK, d)

@@ -14,12 +14,7 @@ import (
 // for something that is not offered here.
 func (rq *request) readDashboard() (registry.DashboardFields, error) {
 	var f registry.DashboardFields
-	body, err := readBody(rq.r)
-	if err != nil {
-		return f, err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return f, err
 	}
@@ -34,6 +29,7 @@ func (rq *request) readDashboard() (registry.DashboardFields, error) {
 		f.BreakdownColor = registry.To(raw)
 	}
 	f.ColorTheme, f.Tags = r.integerOrNull("data_color_theme_id"), r.texts("tags")
+	r.textOrNull(folderField)
 	f.Tiles = r.tiles()
 	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.key.Allows("insight:write") {
 		return f, forbidden("API key missing required scope '%s'", "insight:write")
@@ -60,7 +56,7 @@ func refuseDashboard(fields map[string]json.RawMessage) error {
 func (r *fieldReader) filters(name string) registry.Field[json.RawMessage] {
 	return r.checked(name, "Filters must be a dictionary", func(raw []byte) error {
 		_, err := query.ParseOverrides(raw)
-		return err //nolint:wrapcheck // told as it is
+		return err // told as it is
 	})
 }
 
@@ -68,7 +64,7 @@ func (r *fieldReader) filters(name string) registry.Field[json.RawMessage] {
 func (r *fieldReader) variables(name string) registry.Field[json.RawMessage] {
 	return r.checked(name, "Variables must be a dictionary", func(raw []byte) error {
 		_, err := query.ParseVariables(raw)
-		return err //nolint:wrapcheck // told as it is
+		return err // told as it is
 	})
 }
 
@@ -113,14 +109,13 @@ func (r *fieldReader) tiles() []registry.TileFields {
 }
 
 func (r *fieldReader) tile() registry.TileFields {
-	for _, name := range []string{"text", "button_tile"} {
-		if raw, ok := r.fields[name]; ok && !isNull(raw) {
-			r.fail(name, "invalid_input", "Only insights can be put on a dashboard.")
-		}
+	if raw, ok := r.fields["button_tile"]; ok && !isNull(raw) {
+		r.fail("button_tile", "invalid_input", "Only insights and texts can be put on a dashboard.")
 	}
 	f := registry.TileFields{
 		Layouts: r.object("layouts", "Layouts must be a dictionary"), Color: r.textOrNull("color"),
 		ShowDescription: r.flagOrNull("show_description"), FilterOverrides: r.filters("filters_overrides"), Deleted: r.flag("deleted"),
+		Text: r.tileText(),
 	}
 	if raw, ok := r.fields["id"]; ok && !isNull(raw) {
 		f.ID = read[int64](r, "id", false, "A valid integer is required.").Value
@@ -136,4 +131,23 @@ func (r *fieldReader) tile() registry.TileFields {
 		}
 	}
 	return f
+}
+
+// tileText reads the text of a tile. Who wrote it is known, and its number is the tile's: what is said of them counts for
+// nothing, and like the peer an object without a member for no text at all.
+func (r *fieldReader) tileText() registry.Field[*string] {
+	raw, ok := r.take("text", true)
+	if !ok || isNull(raw) || isEmptyObject(raw) {
+		return registry.Field[*string]{}
+	}
+	text := fieldReader{prefix: r.prefix + "text."}
+	if json.Unmarshal(raw, &text.fields) != nil {
+		r.fail("text", "invalid_input", "Invalid data. Expected a dictionary.")
+		return registry.Field[*string]{}
+	}
+	body := text.textOrNull("body")
+	if r.err == nil {
+		r.err = text.err
+	}
+	return registry.To(body.Value)
 }

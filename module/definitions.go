@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -85,7 +85,7 @@ func (rq *request) listEventDefinitions() error {
 
 // events gives the events that were seen, by name.
 func (rq *request) events() ([]eventRecord, error) {
-	rows, err := rq.ask("select event, min(timestamp), max(timestamp) from events group by event order by event limit 50000")
+	rows, err := rq.ask(taxonomy.Events())
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (rq *request) searched(name string) bool {
 const definitionsAge = 5 * time.Minute
 
 // ask runs a query of our own over the caller's project, through the cache.
-func (rq *request) ask(text string) (*cache.Result, error) {
-	entry, err := rq.runSQL(text, definitionsAge)
+func (rq *request) ask(q *query.HogQL) (*cache.Result, error) {
+	entry, err := rq.runSQL(q, definitionsAge)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,8 @@ func (rq *request) ask(text string) (*cache.Result, error) {
 
 // runSQL runs HogQL as the query route does, for an answer in another form. fresh is how old it may be; 0 leaves that to the
 // refresh modes.
-func (rq *request) runSQL(text string, fresh time.Duration) (*cache.Entry, error) {
-	node, err := query.Parse(appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": text}))
-	if err != nil {
-		return nil, err //nolint:wrapcheck // a mistake of the request, told as it is
-	}
-	p, err := rq.planNode(node, overrides{}, refreshBlocking)
+func (rq *request) runSQL(q *query.HogQL, fresh time.Duration) (*cache.Entry, error) {
+	p, err := rq.planNode(q, overrides{}, refreshBlocking)
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +241,7 @@ func (rq *request) listPropertyDefinitions() error {
 
 // propertiesOf gives the names of the properties of the latest events of some names.
 func (rq *request) propertiesOf(events []string) (map[string]bool, error) {
-	const latest = "select distinct arrayJoin(JSONExtractKeys(properties)) from (select properties from events where event in %s order by timestamp desc limit 1000) limit 50000"
-	rows, err := rq.ask(fmt.Sprintf(latest, hogql.PrintExpr(textTuple(events))))
+	rows, err := rq.ask(taxonomy.Properties(events))
 	if err != nil {
 		return nil, err
 	}

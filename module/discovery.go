@@ -74,8 +74,8 @@ func discoveryRoutes() map[address]methods {
 	}
 }
 
-// teamRecord is a project on the wire, which the peer calls a team in some places: what clients read of it. There is no key for capturing events, since they are
-// imported.
+// teamRecord is a project on the wire, which the peer calls a team in some places: what clients read of it. There is no key for
+// capturing events, since they are imported.
 type teamRecord struct {
 	ID                       int64             `json:"id"`
 	UUID                     string            `json:"uuid"`

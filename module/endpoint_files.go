@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -42,12 +43,12 @@ const (
 
 // plannedEndpoint is what happens to one endpoint.
 type plannedEndpoint struct {
-	Name    string          `json:"name"`
-	Path    string          `json:"path,omitempty"` // of its file; empty for one that is pruned
-	Action  planAction      `json:"action"`
-	Fields  []string        `json:"fields"`            // those that change
-	Version int             `json:"version,omitempty"` // the new version's number
-	Changes *versionChanges `json:"changes,omitempty"` // what callers notice
+	Name    string           `json:"name"`
+	Path    string           `json:"path,omitempty"` // of its file; empty for one that is pruned
+	Action  planAction       `json:"action"`
+	Fields  []string         `json:"fields"`            // those that change
+	Version int              `json:"version,omitempty"` // the new version's number
+	Changes *changes.Changes `json:"changes,omitempty"` // what callers notice
 }
 
 // plannedVariable is what happens to one insight variable.
@@ -118,19 +119,35 @@ func (p *filesPlanner) variables(files []*endpointfile.File) error {
 	return errors.Join(mistakes...)
 }
 
+// definition reads what a file says of a variable. Mistakes are told without a place.
+func definition(v endpointfile.Variable) (*registry.Variable, error) {
+	wanted := &registry.Variable{Type: v.Type, IsMulti: v.Multi && v.Type == registry.VariableList}
+	var err error
+	if wanted.Default, err = registry.DecodeJSON(json.RawMessage(cmp.Or(string(v.Default), "null"))); err != nil {
+		return nil, fmt.Errorf("reading the default of %s: %w", v.Name, err)
+	}
+	values, err := registry.DecodeJSON(json.RawMessage(cmp.Or(string(v.Values), "null")))
+	if err != nil {
+		return nil, fmt.Errorf("reading the values of %s: %w", v.Name, err)
+	}
+	wanted.Values, _ = values.([]any) // the parser takes no other values
+	if err := fitDefault(wanted); err != nil {
+		return nil, errors.New(toAPIError(err, "").Detail)
+	}
+	return wanted, nil
+}
+
 func (p *filesPlanner) variable(v endpointfile.Variable) error {
-	def, values := cmp.Or(string(v.Default), "null"), cmp.Or(string(v.Values), "null")
-	update := registry.VariableUpdate{
-		Type: &v.Type, Default: json.RawMessage(def), Values: json.RawMessage(values), IsMulti: &v.Multi,
+	wanted, err := definition(v)
+	if err != nil {
+		return err
 	}
-	wanted := registry.Variable{Type: v.Type, IsMulti: v.Multi}
-	if err := checkDefault(wanted, update); err != nil {
-		return errors.New(toAPIError(err, "").Detail)
-	}
+	def, values := appendJSON(nil, wanted.Default), jsonOrNull(wanted.Values, wanted.Values != nil)
+	update := registry.VariableUpdate{Type: &v.Type, Default: def, Values: values, IsMulti: &wanted.IsMulti}
 	known := p.snap.VariableByCode(p.project.ID, v.Name)
 	if known == nil {
 		p.plan.batch.NewVariables = append(p.plan.batch.NewVariables, registry.NewVariable{
-			ID: uuid.Must(uuid.NewV7()).String(), Name: v.Name, Type: v.Type, Default: v.Default, Values: v.Values, IsMulti: v.Multi,
+			ID: uuid.Must(uuid.NewV7()).String(), Name: v.Name, Type: v.Type, Default: def, Values: values, IsMulti: wanted.IsMulti,
 		})
 		p.plan.Variables = append(p.plan.Variables, plannedVariable{Name: v.Name, Action: planCreate, Fields: []string{}})
 		return nil
@@ -142,9 +159,9 @@ func (p *filesPlanner) variable(v endpointfile.Variable) error {
 		}
 	}
 	changed("type", known.Type != v.Type)
-	changed("default", !equalJSON(jsonOrNull(known.Default, known.Default != nil), json.RawMessage(def)))
-	changed("values", !equalJSON(jsonOrNull(known.Values, known.Values != nil), json.RawMessage(values)))
-	changed("is_multi", known.IsMulti != v.Multi)
+	changed("default", !equalJSON(jsonOrNull(known.Default, known.Default != nil), def))
+	changed("values", !equalJSON(jsonOrNull(known.Values, known.Values != nil), values))
+	changed("is_multi", known.IsMulti != wanted.IsMulti)
 	if len(planned.Fields) > 0 {
 		planned.Action = planUpdate
 		p.plan.batch.Variables = append(p.plan.batch.Variables, registry.NamedVariableUpdate{ID: known.ID, VariableUpdate: update})
@@ -193,7 +210,7 @@ func (p *filesPlanner) endpoint(ctx context.Context, f *endpointfile.File) error
 	if known == nil {
 		p.plan.batch.NewEndpoints = append(p.plan.batch.NewEndpoints, registry.NewEndpoint{
 			Name: f.Name, Query: checked.raw, Description: f.Description, FreshnessSeconds: int(f.Freshness / time.Second), Inactive: !f.Active,
-			Tags: f.Tags, Columns: checked.columns, OptionalBreakdowns: f.OptionalBreakdowns,
+			Tags: f.Tags, Columns: checked.columns, OptionalBreakdowns: f.OptionalBreakdowns, RateLimit: f.RateLimit,
 		})
 		p.plan.Endpoints = append(p.plan.Endpoints, plannedEndpoint{Name: f.Name, Path: f.Path, Action: planCreate, Fields: []string{}, Version: 1})
 		return nil
@@ -215,13 +232,14 @@ func (p *filesPlanner) change(f *endpointfile.File, known *registry.Endpoint, ch
 	}
 	comparison := comparison{snap: p.preview, before: p.snap, project: p.project.ID}
 	comparison.compare(now, &next)
-	if found := comparison.found; !same || len(found.Breaking)+len(found.Compatible) > 0 {
+	if found := comparison.found; !same || found.Any() {
 		planned.Changes = found
 		p.plan.Breaking = p.plan.Breaking || len(found.Breaking) > 0
 	}
 	changeField(&planned, "description", now.Description, f.Description, &update.Description)
 	changeField(&planned, "data_freshness_seconds", now.FreshnessSeconds, int(f.Freshness/time.Second), &update.FreshnessSeconds)
 	changeField(&planned, "is_active", known.Active, f.Active, &update.Active)
+	changeField(&planned, "rate_limit", known.RateLimit, f.RateLimit, &update.RateLimit)
 	changeList(&planned, "tags", known.Tags, f.Tags, &update.Tags)
 	changeList(&planned, "optional_breakdown_properties", next.OptionalBreakdowns, f.OptionalBreakdowns, &update.OptionalBreakdowns)
 	if len(planned.Fields) > 0 {
@@ -330,7 +348,7 @@ func (p *filesPlanner) bystander(name string) {
 	current := p.snap.Endpoint(p.project.ID, name).Current()
 	comparison := comparison{snap: p.preview, before: p.snap, project: p.project.ID}
 	comparison.compare(current, current)
-	if found := comparison.found; len(found.Breaking)+len(found.Compatible) > 0 {
+	if found := comparison.found; found.Any() {
 		p.plan.Endpoints = append(p.plan.Endpoints, plannedEndpoint{Name: name, Action: planKeep, Fields: []string{}, Changes: found})
 		p.plan.Breaking = p.plan.Breaking || len(found.Breaking) > 0
 	}
@@ -346,9 +364,8 @@ func (rt *runtime) applyFiles(ctx context.Context, plan *filesPlan, now time.Tim
 		return err
 	}
 	for _, name := range plan.batch.Deleted {
-		rt.metrics.forget(plan.Project, name)
 		if e := before.Endpoint(plan.Project, name); e != nil {
-			rt.logs.forget(e.ID)
+			rt.forget(e)
 		}
 	}
 	return nil
@@ -376,7 +393,7 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 	v := e.Current()
 	f := &endpointfile.File{
 		Path: e.Name + ".yaml", Name: e.Name, Description: v.Description, Freshness: time.Duration(v.FreshnessSeconds) * time.Second, Active: e.Active,
-		Tags: e.Tags, OptionalBreakdowns: v.OptionalBreakdowns,
+		Tags: e.Tags, OptionalBreakdowns: v.OptionalBreakdowns, RateLimit: e.RateLimit,
 	}
 	node, err := storedQuery(e, v)
 	if err != nil {

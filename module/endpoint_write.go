@@ -16,6 +16,7 @@ type endpointFields struct {
 	freshness, version             *int
 	active, materialized, deleted  *bool
 	tags, optionalBreakdowns       *[]string
+	rateLimit                      *Rate      // the zero Rate for null
 	deprecatedAt, sunsetAt         *time.Time // the zero time for null
 	draft, refuseBreaking          bool
 	query                          json.RawMessage
@@ -27,6 +28,7 @@ var (
 	endpointWrites = []string{
 		"name", "query", "description", "data_freshness_seconds", "is_active", "is_materialized", "derived_from_insight", "version",
 		"bucket_overrides", "optional_breakdown_properties", "tags", "deleted", "deprecated_at", "sunset_at", "draft", "refuse_breaking",
+		"rate_limit",
 	}
 	endpointReads = []string{
 		"id", "endpoint_path", "url", "ui_url", "created_at", "updated_at", "created_by", "current_version", "current_version_id",
@@ -64,7 +66,8 @@ func (rq *request) readEndpointFields() (endpointFields, error) {
 		optional(fields, "version", &f.version), optional(fields, "is_active", &f.active),
 		optional(fields, "is_materialized", &f.materialized), optional(fields, "deleted", &f.deleted), optional(fields, "tags", &f.tags),
 		optional(fields, "optional_breakdown_properties", &f.optionalBreakdowns),
-		timeField(fields, "deprecated_at", &f.deprecatedAt), timeField(fields, "sunset_at", &f.sunsetAt), errDraft, errRefuse,
+		timeField(fields, "deprecated_at", &f.deprecatedAt), timeField(fields, "sunset_at", &f.sunsetAt),
+		rateField(fields, &f.rateLimit), errDraft, errRefuse,
 	)
 }
 
@@ -85,10 +88,28 @@ func timeField(fields map[string]json.RawMessage, name string, out **time.Time) 
 		return nil
 	}
 	var at time.Time
-	if err := json.Unmarshal(raw, &at); err != nil {
+	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // those that JSON can show
 		return validation(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 	}
 	*out = &at
+	return nil
+}
+
+// rateField reads rate_limit into *out where it is given; null is no rate.
+func rateField(fields map[string]json.RawMessage, out **Rate) error {
+	if raw, ok := fields["rate_limit"]; ok && isNull(raw) {
+		*out = new(Rate)
+		return nil
+	}
+	var text string
+	if given, err := field(fields, "rate_limit", &text); err != nil || !given {
+		return err
+	}
+	r, err := ParseRate(text)
+	if err != nil {
+		return validation("rate_limit", "invalid_input", "%s", err.Error())
+	}
+	*out = &r
 	return nil
 }
 
@@ -123,7 +144,8 @@ func (rq *request) createEndpoint() error {
 	wanted := registry.NewEndpoint{
 		Project: rq.project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
 		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: deref(fields.derivedFrom), Tags: deref(fields.tags),
-		OptionalBreakdowns: deref(fields.optionalBreakdowns), CreatedBy: rq.key.ID,
+		OptionalBreakdowns: deref(fields.optionalBreakdowns), DeprecatedAt: deref(fields.deprecatedAt), SunsetAt: deref(fields.sunsetAt),
+		RateLimit: deref(fields.rateLimit), CreatedBy: rq.key.ID,
 	}
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -173,7 +195,7 @@ func (rq *request) updateEndpoint() error {
 	update := registry.EndpointUpdate{
 		Version: deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, DeprecatedAt: fields.deprecatedAt, SunsetAt: fields.sunsetAt,
-		OptionalBreakdowns: fields.optionalBreakdowns, By: rq.key.ID,
+		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.key.ID,
 	}
 	comparison := comparison{snap: rq.snap, project: rq.project.ID, refuseBreaking: fields.refuseBreaking, attr: "query"}
 	if err := rq.setQuery(e, &fields, &update); err != nil {
@@ -321,7 +343,6 @@ func (rq *request) dropEndpoint(name string) error {
 	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.project.ID, name, rq.start); err != nil {
 		return err
 	}
-	rq.rt.metrics.forget(rq.project.ID, name)
-	rq.rt.logs.forget(e.ID)
+	rq.rt.forget(e)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -35,12 +36,13 @@ type endpointRecord struct {
 	BucketOverrides             map[string]string `json:"bucket_overrides"`
 	Columns                     []registry.Column `json:"columns"`
 	Tags                        []string          `json:"tags"`
+	RateLimit                   *Rate             `json:"rate_limit"` // null: the server's default
 	OptionalBreakdownProperties []string          `json:"optional_breakdown_properties"`
 	DeprecatedAt                *time.Time        `json:"deprecated_at"`
 	SunsetAt                    *time.Time        `json:"sunset_at"`
 	*versionRecord
 	// Changes tells what the request that is answered changed for callers.
-	Changes *versionChanges `json:"changes,omitempty"`
+	Changes *changes.Changes `json:"changes,omitempty"`
 }
 
 // versionRecord is what a version's own record has beyond its endpoint's.
@@ -65,6 +67,9 @@ func (rq *request) recordEndpoint(e *registry.Endpoint) endpointRecord {
 		CreatedBy: rq.user(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
 		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.snap.LastExecuted(e, 0)), Tags: e.Tags,
 		Materialization: noMaterialization(e.Name),
+	}
+	if !e.RateLimit.IsZero() {
+		record.RateLimit = &e.RateLimit
 	}
 	record.setVersion(v)
 	return record
@@ -137,20 +142,35 @@ func (rq *request) getEndpoint() error {
 	if err != nil {
 		return err
 	}
+	v, asked, err := rq.askedVersion(e)
+	if err != nil {
+		return err
+	}
+	if asked {
+		rq.reply(http.StatusOK, rq.recordVersion(e, v))
+	} else {
+		rq.reply(http.StatusOK, rq.recordEndpoint(e))
+	}
+	return nil
+}
+
+// askedVersion finds the version that the query string names, else the current one, and tells whether it names one.
+func (rq *request) askedVersion(e *registry.Endpoint) (v *registry.Version, asked bool, err error) {
 	number, asked, err := rq.queryInt("version")
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	if !asked {
-		rq.reply(http.StatusOK, rq.recordEndpoint(e))
-		return nil
+	v, err = versionOf(e, number, asked)
+	return v, asked, err
+}
+
+// versionOf finds the version that a request asks for by its number, else the current one.
+func versionOf(e *registry.Endpoint, number int, asked bool) (*registry.Version, error) {
+	v := e.Version(number)
+	if v == nil || asked && number == 0 { // 0 would stand for the current one
+		return nil, runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
 	}
-	v, err := versionOf(e, number, asked)
-	if err != nil {
-		return err
-	}
-	rq.reply(http.StatusOK, rq.recordVersion(e, v))
-	return nil
+	return v, nil
 }
 
 func (rq *request) listVersions() error {

@@ -55,6 +55,11 @@ func notFound(detail string) *apiError {
 	return &apiError{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
 }
 
+// gone refuses what a client had and can have again.
+func gone(attr, code, detail string) *apiError {
+	return &apiError{Status: http.StatusGone, Type: "invalid_request", Code: code, Detail: detail, Attr: attr}
+}
+
 func methodNotAllowed(method, allow string) *apiError {
 	return &apiError{
 		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
@@ -79,6 +84,9 @@ func throttled(detail string, wait time.Duration) *apiError {
 	return &apiError{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
 }
 
+// throttled tells a refusal by a limit.
+func (e *apiError) throttled() bool { return e.Status == http.StatusTooManyRequests }
+
 func serverError(status int, code, detail string, cause error) *apiError {
 	return &apiError{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
 }
@@ -95,8 +103,32 @@ type runMistake struct {
 	CurrentVersion int    `json:"current_version,omitempty"`
 }
 
-// statusClientGone is what the access log shows for a caller that left before its answer.
-const statusClientGone = 499
+func bodyTooLarge(most int64) *apiError {
+	return &apiError{
+		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
+		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
+	}
+}
+
+func unsupportedMedia(detail string) *apiError {
+	return &apiError{Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail}
+}
+
+// Statuses that have no name in HTTP.
+const (
+	statusClientGone  = 499 // what the access log shows for a caller that left before its answer
+	statusTooSlow     = 512 // this and the next: contract section 7
+	statusOutOfMemory = 513
+)
+
+// exposable tells the errors that a caller may be told of later: its own mistakes, and the limits that its query met.
+func (e *apiError) exposable() bool {
+	switch e.Status {
+	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
+		return true
+	}
+	return e.Status < http.StatusInternalServerError
+}
 
 // toAPIError gives any error of the layers below its place in the contract. Text of an error that is not the caller's
 // own mistake never leaves the log.
@@ -170,13 +202,14 @@ func engineError(err *clickhouse.Error) *apiError {
 		return serverError(http.StatusGatewayTimeout, "error",
 			"Query has hit the max execution time before completing. Try reducing its scope by changing the time range.", err)
 	case clickhouse.Memory:
-		return serverError(513, "clickhouse_memory_limit_exceeded",
+		return serverError(statusOutOfMemory, "clickhouse_memory_limit_exceeded",
 			"This query ran out of memory before it could finish, try reducing its scope by changing the time range.", err)
 	case clickhouse.TooSlow:
-		return serverError(512, "error",
+		return serverError(statusTooSlow, "error",
 			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
 	case clickhouse.TooLarge:
-		return validation("", "query_too_large", "%s", "The result is too large. Ask for fewer rows or columns.")
+		return validation("", "query_too_large", "The result is too large: it may take %s and have %d rows. Ask for fewer rows or columns.",
+			Size(maxResultBytes), maxResultRows)
 	case clickhouse.Busy:
 		e := serverError(http.StatusServiceUnavailable, "error",
 			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)

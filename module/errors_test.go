@@ -33,7 +33,7 @@ func TestErrorBodies(t *testing.T) {
 		{"timeout", engine(clickhouse.Timeout), 504, "", `{"type":"server_error","code":"error","detail":"Query has hit the max execution time before completing. Try reducing its scope by changing the time range.","attr":null}`},
 		{"memory", engine(clickhouse.Memory), 513, "", `{"type":"server_error","code":"clickhouse_memory_limit_exceeded","detail":"This query ran out of memory before it could finish, try reducing its scope by changing the time range.","attr":null}`},
 		{"too slow", engine(clickhouse.TooSlow), 512, "", `{"type":"server_error","code":"error","detail":"Estimated query execution time is too long. Try reducing its scope by changing the time range.","attr":null}`},
-		{"too large", engine(clickhouse.TooLarge), 400, "", `{"type":"validation_error","code":"query_too_large","detail":"The result is too large. Ask for fewer rows or columns.","attr":null}`},
+		{"too large", engine(clickhouse.TooLarge), 400, "", `{"type":"validation_error","code":"query_too_large","detail":"The result is too large: it may take 256 MiB and have 1000000 rows. Ask for fewer rows or columns.","attr":null}`},
 		{"busy", engine(clickhouse.Busy), 503, "1", `{"type":"server_error","code":"error","detail":"Queries are a little too busy right now. We're working to free up resources. Please try again later.","attr":null}`},
 		{"unavailable", engine(clickhouse.Unavailable), 503, "1", `{"type":"server_error","code":"error","detail":"The analytics database is not available right now. Please try again later.","attr":null}`},
 		{"internal", engine(clickhouse.Internal), 500, "", `{"type":"server_error","code":"error","detail":"ClickHouse error while executing query.","attr":null}`},
@@ -44,7 +44,7 @@ func TestErrorBodies(t *testing.T) {
 		{"a registry field", &registry.FieldError{Field: "name", Code: "unique", Message: "taken"}, 400, "", `{"type":"validation_error","code":"unique","detail":"taken","attr":"name"}`},
 		{"the first of several", errors.Join(validation("a", "required", "first"), validation("b", "required", "second")), 400, "", `{"type":"validation_error","code":"required","detail":"first","attr":"a"}`},
 		{"nothing there", registry.ErrNotFound, 404, "", `{"type":"invalid_request","code":"not_found","detail":"Not found.","attr":null}`},
-		{"throttled", &rateError{"k", throttled("Request was throttled. Expected available in 2 seconds.", 1500*time.Millisecond)}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
+		{"throttled", &rateError{owner: "k", err: throttled("Request was throttled. Expected available in 2 seconds.", 1500*time.Millisecond)}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
 		{"a run error", late, 404, "", `{"error":"Version 9 not found for endpoint 'x'","current_version":3,"type":"invalid_request","code":"not_found","detail":"Version 9 not found for endpoint 'x'","attr":null}`},
 		{"a plain run error", runError(400, "validation_error", "invalid_input", "Invalid limit parameter: a"), 400, "", `{"error":"Invalid limit parameter: a","type":"validation_error","code":"invalid_input","detail":"Invalid limit parameter: a","attr":null}`},
 	}

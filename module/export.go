@@ -24,8 +24,7 @@ func (rq *request) export(p *plan) error {
 	rq.text = p.text
 	began := time.Now()
 	x := rq.execution(p)
-	ctx := rq.r.Context()
-	compiled, err := x.compile(ctx, began)
+	compiled, err := x.compile(rq.r.Context(), began)
 	if err != nil {
 		return err
 	}
@@ -39,9 +38,11 @@ func (rq *request) export(p *plan) error {
 		rq.w.WriteHeader(http.StatusOK)
 		return nil
 	}
+	ctx, done := rq.following(p)
+	defer done()
 	release, err := x.admit(ctx, time.Now())
+	rq.showQuotas(x, 0, err)
 	if err != nil {
-		x.rt.metrics.refuse(x.project.ID, err)
 		return err
 	}
 	defer release()
@@ -50,6 +51,7 @@ func (rq *request) export(p *plan) error {
 	if p.paged {
 		q.Limit, q.Offset = p.limit, p.offset
 	}
+	defer x.rt.runs.beginWork(p.key, &q)()
 	asked := time.Now()
 	streaming, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
 	stats, err := x.stream(streaming, q, compiled, out)
@@ -65,7 +67,7 @@ func (rq *request) export(p *plan) error {
 		return nil
 	case out.sent:
 		rq.logExport(p, q.ID, http.StatusInternalServerError)
-		if rq.r.Context().Err() == nil {
+		if ctx.Err() == nil { // neither the client has gone, nor was it cancelled
 			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), zap.Error(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
@@ -82,16 +84,9 @@ func (x *execution) stream(ctx context.Context, q clickhouse.Query, compiled *co
 	if file := formats[x.plan.format].file; file != "" {
 		return client.Export(ctx, q, file, out)
 	}
-	lines := &lineSink{out: out}
+	lines := &lineSink{out: out, append: lineOf(x.plan.format, compiled.Columns)}
 	if x.plan.format == asCSV {
 		lines.buf = rows.AppendCSVHeader(nil, compiled.Columns)
-		lines.append = func(dst, row []byte) ([]byte, error) { return rows.AppendCSV(dst, row, len(compiled.Columns)) }
-	} else {
-		objects := rows.NewObjects(compiled.Columns)
-		lines.append = func(dst, row []byte) ([]byte, error) {
-			dst, err := objects.Append(dst, row)
-			return append(dst, '\n'), err
-		}
 	}
 	stats, err := client.Query(ctx, q, lines)
 	if err == nil {
@@ -122,7 +117,7 @@ func (s *lineSink) Row(row []byte) (err error) {
 func (s *lineSink) flush() error {
 	_, err := s.out.Write(s.buf)
 	s.buf = s.buf[:0]
-	return err //nolint:wrapcheck // the writer's own words
+	return err // the writer's own words
 }
 
 // exportWriter sends a file. It keeps the first part back, so that an export that fails early fails with a status and a message,
@@ -148,7 +143,7 @@ func (w *exportWriter) Write(piece []byte) (int, error) {
 		}
 	}
 	w.deadline(time.Now().Add(sendTimeout))
-	return w.rq.w.Write(piece) //nolint:wrapcheck // a client that is gone
+	return w.rq.w.Write(piece) // a client that is gone
 }
 
 // deadline bounds the time that the next writes may take, where the connection can.
@@ -158,14 +153,9 @@ func (w *exportWriter) deadline(at time.Time) {
 
 func (w *exportWriter) headers() {
 	h := w.rq.w.Header()
-	names := formats[w.p.format]
-	media := names.media
-	if w.p.format == asCSV {
-		media += "; charset=utf-8; header=present"
-	}
-	h.Set("Content-Type", media)
-	h.Set("Content-Disposition", `attachment; filename="`+w.p.endpoint.Name+"."+names.name+`"`)
-	h.Set("X-Content-Type-Options", "nosniff") // a file may hold what a browser would take for a page
+	h["Content-Type"] = formats[w.p.format].header
+	h["Content-Disposition"] = w.p.attachment
+	h["X-Content-Type-Options"] = noSniff
 	h["Vary"] = varyHeader
 	w.rq.uncached()
 }
@@ -176,7 +166,7 @@ func (w *exportWriter) send() error {
 	w.rq.w.WriteHeader(http.StatusOK)
 	_, err := w.rq.w.Write(w.held)
 	w.held = nil
-	return err //nolint:wrapcheck // a client that is gone
+	return err // a client that is gone
 }
 
 // finish ends a whole file.

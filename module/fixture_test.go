@@ -46,7 +46,7 @@ func newWorld(tb testing.TB) *world {
 			tb.Error(err)
 		}
 	})
-	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage})
+	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage, IsRefusal: isRefusal})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -98,6 +98,11 @@ func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoin
 	return e
 }
 
+// spend takes one query from what the world's key may run.
+func (w *world) spend(now time.Time) error {
+	return quotas{{allowance: w.rt.limits.ofKey(w.key.ID)}}.take(now)
+}
+
 // request is a request of the world's key, ready for its route.
 func (w *world) request(method, target string) *request {
 	r := httptest.NewRequest(method, target, http.NoBody)
@@ -122,9 +127,14 @@ func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
 	result := b.Result()
 	done := &outcome{
 		executionID: uuid.MustParse("6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11"), hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100, columns: []string{"n", "a<b"},
-		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()),
+		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()), marks: p.marks,
 	}
-	_, err := w.rt.cache.Do(tb.Context(), p.key, cache.Policy{Fresh: p.fresh, Mode: cache.Recompute}, func(context.Context) (*cache.Entry, error) {
+	if p.version != nil {
+		done.version = p.version.Number
+	}
+	policy := p.policy(time.Now())
+	policy.Mode = cache.Recompute
+	_, err := w.rt.cache.Do(tb.Context(), p.key, policy, func(context.Context) (*cache.Entry, error) {
 		return cache.NewEntry(result, at, done, done.size()), nil
 	})
 	if err != nil {

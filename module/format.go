@@ -20,7 +20,7 @@ type format uint8
 const (
 	asArrays  format = iota // the contract's: each row an array
 	asObjects               // the same answer, each row an object
-	asCSV                   // from here on they are files, streamed past the cache
+	asCSV                   // from here on they are files
 	asNDJSON
 	asParquet
 	asArrow
@@ -28,24 +28,37 @@ const (
 
 // formatNames are what callers and files call a format.
 type formatNames struct {
-	name  string                // in the field format, and as the suffix of an address
-	media string                // in Accept and Content-Type
-	file  clickhouse.FileFormat // where ClickHouse writes it itself
+	name   string                // in the field format, and as the suffix of an address
+	media  string                // in Accept
+	header []string              // Content-Type
+	file   clickhouse.FileFormat // where ClickHouse writes it itself
 }
 
 var formats = [...]formatNames{
-	asArrays:  {name: "arrays", media: "application/json"},
-	asObjects: {name: "objects", media: "application/json"},
-	asCSV:     {name: "csv", media: "text/csv"},
-	asNDJSON:  {name: "ndjson", media: "application/x-ndjson"},
-	asParquet: {name: "parquet", media: "application/vnd.apache.parquet", file: clickhouse.Parquet},
-	asArrow:   {name: "arrow", media: "application/vnd.apache.arrow.stream", file: clickhouse.Arrow},
+	asArrays:  {name: "arrays", media: "application/json", header: jsonType},
+	asObjects: {name: "objects", media: "application/json", header: jsonType},
+	asCSV:     {name: "csv", media: "text/csv", header: []string{"text/csv; charset=utf-8; header=present"}},
+	asNDJSON:  {name: "ndjson", media: "application/x-ndjson", header: []string{"application/x-ndjson"}},
+	asParquet: {name: "parquet", media: "application/vnd.apache.parquet", header: []string{"application/vnd.apache.parquet"}, file: clickhouse.Parquet},
+	asArrow:   {name: "arrow", media: "application/vnd.apache.arrow.stream", header: []string{"application/vnd.apache.arrow.stream"}, file: clickhouse.Arrow},
 }
 
 func (f format) String() string { return formats[f].name }
 
-// streamed tells the files from the JSON answers.
-func (f format) streamed() bool { return f >= asCSV }
+// isFile tells the files from the JSON answers.
+func (f format) isFile() bool { return f >= asCSV }
+
+// streams tells whether the rows go past the cache: those of whole files, of files that ClickHouse writes, and of pages of a file
+// that reach behind the rows that a result holds. The other pages of files are cut from a result, as those of JSON answers are.
+func (p *plan) streams() bool {
+	switch {
+	case !p.format.isFile(), p.ref != (cache.Ref{}):
+		return false
+	case formats[p.format].file != "" || !p.paged:
+		return true
+	}
+	return p.limit > maxRows-p.offset
+}
 
 // parseFormat reads the name of a format.
 func parseFormat(name string) (format, bool) {
@@ -133,9 +146,12 @@ func (rq *request) readFormat(p *plan, node query.Node, fields map[string]json.R
 		p.format = given
 	}
 	if _, ok := node.(*query.HogQL); ok {
+		if p.format.isFile() {
+			p.attachment = []string{`attachment; filename="` + p.endpoint.Name + "." + p.format.String() + `"`}
+		}
 		return nil
 	}
-	if p.format.streamed() {
+	if p.format.isFile() {
 		return validation("format", "invalid_input", "%s is only supported for HogQLQuery, not %s", p.format, node.Kind())
 	}
 	p.format = asArrays // the items of an insight are objects as they are
@@ -159,6 +175,63 @@ func (p *plan) appendRows(dst []byte, result *cache.Result, columns []string) []
 		}
 	}
 	return append(dst, ']')
+}
+
+// renderFile writes a page of a result as a file.
+func (*request) renderFile(dst []byte, p *plan, got cache.Answer) []byte {
+	result := got.Entry.Result
+	done, _ := got.Entry.Meta.(*outcome)
+	line := lineOf(p.format, done.columns)
+	if p.format == asCSV {
+		dst = rows.AppendCSVHeader(dst, done.columns)
+	}
+	for i := range result.PageLen(p.offset, p.limit) {
+		var err error
+		if dst, err = line(dst, result.Row(p.offset+i)); err != nil {
+			panic("BUG: a row that was kept: " + err.Error())
+		}
+	}
+	return dst
+}
+
+// lineOf gives the function that appends a row to a file of lines, CSV or NDJSON.
+func lineOf(f format, columns []string) func(dst, row []byte) ([]byte, error) {
+	if f == asCSV {
+		return func(dst, row []byte) ([]byte, error) { return rows.AppendCSV(dst, row, len(columns)) }
+	}
+	objects := rows.NewObjects(columns)
+	return func(dst, row []byte) ([]byte, error) {
+		dst, err := objects.Append(dst, row)
+		return append(dst, '\n'), err
+	}
+}
+
+// noSniff is sent with files: one may hold what a browser would take for a page.
+var noSniff = []string{"nosniff"}
+
+// setFileHeaders sets the headers of a page of a result that is sent as a file. Its rows leave no room for what a JSON answer says
+// beside them.
+func (rq *request) setFileHeaders(p *plan, got cache.Answer) {
+	h := rq.w.Header()
+	h["Content-Disposition"] = p.attachment
+	h["X-Content-Type-Options"] = noSniff
+	next := p.next.Load()
+	if next == nil || next.entry != got.Entry.ID() {
+		next = &nextHeader{entry: got.Entry.ID()}
+		if text, ok := rq.appendNextCursor(nil, p, got); ok {
+			next.values = []string{string(text)}
+		}
+		p.next.Store(next)
+	}
+	if next.values != nil {
+		h["Next-Cursor"] = next.values
+	}
+}
+
+// nextHeader is the header Next-Cursor of a page of one result; without values where no page follows.
+type nextHeader struct {
+	entry  uint64
+	values []string
 }
 
 // runRoutes are the addresses of a run: the plain one, and one for each other format.

@@ -51,7 +51,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err := rq.serve(h.app); err != nil {
 		answer := toAPIError(err, rq.text)
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
-			answer = &apiError{Status: statusClientGone, Type: "server_error", Code: "error", Detail: "The client went away."}
+			answer = serverError(statusClientGone, "error", "The client went away.", nil)
 		}
 		rq.timing(w.Header())
 		answer.log(h.logger, r, rq.id)

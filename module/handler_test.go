@@ -212,7 +212,7 @@ func TestEndpointWrites(t *testing.T) {
 		detail     string
 	}{
 		{"a slip of the pen", `{"data_freshness": 900}`, "data_freshness", "Extra inputs are not permitted"},
-		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "Query kind 'HogQLQuery' does not support breakdowns."},
+		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "Query kind 'HogQLQuery' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery."},
 		{"buckets", `{"bucket_overrides": {"a": "b"}}`, "bucket_overrides", "bucket_overrides means nothing here: no endpoint is materialized."},
 		{"version 0", `{"version": 0}`, "version", "Version 0 not found"},
 		{"no such version", `{"version": 9, "description": "d"}`, "version", "Version 9 not found"},
@@ -263,7 +263,7 @@ func TestVariableDefaults(t *testing.T) {
 		{"boolean", `"type": "Boolean", "default_value": "maybe"`, `"maybe" is no boolean`},
 		{"date", `"type": "Date", "default_value": "2026-02-30"`, `"2026-02-30" is no date such as 2026-01-31 or 2026-01-31T10:00:00Z`},
 		{"list", `"type": "List", "values": ["a"], "default_value": "b"`, `"b" is not one of its values`},
-		{"list of several", `"type": "List", "values": ["a"], "default_value": ["a"]`, `["a"] is a list; the variable takes one value`},
+		{"list of several", `"type": "List", "values": ["a", "b"], "default_value": ["a", "b"]`, `["a","b"] is a list; the variable takes one value`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestVariableDefaults(t *testing.T) {
 	}
 	id, _ := fieldOf(t, made, "id").(string)
 	for body, want := range map[string]int{
-		`{"type": "Number"}`: 400, `{"is_multi": false}`: 400, `{"values": ["b"]}`: 400, `{"values_query": "select 1"}`: 400,
+		`{"type": "Number"}`: 400, `{"is_multi": false}`: 200, `{"values": ["b"]}`: 400, `{"values_query": "select 1"}`: 400,
 		`{"type": "Number", "default_value": 3, "values": null}`: 200, `{"default_value": null}`: 200,
 	} {
 		if answer := w.send(t, http.MethodPatch, path+id+"/", body); answer.Code != want {
@@ -288,6 +288,10 @@ func TestVariableDefaults(t *testing.T) {
 		}
 		if want == 200 { // as it was
 			w.send(t, http.MethodPatch, path+id+"/", `{"type": "List", "is_multi": true, "values": ["a", "b"], "default_value": ["a"]}`)
+		}
+		now := w.rt.registry.Snapshot().VariableByID(w.project.ID, id)
+		if diff := cmp.Diff([]any{registry.VariableList, true, []any{"a", "b"}, []any{"a"}}, []any{now.Type, now.IsMulti, now.Values, now.Default}); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", body, diff)
 		}
 	}
 }

@@ -94,19 +94,34 @@ func interval(node query.Node) query.Interval {
 	return ""
 }
 
-// overrideFilters puts a request's filters_override over an insight: contract section 2.4. The mark tells runs with
-// different ones apart.
-func overrideFilters(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
+// overrideFilters puts a request's filters_override over an insight: contract section 2.4.
+func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
+	if len(raw) == 0 || isNull(raw) {
+		return node, nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, validation("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+	}
+	overrides, err := query.ParseOverrides(raw)
+	if err != nil {
+		return nil, err // a mistake of the request, told as it is
+	}
+	return overrides.Apply(n), nil
+}
+
+// overrideRun is the same for a run: contract sections 5.4 and 5.7. The mark tells runs with different overrides apart.
+func overrideRun(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
 	if len(raw) == 0 || isNull(raw) {
 		return node, "", nil
 	}
 	n, ok := node.(query.Insight)
 	if !ok {
-		return nil, "", validation("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+		return nil, "", validation("filters_override", "invalid_input", "Not allowed for HogQL endpoints. Use variables instead.")
 	}
-	overrides, err := query.ParseOverrides(raw)
+	overrides, err := query.ParseRunOverrides(raw)
 	if err != nil {
-		return nil, "", err //nolint:wrapcheck // a mistake of the request, told as it is
+		return nil, "", err // a mistake of the request, told as it is
 	}
 	applied := overrides.Apply(n)
 	return applied, string(applied.Canonical()), nil
@@ -132,7 +147,7 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 	}
 	bound, err := query.Bind(n, values)
 	if err != nil {
-		return nil, "", err //nolint:wrapcheck // a mistake of the request, told as it is
+		return nil, "", err // a mistake of the request, told as it is
 	}
 	return bound, string(appendJSON(nil, values)), nil
 }

@@ -156,7 +156,7 @@ func (rq *request) createInsight() error {
 	if err != nil {
 		return err
 	}
-	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.project.ID, fields, rq.key.ID, time.Now())
+	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (rq *request) deleteInsight() error {
 }
 
 func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, restore bool, show func(*registry.Insight) error) error {
-	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.project.ID, i.ID, f, restore, rq.key.ID, time.Now())
+	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.project.ID, i.ID, f, restore, rq.key.ID, rq.start)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package module
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -58,11 +60,11 @@ func (rq *request) insightActivity() error {
 }
 
 func (rq *request) writeActivity(item string) error {
-	limit, err := rq.countParam("limit", activityLimit, maxActivityLimit)
+	limit, err := rq.pageParam("limit", activityLimit, maxActivityLimit)
 	if err != nil {
 		return err
 	}
-	number, err := rq.countParam("page", 1, 1<<31)
+	number, err := rq.pageParam("page", 1, 1<<31)
 	if err != nil {
 		return err
 	}
@@ -89,17 +91,23 @@ func (rq *request) writeActivity(item string) error {
 	return nil
 }
 
-// countParam reads a number from 1 to most from the query string.
-func (rq *request) countParam(name string, byDefault, most int) (int, error) {
+// countParam reads a number of least or more from the query string. One above most counts as most; ok is false for anything else.
+func (rq *request) countParam(name string, byDefault, least, most int) (n int, ok bool) {
 	text := rq.r.URL.Query().Get(name)
 	if text == "" {
-		return byDefault, nil
+		return byDefault, true
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
+	return min(n, most), err == nil && n >= least
+}
+
+// pageParam reads a number of a page or of its entries.
+func (rq *request) pageParam(name string, byDefault, most int) (int, error) {
+	n, ok := rq.countParam(name, byDefault, 1, most)
+	if !ok {
 		return 0, validation(name, "invalid_input", "A valid integer greater than 0 is required.")
 	}
-	return min(n, most), nil
+	return n, nil
 }
 
 // maxViewed is the most insights that one request says it has seen: contract section 8.
@@ -107,12 +115,7 @@ const maxViewed = 2500
 
 // viewedInsights answers POST insights/viewed/.
 func (rq *request) viewedInsights() error {
-	body, err := readBody(rq.r)
-	if err != nil {
-		return err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (rq *request) viewedInsights() error {
 	case len(ids.Value) > maxViewed:
 		return validation("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
 	}
-	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.project.ID, rq.key.ID, ids.Value, time.Now()); err != nil {
+	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.project.ID, rq.key.ID, ids.Value, rq.start); err != nil {
 		return err
 	}
 	rq.uncached()
@@ -180,13 +183,10 @@ const (
 
 // trending answers GET insights/trending/: the insights by how many looked at them lately.
 func (rq *request) trending() error {
-	days, err := rq.trendingParam("days", trendingDays, maxTrendingDays)
-	if err != nil {
-		return err
-	}
-	limit, err := rq.trendingParam("limit", trendingLimit, maxTrendingLimit)
-	if err != nil {
-		return err
+	days, dated := rq.countParam("days", trendingDays, 0, maxTrendingDays)
+	limit, limited := rq.countParam("limit", trendingLimit, 0, maxTrendingLimit)
+	if !dated || !limited {
+		return validation("", "invalid_input", "days and limit must be valid integers")
 	}
 	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, rq.start.AddDate(0, 0, -days))
 	if err != nil {
@@ -209,44 +209,18 @@ func (rq *request) trending() error {
 			t.Viewers = append(t.Viewers, viewer)
 		}
 	}
-	ranked := make([]*trendingInsight, 0, len(found))
-	for _, t := range found {
-		ranked = append(ranked, t)
-	}
+	ranked := slices.AppendSeq(make([]*trendingInsight, 0, len(found)), maps.Values(found))
 	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
-		if a.ViewCount != b.ViewCount {
-			return b.ViewCount - a.ViewCount
-		}
-		if by := b.LastModifiedAt.Compare(a.LastModifiedAt); by != 0 {
-			return by
-		}
-		return int(a.ID - b.ID)
+		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
 	})
 	ranked = ranked[:min(limit, len(ranked))]
 	rq.reply(http.StatusOK, page[*trendingInsight]{Count: len(ranked), Results: ranked})
 	return nil
 }
 
-func (rq *request) trendingParam(name string, byDefault, most int) (int, error) {
-	text := rq.r.URL.Query().Get(name)
-	if text == "" {
-		return byDefault, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, validation("", "invalid_input", "days and limit must be valid integers")
-	}
-	return min(n, most), nil
-}
-
 // cancelInsight answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
 func (rq *request) cancelInsight() error {
-	body, err := readBody(rq.r)
-	if err != nil {
-		return err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return err
 	}

@@ -15,12 +15,7 @@ import (
 // they were given. The query is checked before anything else.
 func (rq *request) readInsight(isNew bool) (registry.InsightFields, error) {
 	var f registry.InsightFields
-	body, err := readBody(rq.r)
-	if err != nil {
-		return f, err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return f, err
 	}
@@ -34,8 +29,13 @@ func (rq *request) readInsight(isNew bool) (registry.InsightFields, error) {
 	f.Deleted, f.Favorited, f.Saved = r.flag("deleted"), r.flag("favorited"), r.flag("saved")
 	f.Tags = r.texts("tags")
 	f.Dashboards = r.integers("dashboards")
+	r.textOrNull(folderField)
 	return f, r.err
 }
+
+// folderField names the folder of the peer's project tree that something new is put into. There is no such tree here: the
+// name is checked and not kept, and no answer of either shows it.
+const folderField = "_create_in_folder"
 
 // savedQuery reads and checks the query of an insight: contract section 4.3. It is kept as it was sent, but for callers who
 // say that they are PostHog's MCP server: their bare queries are put into the node that shows them.
@@ -60,7 +60,7 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 	}
 	node, err := query.Parse(raw)
 	if err != nil {
-		return none, err //nolint:wrapcheck // a mistake of the request, told as it is
+		return none, err // a mistake of the request, told as it is
 	}
 	var kind string
 	if err := json.Unmarshal(members["kind"], &kind); err != nil {

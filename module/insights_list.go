@@ -3,9 +3,11 @@ package module
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,22 +70,49 @@ func (rq *request) fullInsights(rows []insightRow) ([]json.RawMessage, error) {
 		return nil, err
 	}
 	out := make([]json.RawMessage, len(rows))
+	err = rq.sideBySide(len(rows), func(own *request, i int) error {
+		s := own.shown(rows[i].Insight)
+		res, err := own.result(s, params.several())
+		if err != nil {
+			return err
+		}
+		out[i] = own.appendInsight(nil, s, res, rows[i].complete)
+		return nil
+	})
+	return out, err
+}
+
+// sideBySide calls do for each of n insights, some at the same time, each with a request of its own. What they say in headers,
+// such as what is left of a limit, stands in the answer as the last of them said it.
+func (rq *request) sideBySide(n int, do func(own *request, i int) error) error {
 	var all errgroup.Group
 	all.SetLimit(resultsAtOnce)
-	for i, row := range rows {
+	var mu sync.Mutex // of the answer's headers
+	for i := range n {
 		all.Go(func() error {
-			own := *rq // results are found side by side
-			s := own.shown(row.Insight)
-			res, err := own.result(s, params.several())
-			if err != nil {
-				return err
-			}
-			out[i] = own.appendInsight(nil, s, res, row.complete)
-			return nil
+			own, said := *rq, headersOnly{}
+			own.w = said
+			err := do(&own, i)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(rq.w.Header(), said.Header())
+			return err
 		})
 	}
-	return out, all.Wait()
+	return all.Wait()
 }
+
+// headersOnly takes the headers of what is a part of an answer.
+type headersOnly http.Header
+
+// Header returns the headers.
+func (h headersOnly) Header() http.Header { return http.Header(h) }
+
+// Write passes over a body.
+func (headersOnly) Write(body []byte) (int, error) { return len(body), nil }
+
+// WriteHeader passes over a status.
+func (headersOnly) WriteHeader(int) {}
 
 // insightRows are the insights of the project, with the time of their last view.
 func (rq *request) insightRows() ([]insightRow, error) {

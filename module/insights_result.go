@@ -98,7 +98,7 @@ func (s shownInsight) overlaid(given overrides) (json.RawMessage, error) {
 	if err != nil || isEmptyObject(over.filters) && isEmptyObject(over.variables) {
 		return nil, err
 	}
-	return query.Overlaid(s.Query, over.filters, over.variables) //nolint:wrapcheck // a mistake of the request, told as it is
+	return query.Overlaid(s.Query, over.filters, over.variables) // a mistake of the request, told as it is
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
@@ -331,7 +331,7 @@ func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
 func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) []byte {
 	failed := run{
 		id: res.plan.clientID, plan: res.plan, from: origin{insight: &s.ID}, start: rq.start, picked: new(atomic.Int64),
-		failure: &apiError{Status: http.StatusBadRequest, Code: "error", Detail: res.failure},
+		failure: validation("", "error", "%s", res.failure),
 	}
 	failed.end = rq.start
 	return rq.appendStatus(dst, &failed, true, nil)

@@ -83,6 +83,27 @@ func TestInsightBody(t *testing.T) {
 	}
 }
 
+// TestInsightsSideBySide: the insights of a list are found at the same time, and each of them may have something to say in the
+// answer's headers.
+func TestInsightsSideBySide(t *testing.T) {
+	w, first := insightWorld(t)
+	w.loseClickHouse(t)
+	for range 4 * resultsAtOnce {
+		fields := registry.InsightFields{Query: registry.To(first.Query)}
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, fields, w.key.ID, began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.rt.limits = newLimiter(10, Rate{Queries: 1, Per: time.Hour})
+	if err := w.spend(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/?refresh=force_blocking", "")
+	if left := answer.Header().Get("RateLimit"); answer.Code != http.StatusTooManyRequests || !strings.HasPrefix(left, `"key";r=0;t=`) {
+		t.Errorf("without an allowance: %d, RateLimit %q", answer.Code, left)
+	}
+}
+
 // TestInsightWithoutClickHouse: an insight is shown whatever becomes of its query, unless the query itself is wrong or the key
 // has spent its allowance (contract section 4.4).
 func TestInsightWithoutClickHouse(t *testing.T) {
@@ -119,7 +140,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}
 	w.rt.limits = newLimiter(10, Rate{Queries: 1, Per: time.Hour})
-	if err := w.rt.limits.spend(w.key, time.Now(), true); err != nil {
+	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if answer := ask("blocking"); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {

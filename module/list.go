@@ -87,13 +87,19 @@ func (rq *request) origin() string {
 
 // queryInt reads a number from the query string, and tells whether it was given.
 func (rq *request) queryInt(name string) (n int, given bool, err error) {
-	text := rq.r.URL.Query().Get(name)
+	params, err := url.ParseQuery(rq.r.URL.RawQuery)
+	if err != nil { // what cannot be read would count as not given
+		return 0, false, validation("", "invalid_input", "The query string cannot be read: %s.", err)
+	}
+	text := params.Get(name)
 	if text == "" {
 		return 0, false, nil
 	}
 	n, err = strconv.Atoi(text)
 	if err != nil {
-		return 0, false, runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text))
+		refused := runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text))
+		refused.Attr = name
+		return 0, false, refused
 	}
 	return n, true, nil
 }

@@ -1,13 +1,6 @@
 package module
 
-import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"slices"
-
-	"github.com/caddy-analytics/caddy-analytics/registry"
-)
+import "net/http"
 
 // materialization is the state of a materialised table, which no endpoint has here: results are cached instead.
 type materialization struct {
@@ -31,11 +24,7 @@ func (rq *request) getMaterialization() error {
 	if err != nil {
 		return err
 	}
-	number, asked, err := rq.queryInt("version")
-	if err != nil {
-		return err
-	}
-	if _, err := versionOf(e, number, asked); err != nil {
+	if _, _, err := rq.askedVersion(e); err != nil {
 		return err
 	}
 	rq.reply(http.StatusOK, noMaterialization(e.Name))
@@ -76,32 +65,4 @@ func (rq *request) previewMaterialization() error {
 	}
 	rq.reply(http.StatusOK, materializationPreview{Reason: noTables, RangePairs: []string{}, Aggregates: []string{}})
 	return nil
-}
-
-// versionOf finds the version that a request asks for, else the current one.
-func versionOf(e *registry.Endpoint, number int, asked bool) (*registry.Version, error) {
-	v := e.Version(number)
-	if v == nil || asked && number == 0 { // 0 would stand for the current one
-		return nil, runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
-	}
-	return v, nil
-}
-
-// readFields reads the body as an object that may have these fields and no others. The result does not share the body's memory.
-func (rq *request) readFields(allowed ...string) (map[string]json.RawMessage, error) {
-	body, err := readBody(rq.r)
-	if err != nil {
-		return nil, err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(slices.Clone(body.Bytes()))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range sortedNames(fields) {
-		if !slices.Contains(allowed, name) {
-			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
-		}
-	}
-	return fields, nil
 }

@@ -27,7 +27,7 @@ func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
 func formatResults(p *plan, got cache.Answer) (string, error) {
 	done, _ := got.Entry.Meta.(*outcome)
 	if n, ok := p.node.(query.Insight); ok && done.insight != nil {
-		return texttable.Insight(n, done.insight.results) //nolint:wrapcheck // logged as it is
+		return texttable.Insight(n, done.insight.results) // logged as it is
 	}
-	return texttable.Rows(done.columns, got.Entry.Result.Rows(), 0) //nolint:wrapcheck // logged as it is
+	return texttable.Rows(done.columns, got.Entry.Result.Rows(), 0) // logged as it is
 }

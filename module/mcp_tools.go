@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -37,12 +37,7 @@ type toolAnswer struct {
 
 // toolArgs reads the arguments of a tool.
 func (rq *request) toolArgs(into any) error {
-	body, err := readBody(rq.r)
-	if err != nil {
-		return err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (rq *request) executeSQL() error {
 	case args.Connection != "":
 		return rq.answerTool("", validation("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
 	}
-	entry, err := rq.runSQL(args.Query, 0)
+	entry, err := rq.runSQL(&query.HogQL{Query: args.Query}, 0)
 	if err != nil {
 		return rq.answerTool("", err)
 	}
@@ -145,15 +140,14 @@ func (rq *request) readTaxonomy() error {
 		if len(q.events()) == 0 || q.Property == "" {
 			return validation("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
 		}
-		condition := insight.Compare(insight.Field("event"), hogql.In, textTuple(q.events()))
-		rows, err = rq.taxonomyValues("events", q.Property, condition)
+		rows, err = rq.taxonomyValues("events", taxonomy.EventValues(q.Property, q.events()))
 	case "entity_properties":
 		rows, err = rq.taxonomyEntity(q.Entity)
 	case "entity_property_values":
 		if singular(q.Entity) != "person" || q.Property == "" {
 			return rq.answerTool("", validation("args.query", "invalid_input", "Values are known of the properties of people alone: entity_property_values needs the entity person and a property_name."))
 		}
-		rows, err = rq.taxonomyValues("persons", q.Property, nil)
+		rows, err = rq.taxonomyValues("persons", taxonomy.PersonValues(q.Property))
 	default:
 		return rq.answerTool("", validation("args.query.kind", "invalid_choice", "There is no %q here: read events, event_properties, event_property_values, entity_properties or entity_property_values.", q.Kind))
 	}
@@ -215,17 +209,13 @@ func (rq *request) propertyRows(wanted func(registry.PropertyDefinition) bool) [
 	return rows
 }
 
-// taxonomyValues lists the most frequent values of a property.
-func (rq *request) taxonomyValues(table, property string, condition hogql.Expr) ([][]string, error) {
-	value := insight.Call("toString", insight.Field("properties", property))
-	where := insight.And(condition, insight.Call("isNotNull", value))
-	text := fmt.Sprintf("select %s as value, count() from %s where %s group by value order by count() desc, value limit 25",
-		hogql.PrintExpr(value), table, hogql.PrintExpr(where))
-	found, err := rq.ask(text)
+// taxonomyValues lists the values of a property that a query finds, with the number of those that have them.
+func (rq *request) taxonomyValues(counted string, q *query.HogQL) ([][]string, error) {
+	found, err := rq.ask(q)
 	if err != nil {
 		return nil, err
 	}
-	rows := [][]string{{"value", table}}
+	rows := [][]string{{"value", counted}}
 	for row := range found.Rows() {
 		var value string
 		var count json.Number
@@ -235,13 +225,4 @@ func (rq *request) taxonomyValues(table, property string, condition hogql.Expr) 
 		rows = append(rows, []string{value, count.String()})
 	}
 	return rows, nil
-}
-
-// textTuple is a list of texts to compare with.
-func textTuple(texts []string) hogql.Expr {
-	out := &hogql.Tuple{}
-	for _, text := range texts {
-		out.Items = append(out.Items, insight.Const(text))
-	}
-	return out
 }

@@ -3,7 +3,6 @@ package module
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -30,10 +29,11 @@ type metrics struct {
 
 // meter holds the counters of one endpoint, so that counting a hit looks nothing up.
 type meter struct {
-	answers                   [cache.Refreshed + 1]prometheus.Counter // by cache.Status
+	answers                   [cache.Pinned + 1]prometheus.Counter // by cache.Status
 	seconds                   prometheus.Observer
 	rows, readRows, readBytes prometheus.Counter
 	failures                  func(reason string) prometheus.Counter
+	refused                   func(limitName) prometheus.Counter
 }
 
 type meterKey struct {
@@ -56,9 +56,7 @@ func newMetrics() *metrics {
 		rows:      count("query_rows_total", "Rows that queries gave."),
 		readRows:  count("query_read_rows_total", "Rows that queries read on ClickHouse."),
 		readBytes: count("query_read_bytes_total", "Bytes that queries read on ClickHouse."),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "caddy", Subsystem: "analytics", Name: "refused_total", Help: "Queries refused by a limit: rate or concurrency.",
-		}, []string{"project", "limit"}),
+		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }
 
@@ -74,8 +72,11 @@ func (m *metrics) of(project int64, endpoint string) *meter {
 		seconds: m.seconds.WithLabelValues(id, endpoint), rows: m.rows.WithLabelValues(id, endpoint),
 		readRows: m.readRows.WithLabelValues(id, endpoint), readBytes: m.readBytes.WithLabelValues(id, endpoint),
 		failures: func(reason string) prometheus.Counter { return m.failures.WithLabelValues(id, endpoint, reason) },
+		refused: func(limit limitName) prometheus.Counter {
+			return m.refused.WithLabelValues(id, endpoint, string(limit))
+		},
 	}
-	for status := cache.Hit; status <= cache.Refreshed; status++ {
+	for status := cache.Hit; status <= cache.Pinned; status++ {
 		made.answers[status] = m.answers.WithLabelValues(id, endpoint, status.String())
 	}
 	found, _ := m.meters.LoadOrStore(key, made)
@@ -89,22 +90,16 @@ func (m *metrics) forget(project int64, endpoint string) {
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
-	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes} {
+	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused} {
 		vec.DeletePartialMatch(labels)
 	}
 }
 
-// refuse counts a query that a limit refused; other errors are none of its concern.
-func (m *metrics) refuse(project int64, err error) {
-	var limited *apiError
-	if !errors.As(err, &limited) || limited.Status != http.StatusTooManyRequests {
-		return
+// refused counts a query of the plan that a limit refused; other errors are none of its concern.
+func (p *plan) refused(m *metrics, err error) {
+	if limit, ok := refusedBy(err); ok {
+		p.meter(m).refused(limit).Inc()
 	}
-	limit := "concurrency"
-	if spent := new(rateError); errors.As(err, &spent) {
-		limit = "rate"
-	}
-	m.refused.WithLabelValues(strconv.FormatInt(project, 10), limit).Inc()
 }
 
 // failureReason is the kind of an error of ClickHouse, in a word.

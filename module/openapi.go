@@ -3,7 +3,6 @@ package module
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -25,13 +24,9 @@ func (rq *request) getOpenAPI() error {
 	if err != nil {
 		return err
 	}
-	number, asked, err := rq.queryInt("version")
+	v, _, err := rq.askedVersion(e)
 	if err != nil {
 		return err
-	}
-	v := e.Version(number)
-	if v == nil || asked && number == 0 {
-		return runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
 	}
 	real, err := rq.realExamples()
 	if err != nil {
@@ -113,9 +108,9 @@ func (rq *request) writeDocument(doc *openapi3.T) {
 
 // describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
 func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, real bool) (*openapi.Endpoint, error) {
-	node, err := query.Parse(v.Query)
+	node, err := storedQuery(e, v)
 	if err != nil {
-		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
+		return nil, err
 	}
 	d := &openapi.Endpoint{
 		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description, Kind: node.Kind(),
@@ -167,7 +162,10 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 		d.Variables = append(d.Variables, v)
 	}
 	parts := n.Parts()
-	d.Breakdown = parts.Breakdowns != nil && *parts.Breakdowns != nil
+	if parts.Breakdowns != nil && *parts.Breakdowns != nil {
+		fields := (*parts.Breakdowns).Fields
+		d.Breakdown, d.Cohort = true, len(fields) == 1 && fields[0].Type == "cohort"
+	}
 	if funnel, ok := n.(*query.Funnels); ok {
 		d.Viz = string(funnel.Viz)
 	}
@@ -194,7 +192,7 @@ func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.Ra
 		if !ok {
 			continue
 		}
-		p.paged, p.offset, p.limit = true, 0, exampleRows
+		p.paged, p.offset, p.limit, p.example = true, 0, exampleRows, true
 		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
 			return example
 		}

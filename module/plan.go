@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -37,6 +37,9 @@ type plan struct {
 	paged, debug  bool
 	format        format
 	page          cache.PageKey
+	ref           cache.Ref // the snapshot that a cursor names; zero for the result of key as it stands
+	example       bool      // for a document: whatever would let the reader go on leads nowhere
+	attachment    []string  // of a file: its Content-Disposition
 
 	// Of the query route and of insights, see setRefresh; zero for endpoints.
 	refresh    refreshMode
@@ -49,15 +52,17 @@ type plan struct {
 
 	endpoint *registry.Endpoint // nil on the query route
 	version  *registry.Version
+	marks    string   // the values of the run's variables
 	fixed    string   // the variables that the key of the run fixes
 	notices  *notices // nil for a version that nothing is announced of
 
-	counted atomic.Pointer[meter]  // see meter
-	logged  atomic.Pointer[runLog] // see logRun
+	counted atomic.Pointer[meter]      // see meter
+	logged  atomic.Pointer[runLog]     // see logRun
+	next    atomic.Pointer[nextHeader] // see setFileHeaders
 }
 
 // size is about what a plan takes in memory, in bytes.
-func (p *plan) size() int { return 2*len(p.text) + len(p.shows.modifiers) + 1024 }
+func (p *plan) size() int { return 2*len(p.text) + 2*len(p.marks) + len(p.shows.modifiers) + 1024 }
 
 // setPage fixes which page of the result the plan shows, and in what form: all that a body depends on beside the result.
 func (p *plan) setPage() {
@@ -89,25 +94,37 @@ type outcome struct {
 	insight     *insightAnswer // of an insight, in the place of rows; else nil
 	over        bool           // its range had ended: computed again it would be the same
 	missing     *int           // how many rows are about actors of whom nothing is known; nil for answers without actors
+	version     int            // of the endpoint; 0 on the query route
+	marks       string         // of an endpoint: the values of the variables
 }
 
 // size is about what an outcome takes in memory, in bytes.
-func (o *outcome) size() int { return len(o.hogql) + len(o.sql) + len(o.head) + o.insight.size() + 256 }
+func (o *outcome) size() int {
+	return len(o.hogql) + len(o.sql) + len(o.head) + len(o.marks) + o.insight.size() + 256
+}
 
 // policy is what the plan asks of the cache.
 func (p *plan) policy(now time.Time) cache.Policy {
-	return cache.Policy{Fresh: p.fresh, Mode: p.mode, Now: now, Lasting: p.lasting, Keep: p.keep}
+	return cache.Policy{Fresh: p.fresh, Mode: p.mode, Now: now, Lasting: p.lasting, Keep: p.keep, Refs: p.paged}
 }
 
 // answer gets the result of a plan, from the cache or by running it while the caller waits.
 func (rq *request) answer(p *plan) (cache.Answer, error) {
 	policy := p.policy(rq.start)
+	if p.ref != (cache.Ref{}) {
+		return rq.pinned(p, policy)
+	}
 	if got, ok := rq.rt.cache.Get(p.key, policy); ok {
 		p.meter(rq.rt.metrics).answers[got.Status].Inc()
 		return got, nil
 	}
 	rq.text = p.text
-	return rq.execution(p).answer(rq.r.Context(), policy)
+	ctx, done := rq.following(p)
+	defer done()
+	x := rq.execution(p)
+	got, err := x.answer(ctx, policy)
+	rq.showQuotas(x, got.Status, err)
+	return got, err
 }
 
 func (rq *request) execution(p *plan) *execution {
@@ -137,8 +154,10 @@ type execution struct {
 	snap    *registry.Snapshot
 	plan    *plan
 
+	id       string        // of the background run that it is for; empty for none
 	patience time.Duration // the longest that it waits for its turn
 	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
+	counted  atomic.Bool   // a query of it was counted on its quotas
 }
 
 // answer gets the result of the plan, from the cache or by running it. A caller that shares another's computation does not
@@ -147,7 +166,7 @@ func (x *execution) answer(ctx context.Context, policy cache.Policy) (cache.Answ
 	for {
 		got, err := x.rt.cache.Do(ctx, x.plan.key, policy, x.load)
 		var refused *rateError
-		if errors.As(err, &refused) && refused.key != x.key.ID && (x.token == nil || refused.key != x.token.id) {
+		if errors.As(err, &refused) && !x.quotas().owns(refused.owner) {
 			continue
 		}
 		if errors.Is(err, cache.ErrTooLarge) {
@@ -174,13 +193,15 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	}
 	done := &outcome{
 		executionID: uuid.New(), hogql: compiled.HogQL, sql: compiled.SQL, limit: compiled.Limit, offset: compiled.Offset,
-		ownLimit: !compiled.DefaultLimit, compile: time.Since(began),
+		ownLimit: !compiled.DefaultLimit, compile: time.Since(began), marks: x.plan.marks,
+	}
+	if x.plan.endpoint != nil {
+		done.version = x.plan.version.Number
 	}
 	_, waiting := traced(ctx, "analytics.wait")
 	release, err := x.admit(ctx, time.Now())
 	waiting(err)
 	if err != nil {
-		x.rt.metrics.refuse(x.project.ID, err)
 		return nil, err
 	}
 	defer release()
@@ -198,9 +219,11 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	queried(err)
 	x.plan.meter(x.rt.metrics).ran(done.stats, time.Since(asked), err)
 	if err != nil {
+		x.log(done, asked, 0, err)
 		return nil, err
 	}
 	result := rows.Result()
+	x.log(done, asked, result.Size(), nil)
 	if compiled.Shape != nil {
 		if done.insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
@@ -216,12 +239,15 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	return cache.NewEntry(result, began, done, done.size()), nil
 }
 
-// admit takes a place for the query, and one of what its caller may ask: a token has less than the key that it comes from.
+// admit takes a place for a query, and counts it.
 func (x *execution) admit(ctx context.Context, now time.Time) (release func(), err error) {
-	if err := x.token.spend(now); err != nil {
+	release, err = x.rt.limits.admit(ctx, x.key.Project, x.quotas(), now, x.patience)
+	if err != nil {
+		x.plan.refused(x.rt.metrics, err)
 		return nil, err
 	}
-	return x.rt.limits.admit(ctx, x.key, now, x.patience)
+	x.counted.Store(true)
+	return release, nil
 }
 
 // checkPageable refuses pages of what has none.
@@ -313,49 +339,17 @@ func (x *execution) appendHead(dst []byte, compiled *compiler.Compiled, columns 
 	}
 	types := make([]string, len(columns))
 	for i, c := range columns {
-		types[i] = cmp.Or(compiled.Types[i], plainType(c.Type))
+		types[i] = cmp.Or(compiled.Types[i], columntype.Plain(c.Type))
 	}
 	dst = appendJSON(append(dst, `"columns":`...), compiled.Columns)
 	return appendJSON(append(dst, `,"types":`...), types)
-}
-
-// plainType is a type without LowCardinality, which says how ClickHouse stores a column and nothing of its values.
-func plainType(typ string) string {
-	const storage = "LowCardinality("
-	for {
-		before, rest, found := strings.Cut(typ, storage)
-		if !found {
-			return typ
-		}
-		end := closing(rest)
-		if end < 0 {
-			return typ
-		}
-		typ = before + rest[:end] + rest[end+1:]
-	}
-}
-
-// closing finds the parenthesis that closes one opened before the text; -1 when there is none.
-func closing(text string) int {
-	depth := 1
-	for i, c := range text {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // appendColumns appends the members "columns" and "types" of an answer.
 func appendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 	types := make([][2]string, len(columns))
 	for i, c := range columns {
-		types[i] = [2]string{names[i], plainType(c.Type)}
+		types[i] = [2]string{names[i], columntype.Plain(c.Type)}
 	}
 	dst = append(dst, `"columns":`...)
 	dst = appendJSON(dst, names)

@@ -47,6 +47,17 @@ func TestMemoKeysDiffer(t *testing.T) {
 	}
 }
 
+// TestMemoKeysOfOtherSnapshots: revisions are counted again by another registry, and by one that was restored.
+func TestMemoKeysOfOtherSnapshots(t *testing.T) {
+	a, b := newWorld(t).request(http.MethodPost, "/"), newWorld(t).request(http.MethodPost, "/")
+	if a.snap.Revision != b.snap.Revision {
+		t.Fatalf("revisions %d and %d, want the same", a.snap.Revision, b.snap.Revision)
+	}
+	if string(a.memoKey("", []byte("{}"))) == string(b.memoKey("", []byte("{}"))) {
+		t.Error("requests to two registries have one key")
+	}
+}
+
 func FuzzMemoKey(f *testing.F) {
 	w := newWorld(f)
 	f.Add(int64(1), "\x80", "{}", int64(128), "", "{}")
@@ -209,11 +220,12 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"a list", "/", `[]`, "400 invalid_input: Invalid data. Expected a dictionary."},
 		{"another field", "/", `{"x": 1}`, "400 invalid_input: Extra inputs are not permitted"},
 		{"query_override", "/", `{"query_override": null}`, "400 invalid_input: Not allowed. Use variables instead."},
-		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: filters_override is not supported for HogQLQuery; put filters into the query."},
+		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: Not allowed for HogQL endpoints. Use variables instead."},
 		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'."},
 		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Invalid limit parameter: 0"},
 		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: Not a valid integer."},
 		{"limit as text", "/?limit=abc", ``, "400 invalid_input: Invalid limit parameter: abc"},
+		{"limit and offset in one", "/?limit=1;offset=1", ``, "400 invalid_input: The query string cannot be read: invalid semicolon separator in query."},
 		{"offset alone", "/?offset=1", ``, "400 invalid_input: offset requires limit to be set"},
 		{"no such version", "/?version=2", ``, "404 not_found: Version 2 not found for endpoint 'e'"},
 		{"version 0", "/", `{"version": 0}`, "404 not_found: Version 0 not found for endpoint 'e'"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -49,15 +51,34 @@ func (p *publisher) check(ctx context.Context, raw json.RawMessage, now time.Tim
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := p.compile(ctx, checked.node, now)
-	if err != nil {
-		return nil, err
-	}
-	if checked.columns, err = p.describe(ctx, compiled); err != nil {
+	if checked.columns, err = p.columns(ctx, checked.node, now); err != nil {
 		return nil, err
 	}
 	checked.columns = p.widen(ctx, checked.node, checked.columns, now)
 	return checked, nil
+}
+
+// columns are those of a query as a run without variables has it. A variable without a value is NULL then; where NULL must not stand,
+// every run has to give the variable, and the columns are those of a run that does.
+func (p *publisher) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+	columns, err := p.columnsOf(ctx, node, now)
+	if err == nil {
+		return columns, nil
+	}
+	if filled := p.filled(node, typicalValue); filled != nil {
+		if typical, again := p.columnsOf(ctx, filled, now); again == nil {
+			return typical, nil
+		}
+	}
+	return nil, err
+}
+
+func (p *publisher) columnsOf(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+	compiled, err := p.compile(ctx, node, now)
+	if err != nil {
+		return nil, err
+	}
+	return p.describe(ctx, compiled)
 }
 
 // read does what of check needs nothing but the registry.
@@ -104,11 +125,12 @@ func queryMistake(err error, text string) error {
 // fillVariables writes the definitions of the variables that a query uses into its JSON, and leaves out the others.
 func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
 	given := make(map[string]query.Variable, len(q.Variables))
-	for id, v := range q.Variables {
+	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // in order: of two with one code name the same counts each time
+		v := q.Variables[id]
 		if _, err := uuid.Parse(id); err != nil {
 			return nil, validation("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
-		if p.snap.VariableByID(p.project.ID, v.VariableID) == nil {
+		if p.snap.VariableByID(p.project.ID, canonicalID(v.VariableID)) == nil {
 			return nil, validation("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v
@@ -129,6 +151,11 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		}
 		v := given[code]
 		v.VariableID, v.CodeName = def.ID, code
+		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
+			if v.Value, err = checkVariable(def, onlyItem(def, v.Value)); err != nil {
+				return nil, validation("query", "invalid_input", "Variable %s: %s", code, err)
+			}
+		}
 		filled.Variables[def.ID] = v
 		stored[def.ID] = map[string]any{"variableId": def.ID, "code_name": code}
 		if v.HasValue {
@@ -183,9 +210,9 @@ func (p *publisher) describe(ctx context.Context, compiled *compiler.Compiled) (
 	}
 	columns := make([]registry.Column, len(compiled.Columns))
 	for i, name := range compiled.Columns {
-		columns[i] = registry.Column{Name: name, Type: unknownType}
+		columns[i] = registry.Column{Name: name, Type: columntype.Unknown}
 		if i < len(found) {
-			columns[i].Type, columns[i].ClickHouse = wireType(found[i].Type), found[i].Type
+			columns[i].Type, columns[i].ClickHouse = columntype.Wire(found[i].Type), found[i].Type
 		}
 	}
 	return columns, nil
@@ -196,14 +223,17 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
+	const attr = "optional_breakdown_properties"
+	_, trends := node.(*query.Trends)
+	_, retention := node.(*query.Retention)
 	insight, ok := node.(query.Insight)
-	if !ok || insight.Parts().Breakdowns == nil {
-		return validation("optional_breakdown_properties", "invalid_input", "Query kind '%s' does not support breakdowns.", node.Kind())
+	if !ok || !trends && !retention {
+		return validation(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery.", node.Kind())
 	}
 	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return validation("optional_breakdown_properties", "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
+			return validation(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -216,44 +246,4 @@ func storedQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) 
 		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
 	}
 	return node, nil
-}
-
-// unknownType is the type of a column that ClickHouse was not there to tell.
-const unknownType = "unknown"
-
-// wireType names a ClickHouse type as records do: contract section 5.3.
-func wireType(typ string) string {
-	for {
-		inner, ok := strings.CutPrefix(typ, "Nullable(")
-		if !ok {
-			if inner, ok = strings.CutPrefix(typ, "LowCardinality("); !ok {
-				break
-			}
-		}
-		typ = strings.TrimSuffix(inner, ")")
-	}
-	for _, t := range []struct{ prefix, name string }{
-		{"Int", "integer"},
-		{"UInt", "integer"},
-		{"Float", "float"},
-		{"Decimal", "float"},
-		{"BFloat", "float"},
-		{"Bool", "boolean"},
-		{"DateTime", "datetime"},
-		{"Date", "date"},
-		{"Array", "array"},
-		{"Tuple", "array"},
-		{"Map", "json"},
-		{"JSON", "json"},
-		{"String", "string"},
-		{"FixedString", "string"},
-		{"UUID", "string"},
-		{"Enum", "string"},
-		{"IPv", "string"},
-	} {
-		if strings.HasPrefix(typ, t.prefix) && !strings.HasPrefix(typ, "Interval") {
-			return t.name
-		}
-	}
-	return unknownType
 }

@@ -84,12 +84,9 @@ func (rq *request) postNamedQuery() error {
 		return err
 	}
 	defer returnBody(body)
-	if err := checkJSON(body.Bytes()); err != nil {
+	fields, err := queryObject(body.Bytes())
+	if err != nil {
 		return err
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body.Bytes(), &fields) != nil || fields == nil {
-		return validation("", "invalid_input", "Query body must be a JSON object.")
 	}
 	var node map[string]json.RawMessage
 	if json.Unmarshal(fields["query"], &node) != nil || node == nil {
@@ -100,6 +97,18 @@ func (rq *request) postNamedQuery() error {
 		return validation("", "invalid_input", "Query kind mismatch: path kind %q does not match body kind %q.", rq.at.name, kind)
 	}
 	return rq.answerQuery(body.Bytes())
+}
+
+// queryObject reads the body of a route below query/, which has to be an object.
+func queryObject(body []byte) (map[string]json.RawMessage, error) {
+	if err := checkJSON(body); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return nil, validation("", "invalid_input", "Query body must be a JSON object.")
+	}
+	return fields, nil
 }
 
 // isKindName tells the paths that name a kind, [A-Z][A-Za-z]*, from those that would name a query.

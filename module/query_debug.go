@@ -75,7 +75,10 @@ func (rq *request) inspect(p *plan) error {
 		return nil
 	}
 	var err error
-	if rq.inspected.explain, err = rq.execution(p).explain(rq.r.Context()); err != nil || !p.shows.debug {
+	x := rq.execution(p)
+	rq.inspected.explain, err = x.explain(rq.r.Context())
+	rq.showQuotas(x, 0, err)
+	if err != nil || !p.shows.debug {
 		return err
 	}
 	rq.inspected.metadata, err = rq.metadata(p)

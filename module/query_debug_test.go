@@ -61,19 +61,3 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 		}
 	}
 }
-
-func TestPlainType(t *testing.T) {
-	for typ, want := range map[string]string{
-		"String":                         "String",
-		"LowCardinality(String)":         "String",
-		"LowCardinality(Nullable(UUID))": "Nullable(UUID)",
-		"Array(LowCardinality(String))":  "Array(String)",
-		"Map(LowCardinality(String), LowCardinality(FixedString(3)))": "Map(String, FixedString(3))",
-		"Tuple(a LowCardinality(String), b Array(UInt8))":             "Tuple(a String, b Array(UInt8))",
-		"LowCardinality(String":                                       "LowCardinality(String",
-	} {
-		if got := plainType(typ); got != want {
-			t.Errorf("plainType(%s) = %s, want %s", typ, got, want)
-		}
-	}
-}

@@ -82,7 +82,7 @@ func (o overrides) apply(node query.Node) (query.Node, error) {
 	if len(o.variables) > 0 && !isNull(o.variables) {
 		variables, err := query.ParseVariables(o.variables)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // a mistake of the request, told as it is
+			return nil, err // a mistake of the request, told as it is
 		}
 		if isHogQL {
 			q = q.WithVariables(variables)
@@ -90,15 +90,14 @@ func (o overrides) apply(node query.Node) (query.Node, error) {
 		}
 	}
 	if len(o.filters) == 0 || isNull(o.filters) || !isHogQL {
-		node, _, err := overrideFilters(node, o.filters)
-		return node, err
+		return overrideFilters(node, o.filters)
 	}
 	filters, err := query.ParseOverrides(o.filters)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a mistake of the request, told as it is
+		return nil, err // a mistake of the request, told as it is
 	}
 	if q, err = filters.ApplyHogQL(q); err != nil {
-		return nil, err //nolint:wrapcheck // a mistake of the request, told as it is
+		return nil, err // a mistake of the request, told as it is
 	}
 	return q, nil
 }
@@ -190,12 +189,9 @@ func (rq *request) upgradeQuery() error {
 		return err
 	}
 	defer returnBody(body)
-	if err := checkJSON(body.Bytes()); err != nil {
+	fields, err := queryObject(body.Bytes())
+	if err != nil {
 		return err
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body.Bytes(), &fields) != nil || fields == nil {
-		return validation("", "invalid_input", "Query body must be a JSON object.")
 	}
 	raw, ok := fields["query"]
 	if !ok || isNull(raw) {
@@ -207,7 +203,7 @@ func (rq *request) upgradeQuery() error {
 		}
 	}
 	if _, err := query.Parse(raw); err != nil {
-		return err //nolint:wrapcheck // a mistake of the request, told as it is
+		return err // a mistake of the request, told as it is
 	}
 	rq.reply(http.StatusOK, map[string]json.RawMessage{"query": raw})
 	return nil

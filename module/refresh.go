@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -164,32 +165,40 @@ func (rq *request) refresh(p *plan, from origin) (found, error) {
 	return rq.begin(p, from, stored)
 }
 
-// await computes while the caller waits. One who named the query may cancel it from elsewhere.
-func (rq *request) await(p *plan) (found, error) {
-	ctx := rq.r.Context()
-	if p.clientID != "" {
-		var done func()
-		ctx, done = rq.rt.runs.follow(ctx, p)
-		defer done()
+// following gives the context of what the caller waits for. When the caller has named the query, it also ends when that is
+// cancelled by its name, until done is called.
+func (rq *request) following(p *plan) (ctx context.Context, done func()) {
+	if p.clientID == "" {
+		return rq.r.Context(), func() {}
 	}
-	got, err := rq.execution(p).answer(ctx, p.policy(rq.start))
+	return rq.rt.runs.follow(rq.r.Context(), p)
+}
+
+// await computes while the caller waits.
+func (rq *request) await(p *plan) (found, error) {
+	ctx, done := rq.following(p)
+	defer done()
+	x := rq.execution(p)
+	got, err := x.answer(ctx, p.policy(rq.start))
+	rq.showQuotas(x, got.Status, err)
 	return found{answer: got}, err
 }
 
 // begin begins a background run, beside the stored answer if there is one.
 func (rq *request) begin(p *plan, from origin, stored cache.Answer) (found, error) {
-	if err := rq.rt.limits.ready(rq.key, rq.start); err != nil {
-		rq.rt.metrics.refuse(rq.project.ID, err)
+	x := rq.execution(p)
+	if err := rq.rt.limits.ready(rq.project.ID, x.quotas(), rq.start); err != nil {
+		p.refused(rq.rt.metrics, err)
+		rq.showQuotas(x, 0, err)
 		return found{}, err
 	}
 	release, ok := rq.rt.retain()
 	if !ok {
 		return found{}, errStopped
 	}
-	x := rq.execution(p)
-	x.patience = runPatience
+	x.id, x.patience = cmp.Or(p.clientID, newRunID()), runPatience
 	r, err := rq.rt.runs.begin(job{
-		plan: p, from: from, most: rq.rt.limits.most(), picked: &x.picked, release: release,
+		id: x.id, plan: p, from: from, most: rq.rt.limits.most(), picked: &x.picked, release: release,
 		answer: func(ctx context.Context) (cache.Answer, error) {
 			got, err := x.answer(ctx, p.policy(time.Now()))
 			if ctx.Err() == nil {
@@ -199,8 +208,9 @@ func (rq *request) begin(p *plan, from origin, stored cache.Answer) (found, erro
 		},
 	})
 	if errors.Is(err, errTooManyRuns) {
-		err = rq.rt.limits.tooMany(rq.key)
-		rq.rt.metrics.refuse(rq.project.ID, err)
+		err = rq.rt.limits.tooMany(rq.project.ID)
+		p.refused(rq.rt.metrics, err)
+		rq.showQuotas(x, 0, err)
 	}
 	return found{stored, r}, err
 }

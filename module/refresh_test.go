@@ -18,7 +18,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
-	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
@@ -233,10 +232,7 @@ func TestRunsRespectLimits(t *testing.T) {
 		t.Helper()
 		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
 	}
-	if err := w.rt.limits.spend(w.key, time.Now(), false); err != nil {
-		t.Errorf("asking spent the allowance: %v", err)
-	}
-	if err := w.rt.limits.spend(w.key, time.Now(), true); err != nil {
+	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	answer := ask(1)
@@ -245,7 +241,7 @@ func TestRunsRespectLimits(t *testing.T) {
 	}
 	w.rt.limits = newLimiter(1, Rate{Queries: 1000, Per: time.Second})
 	w.rt.limits.gate(w.project.ID).waiting.Store(queueFactor)
-	want := w.rt.limits.tooMany(&registry.Key{Project: w.project.ID}).Error()
+	want := w.rt.limits.tooMany(w.project.ID).Error()
 	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(fieldOf(t, answer, "detail"))) {
 		t.Errorf("with a full queue: %d %s", answer.Code, answer.Body)
 	}

@@ -93,18 +93,19 @@ var (
 )
 
 func init() { // not a literal: serveOptions looks into it
-	routes = allRoutes()
-	maps.Copy(routes, discoveryRoutes())
-	maps.Copy(routes, definitionRoutes())
-	maps.Copy(routes, toolRoutes())
-	maps.Copy(routes, runRoutes())
-	maps.Copy(routes, secretKeyRoutes())
+	routes = map[address]methods{}
+	for _, topic := range []map[address]methods{
+		queryRoutes(), endpointRoutes(), runRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
+		discoveryRoutes(), definitionRoutes(), toolRoutes(),
+	} {
+		maps.Copy(routes, topic)
+	}
 	for at := range routes {
 		fixedNames[at.name] = true
 	}
 }
 
-func allRoutes() map[address]methods {
+func queryRoutes() map[address]methods {
 	return map[address]methods{
 		{resource: "query"}: {
 			http.MethodPost: {scope: "query:read", serve: (*request).runQuery},
@@ -114,16 +115,31 @@ func allRoutes() map[address]methods {
 			http.MethodPost:   {scope: "query:read", serve: (*request).postNamedQuery},
 			http.MethodDelete: {scope: "query:read", serve: (*request).cancelRun},
 		},
+		{resource: "query", name: ":name", action: "log"}: {
+			http.MethodGet: {scope: "query:read", serve: (*request).getQueryLog},
+		},
+	}
+}
+
+func endpointRoutes() map[address]methods {
+	one := methods{
+		http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
+		http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
+		http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
+		http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
+	}
+	// A name that stands for itself with POST; an endpoint may have it all the same.
+	named := func(post func(*request) error) methods {
+		all := maps.Clone(one)
+		all[http.MethodPost] = route{scope: "endpoint:read", serve: post}
+		return all
+	}
+	return map[address]methods{
 		{resource: "endpoints"}: {
 			http.MethodGet:  {scope: "endpoint:read", serve: (*request).listEndpoints},
 			http.MethodPost: {scope: "endpoint:write", serve: (*request).createEndpoint},
 		},
-		{resource: "endpoints", name: ":name"}: {
-			http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
-			http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
-		},
+		{resource: "endpoints", name: ":name"}: one,
 		{resource: "endpoints", name: ":name", action: "openapi.json"}: {
 			http.MethodGet: {scope: "endpoint:read", serve: (*request).getOpenAPI},
 		},
@@ -148,24 +164,16 @@ func allRoutes() map[address]methods {
 		{resource: "endpoints", name: ":name", action: "materialization_preview"}: {
 			http.MethodPost: {scope: "endpoint:read", serve: (*request).previewMaterialization},
 		},
-		// These names stand for themselves with POST; an endpoint may have them all the same.
-		{resource: "endpoints", name: "last_execution_times"}: {
-			http.MethodPost:   {scope: "endpoint:read", serve: (*request).lastExecutions},
-			http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
-			http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
-		},
-		{resource: "endpoints", name: "bulk_update_tags"}: {
-			http.MethodPost:   {scope: "endpoint:read", serve: (*request).refuseBulkTags},
-			http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},
-			http.MethodPut:    {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodPatch:  {scope: "endpoint:write", serve: (*request).updateEndpoint},
-			http.MethodDelete: {scope: "endpoint:write", serve: (*request).deleteEndpoint},
-		},
+		{resource: "endpoints", name: "last_execution_times"}: named((*request).lastExecutions),
+		{resource: "endpoints", name: "bulk_update_tags"}:     named((*request).refuseBulkTags),
 		{resource: "endpoint_tokens"}: {
 			http.MethodPost: {scope: "endpoint:read", secretKeys: true, serve: (*request).issueToken},
 		},
+	}
+}
+
+func insightRoutes() map[address]methods {
+	return map[address]methods{
 		{resource: "insights"}: {
 			http.MethodGet:  {scope: "insight:read", serve: (*request).listInsights},
 			http.MethodPost: {scope: "insight:write", serve: (*request).createInsight},
@@ -194,6 +202,11 @@ func allRoutes() map[address]methods {
 		{resource: "insights", name: "cancel"}: {
 			http.MethodPost: {scope: "insight:read", serve: (*request).cancelInsight},
 		},
+	}
+}
+
+func dashboardRoutes() map[address]methods {
+	return map[address]methods{
 		{resource: "dashboards"}: {
 			http.MethodGet:  {scope: "dashboard:read", serve: (*request).listDashboards},
 			http.MethodPost: {scope: "dashboard:write", serve: (*request).createDashboard},
@@ -210,6 +223,11 @@ func allRoutes() map[address]methods {
 		{resource: "dashboards", name: ":name", action: "reorder_tiles"}: {
 			http.MethodPost: {scope: "dashboard:write", serve: (*request).reorderTiles},
 		},
+	}
+}
+
+func variableRoutes() map[address]methods {
+	return map[address]methods{
 		{resource: "insight_variables"}: {
 			http.MethodGet:  {scope: "insight_variable:read", serve: (*request).listVariables},
 			http.MethodPost: {scope: "insight_variable:write", serve: (*request).createVariable},

@@ -51,7 +51,7 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 		return noSuchVersion(e, p.version.Number) // drafts are for their authors, not for customers
 	}
 	p.setNotices(rq.w.Header())
-	if p.format.streamed() {
+	if p.streams() {
 		return rq.export(p)
 	}
 	got, err := rq.answer(p)
@@ -63,12 +63,17 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 	}
 	rq.rt.registry.Executed(e, p.version.Number, rq.start)
 	rq.logRun(p, got)
+	if p.format.isFile() {
+		rq.setFileHeaders(p, got)
+		return rq.writeAnswer(p, got, rq.renderFile)
+	}
 	return rq.writeAnswer(p, got, rq.renderRun)
 }
 
 // memoKey is all that decides what a request means: the project, the endpoint if it names one, what the key is bound to, the
-// registry as it stands, the format that its address and headers ask for, and the request's own bytes. It is written behind the body in the body's own
-// buffer. The numbers stand at its end with a fixed width, so that no byte of a client's can be taken for a part of them.
+// registry as it stands, the format that its address and headers ask for, and the request's own bytes. It is written behind the
+// body in the body's own buffer. The numbers stand at its end with a fixed width, so that no byte of a client's can be taken for
+// a part of them.
 func (rq *request) memoKey(endpoint string, body []byte) []byte {
 	size := uint64(len(body))
 	key := body
@@ -79,7 +84,7 @@ func (rq *request) memoKey(endpoint string, body []byte) []byte {
 	key = binary.LittleEndian.AppendUint64(key, size)
 	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
 	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.key.Fixed)))
-	key = binary.LittleEndian.AppendUint64(key, rq.snap.Revision)
+	key = binary.LittleEndian.AppendUint64(key, rq.snap.Serial)
 	asked, _ := rq.askedFormat()
 	if rq.key.Bound() {
 		asked |= 1 << 7
@@ -95,7 +100,7 @@ func (rq *request) recall(memo []byte) (*plan, bool) {
 }
 
 // runFields are what a run may be given.
-var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format"}
+var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format", "cursor"}
 
 // planRun understands a run that was not seen before.
 func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
@@ -111,21 +116,18 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
+	if text, given, err := rq.readCursor(fields); err != nil {
+		return nil, err
+	} else if given {
+		return rq.planCursor(e, fields, text)
+	}
 	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute, fixed: rq.key.Fixed}
 	if p.version, err = rq.runVersion(e, fields); err != nil {
 		return nil, err
 	}
-	if p.debug, err = boolField(fields, "debug"); err != nil {
+	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	p.debug = p.debug && !rq.key.Bound() // SQL is for the authors of an endpoint
-	if _, err := field(fields, "client_query_id", new(string)); err != nil {
-		return nil, err
-	}
-	if p.mode, err = refreshOfRun(fields); err != nil {
-		return nil, err
-	}
-	p.notices = noticesOf(p.version, fields)
 	node, err := storedQuery(e, p.version)
 	if err != nil {
 		return nil, err
@@ -136,32 +138,54 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
 	}
-	if p.format.streamed() {
+	if p.streams() {
 		p.rows = compiler.Whole
 	}
 	given, err := variablesField(fields)
 	if err != nil {
 		return nil, err
 	}
-	if given, err = rq.fence(node, given, fields["filters_override"]); err != nil {
+	if p.node, p.marks, err = rq.bindRun(node, given, fields["filters_override"]); err != nil {
 		return nil, err
 	}
-	bound, marks, err := rq.bindVariables(node, given)
-	if err != nil {
-		return nil, err
-	}
-	bound, overrides, err := overrideFilters(bound, fields["filters_override"]) // these win over variables
-	if err != nil {
-		return nil, err
-	}
-	p.node, p.text = bound, bound.Text()
-	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
+	p.text = p.node.Text()
 	p.key = cache.KeyParts{
-		Project: rq.project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: marks + overrides,
+		Project: rq.project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: p.marks,
 		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
 	}.Key()
 	p.setPage()
 	return p, nil
+}
+
+// readOptions reads what a run is given beside its rows: how it answers.
+func (rq *request) readOptions(p *plan, fields map[string]json.RawMessage) (err error) {
+	if p.debug, err = boolField(fields, "debug"); err != nil {
+		return err
+	}
+	p.debug = p.debug && !rq.key.Bound() // SQL is for the authors of an endpoint
+	if p.clientID, err = clientIDOfRun(fields); err != nil {
+		return err
+	}
+	if p.mode, err = refreshOfRun(fields); err != nil {
+		return err
+	}
+	p.notices = noticesOf(p.version, fields)
+	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
+	return nil
+}
+
+// bindRun puts the variables of a run into the stored query, those that the key fixes too, and the overrides. The marks tell runs with
+// different ones apart.
+func (rq *request) bindRun(node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (bound query.Node, marks string, err error) {
+	if given, err = rq.fence(node, given, overrides); err != nil {
+		return nil, "", err
+	}
+	bound, marks, err = rq.bindVariables(node, given)
+	if err != nil {
+		return nil, "", err
+	}
+	bound, overridden, err := overrideRun(bound, overrides) // these win over variables
+	return bound, marks + overridden, err
 }
 
 func sortedNames(fields map[string]json.RawMessage) []string {
@@ -179,8 +203,16 @@ func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMe
 	if err != nil {
 		return nil, err
 	}
+	if given && number == 0 { // it would stand for the current one
+		return nil, noSuchVersion(e, number)
+	}
+	return activeVersion(e, number)
+}
+
+// activeVersion is a version of an endpoint that can be run; 0 stands for the current one.
+func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) {
 	v := e.Version(number)
-	if v == nil || given && number == 0 {
+	if v == nil {
 		return nil, noSuchVersion(e, number)
 	}
 	if !v.Active {
@@ -243,6 +275,15 @@ func boolField(fields map[string]json.RawMessage, name string) (value bool, err 
 	return value, err
 }
 
+// clientIDOfRun is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot stand in an
+// address names nothing.
+func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
+	if _, err = field(fields, "client_query_id", &id); err != nil || len(id) > maxQueryID || !validQueryID(id) {
+		return "", err
+	}
+	return id, nil
+}
+
 func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 	refresh := "cache"
 	if _, err := field(fields, "refresh", &refresh); err != nil {
@@ -274,7 +315,11 @@ func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessa
 // checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.
 func checkPage(p *plan, e *cache.Entry) error {
 	if p.paged && e.Result.More() && p.offset >= e.Result.Len() {
-		return validation("offset", "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+		attr := "offset"
+		if p.ref != (cache.Ref{}) {
+			attr = "cursor"
+		}
+		return validation(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
 	}
 	return nil
 }
@@ -310,6 +355,7 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	} else {
 		dst = append(dst, `,"limit":null,"offset":null`...)
 	}
+	dst = rq.appendCursorMember(dst, p, got)
 	dst = rq.appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
 	return rq.appendRun(dst, p, done)

@@ -65,7 +65,7 @@ func (r *loggedRun) entry(endpoint string) logEntry {
 // cacheWord says in one word where an answer came from.
 func cacheWord(status cache.Status) string {
 	switch status {
-	case cache.Hit:
+	case cache.Hit, cache.Pinned:
 		return "hit"
 	case cache.Stale, cache.StaleError:
 		return "stale"

@@ -22,7 +22,7 @@ import (
 //
 // No cached answer takes the lock: it looks at a counter and, while background runs are in progress, at a map.
 type runs struct {
-	base   context.Context //nolint:containedctx // of the background runs; ends when the runs are closed
+	base   context.Context // of the background runs; ends when the runs are closed
 	stop   context.CancelCauseFunc
 	ended  sync.WaitGroup
 	budget atomic.Int64 // for the answers of runs that ended, in bytes
@@ -30,6 +30,8 @@ type runs struct {
 	active atomic.Int64 // background runs in progress
 	newest sync.Map     // cache.Key → *run: the newest background run in progress for a result
 	works  sync.Map     // cache.Key → *work: what ClickHouse does for a result
+
+	queries queryLog // what ClickHouse did
 
 	mu      sync.Mutex
 	closed  bool
@@ -125,6 +127,7 @@ func (rs *runs) inProgress(key cache.Key) *run {
 
 // job is what a background run does.
 type job struct {
+	id     string // empty for the plan's, or a new one
 	plan   *plan
 	from   origin
 	most   int           // how many background runs of the project may be in progress
@@ -138,7 +141,7 @@ type job struct {
 // mode wants everything anew: then that one is cancelled. The error is errStopped or errTooManyRuns.
 func (rs *runs) begin(j job) (*run, error) {
 	ctx, cancel := context.WithCancelCause(rs.base)
-	r := &run{id: cmp.Or(j.plan.clientID, newRunID()), plan: j.plan, from: j.from, start: time.Now(), cancel: cancel, picked: j.picked}
+	r := &run{id: cmp.Or(j.id, j.plan.clientID, newRunID()), plan: j.plan, from: j.from, start: time.Now(), cancel: cancel, picked: j.picked}
 	entered, err := rs.enter(r, j.most)
 	if entered != r {
 		cancel(nil)

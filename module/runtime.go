@@ -37,46 +37,20 @@ type runtime struct {
 	// What the app holds shares of but the runs, by its keys: a background run holds shares of its own.
 	kept       []string
 	queryFresh time.Duration // how long an answer of the query route is fresh
+	// What the runs of an endpoint may cause that has no rate of its own; zero: any number.
+	endpointRate Rate
 }
 
 // open takes a share of everything that the config names, from the bottom up.
 func (a *App) open(ctx context.Context) (*runtime, error) {
-	dsn := a.ClickHouse
-	if dsn == "" {
-		key := fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary)
-		engine, err := keep(a, key, func() (*embedded.Engine, func() error, error) {
-			e, err := embedded.Start(ctx, embedded.Config{
-				DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
-			}, a.logger.Named("engine"))
-			if err != nil {
-				return nil, nil, err
-			}
-			return e, e.Close, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		dsn = engine.DSN()
-	}
-	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.Limits.Concurrency)
-	house, err := keep(a, warehouseKey, func() (*warehouse, func() error, error) {
-		client, err := clickhouse.Open(clickhouse.Config{
-			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
-			Concurrency: 2 * a.Limits.Concurrency,
-		}, a.logger.Named("clickhouse"))
-		if err != nil {
-			return nil, nil, fmt.Errorf("connecting to ClickHouse: %w", err)
-		}
-		return &warehouse{client: client}, client.Close, nil
-	})
+	dsn, err := a.server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := house.layout(ctx); err != nil {
-		if a.ClickHouse == "" {
-			return nil, fmt.Errorf("preparing the embedded engine: %w", err)
-		}
-		a.logger.Warn("ClickHouse is not there yet; queries answer 503 until it is", zap.Error(err))
+	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.Limits.Concurrency)
+	house, err := a.openWarehouse(ctx, warehouseKey, dsn)
+	if err != nil {
+		return nil, err
 	}
 	registryKey := fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
 	reg, err := keep(a, registryKey, func() (*registry.Registry, func() error, error) {
@@ -89,7 +63,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := keep(a, fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, a.Registry), func() (*results, func() error, error) {
+	results, err := keep(a, fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, registryKey), func() (*results, func() error, error) {
 		return openResults(a)
 	})
 	if err != nil {
@@ -120,7 +94,54 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	return &runtime{
 		registry: reg, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
+		endpointRate: a.Limits.EndpointRate,
 	}, nil
+}
+
+// server is the DSN of the ClickHouse server to ask: the configured one, or that of the embedded engine, which is started.
+func (a *App) server(ctx context.Context) (dsn string, err error) {
+	if a.ClickHouse != "" {
+		return a.ClickHouse, nil
+	}
+	key := fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary)
+	engine, err := keep(a, key, func() (*embedded.Engine, func() error, error) {
+		e, err := embedded.Start(ctx, embedded.Config{
+			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
+		}, a.logger.Named("engine"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return e, e.Close, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return engine.DSN(), nil
+}
+
+// openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error.
+func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse, error) {
+	house, err := keep(a, key, func() (*warehouse, func() error, error) {
+		client, err := clickhouse.Open(clickhouse.Config{
+			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
+			MaxResultRows: maxResultRows,
+			Concurrency:   busyProjects * a.Limits.Concurrency,
+		}, a.logger.Named("clickhouse"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("connecting to ClickHouse: %w", err)
+		}
+		return &warehouse{client: client}, client.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := house.layout(ctx); err != nil {
+		if a.ClickHouse == "" {
+			return nil, fmt.Errorf("preparing the embedded engine: %w", err)
+		}
+		a.logger.Warn("ClickHouse is not there yet; queries answer 503 until it is", zap.Error(err))
+	}
+	return house, nil
 }
 
 // keep takes a share and notes that Cleanup has to give it back.
@@ -135,11 +156,25 @@ func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, e
 // retain takes shares of all that the runtime works with, for a run that may outlive its config.
 func (rt *runtime) retain() (release func(), ok bool) { return retain(rt.kept) }
 
+// forget drops what was counted and noted of an endpoint that was deleted.
+func (rt *runtime) forget(e *registry.Endpoint) {
+	rt.metrics.forget(e.Project, e.Name)
+	rt.logs.forget(e.ID)
+	rt.limits.forget(e.ID)
+}
+
+// busyProjects is how many projects may run all that they may at once before they wait for each other's connections.
+const busyProjects = 8
+
 // runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
 const runsShare = 4
 
-// maxResultBytes is the most that one result may hold in memory; larger ones are refused.
-const maxResultBytes = 256 << 20
+// The most that one result may hold in memory; larger ones are refused. Only insights come near the rows: other queries have a
+// LIMIT.
+const (
+	maxResultBytes = 256 << 20
+	maxResultRows  = 1_000_000
+)
 
 // results is the cache of answers beside what was understood before, requests and the schemas of projects, and what was counted.
 type results struct {
@@ -152,17 +187,30 @@ type results struct {
 
 func openResults(a *App) (*results, func() error, error) {
 	c, err := cache.New(cache.Config{
-		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: isOutage,
-		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second,
-		Report: func(key cache.Key, err error) {
-			a.logger.Warn("a background refresh failed", zap.Stringer("key", key), zap.Error(err))
-		},
+		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: isOutage, IsRefusal: isRefusal,
+		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second, Report: a.reportLoad,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
 	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), metrics: newMetrics(), logs: new(runLogs)}
 	return found, func() error { c.Close(); return nil }, nil
+}
+
+// reportLoad logs what callers are not told of: a panic, with the place where it happened, and a background refresh that failed.
+// One that a limit refused is counted instead.
+func (a *App) reportLoad(key cache.Key, err error) {
+	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
+		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
+	} else if !isRefusal(err) {
+		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), zap.Error(err))
+	}
+}
+
+// isRefusal tells the refusals of limits.
+func isRefusal(err error) bool {
+	_, refused := refusedBy(err)
+	return refused
 }
 
 // isOutage tells the failures that are no fault of the query: a stale answer is better than these.
@@ -204,13 +252,18 @@ func (w *warehouse) layout(ctx context.Context) (*schema.Layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at the tables: %w", err)
 	}
-	physical := make([]schema.PhysicalColumn, len(columns))
-	for i, c := range columns {
-		physical[i] = schema.PhysicalColumn{Table: c.Table, Name: c.Name, Type: c.Type, Comment: c.Comment}
-	}
-	l := schema.NewLayout(physical)
+	l := layoutOf(columns)
 	w.known.Store(l)
 	return l, nil
+}
+
+// layoutOf is what the compiler has to know of the physical columns.
+func layoutOf(columns []clickhouse.PhysicalColumn) *schema.Layout {
+	physical := make([]schema.PhysicalColumn, len(columns))
+	for i, c := range columns {
+		physical[i] = schema.PhysicalColumn(c)
+	}
+	return schema.NewLayout(physical)
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {

@@ -2,7 +2,6 @@ package module
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -113,7 +112,7 @@ func (rq *request) createSecretKey() error {
 	}
 	k, value, err := rq.rt.registry.CreateKey(rq.r.Context(), n, rq.start)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what was being done
+		return err // it says what was being done
 	}
 	rq.reply(http.StatusCreated, rq.recordSecretKey(k, value))
 	return nil
@@ -132,7 +131,7 @@ func (rq *request) updateSecretKey() error {
 		return err
 	}
 	if k, err = rq.rt.registry.UpdateKey(rq.r.Context(), k.ID, update); err != nil {
-		return err //nolint:wrapcheck // it says what was being done
+		return err // it says what was being done
 	}
 	rq.reply(http.StatusOK, rq.recordSecretKey(k, ""))
 	return nil
@@ -161,7 +160,7 @@ func (rq *request) deleteSecretKey() error {
 		return err
 	}
 	if _, err := rq.rt.registry.RevokeKey(rq.r.Context(), k.ID, rq.start); err != nil {
-		return err //nolint:wrapcheck // it says what was being done
+		return err // it says what was being done
 	}
 	rq.replyNothing()
 	return nil
@@ -174,7 +173,7 @@ func (rq *request) rollSecretKey() error {
 	}
 	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.start)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what was being done
+		return err // it says what was being done
 	}
 	rq.reply(http.StatusOK, rq.recordSecretKey(rolled, value))
 	return nil
@@ -183,27 +182,12 @@ func (rq *request) rollSecretKey() error {
 // readSecretKey reads the body of a write: its fields, and what of them can change.
 func (rq *request) readSecretKey() (map[string]json.RawMessage, registry.KeyUpdate, error) {
 	var update registry.KeyUpdate
-	body, err := readBody(rq.r)
+	fields, err := rq.readFields(secretKeyFields...)
 	if err != nil {
 		return nil, update, err
 	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
-	if err != nil {
+	if err := optional(fields, "label", &update.Label); err != nil {
 		return nil, update, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(secretKeyFields, name) {
-			return nil, update, validation(name, "invalid_input", "Extra inputs are not permitted")
-		}
-	}
-	var label string
-	given, err := field(fields, "label", &label)
-	if err != nil {
-		return nil, update, err
-	}
-	if given {
-		update.Label = &label
 	}
 	_, err = field(fields, "scopes", &update.Scopes)
 	return fields, update, err

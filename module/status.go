@@ -54,21 +54,6 @@ func (rq *request) progress(r *run) *progress {
 	return &read
 }
 
-// exposable tells the errors that a caller may be told of: its own mistakes, and the limits that its query met.
-func (e *apiError) exposable() bool {
-	switch e.Status {
-	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
-		return true
-	}
-	return e.Status < http.StatusInternalServerError
-}
-
-// Statuses of contract section 7 that have no name of their own.
-const (
-	statusTooSlow     = 512
-	statusOutOfMemory = 513
-)
-
 // appendStatus appends a query_status. The answer of a run that has ended stands in its results; one in progress has none.
 func (rq *request) appendStatus(dst []byte, r *run, ended bool, read *progress) []byte {
 	moment := func(name string, at time.Time) {

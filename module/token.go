@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"golang.org/x/time/rate"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -36,15 +35,8 @@ type browserToken struct {
 	id      string
 	secret  string   // id of the secret that signed it
 	origins []string // none: it is not for pages of other sites
-	bucket  *rate.Limiter
-}
-
-// spend takes one query from the token's own rate, if it has one.
-func (t *browserToken) spend(now time.Time) error {
-	if t == nil || t.bucket == nil {
-		return nil
-	}
-	return spend(t.bucket, t.id, now, true)
+	// How much of its key's rate is for it; nil when that is not said.
+	allowance *allowance
 }
 
 // issuer returns the key that a token was issued to, nil when that is revoked, rolled or expired since, may no longer run endpoints,
@@ -158,11 +150,11 @@ func (t *tokens) verify(snap *registry.Snapshot, text string) (*browserToken, er
 		return nil, errBadToken
 	}
 	if claims.Rate != "" {
-		allowance, err := ParseRate(claims.Rate)
+		rate, err := ParseRate(claims.Rate)
 		if err != nil {
 			return nil, errBadToken
 		}
-		found.bucket = newBucket(allowance)
+		found.allowance = newAllowance(rate)
 	}
 	return found, nil
 }

@@ -372,7 +372,7 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *browserToken) error {
-		x := &execution{rt: w.rt, key: &token.key, token: token}
+		x := &execution{rt: w.rt, key: &token.key, token: token, plan: new(plan)}
 		release, err := x.admit(t.Context(), began)
 		if err == nil {
 			release()
@@ -388,7 +388,7 @@ func TestTokenRate(t *testing.T) {
 	if err := admit(free); err != nil {
 		t.Errorf("another token of the key: %v", err)
 	}
-	for w.rt.limits.spend(key, began, true) == nil { // what is left of the key's own
+	for (quotas{{allowance: w.rt.limits.ofKey(key.ID)}}).take(began) == nil { // what is left of the key's own
 	}
 	if err := admit(free); err == nil {
 		t.Error("a token may ask more than its key")

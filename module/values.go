@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // Size is a number of bytes, written as 512MiB, 4GB or a plain number.
@@ -45,44 +44,8 @@ func (s *Size) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Rate is a number of queries in a period, written as 240/m.
-type Rate struct {
-	Queries int
-	Per     time.Duration
-}
-
-var ratePeriods = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+// Rate is a number of queries in a period, written as 240/m. The zero Rate stands for none.
+type Rate = registry.Rate
 
 // ParseRate reads a rate such as 240/m; the period is s, m or h.
-func ParseRate(text string) (Rate, error) {
-	number, period, _ := strings.Cut(text, "/")
-	n, err := strconv.Atoi(number)
-	per, ok := ratePeriods[period]
-	if err != nil || !ok || n <= 0 {
-		return Rate{}, fmt.Errorf("%q is no rate such as 240/m", text)
-	}
-	return Rate{Queries: n, Per: per}, nil
-}
-
-// String returns the rate as it is written in a config.
-func (r Rate) String() string {
-	for name, per := range ratePeriods {
-		if per == r.Per {
-			return fmt.Sprintf("%d/%s", r.Queries, name)
-		}
-	}
-	return fmt.Sprintf("%d/%s", r.Queries, r.Per)
-}
-
-// MarshalText writes the rate as it is read.
-func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a rate.
-func (r *Rate) UnmarshalText(text []byte) error {
-	rate, err := ParseRate(string(text))
-	if err != nil {
-		return err
-	}
-	*r = rate
-	return nil
-}
+func ParseRate(text string) (Rate, error) { return registry.ParseRate(text) }

@@ -1,12 +1,14 @@
 package module
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
-	"slices"
+	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -37,17 +39,18 @@ func (rq *request) recordVariable(v *registry.Variable) variableRecord {
 const variablesPage = 500
 
 func (rq *request) listVariables() error {
-	number, given, err := rq.queryInt("page")
-	if err != nil {
-		return err
-	}
 	all := rq.snap.Variables(rq.project.ID)
 	pages := max(1, (len(all)+variablesPage-1)/variablesPage)
-	if !given {
-		number = 1
-	}
-	if number < 1 || number > pages {
-		return notFound("Invalid page.")
+	number := 1
+	switch asked := rq.r.URL.Query().Get("page"); asked {
+	case "":
+	case "last":
+		number = pages
+	default:
+		var err error
+		if number, err = strconv.Atoi(asked); err != nil || number < 1 || number > pages {
+			return notFound("Invalid page.")
+		}
 	}
 	from := (number - 1) * variablesPage
 	out := page[variableRecord]{Count: len(all), Results: []variableRecord{}}
@@ -65,7 +68,7 @@ func (rq *request) listVariables() error {
 }
 
 func (rq *request) getVariable() error {
-	v := rq.snap.VariableByID(rq.project.ID, rq.at.name)
+	v := rq.snap.VariableByID(rq.project.ID, canonicalID(rq.at.name))
 	if v == nil {
 		return notFound("Not found.")
 	}
@@ -78,13 +81,10 @@ func (rq *request) createVariable() error {
 	if err != nil {
 		return err
 	}
-	if err := checkDefault(registry.Variable{Type: deref(update.Type), IsMulti: deref(update.IsMulti)}, update); err != nil {
-		return err
-	}
 	v, err := rq.rt.registry.CreateVariable(rq.r.Context(), registry.NewVariable{
 		Project: rq.project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
-		IsMulti: deref(update.IsMulti), CreatedBy: rq.key.ID,
-	}, time.Now())
+		IsMulti: deref(update.IsMulti), CreatedBy: rq.key.ID, Check: fitDefault,
+	}, rq.start)
 	if err != nil {
 		return err
 	}
@@ -97,12 +97,13 @@ func (rq *request) updateVariable() error {
 	if err != nil {
 		return err
 	}
-	if current := rq.snap.VariableByID(rq.project.ID, rq.at.name); current != nil {
-		if err := checkDefault(*current, update); err != nil {
+	update.Check = fitDefault
+	if rq.r.Method == http.MethodPut { // which says what the whole variable is to be
+		if err := errors.Join(needField("name", update.Name), needField("type", update.Type)); err != nil {
 			return err
 		}
 	}
-	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.project.ID, rq.at.name, update)
+	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name), update)
 	if err != nil {
 		return err
 	}
@@ -111,54 +112,59 @@ func (rq *request) updateVariable() error {
 }
 
 func (rq *request) deleteVariable() error {
-	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.project.ID, rq.at.name); err != nil {
+	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name)); err != nil {
 		return err
 	}
 	rq.replyNothing()
 	return nil
 }
 
-// checkDefault checks the default value that v has after an update against the type that it has then: a run without the
-// variable uses the default as it is.
-func checkDefault(v registry.Variable, update registry.VariableUpdate) error {
-	if update.Type != nil {
-		v.Type = *update.Type
-	}
-	if update.IsMulti != nil {
-		v.IsMulti = *update.IsMulti
-	}
-	if len(update.Values) > 0 {
-		if _, err := field(map[string]json.RawMessage{"values": update.Values}, "values", &v.Values); err != nil {
-			return validation("values", "invalid_input", "Expected a list of items.")
-		}
-	}
-	raw := update.Default
-	if len(raw) == 0 {
-		raw = appendJSON(nil, v.Default)
-	}
-	value, err := decodeValue(raw)
-	if err != nil || value == nil || !slices.Contains(variableTypes, v.Type) {
-		return err
-	}
-	if _, err := checkVariable(&v, value); err != nil {
-		return validation("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
+// needField refuses a field that was not given.
+func needField[T any](name string, given *T) error {
+	if given == nil {
+		return validation(name, "required", "This field is required.")
 	}
 	return nil
 }
 
-var variableTypes = []registry.VariableType{
-	registry.VariableString, registry.VariableNumber, registry.VariableBoolean, registry.VariableList, registry.VariableDate,
+// canonicalID gives a UUID in the form in which ids are kept, and other texts as they are.
+func canonicalID(text string) string {
+	if id, err := uuid.Parse(text); err == nil {
+		return id.String()
+	}
+	return text
+}
+
+// fitDefault checks the default value of a variable against its type, and gives it the form that the value of a run would have: a run
+// without the variable uses the default as it is. It is a registry.VariableCheck.
+func fitDefault(v *registry.Variable) error {
+	if v.Default == nil {
+		return nil
+	}
+	value, err := decodeValue(appendJSON(nil, v.Default))
+	if f, ok := v.Default.(float64); ok {
+		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
+	}
+	if err == nil {
+		value, err = checkVariable(v, onlyItem(v, value))
+	}
+	if err == nil {
+		v.Default, err = registry.DecodeJSON(appendJSON(nil, value))
+	}
+	if err != nil {
+		return misfit(err)
+	}
+	return nil
+}
+
+func misfit(err error) error {
+	return validation("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
 }
 
 // readVariable reads the writable fields of a variable.
 func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	var update registry.VariableUpdate
-	body, err := readBody(rq.r)
-	if err != nil {
-		return update, err
-	}
-	defer returnBody(body)
-	fields, err := decodeObject(body.Bytes())
+	fields, err := rq.readObject()
 	if err != nil {
 		return update, err
 	}
@@ -167,7 +173,12 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 			return update, validation(name, "invalid_input", "%s is not supported; list the values.", name)
 		}
 	}
-	update.Default, update.Values = bytes.Clone(fields["default_value"]), bytes.Clone(fields["values"])
+	update.Default, update.Values = fields["default_value"], fields["values"]
+	if value, err := decodeValue(update.Default); err == nil {
+		if n, ok := value.(json.Number); ok && !isNumber(string(n)) { // which the registry would round
+			return update, misfit(fmt.Errorf("%s is no number", n))
+		}
+	}
 	return update, errors.Join(
 		optional(fields, "name", &update.Name), optional(fields, "type", &update.Type), optional(fields, "is_multi", &update.IsMulti))
 }

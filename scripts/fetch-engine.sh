@@ -38,7 +38,7 @@ work=$(mktemp -d "$folder/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-echo "Fetching the engine $package@$version (170 MB, once) into $folder"
+echo "Fetching the engine $package@$version (178 MB, once) into $folder"
 # Outside of any project, so that no package.json has a say.
 (cd "$work" && npm pack --silent --ignore-scripts "$package@$version" >/dev/null) || {
 	echo "fetch-engine: npm pack $package@$version failed" >&2

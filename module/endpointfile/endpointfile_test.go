@@ -36,6 +36,7 @@ data_freshness_seconds: 900
 is_active: false
 tags: [board, "2026"]
 optional_breakdown_properties: [plan]
+rate_limit: 60/m
 `
 
 func TestParse(t *testing.T) {
@@ -52,6 +53,7 @@ func TestParse(t *testing.T) {
 			{Name: "since", Type: registry.VariableDate, Default: json.RawMessage(`"2026-01-31"`), Value: json.RawMessage(`null`), Line: 16},
 		},
 		Freshness: 15 * time.Minute, Tags: []string{"board", "2026"}, OptionalBreakdowns: []string{"plan"},
+		RateLimit: registry.Rate{Queries: 60, Per: time.Minute},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(endpointfile.File{})); diff != "" {
 		t.Errorf("Parse() (-want +got):\n%s", diff)
@@ -114,6 +116,9 @@ func TestParseRefuses(t *testing.T) {
 		{"two schedules", head + "data_freshness_seconds: 60\nmaterialization: {schedule: 1hour}\n", "f.yaml:4: schedule and data_freshness_seconds say different things; leave one of them out"},
 		{"a word for a truth", head + "is_active: maybe\n", "f.yaml:3: is_active is true or false"},
 		{"a tag that is a number", head + "tags: [a, 1]\n", "f.yaml:3: tags is a list of texts; put each into quotation marks"},
+		{"a rate a day", head + "rate_limit: 60/d\n", `f.yaml:3: rate_limit: "60/d" is no rate such as 240/m`},
+		{"an empty rate", head + "rate_limit: ''\n", `f.yaml:3: rate_limit: "" is no rate such as 240/m`},
+		{"a number for a rate", head + "rate_limit: 60\n", `f.yaml:3: rate_limit: "60" is no rate such as 240/m`},
 		{"an anchor", head + "description: &x y\n", "f.yaml:3: anchors and references (& and *) are not supported"},
 		{"a tag of YAML", head + "description: !!binary aGk=\n", "f.yaml:3: tags such as !!binary are not supported"},
 		{"a number that JSON has not", head + "variables: [{name: a, type: Number, default: .nan}]\n", `f.yaml:3: ".nan" is no value that JSON has`},
@@ -221,6 +226,7 @@ variables:
 data_freshness_seconds: 900
 is_active: false
 tags: [board, "true"]
+rate_limit: 60/m
 `
 	f, err := endpointfile.Parse("f.yaml", []byte(text))
 	if err != nil {
@@ -232,6 +238,40 @@ tags: [board, "true"]
 	}
 	if diff := cmp.Diff(text, string(got)); diff != "" {
 		t.Errorf("Marshal() (-want +got):\n%s", diff)
+	}
+}
+
+// TestSame changes one field of a file at a time.
+func TestSame(t *testing.T) {
+	file := func(text string) *endpointfile.File {
+		t.Helper()
+		f, err := endpointfile.Parse("f.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	original := file(whole)
+	if !original.Same(file("# other words\n" + whole)) {
+		t.Error("a comment makes it another one")
+	}
+	for _, change := range [][2]string{
+		{"daily-active", "weekly"},
+		{"a day", "a week"},
+		{"as people", "as p"},
+		{"default: pro", "default: free"},
+		{", 3]", "]"},
+		{"is_multi: true", "is_multi: false"},
+		{"value: null", "value: 2026-01-30"},
+		{": 900", ": 901"},
+		{"is_active: false", "is_active: true"},
+		{"[board, ", "[boards, "},
+		{"[plan]", "[plans]"},
+		{"60/m", "60/h"},
+	} {
+		if text := strings.Replace(whole, change[0], change[1], 1); text == whole || original.Same(file(text)) {
+			t.Errorf("%s for %s makes no difference", change[1], change[0])
+		}
 	}
 }
 

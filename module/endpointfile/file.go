@@ -26,7 +26,8 @@ type File struct {
 	Freshness          time.Duration // of answers, in whole seconds
 	Active             bool
 	Tags               []string
-	OptionalBreakdowns []string // breakdown properties that runs of a materialized version may leave out
+	RateLimit          registry.Rate // of the queries that runs cause; zero for the server's default
+	OptionalBreakdowns []string      // breakdown properties that runs of a materialized version may leave out
 
 	at   map[string]int // lines of the fields
 	text textPlace

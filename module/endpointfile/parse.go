@@ -85,7 +85,7 @@ func syntaxError(err error) (line int, text string) {
 // file reads the fields of an endpoint.
 func (r *reader) file(f *File, root *yaml.Node) {
 	fields := r.object(root, "an endpoint", "name", "description", "query", "query_definition", "variables", "data_freshness_seconds", "materialization",
-		"is_active", "tags", "optional_breakdown_properties")
+		"is_active", "tags", "optional_breakdown_properties", "rate_limit")
 	for name, value := range fields {
 		f.at[name] = value.Line
 	}
@@ -98,6 +98,7 @@ func (r *reader) file(f *File, root *yaml.Node) {
 	r.boolean(fields, "is_active", &f.Active)
 	f.Tags, f.OptionalBreakdowns = r.texts(fields, "tags"), r.texts(fields, "optional_breakdown_properties")
 	r.freshness(f, fields)
+	r.rate(f, fields)
 	r.variables(f, fields["variables"])
 	r.query(f, fields, root.Line)
 }
@@ -138,6 +139,17 @@ func (r *reader) freshness(f *File, fields map[string]*yaml.Node) {
 		r.wrong(schedule.Line, "schedule and data_freshness_seconds say different things; leave one of them out")
 	}
 	f.Freshness = every
+}
+
+func (r *reader) rate(f *File, fields map[string]*yaml.Node) {
+	node := fields["rate_limit"]
+	if node == nil {
+		return
+	}
+	var err error
+	if f.RateLimit, err = registry.ParseRate(node.Value); err != nil {
+		r.wrong(node.Line, "rate_limit: %s", err)
+	}
 }
 
 // types are the words for the types of variables, those of the peer's tool among them.

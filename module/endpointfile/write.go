@@ -39,7 +39,8 @@ func Marshal(f *File) ([]byte, error) {
 
 // Same tells whether two files say the same.
 func (f *File) Same(as *File) bool {
-	return f.Name == as.Name && f.Description == as.Description && sameJSON(f.Query, as.Query) && f.Freshness == as.Freshness && f.Active == as.Active &&
+	return f.Name == as.Name && f.Description == as.Description && sameJSON(f.Query, as.Query) && f.Freshness == as.Freshness &&
+		f.Active == as.Active && f.RateLimit == as.RateLimit &&
 		slices.Equal(f.Tags, as.Tags) && slices.Equal(f.OptionalBreakdowns, as.OptionalBreakdowns) &&
 		slices.EqualFunc(f.byName(), as.byName(), func(a, b Variable) bool {
 			return a.Name == b.Name && a.same(&b) && sameJSON(a.Value, b.Value)
@@ -90,6 +91,9 @@ func (f *File) marshal(quoted bool) ([]byte, error) {
 	}
 	if len(f.Tags) > 0 {
 		put("tags", listNode(f.Tags, quoted))
+	}
+	if !f.RateLimit.IsZero() {
+		put("rate_limit", textNode(f.RateLimit.String(), false))
 	}
 	if len(f.OptionalBreakdowns) > 0 {
 		put("optional_breakdown_properties", listNode(f.OptionalBreakdowns, quoted))

@@ -35,15 +35,17 @@ func errorResponses() openapi3.ResponseBodies {
 		"Unauthorized": failure("There is no key, or an unknown one.", "Error", "WWW-Authenticate"),
 		"Forbidden":    failure("The key lacks the scope endpoint:read, or is of another project.", "Error"),
 		"NotFound":     failure("There is no such endpoint or version, or the endpoint is switched off.", "RunError"),
-		"Throttled":    failure("Too many queries; Retry-After says when to come back.", "Error", "Retry-After"),
-		"Unavailable":  failure("The database is down or busy; Retry-After says when to come back.", "Error", "Retry-After"),
-		"Failed":       failure("Any other failure, such as a body that is no JSON (415) or too large (413), or a bug (500).", "Error"),
+		"Expired":      failure("The rows that the cursor pages through are no longer kept (cursor_expired): begin again without a cursor.", "Error"),
+		"Throttled": failure("Too many queries: a rate is spent, or the project's queue is full. Retry-After says when to come back.", "Error",
+			"Retry-After", "RateLimit", "RateLimit-Policy"),
+		"Unavailable": failure("The database is down or busy; Retry-After says when to come back.", "Error", "Retry-After"),
+		"Failed":      failure("Any other failure, such as a body that is no JSON (415) or too large (413), or a bug (500).", "Error"),
 	}
 }
 
 // failures are the failures of each operation. The status default stands for those that clients treat alike.
 var failures = map[string]string{
-	"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "429": "Throttled", "503": "Unavailable", "default": "Failed",
+	"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "410": "Expired", "429": "Throttled", "503": "Unavailable", "default": "Failed",
 }
 
 // answerHeaders are the headers of answers, by name.
@@ -57,6 +59,9 @@ func answerHeaders() openapi3.Headers {
 		"Cache-Status":        header("How the cache took part: RFC 9211.", text()),
 		"Content-Disposition": header("The name of the file.", text()),
 		"ETag":                header("What If-None-Match gets a 304 for.", text()),
+		"Next-Cursor":         header("What cursor takes for the page after this one; absent where none follows.", text()),
+		"RateLimit":           header("What is left of each rate that the query counts on; not of cached answers, which cost nothing.", text()),
+		"RateLimit-Policy":    header("What these rates are: draft-ietf-httpapi-ratelimit-headers.", text()),
 		"Retry-After":         header("Seconds to wait.", int32s()),
 		"Server-Timing":       header("Milliseconds: total, and on a miss compile and clickhouse.", text()),
 		"WWW-Authenticate":    header("Bearer.", text()),

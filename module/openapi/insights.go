@@ -29,9 +29,9 @@ func insightResults(e *Endpoint) (*openapi3.SchemaRef, openapi3.Schemas) {
 		case e.Viz == "time_to_convert":
 			return refTo("FunnelTimes"), openapi3.Schemas{"FunnelTimes": inline(funnelTimes())}
 		case e.Breakdown:
-			return inline(listOf(inline(listOf(refTo("FunnelStep"))))), openapi3.Schemas{"FunnelStep": inline(funnelStep())}
+			return inline(listOf(inline(listOf(refTo("FunnelStep"))))), openapi3.Schemas{"FunnelStep": inline(funnelStep(e.Cohort))}
 		}
-		return items("FunnelStep", funnelStep())
+		return items("FunnelStep", funnelStep(false))
 	}
 	return inline(anything()), nil
 }
@@ -102,12 +102,16 @@ func pathsEdge() *openapi3.Schema {
 	})
 }
 
-func funnelStep() *openapi3.Schema {
+func funnelStep(cohort bool) *openapi3.Schema {
+	value := breakdownValue()
+	if cohort {
+		value = described(int32s(), "The id of the cohort, 0 for all people.")
+	}
 	return object(members{
 		"action_id": orNull(text()), "name": orNull(text()), "custom_name": orNull(text()), "order": int32s(), "people": listOf(inline(anything())),
 		"count": described(number(), "Actors that reached at least this step."), "type": text(),
 		"average_conversion_time": described(orNull(number()), "Seconds from the step before."), "median_conversion_time": orNull(number()),
-		"breakdown?": breakdownValue(), "breakdown_value?": breakdownValue(),
+		"breakdown?": breakdownValue(), "breakdown_value?": value,
 	})
 }
 

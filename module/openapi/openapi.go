@@ -29,6 +29,8 @@ type Endpoint struct {
 	Viz string
 	// Breakdown tells that an insight is split by a breakdown.
 	Breakdown bool
+	// Cohort tells that the breakdown is by cohort: the value of a funnel's step is an id then.
+	Cohort bool
 	// Columns are those of a HogQLQuery, in order; nil when they are not known.
 	Columns []Column
 	// Variables are what a run may be given values for, sorted by name.

@@ -29,8 +29,8 @@ type form struct{ suffix, operation, summary, media, description string }
 
 var forms = []form{
 	{"objects", "rows", "Execute %s, rows as objects", "application/json", "The answer of a run, with each row as an object."},
-	{"csv", "csv", "Export %s as CSV", "text/csv", "All rows, in CSV (RFC 4180) with a header line."},
-	{"ndjson", "ndjson", "Export %s as NDJSON", "application/x-ndjson", "All rows, one object a line."},
+	{"csv", "csv", "Export %s as CSV", "text/csv", "All rows, in CSV (RFC 4180) with a header line; with limit or cursor a page of them."},
+	{"ndjson", "ndjson", "Export %s as NDJSON", "application/x-ndjson", "All rows, one object a line; with limit or cursor a page of them."},
 	{"parquet", "parquet", "Export %s as Parquet", "application/vnd.apache.parquet", "All rows, in Parquet."},
 	{"arrow", "arrow", "Export %s as Arrow", "application/vnd.apache.arrow.stream", "All rows, as a stream of Arrow's IPC format."},
 }
@@ -120,6 +120,8 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 	if w.e.Kind == hogQL {
 		s.WithProperty("limit", described(openapi3.NewIntegerSchema().WithMin(1), "How many rows. The LIMIT of the query is a ceiling over all pages."))
 		s.WithProperty("offset", described(openapi3.NewIntegerSchema().WithMin(0), "How many rows to pass over; needs limit."))
+		s.WithProperty("cursor", described(text(), "The next_cursor of an answer, for the page after it. variables and version need not be repeated; "+
+			"offset, and a refresh that is force, are refused beside it."))
 	}
 	s.WithPropertyRef("filters_override", refTo("DashboardFilter"))
 	schemas["DashboardFilter"] = inline(dashboardFilter())
@@ -169,6 +171,7 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		all["columns"], all["types"] = texts(), described(listOf(inline(pair)), "Each column and its ClickHouse type.")
 		all["hasMore"] = described(boolean(), "Whether there are rows after these.")
 		all["limit"], all["offset"] = orNull(openapi3.NewIntegerSchema()), orNull(openapi3.NewIntegerSchema())
+		all["next_cursor"] = described(orNull(text()), "Of a run with limit: what cursor takes for the next page of the same rows; null where no page follows.")
 	}
 	if w.e.Kind == "TrendsQuery" {
 		all["hasMore?"] = described(boolean(), "Whether there is a rest of a breakdown's values.")
@@ -186,9 +189,12 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 	op.OperationID, op.Summary, op.Tags, op.RequestBody, op.Deprecated = id, summary, w.tags, body, w.e.Deprecated
 	op.Security = openapi3.NewSecurityRequirements().With(openapi3.NewSecurityRequirement().Authenticate("PersonalAPIKey"))
 	success := openapi3.NewResponse().WithDescription(description).WithContent(openapi3.Content{media: openapi3.NewMediaType().WithSchema(answer)})
-	success.Headers = headersOf("Age", "Cache-Control", "Cache-Status", "ETag", "Server-Timing", "X-Request-Id")
+	success.Headers = headersOf("Age", "Cache-Control", "Cache-Status", "ETag", "RateLimit", "RateLimit-Policy", "Server-Timing", "X-Request-Id")
 	if media != "application/json" {
-		success.Headers = headersOf("Cache-Control", "Content-Disposition", "X-Request-Id")
+		success.Headers = headersOf("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
+	}
+	if media == "text/csv" || media == "application/x-ndjson" { // the files that can be cut into pages
+		maps.Copy(success.Headers, headersOf("Next-Cursor"))
 	}
 	op.Responses = openapi3.NewResponsesWithCapacity(len(failures) + 1)
 	op.Responses.Set("200", &openapi3.ResponseRef{Value: success})
@@ -219,7 +225,7 @@ func (w *writer) example(path string, cells []cell, objects *rows.Objects) {
 	}
 	const at = "2026-01-31T10:00:00Z"
 	body := map[string]any{
-		"results": []json.RawMessage{}, "columns": names, "types": types, "hasMore": false, "limit": nil, "offset": nil, "is_cached": true,
+		"results": []json.RawMessage{}, "columns": names, "types": types, "hasMore": false, "limit": nil, "offset": nil, "next_cursor": nil, "is_cached": true,
 		"last_refresh": at, "next_allowed_client_refresh": at, "cache_target_age": at, "timezone": "UTC", "name": w.e.Name,
 		"execution_id": "018f3a52-7c3e-7a41-9d2b-5e8c0f6a1b2d", "endpoint_version": w.e.Version, "endpoint_version_created_at": at,
 	}

@@ -76,7 +76,7 @@ func (v *Variable) items() *openapi3.Schema {
 		_, isString := value.(string)
 		strings = strings && isString
 		switch value.(type) {
-		case int64, float64, json.Number:
+		case int64, uint64, float64, json.Number:
 		default:
 			numbers = false
 		}
@@ -99,7 +99,7 @@ func (v *Variable) standard() (any, bool) {
 	switch v.Type {
 	case "Number":
 		switch v.Default.(type) {
-		case int64, float64, json.Number:
+		case int64, uint64, float64, json.Number:
 			return v.Default, true
 		}
 		return nil, false

@@ -144,7 +144,7 @@ func (i *item) heads() []string {
 func (t *table) series(results []byte) error {
 	var items []item
 	if err := json.Unmarshal(results, &items); err != nil {
-		return err //nolint:wrapcheck // Insight wraps it
+		return err // Insight wraps it
 	}
 	if len(items) == 0 || len(items[0].Data) == 0 {
 		t.line("series", "value")
@@ -199,7 +199,7 @@ func (t *table) steps(results []byte) error {
 		results = slices.Concat([]byte("["), results, []byte("]"))
 	}
 	if err := json.Unmarshal(results, &funnels); err != nil {
-		return err //nolint:wrapcheck // Insight wraps it
+		return err // Insight wraps it
 	}
 	t.line("step", "name", "count", "average_conversion_seconds", "median_conversion_seconds", "breakdown")
 	for _, steps := range funnels {
@@ -220,7 +220,7 @@ func (t *table) bins(results []byte) error {
 		Bins [][2]json.RawMessage `json:"bins"`
 	}
 	if err := json.Unmarshal(results, &times); err != nil {
-		return err //nolint:wrapcheck // Insight wraps it
+		return err // Insight wraps it
 	}
 	t.line("from_seconds", "people")
 	for _, bin := range times.Bins {
@@ -240,7 +240,7 @@ func (t *table) cohorts(results []byte) error {
 		} `json:"values"`
 	}
 	if err := json.Unmarshal(results, &cohorts); err != nil {
-		return err //nolint:wrapcheck // Insight wraps it
+		return err // Insight wraps it
 	}
 	names := []string{"date", "breakdown"}
 	if len(cohorts) > 0 {
@@ -263,7 +263,7 @@ func (t *table) cohorts(results []byte) error {
 func (t *table) edges(results []byte) error {
 	var edges []map[string]json.RawMessage
 	if err := json.Unmarshal(results, &edges); err != nil {
-		return err //nolint:wrapcheck // Insight wraps it
+		return err // Insight wraps it
 	}
 	names := []string{"source", "target", "value", "average_conversion_time"}
 	t.line(names...)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,6 +64,7 @@ variables:
   - {name: plan, type: String, default: pro}
 data_freshness_seconds: 900
 tags: [board]
+rate_limit: 60/m
 `
 
 const trendFile = `name: visits
@@ -98,8 +100,8 @@ func TestEndpointFiles(t *testing.T) {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	record := must(t, c, http.StatusOK, http.MethodGet, "endpoints/orders/", nil)
-	if diff := cmp.Diff(map[string]any{"description": "Orders of a plan", "data_freshness_seconds": 900.0, "tags": []any{"board"}, "current_version": 1.0, "created_by": nil},
-		pick(record, "description", "data_freshness_seconds", "tags", "current_version", "created_by")); diff != "" {
+	if diff := cmp.Diff(map[string]any{"description": "Orders of a plan", "data_freshness_seconds": 900.0, "tags": []any{"board"}, "current_version": 1.0, "created_by": nil, "rate_limit": "60/m"},
+		pick(record, "description", "data_freshness_seconds", "tags", "current_version", "created_by", "rate_limit")); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
 	must(t, c, http.StatusOK, http.MethodPost, "endpoints/visits/run", map[string]any{"variables": map[string]any{"date_to": "2024-01-03"}})
@@ -169,7 +171,11 @@ func TestEndpointFiles(t *testing.T) {
 		t.Errorf("plan of a variable's other type: %s", stderr)
 	}
 	write(t, dir, "orders.yaml", strings.ReplaceAll(plansFile, "id", "number"))
-	if _, stderr, status = endpointsCommand(t, c.Server, c.Project, "apply", dir, "--prune"); status != 0 || !strings.HasPrefix(stderr, "- endpoint by_hand\n- endpoint visits\n") {
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/orders/", map[string]any{"rate_limit": nil}) // the file knows better
+	if plan, _, _ := endpointsCommand(t, c.Server, c.Project, "plan", dir); fmt.Sprint(plan["endpoints"].([]any)[0].(map[string]any)["fields"]) != "[rate_limit]" {
+		t.Errorf("the plan after a rate was taken away: %v", plan["endpoints"])
+	}
+	if _, stderr, status = endpointsCommand(t, c.Server, c.Project, "apply", dir, "--prune"); status != 0 || !strings.HasPrefix(stderr, "~ endpoint orders: rate_limit\n- endpoint by_hand\n- endpoint visits\n") {
 		t.Errorf("apply with --prune: status %d: %s", status, stderr)
 	}
 	must(t, c, http.StatusNotFound, http.MethodGet, "endpoints/visits/", nil)

@@ -51,7 +51,7 @@ func TestEndpointRecords(t *testing.T) {
 		"name": "daily", "description": "d", "is_active": true, "data_freshness_seconds": 86400.0, "endpoint_path": path, "url": c.Server.URL + path,
 		"ui_url": nil, "is_materialized": false, "current_version": 1.0, "versions_count": 1.0, "derived_from_insight": "AbCd1234",
 		"last_executed_at": nil, "bucket_overrides": nil, "tags": []any{"b", "a"}, "optional_breakdown_properties": []any{},
-		"materialization": map[string]any{
+		"rate_limit": nil, "materialization": map[string]any{
 			"name": "daily", "enabled": false, "ready": false, "can_materialize": false, "reason": "Results are cached instead; set data_freshness_seconds.",
 		},
 		"columns": []any{

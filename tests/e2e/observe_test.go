@@ -79,7 +79,7 @@ func TestMetrics(t *testing.T) {
 		"query_rows_total" + endpoint + "}":                                         "3",
 		"query_duration_seconds_count" + route + "}":                                "3",
 		"query_failures_total" + route + `,reason="user error"}`:                    "1",
-		fmt.Sprintf(`refused_total{limit="rate",project="%d"}`, id):                 "1",
+		fmt.Sprintf(`refused_total{endpoint="",limit="key",project="%d"}`, id):      "1",
 		fmt.Sprintf(`queries_running{project="%d"}`, id):                            "0",
 		"cache_max_bytes": "5.36870912e+08",
 	} {

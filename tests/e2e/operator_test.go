@@ -70,6 +70,9 @@ func TestImportReportsBadLines(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Events != 3 || report.Bad != 3 {
 		t.Errorf("report %+v, %v: %s", report, err, stdout)
 	}
+	if !strings.Contains(stdout, `"bad_lines":[{"line":2,"reason":`) {
+		t.Errorf("the report does not name the bad lines: %s", stdout)
+	}
 	if diff := cmp.Diff([]any{row(3.0)}, c.Query(t, "select count() from events")); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -173,6 +173,43 @@ func TestProgressAndCancel(t *testing.T) {
 			t.Errorf("the next query: %v", rows)
 		}
 	})
+	publish(t, c, "silent", fmt.Sprintf(endless, 3))
+	publish(t, c, "chatty", "select number, cityHash64(number) from numbers(4000000000000)")
+	for _, tt := range []struct{ path, want string }{
+		{"silent/run", "400 query_was_cancelled"},
+		{"silent/run.csv", "400 query_was_cancelled"},
+		{"silent/run.parquet", "400 query_was_cancelled"},
+		{"chatty/run.ndjson", "200 unexpected EOF"}, // broken, as the client has begun to read it
+		{"chatty/run.arrow", "200 unexpected EOF"},
+		{"chatty/run.parquet", "200 unexpected EOF"},
+	} {
+		t.Run(tt.path, func(t *testing.T) {
+			id := strings.ReplaceAll(tt.path, "/", "-")
+			ended := make(chan string, 1)
+			go func() {
+				answer, err := c.Send(http.MethodPost, "endpoints/"+tt.path, map[string]string{"client_query_id": id})
+				if err != nil {
+					ended <- fmt.Sprint(answer.Status, " ", err)
+					return
+				}
+				ended <- fmt.Sprint(answer.Status, " ", answer.Body["code"])
+			}()
+			poll(t, c, id, func(answer harness.Answer) bool {
+				progress, _ := status(answer)["query_progress"].(map[string]any)
+				rows, _ := progress["rows_read"].(float64)
+				return rows > 1e6
+			})
+			if answer := c.Do(t, http.MethodDelete, "query/"+id+"/", nil); answer.Body["message"] != "The query was cancelled." {
+				t.Errorf("%d %s", answer.Status, answer.Raw)
+			}
+			if got := <-ended; got != tt.want {
+				t.Errorf("the run ended with %s, want %s", got, tt.want)
+			}
+			if rows := c.Query(t, "select 4"); len(rows) != 1 {
+				t.Errorf("the next query: %v", rows)
+			}
+		})
+	}
 }
 
 // TestRunsAndConfigs: a run goes on when the config is loaded again, even when the new one has another cache, and is known

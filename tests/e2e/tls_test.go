@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,10 +16,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// publicSite is the site of docs/caddyfile.md behind a certificate of Caddy's own authority.
+// publicSite is the site of docs/caddyfile.md, with an access log of its own.
 const publicSite = `
-https://localhost:%d {
-	tls internal
 	header {
 		Strict-Transport-Security "max-age=31536000"
 		X-Content-Type-Options nosniff
@@ -29,7 +26,6 @@ https://localhost:%d {
 		output file %s
 	}
 	analytics
-}
 `
 
 // secured serves the API over HTTPS too, and returns the site's URL, the settings of clients that trust it, and its access log.
@@ -39,44 +35,12 @@ func secured(t *testing.T, s *harness.Server) (url string, trust *tls.Config, ac
 	if err != nil {
 		t.Fatal(err)
 	}
-	accessLog = filepath.Join(s.Folder, "access.log")
-	config := strings.Replace(s.Config(""), "auto_https off", "auto_https disable_redirects\n\tskip_install_trust", 1) + fmt.Sprintf(publicSite, ports[0], accessLog)
-	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.ReadFile(filepath.Join(s.Folder, "xdg", "caddy", "pki", "authorities", "local", "root.crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(root) {
-		t.Fatal("the root certificate is none")
-	}
-	trust = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	address := fmt.Sprintf("localhost:%d", ports[0])
-	awaitCertificate(t, address, trust)
-	return "https://" + address, trust, accessLog
-}
-
-// awaitCertificate waits for the certificate that Caddy makes in the background.
-func awaitCertificate(t *testing.T, address string, trust *tls.Config) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for {
-		conn, err := tls.Dial("tcp", address, trust)
-		if err == nil {
-			_ = conn.Close()
-			return
-		}
-		select {
-		case <-limit:
-			t.Fatalf("no certificate within 30 s: %v", err)
-		case <-time.After(50 * time.Millisecond):
-		}
+	accessLog = filepath.Join(s.Folder, "access.log")
+	if trust, err = s.Secure(map[string]string{address: fmt.Sprintf(publicSite, accessLog)}); err != nil {
+		t.Fatal(err)
 	}
+	return "https://" + address, trust, accessLog
 }
 
 // TestTLS runs an endpoint over each version of HTTP, and reads the access log for secrets.

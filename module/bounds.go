@@ -1,0 +1,74 @@
+package module
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// CheckMaxSize tells what is wrong with the cache's size.
+func CheckMaxSize(size Size) error { return atLeast(size, 1<<20) }
+
+// CheckMaxMemory tells what is wrong with the memory of a query.
+func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
+
+// CheckTTL tells what is wrong with the freshness of the query route.
+func CheckTTL(ttl caddy.Duration) error {
+	if ttl <= 0 {
+		return errNotPositive
+	}
+	return nil
+}
+
+// CheckStale tells what is wrong with how long an answer is served past its freshness.
+func CheckStale(stale caddy.Duration) error {
+	if stale < 0 {
+		return errors.New("must not be negative")
+	}
+	return nil
+}
+
+// CheckMaxExecutionTime tells what is wrong with the longest time of a query.
+func CheckMaxExecutionTime(longest caddy.Duration) error {
+	if time.Duration(longest) < time.Second {
+		return errors.New("must be at least 1s")
+	}
+	return nil
+}
+
+func atLeast(size, least Size) error {
+	if size < least {
+		return fmt.Errorf("must be at least %s, not %s", least, size)
+	}
+	return nil
+}
+
+var errNotPositive = errors.New("must be positive")
+
+// Validate refuses values that could not work, for users of JSON and of the Caddyfile alike.
+func (a *App) Validate() error {
+	var wrong []error
+	check := func(option string, err error) {
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s %w", option, err))
+		}
+	}
+	check("cache max_size", CheckMaxSize(a.Cache.MaxSize))
+	check("cache ttl", CheckTTL(a.Cache.TTL))
+	check("cache stale", CheckStale(*a.Cache.Stale))
+	check("limits max_execution_time", CheckMaxExecutionTime(a.Limits.MaxExecutionTime))
+	check("limits max_memory", CheckMaxMemory(a.Limits.MaxMemory))
+	if a.Limits.Concurrency <= 0 {
+		check("limits concurrency", errNotPositive)
+	}
+	if a.Limits.Rate.Queries <= 0 {
+		check("limits rate", errNotPositive)
+	}
+	if a.ClickHouse != "" {
+		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
+	}
+	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,160 @@
+// Package changes tells what callers of an endpoint notice when one version takes the place of another.
+package changes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Changes are those between two versions. Breaking are the ones that a caller of the version before may not survive.
+type Changes struct {
+	From       int      `json:"from"` // number of the version that was the current one
+	To         int      `json:"to"`
+	Breaking   []Change `json:"breaking"`
+	Compatible []Change `json:"compatible"`
+}
+
+// Change is one change of the answer's columns or of the variables.
+type Change struct {
+	Code   Code   `json:"code"`
+	Name   string `json:"name"`             // of the column or variable; of the new kind
+	Before string `json:"before,omitempty"` // the name, type, place or kind before
+	After  string `json:"after,omitempty"`  // the same after it
+	Detail string `json:"detail"`           // for people
+}
+
+// Code names a family of changes for programs; part of the API: add, never rename.
+type Code string
+
+// The codes of changes. All break callers but those of what is added.
+const (
+	KindChanged      Code = "kind_changed"
+	ColumnRemoved    Code = "column_removed"
+	ColumnRenamed    Code = "column_renamed"
+	ColumnRetyped    Code = "column_retyped"
+	ColumnMoved      Code = "column_moved"
+	ColumnAdded      Code = "column_added"
+	VariableRemoved  Code = "variable_removed"
+	VariableRetyped  Code = "variable_retyped"
+	VariableRequired Code = "variable_required"
+	VariableAdded    Code = "variable_added"
+)
+
+// Side is a version, and the variables as they are defined while it is the current one: nil for a name without a definition.
+type Side struct {
+	Version   *registry.Version
+	Variables func(codeName string) *registry.Variable
+}
+
+// Between compares the version that gives way with the one that takes its place.
+func Between(from, to Side) *Changes {
+	c := &Changes{From: from.Version.Number, To: to.Version.Number, Breaking: []Change{}, Compatible: []Change{}}
+	before, after := from.read(), to.read()
+	if before.kind != after.kind {
+		c.breaks(KindChanged, after.kind, before.kind, after.kind, "the answer becomes that of a %s, before it was that of a %s", after.kind, before.kind)
+	} else {
+		c.columns(from.Version.Columns, to.Version.Columns)
+	}
+	c.variables(before.variables, after.variables)
+	return c
+}
+
+// Any tells whether there is anything to notice.
+func (c *Changes) Any() bool { return len(c.Breaking)+len(c.Compatible) > 0 }
+
+func (c *Changes) breaks(code Code, name, before, after, format string, args ...any) {
+	c.Breaking = append(c.Breaking, Change{code, name, before, after, fmt.Sprintf(format, args...)})
+}
+
+// columns compares by name, and by place too: rows are arrays. Without the columns of both there is nothing to compare.
+func (c *Changes) columns(before, after []registry.Column) {
+	if before == nil || after == nil {
+		return
+	}
+	place := func(columns []registry.Column, name string) int {
+		return slices.IndexFunc(columns, func(c registry.Column) bool { return c.Name == name })
+	}
+	taken := make(map[int]bool) // the places of columns that are there under a new name
+	for i, old := range before {
+		switch j := place(after, old.Name); {
+		case j < 0 && i < len(after) && place(before, after[i].Name) < 0:
+			taken[i] = true
+			c.breaks(ColumnRenamed, old.Name, old.Name, after[i].Name, "column %s is renamed to %s", old.Name, after[i].Name)
+		case j < 0:
+			c.breaks(ColumnRemoved, old.Name, old.Type, "", "column %s is removed", old.Name)
+		default:
+			if j != i && place(before, old.Name) == i { // of columns with one name, the first stands for all
+				c.breaks(ColumnMoved, old.Name, strconv.Itoa(i+1), strconv.Itoa(j+1), "column %s moves from place %d to %d", old.Name, i+1, j+1)
+			}
+			if typ := after[j].Type; typ != old.Type && typ != columntype.Unknown && old.Type != columntype.Unknown {
+				c.breaks(ColumnRetyped, old.Name, old.Type, typ, "column %s is %s, before it was %s", old.Name, typ, old.Type)
+			}
+		}
+	}
+	for i, added := range after {
+		if !taken[i] && place(before, added.Name) < 0 {
+			c.Compatible = append(c.Compatible, Change{ColumnAdded, added.Name, "", added.Type, fmt.Sprintf("column %s is added", added.Name)})
+		}
+	}
+}
+
+// variables: a run that gives a variable which is gone is refused, and one without a variable that has no default no longer says
+// all that the query asks.
+func (c *Changes) variables(before, after map[string]variable) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := after[name]; !ok {
+			c.breaks(VariableRemoved, name, before[name].typ, "", "variable %s is removed", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		now := after[name]
+		was, known := before[name]
+		switch {
+		case known && now.typ != was.typ:
+			c.breaks(VariableRetyped, name, was.typ, now.typ, "variable %s is a %s, before it was a %s", name, now.typ, was.typ)
+		case now.required && !was.required:
+			c.breaks(VariableRequired, name, "", now.typ, "variable %s is needed, for it has no default", name)
+		case !known:
+			c.Compatible = append(c.Compatible, Change{VariableAdded, name, "", now.typ, fmt.Sprintf("variable %s is added", name)})
+		}
+	}
+}
+
+// taken is what runs of a version take: its kind, and the variables by name (contract: api.md, section 5.5).
+type taken struct {
+	kind      string
+	variables map[string]variable
+}
+
+type variable struct {
+	typ      string // String, Number …; empty for the variables of insights
+	required bool   // neither the query nor the definition has a value for runs without it
+}
+
+func (s Side) read() taken {
+	found := taken{variables: make(map[string]variable)}
+	node, err := query.Parse(s.Version.Query)
+	if err != nil {
+		return found // written by an older program; runs say what is wrong with it
+	}
+	found.kind = node.Kind()
+	if n, ok := node.(query.Insight); ok {
+		for _, name := range query.VariableNames(n) {
+			found.variables[name] = variable{}
+		}
+	}
+	if n, ok := node.(*query.HogQL); ok {
+		for _, v := range n.Variables {
+			if def := s.Variables(v.CodeName); def != nil { // else it was deleted: runs say so
+				found.variables[v.CodeName] = variable{typ: string(def.Type), required: !v.HasValue && !v.IsNull && def.Default == nil}
+			}
+		}
+	}
+	return found
+}

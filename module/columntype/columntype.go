@@ -1,0 +1,122 @@
+// Package columntype tells what a ClickHouse type is on the wire, and which type holds the values of two.
+package columntype
+
+import "strings"
+
+// Unknown is the wire type of a column that ClickHouse was not there to describe, or whose type has no name on the wire.
+const Unknown = "unknown"
+
+// wireNames are the names on the wire by what the name of a type begins with; the first that fits counts.
+var wireNames = []struct{ prefix, name string }{
+	{"Interval", Unknown},
+	{"Int", "integer"},
+	{"UInt", "integer"},
+	{"Float", "float"},
+	{"Decimal", "float"},
+	{"BFloat", "float"},
+	{"Bool", "boolean"},
+	{"DateTime", "datetime"},
+	{"Date", "date"},
+	{"Array", "array"},
+	{"Tuple", "array"},
+	{"Map", "json"},
+	{"JSON", "json"},
+	{"String", "string"},
+	{"FixedString", "string"},
+	{"UUID", "string"},
+	{"Enum", "string"},
+	{"IPv", "string"},
+}
+
+// Wire names a ClickHouse type as records of endpoints do (contract: api.md, section 5.3).
+func Wire(typ string) string {
+	bare, _ := withoutNull(typ)
+	for _, t := range wireNames {
+		if strings.HasPrefix(bare, t.prefix) {
+			return t.name
+		}
+	}
+	return Unknown
+}
+
+// Plain is a type without LowCardinality, which says how ClickHouse stores a column and nothing of its values.
+func Plain(typ string) string {
+	const storage = "LowCardinality("
+	for {
+		before, rest, found := strings.Cut(typ, storage)
+		if !found {
+			return typ
+		}
+		end := closing(rest)
+		if end < 0 {
+			return typ
+		}
+		typ = before + rest[:end] + rest[end+1:]
+	}
+}
+
+// closing finds the parenthesis that closes one opened before the text; -1 when there is none.
+func closing(text string) int {
+	depth := 1
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Widest is the type that holds the values of both; empty for types that have none in common, and when one is not known.
+func Widest(a, b string) string {
+	if a == b || a == "" {
+		return a
+	}
+	x, nullX := withoutNull(a)
+	y, nullY := withoutNull(b)
+	const nothing = "Nothing" // the type of NULL
+	switch {
+	case x == nothing:
+		x = y
+	case y == nothing || x == y:
+	case isInteger(x) && isInteger(y):
+		x = "Int64"
+	case (isInteger(x) || isFloat(x)) && (isInteger(y) || isFloat(y)):
+		x = "Float64"
+	default:
+		itemX, listX := strings.CutPrefix(x, "Array(")
+		itemY, listY := strings.CutPrefix(y, "Array(")
+		if !listX || !listY {
+			return ""
+		}
+		item := Widest(strings.TrimSuffix(itemX, ")"), strings.TrimSuffix(itemY, ")"))
+		if item == "" {
+			return ""
+		}
+		x = "Array(" + item + ")"
+	}
+	if nullX || nullY {
+		return "Nullable(" + x + ")"
+	}
+	return x
+}
+
+// withoutNull takes LowCardinality and Nullable off a type. NULL itself is of the type Nothing.
+func withoutNull(typ string) (bare string, null bool) {
+	bare = strings.TrimSpace(typ)
+	if inner, ok := strings.CutPrefix(bare, "LowCardinality("); ok {
+		bare = strings.TrimSuffix(inner, ")")
+	}
+	if inner, ok := strings.CutPrefix(bare, "Nullable("); ok {
+		return strings.TrimSuffix(inner, ")"), true
+	}
+	return bare, bare == "Nothing"
+}
+
+func isInteger(typ string) bool { return Wire(typ) == "integer" }
+
+func isFloat(typ string) bool { return strings.HasPrefix(typ, "Float") }

@@ -1,0 +1,275 @@
+package module
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"sync"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// cursor is a page of one snapshot: what the next_cursor of an answer says. It is no key to anything: a request with a cursor has to
+// bring a key or token that may run the endpoint, like any other run.
+type cursor struct {
+	ref           cache.Ref
+	offset, limit int
+}
+
+// A cursor's text is 80 characters of base64 for URLs. Its bytes are
+//
+//	process 8 | tag 16 | body 32 | sum 4
+//
+// where the body is encrypted, so that callers neither build cursors nor learn what the cache calls its entries, and the tag signs the
+// body and its owner. The same page has the same cursor, as it has the same entity tag. The sum tells a text that was cut or mistyped
+// from one of another process.
+const (
+	cursorProcess = 8
+	cursorTag     = aes.BlockSize
+	cursorBody    = 32
+	cursorBytes   = cursorProcess + cursorTag + cursorBody + crc32.Size
+	cursorText    = cursorBytes / 3 * 4
+)
+
+// sealer writes and reads the cursors of this process. What they name is in its memory alone, so its keys are, too.
+type sealer struct {
+	process [cursorProcess]byte
+	sign    [sha256.Size]byte
+	block   cipher.Block
+}
+
+var cursors = sync.OnceValue(func() *sealer {
+	s := new(sealer)
+	var secret [aes.BlockSize]byte
+	for _, part := range [][]byte{s.process[:], s.sign[:], secret[:]} {
+		_, _ = rand.Read(part) // never fails
+	}
+	var err error
+	if s.block, err = aes.NewCipher(secret[:]); err != nil {
+		panic("BUG: a key for AES: " + err.Error())
+	}
+	return s
+})
+
+// tag signs a body. It is also what the body's encryption begins with: a different body always has a different one.
+func (s *sealer) tag(body, owner []byte) []byte {
+	mac := hmac.New(sha256.New, s.sign[:])
+	mac.Write(body) // of fixed length, so that none of the owner can be taken for a part of it
+	mac.Write(owner)
+	return mac.Sum(nil)[:cursorTag]
+}
+
+// append appends the text of a cursor that only its owner can read.
+func (s *sealer) append(dst []byte, c cursor, owner []byte) []byte {
+	body := make([]byte, 0, cursorBody)
+	for _, word := range [...]uint64{c.ref.Hash, c.ref.Entry, uint64(c.offset), uint64(c.limit)} { //nolint:gosec // neither is negative
+		body = binary.BigEndian.AppendUint64(body, word)
+	}
+	tag := s.tag(body, owner)
+	cipher.NewCTR(s.block, tag).XORKeyStream(body, body)
+	all := append(make([]byte, 0, cursorBytes), s.process[:]...)
+	all = append(append(all, tag...), body...)
+	all = binary.BigEndian.AppendUint32(all, crc32.ChecksumIEEE(all))
+	return base64.RawURLEncoding.AppendEncode(dst, all)
+}
+
+// open reads the text of a cursor. Its errors are the client's.
+func (s *sealer) open(text string, owner []byte) (cursor, error) {
+	if len(text) != cursorText { // also keeps out line breaks, which the decoder would pass over
+		return cursor{}, errNoCursor
+	}
+	all, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(all) != cursorBytes {
+		return cursor{}, errNoCursor
+	}
+	rest, sum := all[:cursorBytes-crc32.Size], all[cursorBytes-crc32.Size:]
+	if crc32.ChecksumIEEE(rest) != binary.BigEndian.Uint32(sum) {
+		return cursor{}, errNoCursor
+	}
+	process, rest := rest[:cursorProcess], rest[cursorProcess:]
+	if !bytes.Equal(process, s.process[:]) {
+		return cursor{}, errCursorExpired // of before a restart, or of another server
+	}
+	tag, body := rest[:cursorTag], rest[cursorTag:]
+	cipher.NewCTR(s.block, tag).XORKeyStream(body, body)
+	if !hmac.Equal(tag, s.tag(body, owner)) {
+		return cursor{}, errNoCursor
+	}
+	var words [cursorBody / 8]uint64
+	for i := range words {
+		words[i] = binary.BigEndian.Uint64(body[8*i:])
+	}
+	return cursor{
+		ref:    cache.Ref{Hash: words[0], Entry: words[1]},
+		offset: int(words[2]), limit: int(words[3]), //nolint:gosec // as append wrote them
+	}, nil
+}
+
+var (
+	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: which of these is not told.
+	errNoCursor = validation("cursor", "invalid_input", "This is no cursor of this endpoint.")
+	// errCursorExpired is an error of its own, so that a client can tell that to begin again will help.
+	errCursorExpired = gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
+)
+
+// owner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
+func (rq *request) owner(e *registry.Endpoint) []byte {
+	owner := binary.BigEndian.AppendUint64(nil, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
+	owner = binary.BigEndian.AppendUint64(owner, uint64(len(e.ID)))
+	owner = append(owner, e.ID...)
+	return append(owner, rq.key.Fixed...)
+}
+
+// appendNextCursor appends the cursor of the page after the plan's, and tells whether there is one. From now on the snapshot is kept
+// for those who page through it.
+func (rq *request) appendNextCursor(dst []byte, p *plan, got cache.Answer) ([]byte, bool) {
+	result := got.Entry.Result
+	if !p.paged || !result.HasMore(p.offset, p.limit) {
+		return dst, false
+	}
+	if p.example {
+		return append(dst, exampleCursor...), true
+	}
+	next := cursor{ref: rq.rt.cache.Refer(p.key, got.Entry), offset: p.offset + result.PageLen(p.offset, p.limit), limit: p.limit}
+	return cursors().append(dst, next, rq.owner(p.endpoint)), true
+}
+
+// appendCursorMember appends the member next_cursor of an answer: null where no page follows.
+func (rq *request) appendCursorMember(dst []byte, p *plan, got cache.Answer) []byte {
+	dst = append(dst, `,"next_cursor":`...)
+	quoted, ok := rq.appendNextCursor(append(dst, '"'), p, got)
+	if !ok {
+		return append(dst, "null"...)
+	}
+	return append(quoted, '"')
+}
+
+// exampleCursor stands for a cursor in documents.
+const exampleCursor = "TheNextCursorOfAnAnswerIsEightyLettersThatNobodyButTheServerIsMeantToUnderstand0"
+
+// readCursor reads the cursor of a run from the body, else from the query string.
+func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, given bool, err error) {
+	if given, err = field(fields, "cursor", &text); given || err != nil {
+		return text, given, err
+	}
+	params := rq.r.URL.Query()
+	return params.Get("cursor"), params.Has("cursor"), nil
+}
+
+// planCursor understands a run that names a page of a snapshot by a cursor. Beside it stand limit, which is the size of this page and
+// those after it, and what decides the form of the answer; version and variables may be repeated.
+func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*plan, error) {
+	at, err := cursors().open(text, rq.owner(e))
+	if err != nil {
+		return nil, err
+	}
+	key, held, ok := rq.rt.cache.Snapshot(at.ref, cache.Policy{Now: rq.start})
+	if !ok {
+		return nil, errCursorExpired
+	}
+	done, ok := held.Entry.Meta.(*outcome)
+	if !ok || key.Project() != rq.project.ID {
+		panic("BUG: a cursor of something else than a run of this project")
+	}
+	number, given, err := rq.runInt(fields, "version")
+	switch {
+	case err != nil:
+		return nil, err
+	case given && number != done.version:
+		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.version)
+	}
+	p := &plan{endpoint: e, key: key, ref: at.ref, fixed: rq.key.Fixed, rows: compiler.Pages, paged: true, offset: at.offset, limit: at.limit}
+	if p.version, err = activeVersion(e, done.version); err != nil {
+		return nil, err
+	}
+	if err := rq.readOptions(p, fields); err != nil {
+		return nil, err
+	}
+	if p.mode == cache.Recompute {
+		return nil, validation("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
+	}
+	if err := rq.readCursorPage(p, fields); err != nil {
+		return nil, err
+	}
+	node, err := storedQuery(e, p.version)
+	if err != nil {
+		return nil, err
+	}
+	if err := rq.readFormat(p, node, fields); err != nil {
+		return nil, err
+	}
+	if formats[p.format].file != "" {
+		return nil, validation("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.format)
+	}
+	variables, err := variablesField(fields)
+	if err != nil {
+		return nil, err
+	}
+	_, marks, err := rq.bindRun(node, variables, fields["filters_override"])
+	if err != nil {
+		return nil, err
+	}
+	if !sameMarks(done.marks, marks, variables) {
+		return nil, validation("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
+	}
+	p.setPage()
+	return p, nil
+}
+
+// readCursorPage reads what a run with a cursor says of its page.
+func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) error {
+	if _, given, err := rq.runInt(fields, "offset"); given || err != nil {
+		if err == nil {
+			err = validation("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
+		}
+		return err
+	}
+	limit, given, err := rq.runInt(fields, "limit")
+	switch {
+	case err != nil:
+		return err
+	case given && limit < 1:
+		return badPage("limit", limit)
+	case given:
+		p.limit = limit
+	}
+	return nil
+}
+
+// sameMarks tells whether the values of those variables that were given are the same in two marks.
+func sameMarks(a, b string, given map[string]json.RawMessage) bool {
+	if len(given) == 0 || a == b {
+		return true
+	}
+	var values [2]map[string]json.RawMessage
+	for i, marks := range [...]string{a, b} {
+		if err := json.Unmarshal([]byte(marks), &values[i]); err != nil {
+			panic("BUG: reading the marks of variables: " + err.Error())
+		}
+	}
+	for name := range given {
+		if !bytes.Equal(values[0][name], values[1][name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// pinned gives the snapshot that the plan's cursor names.
+func (rq *request) pinned(p *plan, policy cache.Policy) (cache.Answer, error) {
+	_, got, ok := rq.rt.cache.Snapshot(p.ref, policy)
+	if !ok {
+		return cache.Answer{}, errCursorExpired
+	}
+	p.meter(rq.rt.metrics).answers[got.Status].Inc()
+	return got, nil
+}

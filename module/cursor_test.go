@@ -1,0 +1,374 @@
+package module
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const minePath = "/api/projects/@current/endpoints/mine/run"
+
+// pagedWorld is a world in which five rows of a customer are in the cache, and the cursor of the second page of two.
+func pagedWorld(tb testing.TB) (w *world, next string) {
+	tb.Helper()
+	const customer = "acme"
+	w = fencedWorld(tb)
+	w.rememberMine(tb, customer, 1, 5)
+	got := w.send(tb, http.MethodPost, minePath, fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
+	next, _ = fieldOf(tb, got, "next_cursor").(string)
+	if want := "[[1 row of " + customer + "] [2 row of " + customer + "]]"; outcomeOf(tb, got) != want || len(next) != cursorText {
+		tb.Fatalf("first page: %s", got.Body)
+	}
+	return w, next
+}
+
+// rememberMine puts rows of a customer, numbered from first to last, into the cache as the result of the endpoint mine.
+func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
+	tb.Helper()
+	p, err := w.planAs(w.key, "mine", fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !p.policy(time.Now()).Refs {
+		tb.Error("a paged result is forgotten as soon as it may no longer be served")
+	}
+	var rows []string
+	for i := first; i <= last; i++ {
+		rows = append(rows, fmt.Sprintf(`[%d,"row of %s"]`, i, customer))
+	}
+	w.remember(tb, p, time.Now(), rows...)
+}
+
+func withCursor(next, more string) string { return fmt.Sprintf(`{"cursor": %q%s}`, next, more) }
+
+// TestCursorPages pages through a result while its key gets others, in each form, and compares the pages with the rows that there
+// were at the beginning.
+func TestCursorPages(t *testing.T) {
+	meanwhile := map[string]func(t *testing.T, w *world){
+		"nothing":                  func(*testing.T, *world) {},
+		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 101, 109) },
+		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 5, 5) },
+		"events are imported":      func(_ *testing.T, w *world) { w.rt.cache.Purge(w.project.ID) },
+		"a property gets a type":   func(t *testing.T, w *world) { t.Helper(); w.declare(t) },
+		"there is a newer version": func(t *testing.T, w *world) { t.Helper(); w.publishAnew(t) },
+	}
+	forms := map[string]struct {
+		path, body string
+		pages      []string
+	}{
+		"arrays":               {"", "", []string{"[[3 row of acme] [4 row of acme]]", "[[5 row of acme]]"}},
+		"objects":              {".objects", "", []string{"[map[a<b:row of acme n:3] map[a<b:row of acme n:4]]", "[map[a<b:row of acme n:5]]"}},
+		"CSV":                  {"", `, "format": "csv"`, []string{"n,a<b\r\n3,row of acme\r\n4,row of acme\r\n", "n,a<b\r\n5,row of acme\r\n"}},
+		"NDJSON":               {".ndjson", "", []string{`{"n":3,"a<b":"row of acme"}` + "\n" + `{"n":4,"a<b":"row of acme"}` + "\n", `{"n":5,"a<b":"row of acme"}` + "\n"}},
+		"pages of other sizes": {"", `, "limit": 1`, []string{"[[3 row of acme]]", "[[4 row of acme]]", "[[5 row of acme]]"}},
+		"the rest":             {"?limit=9223372036854775807", "", []string{"[[3 row of acme] [4 row of acme] [5 row of acme]]"}},
+		"the rest as a file":   {".csv?limit=9223372036854775807", "", []string{"n,a<b\r\n3,row of acme\r\n4,row of acme\r\n5,row of acme\r\n"}},
+		"what the first page had": {
+			"", `, "variables": {"customer": "acme"}, "version": 1, "refresh": "cache"`,
+			[]string{"[[3 row of acme] [4 row of acme]]", "[[5 row of acme]]"},
+		},
+	}
+	for what, happen := range meanwhile {
+		for name, form := range forms {
+			t.Run(what+", "+name, func(t *testing.T) {
+				w, next := pagedWorld(t)
+				var pages []string
+				for next != "" && len(pages) < 9 {
+					happen(t, w)
+					got := w.send(t, http.MethodPost, minePath+form.path, withCursor(next, form.body))
+					page := got.Body.String()
+					next = got.Header().Get("Next-Cursor")
+					if got.Header().Get("Content-Type") == "application/json" {
+						page = outcomeOf(t, got)
+						next, _ = fieldOf(t, got, "next_cursor").(string)
+						if more := fieldOf(t, got, "hasMore"); more != (next != "") {
+							t.Errorf("hasMore %v beside the cursor %q", more, next)
+						}
+					}
+					pages = append(pages, page)
+				}
+				if diff := cmp.Diff(form.pages, pages); diff != "" {
+					t.Errorf("pages after the first (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// declare changes the schema of the project, and with it every key of the cache.
+func (w *world) declare(tb testing.TB) {
+	tb.Helper()
+	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprint("p", time.Now().UnixNano()), Type: registry.PropertyNumeric}
+	if err := w.rt.registry.SetProperty(tb.Context(), w.project.ID, property); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// publishAnew makes another version of the endpoint mine the current one.
+func (w *world) publishAnew(tb testing.TB) {
+	tb.Helper()
+	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
+		Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestCursorAnswer checks what an answer of a snapshot says of itself, and that its page is drawn once.
+func TestCursorAnswer(t *testing.T) {
+	w, next := pagedWorld(t)
+	ask := func() *httptest.ResponseRecorder { return w.send(t, http.MethodGet, minePath+"?cursor="+next, "") }
+	fresh := ask()
+	byOffset := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`)
+	if fresh.Body.String() != byOffset.Body.String() || fresh.Header().Get("Etag") != byOffset.Header().Get("Etag") {
+		t.Errorf("by its cursor %s\nby its offset %s", fresh.Body, byOffset.Body)
+	}
+	if status := fresh.Header().Get("Cache-Status"); !strings.HasPrefix(status, "caddy-analytics; hit; ttl=86") {
+		t.Errorf("fresh: Cache-Status: %s", status)
+	}
+	if s := w.rt.cache.Stats(); s.PageMisses != 2 {
+		t.Errorf("%d pages were drawn, want 2", s.PageMisses)
+	}
+	if at := fieldOf(t, fresh, "offset"); at != 2.0 || fieldOf(t, fresh, "limit") != 2.0 || fieldOf(t, fresh, "is_cached") != true {
+		t.Errorf("%s", fresh.Body)
+	}
+	for range 2 {
+		short := 1
+		if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{FreshnessSeconds: &short}, began); err != nil {
+			t.Fatal(err)
+		}
+		rq := w.request(http.MethodGet, "/?cursor="+next)
+		rq.start = time.Now().Add(time.Minute)
+		p, err := rq.planRun(rq.snap.Endpoint(w.project.ID, "mine"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rq.answer(p); err != nil || got.Status != cache.Pinned {
+			t.Errorf("no longer fresh: %s, %v", got.Status, err)
+		}
+	}
+	if got := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 5}`); fieldOf(t, got, "next_cursor") != nil {
+		t.Errorf("the whole: %s", got.Body)
+	}
+}
+
+// TestCursorMistakes sends what cannot stand beside a cursor, and what is none. No refusal goes without the name of the field.
+func TestCursorMistakes(t *testing.T) {
+	w, next := pagedWorld(t)
+	w.publishAnew(t)
+	changed := []byte(next)
+	changed[40] ^= 1
+	const none, other = "400 This is no cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
+	gone := string(cursors().append(nil, cursor{ref: cache.Ref{Hash: 1, Entry: 1 << 60}, limit: 1}, w.owner(t, "mine")))
+	tests := []struct{ name, path, body, want, attr string }{
+		{"offset", "", withCursor(next, `, "offset": 2`), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
+		{"offset in the query string", "?offset=0", withCursor(next, ""), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
+		{"limit 0", "", withCursor(next, `, "limit": 0`), "400 Invalid limit parameter: 0", "limit"},
+		{"refresh", "", withCursor(next, `, "refresh": "force"`), "400 A cursor pages through rows that are there: refresh cannot be 'force'.", "refresh"},
+		{"another version", "", withCursor(next, `, "version": 2`), "400 The cursor pages through rows of version 1.", "version"},
+		{"another value", "", withCursor(next, `, "variables": {"customer": "globex"}`), other, "variables"},
+		{"no value", "", withCursor(next, `, "variables": {"customer": null}`), other, "variables"},
+		{"an unknown variable", "", withCursor(next, `, "variables": {"plan": 1}`), "400 Unknown variable(s): plan", "variables"},
+		{"overrides", "", withCursor(next, `, "filters_override": {}`), "400 Not allowed for HogQL endpoints. Use variables instead.", "filters_override"},
+		{"a file of ClickHouse", ".parquet", withCursor(next, ""), "400 parquet has no cursors: ask for the whole file, or for csv or ndjson.", "format"},
+		{"no text", "", `{"cursor": 5}`, "400 Not a valid string.", "cursor"},
+		{"an empty text", "", `{"cursor": ""}`, none, "cursor"},
+		{"an empty parameter", "?cursor=", ``, none, "cursor"},
+		{"a cut one", "", withCursor(next[:79], ""), none, "cursor"},
+		{"a longer one", "", withCursor(next+"A", ""), none, "cursor"},
+		{"line breaks", "", withCursor(next[:78]+"\n\n", ""), none, "cursor"},
+		{"a changed one", "", withCursor(string(changed), ""), none, "cursor"},
+		{"something else", "", withCursor(strings.Repeat("A", cursorText), ""), none, "cursor"},
+		{"no letters of a cursor", "", withCursor(strings.Repeat("ä", cursorText/2), ""), none, "cursor"},
+		{"rows that are not kept", "", withCursor(gone, ""), "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor.", "cursor"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 2 {
+				got := w.send(t, http.MethodPost, minePath+tt.path, tt.body)
+				if diff := cmp.Diff([2]any{tt.want, tt.attr}, [2]any{outcomeOf(t, got), fieldOf(t, got, "attr")}); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	if got := w.send(t, http.MethodPost, minePath, withCursor(gone, "")); fieldOf(t, got, "code") != "cursor_expired" || fieldOf(t, got, "type") != "invalid_request" {
+		t.Errorf("%s", got.Body)
+	}
+	if got := w.send(t, http.MethodPost, minePath, withCursor(next, "")); got.Code != http.StatusOK {
+		t.Errorf("and still: %d %s", got.Code, got.Body)
+	}
+	off := false
+	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{Version: 1, Active: &off}, began); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := outcomeOf(t, w.send(t, http.MethodPost, minePath, withCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
+		t.Errorf("a version that was switched off: %s", got)
+	}
+}
+
+// owner is the owner of the cursors of an endpoint for the world's key.
+func (w *world) owner(tb testing.TB, endpoint string) []byte {
+	tb.Helper()
+	rq := w.request(http.MethodPost, "/")
+	return rq.owner(rq.snap.Endpoint(w.project.ID, endpoint))
+}
+
+// TestCursorsAreNoKeys gives a cursor to those who may not have its rows, and to those who may.
+func TestCursorsAreNoKeys(t *testing.T) {
+	w, next := pagedWorld(t)
+	w.publishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
+	const none = "400 This is no cursor of this endpoint."
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
+	_, globex := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})
+	_, twinOnly := w.boundKey(t, registry.Secret, nil, "twin")
+	tokenOf := func(key, customer string) string {
+		return w.token(t, key, `{"endpoints": ["mine"], "variables": {"customer": "`+customer+`"}}`)
+	}
+	other := *w
+	other.project = w.newProject(t)
+	other.newEndpoint(t, "mine", "select n from events")
+	_, stranger := w.newKey(t, other.project.ID, registry.Personal, "endpoint:read")
+
+	w.rememberRuns(t, "acme") // as a key that is bound to it runs it
+	as := func(secret string) *world {
+		caller := *w
+		caller.secret = secret
+		return &caller
+	}
+	p, err := w.planAs(&registry.Key{Fixed: `{"customer":"acme"}`}, "mine", `{"limit": 1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
+	bound, _ := fieldOf(t, as(acme).send(t, http.MethodPost, minePath, `{"limit": 1}`), "next_cursor").(string)
+	if len(bound) != cursorText {
+		t.Fatal("a bound key got no cursor")
+	}
+	const rows, boundRows = "[[3 row of acme] [4 row of acme]]", "[[2 bound]]"
+	for _, tt := range []struct{ name, secret, endpoint, cursor, want string }{
+		{"who got it", w.secret, "mine", next, rows},
+		{"another key that may run it", secret, "mine", next, rows},
+		{"a token without fixed variables", w.token(t, secret, `{"endpoints": ["mine"]}`), "mine", next, rows},
+		{"a key of the same customer", acme, "mine", next, none},
+		{"a key of another customer", globex, "mine", next, none},
+		{"a token of another customer", tokenOf(secret, "globex"), "mine", next, none},
+		{"a key that may not run it", twinOnly, "mine", next, "403 You do not have access to this endpoint."},
+		{"another endpoint with the same query", w.secret, "twin", next, none},
+		{"an insight", w.secret, "trend", next, none},
+		{"another project", stranger, "mine", next, none},
+		{"no key", "phx_x", "mine", next, "401 Personal API key found in request Authorization header is invalid."},
+		{"bound: who got it", acme, "mine", bound, boundRows},
+		{"bound: a token of the same customer", tokenOf(secret, "acme"), "mine", bound, boundRows},
+		{"bound: a token of a bound key", w.token(t, acme, `{"endpoints": ["mine"]}`), "mine", bound, boundRows},
+		{"bound: a key of another customer", globex, "mine", bound, none},
+		{"bound: a token of another customer", tokenOf(secret, "globex"), "mine", bound, none},
+		{"bound: a key without fixed variables", secret, "mine", bound, none},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 2 {
+				got := as(tt.secret).send(t, http.MethodPost, "/api/projects/@current/endpoints/"+tt.endpoint+"/run", withCursor(tt.cursor, ""))
+				if outcomeOf(t, got) != tt.want {
+					t.Errorf("%d %s, want %s", got.Code, got.Body, tt.want)
+				}
+			}
+		})
+	}
+	fixed := as(acme).send(t, http.MethodPost, minePath, withCursor(bound, `, "variables": {"customer": "globex"}`))
+	if want := "403 Variable customer: this key fixes its value."; outcomeOf(t, fixed) != want {
+		t.Errorf("a bound key with another value: %s, want %s", outcomeOf(t, fixed), want)
+	}
+	draft := as(secret).send(t, http.MethodPost, minePath, withCursor(w.draftCursor(t), ""))
+	if draft.Code != http.StatusNotFound {
+		t.Errorf("a cursor of a draft for a secret key: %d %s", draft.Code, draft.Body)
+	}
+}
+
+// draftCursor is a cursor of a version that was not published.
+func (w *world) draftCursor(tb testing.TB) string {
+	tb.Helper()
+	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
+		Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true,
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := w.planAs(w.key, "mine", `{"limit": 1, "version": 2}`)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w.remember(tb, p, time.Now(), `[1,"draft"]`, `[2,"draft"]`)
+	next, _ := fieldOf(tb, w.send(tb, http.MethodPost, minePath, `{"limit": 1, "version": 2}`), "next_cursor").(string)
+	if got := outcomeOf(tb, w.send(tb, http.MethodPost, minePath, withCursor(next, ""))); got != "[[2 draft]]" {
+		tb.Fatalf("a draft for its author: %s", got)
+	}
+	return next
+}
+
+// TestForgedCursors changes each bit of a cursor, also where the sum is made good again.
+func TestForgedCursors(t *testing.T) {
+	owner := []byte("owner")
+	want := cursor{ref: cache.Ref{Hash: 1, Entry: 2}, offset: 49_000, limit: 100}
+	text := string(cursors().append(nil, want, owner))
+	if got, err := cursors().open(text, owner); got != want || err != nil {
+		t.Fatalf("open = %+v, %v", got, err)
+	}
+	if again := string(cursors().append(nil, want, owner)); again != text {
+		t.Errorf("the same page has the cursors %s and %s", text, again)
+	}
+	all, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * len(all) {
+		forged := slices.Clone(all)
+		forged[bit/8] ^= 1 << (bit % 8)
+		if _, err := cursors().open(base64.RawURLEncoding.EncodeToString(forged), owner); !errors.Is(err, errNoCursor) {
+			t.Errorf("bit %d: %v", bit, err)
+		}
+		signed := forged[:len(forged)-crc32.Size]
+		binary.BigEndian.PutUint32(forged[len(signed):], crc32.ChecksumIEEE(signed))
+		if bit/8 >= len(signed) {
+			continue
+		}
+		expired := bit/8 < cursorProcess // it says that it is another process's
+		if _, err := cursors().open(base64.RawURLEncoding.EncodeToString(forged), owner); !errors.Is(err, errNoCursor) && !expired || expired && !errors.Is(err, errCursorExpired) {
+			t.Errorf("bit %d and the sum: %v", bit, err)
+		}
+	}
+	for _, other := range []string{"", "owne", "owner2", "\x00owner"} {
+		if _, err := cursors().open(text, []byte(other)); !errors.Is(err, errNoCursor) {
+			t.Errorf("for %q: %v", other, err)
+		}
+	}
+}
+
+// FuzzCursor makes sure that no text but that of a cursor which was given out is one.
+func FuzzCursor(f *testing.F) {
+	owner := []byte("owner")
+	good := string(cursors().append(nil, cursor{ref: cache.Ref{Hash: 1, Entry: 2}, offset: 3, limit: 4}, owner))
+	for _, seed := range []string{good, "", good[:79], good + "=", strings.Repeat("-", cursorText), strings.Repeat("\n", cursorText)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := cursors().open(text, owner); (err == nil) != (text == good) {
+			t.Errorf("open(%q) = %+v, %v", text, c, err)
+		}
+	})
+}

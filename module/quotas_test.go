@@ -1,0 +1,254 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// inSecondsFrom10 finds numbers of seconds from ten on.
+var inSecondsFrom10 = regexp.MustCompile(`(;t=|^)([0-9]{2,})`)
+
+// left are the fields of an answer that tell of quotas, beside its status. Times are rounded up to tens of seconds: some of them may
+// have passed.
+func left(answer *httptest.ResponseRecorder) string {
+	rounded := func(text string) string {
+		return inSecondsFrom10.ReplaceAllStringFunc(text, func(found string) string {
+			parts := inSecondsFrom10.FindStringSubmatch(found)
+			n, _ := strconv.Atoi(parts[2])
+			return fmt.Sprint(parts[1], (n+9)/10*10)
+		})
+	}
+	h := answer.Header()
+	return fmt.Sprintf("%d %s | %s | %s", answer.Code, h.Get("RateLimit-Policy"), rounded(h.Get("RateLimit")), rounded(h.Get("Retry-After")))
+}
+
+// TestQuotasOfAnswers: what counted or was refused tells what is left, also when ClickHouse then failed; what was stored says nothing.
+func TestQuotasOfAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.rt.limits = newLimiter(10, Rate{Queries: 4, Per: time.Hour})
+	w.newEndpoint(t, "free", "select 1")
+	e := w.newEndpoint(t, "orders", "select 2")
+	cached, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, cached, time.Now(), `[1,"a"]`)
+	run := func(endpoint, body string) string {
+		return left(w.send(t, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint, body))
+	}
+	set := func(body string) {
+		t.Helper()
+		if answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/orders/", body); answer.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
+		}
+	}
+	set(`{"rate_limit": "2/m"}`)
+	const both, key = `"endpoint";q=2;w=60;pk=:b3JkZXJz:, "key";q=4;w=3600`, `"key";q=4;w=3600`
+	for i, tt := range []struct{ got, want string }{
+		{run("orders/run", `{"limit": 7}`), "200  |  | "},
+		{run("orders/run", `{"offset": 7}`), "400  |  | "},
+		{run("orders/run", `{}`), "503 " + both + ` | "endpoint";r=1;t=30;pk=:b3JkZXJz:, "key";r=3;t=900 | 1`},
+		{run("orders/run.csv", `{}`), "503 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 1`},
+		{run("orders/run", `{}`), "429 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 30`},
+		{run("orders/run.csv", `{}`), "429 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 30`},
+		{run("orders/run", `{"limit": 7}`), "200  |  | "}, // what is stored costs nothing still
+		{run("free/run", `{}`), "503 " + key + ` | "key";r=1;t=900 | 1`},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("answer %d (-want +got):\n%s", i+1, diff)
+		}
+	}
+	ask := func(body string) string {
+		return left(w.send(t, http.MethodPost, "/api/projects/@current/query/", body))
+	}
+	const query = `"query": {"kind": "HogQLQuery", "query": "select 1"}`
+	for i, tt := range []struct{ got, want string }{
+		{ask(`{` + query + `}`), "503 " + key + ` | "key";r=0;t=900 | 1`},
+		{ask(`{` + query + `}`), "429 " + key + ` | "key";r=0;t=900 | 900`},
+		{ask(`{"refresh": "async", ` + query + `}`), "429 " + key + ` | "key";r=0;t=900 | 900`},
+	} {
+		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
+			t.Errorf("answer %d of the query route (-want +got):\n%s", i+1, diff)
+		}
+	}
+	set(`{"rate_limit": null}`)
+	w.rt.endpointRate = Rate{Queries: 600, Per: time.Minute}
+	want := `429 "endpoint";q=600;w=60;pk=:b3JkZXJz:, "key";q=4;w=3600 | "endpoint";r=600;pk=:b3JkZXJz:, "key";r=0;t=900 | 900`
+	if diff := cmp.Diff(want, run("orders/run", `{}`)); diff != "" {
+		t.Errorf("with the server's default (-want +got):\n%s", diff)
+	}
+
+	w.rt.limits = newLimiter(1, plenty)
+	w.rt.limits.gate(w.project.ID).waiting.Store(queueFactor)
+	w.rt.limits.gate(w.project.ID).places.TryAcquire(1)
+	want = `429 "key";q=1000000;w=1 | "key";r=1000000 | 1`
+	for _, refresh := range []string{"blocking", "async"} {
+		if diff := cmp.Diff(want, ask(`{"refresh": "`+refresh+`", `+query+`}`)); diff != "" {
+			t.Errorf("of a full queue, %s (-want +got):\n%s", refresh, diff)
+		}
+	}
+
+	counted := map[string]float64{"/concurrency": 2, "/key": 2, "orders/endpoint": 2, "orders/key": 1}
+	if diff := cmp.Diff(counted, w.refusals(t)); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
+	}
+	w.rt.limits.ofEndpoint(e.ID, plenty)
+	w.send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
+	if _, kept := w.rt.limits.endpoints.Load(e.ID); kept {
+		t.Error("what a deleted endpoint may run is kept")
+	}
+	if counted := w.refusals(t); len(counted) != 2 {
+		t.Errorf("after the endpoint was deleted %v are counted", counted)
+	}
+}
+
+// refusals are the queries that limits refused, by endpoint and limit.
+func (w *world) refusals(tb testing.TB) map[string]float64 {
+	tb.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(w.rt.metrics.refused)
+	families, err := registry.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["project"] != fmt.Sprint(w.project.ID) {
+				tb.Errorf("a refusal of project %s", labels["project"])
+			}
+			found[labels["endpoint"]+"/"+labels["limit"]] = metric.GetCounter().GetValue()
+		}
+	}
+	return found
+}
+
+// TestQuotasOfTokens: a token's page can read what is left of the token's own rate too.
+func TestQuotasOfTokens(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.rt.limits = newLimiter(10, Rate{Queries: 9, Per: time.Hour})
+	w.newEndpoint(t, "orders", "select 1")
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	token := w.token(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
+	const policy = `"key";q=9;w=3600, "token";q=1;w=60`
+	for _, want := range []string{"503 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 1`, "429 " + policy + ` | "key";r=8;t=400, "token";r=0;t=60 | 60`} {
+		answer := w.runWith(t, token, "orders", `{}`, "Origin", site)
+		if diff := cmp.Diff(want, left(answer)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		exposed := strings.Split(answer.Header().Get("Access-Control-Expose-Headers"), ", ")
+		for _, name := range []string{"RateLimit", "RateLimit-Policy", "Retry-After"} {
+			if !strings.Contains(" "+strings.Join(exposed, " ")+" ", " "+name+" ") {
+				t.Errorf("pages cannot read %s: %s", name, exposed)
+			}
+		}
+	}
+}
+
+// TestSharedRefusals: a caller that shares another's computation shares the refusal of what is theirs both, and of nothing else.
+func TestSharedRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	e := w.newEndpoint(t, "orders", "select 1")
+	w.rt.endpointRate = Rate{Queries: 1, Per: time.Hour}
+	other, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	for _, tt := range []struct {
+		name, owner string
+		limit       limitName
+		want        int
+	}{
+		{"of another key", other.ID, limitKey, http.StatusServiceUnavailable},
+		{"of a token", "some token", limitToken, http.StatusServiceUnavailable},
+		{"of the endpoint", e.ID, limitEndpoint, http.StatusTooManyRequests},
+		{"of the project", "", limitConcurrency, http.StatusTooManyRequests},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.rt.limits.forget(e.ID)
+			rq := w.request(http.MethodPost, "/")
+			rq.start = time.Now()
+			p, err := rq.planRun(e, []byte(fmt.Sprintf(`{"limit": %d}`, len(tt.name))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusal := w.rt.limits.tooMany(w.project.ID)
+			if tt.owner != "" {
+				refusal = &rateError{owner: tt.owner, limit: tt.limit, err: throttled("no", time.Second)}
+			}
+			began := make(chan struct{})
+			before := w.rt.cache.Stats().Coalesced
+			var first sync.WaitGroup
+			first.Go(func() {
+				_, err := w.rt.cache.Do(t.Context(), p.key, p.policy(rq.start), func(context.Context) (*cache.Entry, error) {
+					close(began)
+					for w.rt.cache.Stats().Coalesced == before {
+						goruntime.Gosched()
+					}
+					return nil, refusal
+				})
+				if !errors.Is(err, refusal) {
+					t.Errorf("the first caller gets %v", err)
+				}
+			})
+			<-began
+			_, err = rq.answer(p)
+			first.Wait()
+			if got := toAPIError(err, "").Status; got != tt.want {
+				t.Errorf("the second caller gets %d: %v", got, err)
+			}
+			own := w.rt.limits.ofEndpoint(e.ID, w.rt.endpointRate).left(time.Now())
+			if ran := tt.want == http.StatusServiceUnavailable; ran != (own == 0) {
+				t.Errorf("%d queries of the endpoint are left", own)
+			}
+		})
+	}
+}
+
+// TestRefusedRefresh: a stale answer whose refresh no limit let in stays in use, and its caller hears nothing of it.
+func TestRefusedRefresh(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.rt.limits = newLimiter(1, Rate{Queries: 1, Per: time.Hour})
+	e := w.newEndpoint(t, "orders", "select 1")
+	p, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now().Add(-p.fresh-time.Minute), `[1,"a"]`)
+	if err := w.spend(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
+		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(fieldOf(t, answer, "results")) != "[[1 a]]" {
+			t.Errorf("%s: %s", got, answer.Body)
+		}
+		for w.rt.cache.Stats().RefreshFailures == 0 { // the first of them has begun one
+			goruntime.Gosched()
+		}
+	}
+	if failures := w.rt.cache.Stats().RefreshFailures; failures != 1 {
+		t.Errorf("%d refreshes were refused, want 1", failures)
+	}
+}

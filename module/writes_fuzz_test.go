@@ -1,0 +1,49 @@
+package module
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// FuzzWrites: a write to an endpoint or a variable is done or refused as the client's mistake, whatever its body, and what there is
+// then can be shown.
+func FuzzWrites(f *testing.F) {
+	w := newWorld(f)
+	w.loseClickHouse(f)
+	w.newEndpoint(f, "e", "select 1")
+	v, err := w.rt.registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a", 1]`)}, began)
+	if err != nil {
+		f.Fatal(err)
+	}
+	targets := []struct{ method, path string }{
+		{http.MethodPost, "endpoints/"},
+		{http.MethodPatch, "endpoints/e/"},
+		{http.MethodPost, "endpoints/e/promote/"},
+		{http.MethodPost, "insight_variables/"},
+		{http.MethodPatch, "insight_variables/" + v.ID + "/"},
+	}
+	f.Add(uint8(0), `{"name": "a", "query": {"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"`+v.ID+`": {"variableId": "`+v.ID+`", "code_name": "v", "value": ["a"]}}}, "tags": ["t"]}`)
+	f.Add(uint8(0), `{"name": "b", "query": {"kind": "TrendsQuery", "series": [{"event": "x"}], "breakdownFilter": {"breakdown": "p"}}, "optional_breakdown_properties": ["p"]}`)
+	f.Add(uint8(0), `{"name": "c", "query": {"kind": "HogQLQuery", "query": "select 1"}, "deprecated_at": "2026-01-01T00:00:00Z", "sunset_at": "9999-12-31T23:59:59-14:00"}`)
+	f.Add(uint8(1), `{"query": {"kind": "HogQLQuery", "query": "select 2"}, "draft": true, "data_freshness_seconds": 1e3, "is_active": null}`)
+	f.Add(uint8(1), `{"version": 1, "is_active": false, "description": "\u0000", "bucket_overrides": {}}`)
+	f.Add(uint8(2), `{"version": 2, "refuse_breaking": true}`)
+	f.Add(uint8(3), `{"name": "n", "type": "Number", "default_value": "18446744073709551615"}`)
+	f.Add(uint8(3), `{"name": "m", "type": "List", "values": [null, ["a"], 1e300], "is_multi": true, "default_value": []}`)
+	f.Add(uint8(4), `{"values": ["b"], "default_value": "a", "type": "String"}`)
+	const project = "/api/projects/@current/"
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
+		target := targets[int(which)%len(targets)]
+		if answer := w.send(t, target.method, project+target.path, body); answer.Code >= http.StatusInternalServerError || !json.Valid(answer.Body.Bytes()) {
+			t.Errorf("%s %s answers %d %s", target.method, target.path, answer.Code, answer.Body)
+		}
+		for _, list := range []string{"endpoints/", "endpoints/openapi.json", "insight_variables/"} {
+			if answer := w.send(t, http.MethodGet, project+list, ""); answer.Code != http.StatusOK || !json.Valid(answer.Body.Bytes()) {
+				t.Errorf("afterwards %s answers %d %s", list, answer.Code, answer.Body)
+			}
+		}
+	})
+}
