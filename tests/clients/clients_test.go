@@ -3,17 +3,12 @@ package clients_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -93,54 +88,13 @@ func (s site) run(t *testing.T, folder, program string, args ...string) string {
 	return string(out)
 }
 
-// packages is a folder with the generators.
-var packages = sync.OnceValues(func() (string, error) { return fetched("typescript") })
-
-// fetched is a folder with the npm packages that the package-lock.json of a folder beside this file pins: one of the user's
-// cache, filled once.
-func fetched(name string) (string, error) {
-	lock, err := os.ReadFile(filepath.Join(name, "package-lock.json"))
-	if err != nil {
-		return "", err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(lock)
-	folder := filepath.Join(cache, "caddy-analytics", "clients", runtime.GOOS+"-"+hex.EncodeToString(sum[:8]))
-	if _, err := os.Stat(folder); err == nil {
-		return folder, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(folder), 0o750); err != nil {
-		return "", err
-	}
-	fresh, err := os.MkdirTemp(filepath.Dir(folder), "fetch-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(fresh)
-	if err := os.CopyFS(fresh, os.DirFS(name)); err != nil {
-		return "", err
-	}
-	install := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	install.Dir = fresh
-	if out, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm ci: %w\n%s", err, out)
-	}
-	if err := os.Rename(fresh, folder); err != nil && !os.IsExist(err) { // there at once, or not at all
-		return "", err
-	}
-	return folder, nil
-}
-
 // TestClients lints the document, generates three clients from it, and compares what they print.
 func TestClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("generators take their time")
 	}
 	s := newSite(t)
-	installed, err := packages()
+	installed, err := harness.Packages("typescript")
 	if err != nil {
 		t.Fatalf("fetching the generators: %v", err)
 	}

@@ -26,7 +26,7 @@ func newShop(t *testing.T) shop {
 	if testing.Short() {
 		t.Skip("npm packages take their time")
 	}
-	packages, err := fetched("toolkit")
+	packages, err := harness.Packages("toolkit")
 	if err != nil {
 		t.Fatalf("fetching the clients: %v", err)
 	}

@@ -2,11 +2,9 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -27,34 +25,6 @@ func document(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// curl is a command of the README: its path below the project and its body.
-var curl = regexp.MustCompile(`(?s)curl -\w+ \$API/(\S+) -H "Authorization: Bearer \$KEY" -H "\$J" -d '([^']*)'`)
-
-// TestReadmeTour sends the README's requests in their order, to a project with the demo's events.
-func TestReadmeTour(t *testing.T) {
-	c := demoProject(t)
-	commands := curl.FindAllStringSubmatch(document(t, "README.md"), -1)
-	if all := strings.Count(document(t, "README.md"), "    curl "); len(commands) != all || all < 4 {
-		t.Fatalf("%d of %d commands of the README are understood", len(commands), all)
-	}
-	for _, command := range commands {
-		path, body := command[1], command[2]
-		if !json.Valid([]byte(body)) {
-			t.Errorf("%s: the body is no JSON: %s", path, body)
-		}
-		answer := c.Do(t, http.MethodPost, path, body)
-		if answer.Status != http.StatusOK && answer.Status != http.StatusCreated {
-			t.Errorf("%s: %d %s", path, answer.Status, answer.Raw)
-		}
-		if strings.HasSuffix(path, "/run") && len(rows(t, answer)) != 20 {
-			t.Errorf("%s: the page has %d rows", path, len(rows(t, answer)))
-		}
-	}
-}
-
-// indented finds the indented blocks of a page.
-var indented = regexp.MustCompile(`(?m)(?:^    .*\n|^\n)+`)
-
 // TestDocumentedConfigs gives every Caddyfile and JSON config of README and docs to the server's own check.
 func TestDocumentedConfigs(t *testing.T) {
 	binary, err := harness.Binary()
@@ -62,9 +32,8 @@ func TestDocumentedConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, page := range []string{"README.md", "docs/caddyfile.md"} {
-		for _, block := range indented.FindAllString(document(t, page), -1) {
-			text := strings.TrimSpace(regexp.MustCompile(`(?m)^    `).ReplaceAllString(block, ""))
+	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/dashboards.md"} {
+		for _, text := range harness.Blocks(document(t, page)) {
 			if !strings.HasPrefix(text, "{\n") || strings.Contains(text, "<dsn>") {
 				continue
 			}

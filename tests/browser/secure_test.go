@@ -1,0 +1,31 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// testSecure opens the example as docs/dashboards.md deploys it: page and API behind one Caddy, each a site with a certificate.
+func testSecure(t *testing.T, s shop) {
+	t.Helper()
+	p := openTab(t)
+	w := newWorkshop(t, s.Project, s.author, s.Key)
+	w.env = append(w.env, fmt.Sprintf("PORT=%d", secure.backend), "ORIGIN=https://"+secure.page, "TEAM=promql", "NODE_EXTRA_CA_CERTS="+secure.root)
+	w.serve(t, fmt.Sprintf("API=https://%s/api/projects/%d node docs/examples/dashboard/server.mjs", secure.api, s.Project), fmt.Sprintf("http://localhost:%d", secure.backend))
+	p.open(t, "https://"+secure.page)
+	months := activity(t, "promql", "2012-01-01")
+	p.shows(t, page("promql", months, 0))
+	p.click(t, "#older")
+	p.shows(t, page("promql", months, 1))
+	p.keeps(t, s.Key, s.author)
+	p.ran(t, "https://"+secure.api, 0, "POST 200", "POST 200")
+	// The browser met the page's site over TCP, and may have gone on over HTTP/3 as Caddy proposes.
+	if got := p.protocols("https://" + secure.page)[0]; got != "h2" {
+		t.Errorf("the page came by %s", got)
+	}
+	for _, got := range p.protocols("https://" + secure.api) {
+		if got != "h3" {
+			t.Errorf("the API's answers came by %s", got)
+		}
+	}
+}

@@ -1,2 +1,0 @@
-// All that the clients use of Node.
-declare const process: { env: Record<string, string | undefined> };
