@@ -3,9 +3,10 @@ package module
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // world is a handler on a real registry and a real cache, without ClickHouse: what is not in the cache can't be answered.
@@ -33,7 +35,7 @@ var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
-	store, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "registry.db"))
+	store, err := sqlite.Open(tb.Context(), sqlitetest.Path(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -134,12 +136,17 @@ func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
 	}
 	policy := p.policy(time.Now())
 	policy.Mode = cache.Recompute
-	_, err := w.rt.cache.Do(tb.Context(), p.key, policy, func(context.Context) (*cache.Entry, error) {
-		return cache.NewEntry(result, at, done, done.size()), nil
-	})
-	if err != nil {
+	entry := cache.NewEntry(result, at, done, done.size())
+	if _, err := w.rt.cache.Do(tb.Context(), p.key, policy, func(context.Context) (*cache.Entry, error) { return entry, nil }); err != nil {
 		tb.Fatal(err)
 	}
+	// An entry that is no longer fresh is of no use to calls before the store has it, which is a moment after Do returns.
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); goruntime.Gosched() {
+		if got, ok := w.rt.cache.Get(p.key, cache.Policy{Fresh: math.MaxInt64}); ok && got.Entry == entry {
+			return
+		}
+	}
+	tb.Fatal("the cache does not keep what it was given")
 }
 
 // send sends a request through the handler, as Caddy would.

@@ -242,7 +242,7 @@ func TestRefusedRefresh(t *testing.T) {
 	for range 3 {
 		answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
 		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(fieldOf(t, answer, "results")) != "[[1 a]]" {
-			t.Errorf("%s: %s", got, answer.Body)
+			t.Fatalf("%s: %s %+v", got, answer.Body, w.rt.cache.Stats())
 		}
 		for w.rt.cache.Stats().RefreshFailures == 0 { // the first of them has begun one
 			goruntime.Gosched()

@@ -3,7 +3,6 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +12,11 @@ import (
 
 	nodes "github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 func TestCreateProject(t *testing.T) {
-	r := openAt(t, filepath.Join(t.TempDir(), "registry.db"), quiet)
+	r := openAt(t, sqlitetest.Path(t), quiet)
 	required := &registry.FieldError{Field: "name", Code: registry.CodeRequired, Message: "This field is required."}
 	noZone := func(name string) *registry.FieldError {
 		return &registry.FieldError{Field: "timezone", Code: registry.CodeNotChoice, Message: `"` + name + `" is not a valid choice.`}

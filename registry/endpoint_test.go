@@ -3,7 +3,6 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 func TestCreateEndpoint(t *testing.T) {
@@ -188,7 +188,7 @@ func TestUpdateEndpoint(t *testing.T) {
 			v.OptionalBreakdowns = []string{"b", "a"}
 		})},
 	}
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r := openAt(t, path, quiet)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

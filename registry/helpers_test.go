@@ -3,7 +3,6 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 789012345, time.UTC)
@@ -49,7 +49,7 @@ func openStore(tb testing.TB, path string) registry.Store {
 // fresh opens a registry on a new file, with one project.
 func fresh(tb testing.TB) (*registry.Registry, *registry.Project) {
 	tb.Helper()
-	r := openAt(tb, filepath.Join(tb.TempDir(), "registry.db"), quiet)
+	r := openAt(tb, sqlitetest.Path(tb), quiet)
 	return r, must(r.CreateProject(tb.Context(), registry.NewProject{Name: "Shop"}, now))(tb)
 }
 

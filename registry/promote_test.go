@@ -3,13 +3,13 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // states tells which version of an endpoint is the current one, and since when each is published.
@@ -28,7 +28,7 @@ func statesOf(e *registry.Endpoint) states {
 
 // TestPromoteAndRollBack follows an endpoint through a draft, its promotion, and back.
 func TestPromoteAndRollBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r := openAt(t, path, quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
@@ -109,7 +109,7 @@ func TestPromoteRefuses(t *testing.T) {
 
 // TestApply makes a batch of every kind of change, and the same batch with a mistake at its end, which leaves nothing.
 func TestApply(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r := openAt(t, path, quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	for _, name := range []string{"old", "changed"} {

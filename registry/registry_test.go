@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // switched is a store that can be made to fail, or to become another one.
@@ -98,7 +99,7 @@ func createKey(tb testing.TB, r *registry.Registry, project int64) (*registry.Ke
 
 func TestAnotherProcessSeesARevokedKeyWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "registry.db")
+		path := sqlitetest.Path(t)
 		here, there := openAt(t, path, registry.Options{}), openAt(t, path, registry.Options{})
 		p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		k, text := createKey(t, here, p.ID)
@@ -122,7 +123,7 @@ func TestAnotherProcessSeesARevokedKeyWithinASecond(t *testing.T) {
 func TestPollSaysOnceThatTheStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		r, s := openSwitched(t, filepath.Join(t.TempDir(), "registry.db"), registry.Options{Logger: zap.New(core)})
+		r, s := openSwitched(t, sqlitetest.Path(t), registry.Options{Logger: zap.New(core)})
 		must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		s.set(func(s *switched) { s.revision = errDown })
 		time.Sleep(10 * time.Second)
@@ -145,7 +146,7 @@ func TestPollSaysOnceThatTheStoreIsDown(t *testing.T) {
 }
 
 func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r, s := openSwitched(t, path, quiet)
 	other := openAt(t, path, quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
@@ -177,7 +178,7 @@ func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
 }
 
 func TestWriteOnTopOfAnothersChange(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	here, there := openAt(t, path, quiet), openAt(t, path, quiet)
 	p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	must(here.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
@@ -200,7 +201,7 @@ func TestWriteOnTopOfAnothersChange(t *testing.T) {
 }
 
 func TestSchemaStaysTheSameWhenAnotherProcessChangesOtherThings(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	here, there := openAt(t, path, quiet), openAt(t, path, quiet)
 	p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	before := here.Snapshot().Schema(p.ID)
@@ -224,7 +225,7 @@ func TestSchemaStaysTheSameWhenAnotherProcessChangesOtherThings(t *testing.T) {
 }
 
 func TestFailedWriteShowsNothing(t *testing.T) {
-	r, s := openSwitched(t, filepath.Join(t.TempDir(), "registry.db"), quiet)
+	r, s := openSwitched(t, sqlitetest.Path(t), quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	before := r.Snapshot()
 	s.set(func(s *switched) { s.write = errDown })
@@ -262,7 +263,7 @@ func TestRestoredStoreIsReadWhole(t *testing.T) {
 }
 
 func TestProjectThatCanNotBeUsedIsLeftOut(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	core, logs := observer.New(zap.InfoLevel)
 	r, s := openSwitched(t, path, registry.Options{Poll: time.Hour, Gather: time.Hour, Logger: zap.New(core)})
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
@@ -292,7 +293,7 @@ func TestProjectThatCanNotBeUsedIsLeftOut(t *testing.T) {
 }
 
 func TestOpenFails(t *testing.T) {
-	s := &switched{Store: openStore(t, filepath.Join(t.TempDir(), "registry.db")), load: errDown}
+	s := &switched{Store: openStore(t, sqlitetest.Path(t)), load: errDown}
 	if _, err := registry.Open(t.Context(), s, registry.Options{}); err == nil || err.Error() != "reading the registry: the store is down" {
 		t.Errorf("Open() = %v", err)
 	}

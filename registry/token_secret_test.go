@@ -3,7 +3,6 @@ package registry_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,10 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 func TestTokenSecrets(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r := openAt(t, path, registry.Options{})
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, now))(t)
 	first := must(r.TokenSecret(t.Context(), p.ID, now))(t)

@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"path/filepath"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -10,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 func TestTouchIsWrittenOnceAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "registry.db")
+		path := sqlitetest.Path(t)
 		r := openAt(t, path, registry.Options{})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		_, text := createKey(t, r, p.ID)
@@ -51,7 +51,7 @@ func TestTouchIsWrittenOnceAnHour(t *testing.T) {
 
 func TestExecutedIsWrittenEveryHalfHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "registry.db")
+		path := sqlitetest.Path(t)
 		r := openAt(t, path, registry.Options{})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
@@ -87,7 +87,7 @@ func TestExecutedIsWrittenEveryHalfHour(t *testing.T) {
 }
 
 func TestUsesOfWhatIsGone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
+	path := sqlitetest.Path(t)
 	r := openAt(t, path, quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 	revoked, _ := createKey(t, r, p.ID)
@@ -115,7 +115,7 @@ func TestUsesOfWhatIsGone(t *testing.T) {
 
 func TestUsesSurviveAnOutageAndClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "registry.db")
+		path := sqlitetest.Path(t)
 		r, s := openSwitched(t, path, registry.Options{})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		k, _ := createKey(t, r, p.ID)
@@ -151,7 +151,7 @@ func TestUsesSurviveAnOutageAndClose(t *testing.T) {
 
 func TestUsesKnownFromTheStoreAreNotWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "registry.db")
+		path := sqlitetest.Path(t)
 		r := openAt(t, path, registry.Options{})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		k, _ := createKey(t, r, p.ID)
@@ -173,7 +173,7 @@ func TestUsesKnownFromTheStoreAreNotWrittenAgain(t *testing.T) {
 func TestUsesThatFindNoRoomAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1500 // more than wait at a time
-		r, s := openSwitched(t, filepath.Join(t.TempDir(), "registry.db"), registry.Options{Poll: time.Hour})
+		r, s := openSwitched(t, sqlitetest.Path(t), registry.Options{Poll: time.Hour})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		_, err := s.Store.Write(t.Context(), func(tx registry.Tx) error {
 			for i := range many {

@@ -1,0 +1,45 @@
+// Package sqlitetest gives tests registries in SQLite that are ready at once.
+package sqlitetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// Path gives the path of a new registry whose tables are up to date. They are made once and copied from then on: making them
+// takes most of the time of a small test.
+func Path(tb testing.TB) string {
+	tb.Helper()
+	raw, err := empty()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), sqlite.FileName)
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+var empty = sync.OnceValues(func() (raw []byte, err error) {
+	folder, err := os.MkdirTemp("", "analytics-registry-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, sqlite.FileName)
+	store, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Close(); err != nil {
+		return nil, fmt.Errorf("closing a new registry: %w", err)
+	}
+	return os.ReadFile(path) //nolint:gosec // the file that was just made
+})
