@@ -32,6 +32,9 @@ func (f *few[V]) at(key string) *V {
 
 // put adds a key that is not there.
 func (f *few[V]) put(key string, value V) {
+	if f.entries == nil {
+		f.entries = make([]entry[V], 0, 4)
+	}
 	f.entries = append(f.entries, entry[V]{key, value})
 	switch n := len(f.entries); {
 	case f.places != nil:
