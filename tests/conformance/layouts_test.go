@@ -200,7 +200,10 @@ func materializeColumn(table, column string, names map[string]bool) string {
 		default:
 			continue
 		}
-		adds = append(adds, fmt.Sprintf("ADD COLUMN mat_%s_%d %s COMMENT 'column_materializer::%s::%s'", column, i, definition, column, literal))
+		if i%2 == 0 { // the others are known by their expression alone
+			definition += fmt.Sprintf(" COMMENT 'column_materializer::%s::%s'", column, literal)
+		}
+		adds = append(adds, fmt.Sprintf("ADD COLUMN mat_%s_%d %s", column, i, definition))
 	}
 	return "ALTER TABLE " + table + " " + strings.Join(adds, ", ")
 }
