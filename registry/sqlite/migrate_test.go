@@ -30,6 +30,21 @@ func fileAt(t *testing.T, version int64, fill func(db *sql.DB) error) string {
 	return path
 }
 
+// loadAll opens the file and gives all that is in it.
+func loadAll(t *testing.T, path string) *registry.Changes {
+	t.Helper()
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	defer func() { _ = s.Close() }()
+	changes, err := s.Load(t.Context(), 0)
+	if err != nil {
+		t.Fatalf("Load() = %v", err)
+	}
+	return changes
+}
+
 func TestMigrateKeepsWhatOlderVersionsWrote(t *testing.T) {
 	at := time.UnixMicro(1).UTC()
 	hash := registry.HashKey("k")
@@ -40,15 +55,7 @@ func TestMigrateKeepsWhatOlderVersionsWrote(t *testing.T) {
 			UPDATE registry SET revision = 7;`, hash[:])
 		return err
 	})
-	s, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatalf("Open() = %v", err)
-	}
-	defer func() { _ = s.Close() }()
-	got, err := s.Load(t.Context(), 0)
-	if err != nil {
-		t.Fatalf("Load() = %v", err)
-	}
+	got := loadAll(t, path)
 	want := &registry.Changes{Revision: 7, Projects: []registry.ProjectRecord{{
 		Project: registry.Project{ID: 1, Name: "Shop", Timezone: "UTC", CreatedAt: at},
 		Keys: []registry.Key{{
@@ -71,15 +78,7 @@ func TestMigrateTakesOlderVersionsAsPublished(t *testing.T) {
 				VALUES ('v', 'e', 1, '{}', '', 900, 1, 5, 6, '');`)
 		return err
 	})
-	s, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatalf("Open() = %v", err)
-	}
-	defer func() { _ = s.Close() }()
-	changes, err := s.Load(t.Context(), 0)
-	if err != nil {
-		t.Fatalf("Load() = %v", err)
-	}
+	changes := loadAll(t, path)
 	want := registry.Version{
 		ID: "v", Number: 1, Query: []byte(`{}`), FreshnessSeconds: 900, Active: true,
 		CreatedAt: time.UnixMicro(5).UTC(), UpdatedAt: time.UnixMicro(6).UTC(), PublishedAt: time.UnixMicro(5).UTC(),
@@ -102,15 +101,7 @@ func TestMigrateKeepsTiles(t *testing.T) {
 				VALUES (5, 1, 1, 1, '{"sm":{}}', 'blue', 1, '{"date_to":"-1d"}', 1);`)
 		return err
 	})
-	s, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatalf("Open() = %v", err)
-	}
-	defer func() { _ = s.Close() }()
-	changes, err := s.Load(t.Context(), 0)
-	if err != nil {
-		t.Fatalf("Load() = %v", err)
-	}
+	changes := loadAll(t, path)
 	want := []registry.Tile{{
 		ID: 5, Project: 1, Dashboard: 1, Insight: 1, Layouts: []byte(`{"sm":{}}`), Color: new("blue"), ShowDescription: new(true),
 		FilterOverrides: []byte(`{"date_to":"-1d"}`), Deleted: true,
