@@ -42,7 +42,7 @@ func newShop(t *testing.T) shop {
 	}
 	server.MustCommand(t, nil, &lines, "import", "--project", strconv.FormatInt(id, 10), "-")
 	secret := server.Key(t, id, "endpoint:read", "secret")
-	newWorkshop(t, id, key, secret).run(t, blocks(t, "README.md", "A tour")[2]) // publishes
+	newWorkshop(t, server, id, key, secret).run(t, blocks(t, "README.md", "A tour")[2]) // publishes
 	return shop{server.Client(id, secret), key}
 }
 

@@ -51,7 +51,7 @@ type workshop struct {
 }
 
 // newWorkshop makes a workshop for a project. Without curl on the machine the test is skipped, but not in CI.
-func newWorkshop(t *testing.T, project int64, key, secret string) workshop {
+func newWorkshop(t *testing.T, server *harness.Server, project int64, key, secret string) workshop {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -162,13 +162,14 @@ func answers(t *testing.T, printed string) []map[string]any {
 
 // TestWalk runs all commands of README's tour and of docs/dashboards.md, as they are written, against the demo.
 func TestWalk(t *testing.T) {
+	t.Parallel()
+	server := harness.Start(t) // of its own: the commands name project 1
 	id, key := server.Project(t, "demo")
 	if id != 1 {
 		t.Fatalf("the demo is project %d; the README calls number 1", id)
 	}
 	secret := server.Key(t, id, "endpoint:read", "secret")
-	t.Parallel()
-	w := newWorkshop(t, id, key, secret)
+	w := newWorkshop(t, server, id, key, secret)
 	server.MustCommand(t, nil, nil, "import", "--project", "1", repository(t, "demo", "commits.ndjson.gz"))
 	ports, err := harness.FreePorts(1)
 	if err != nil {

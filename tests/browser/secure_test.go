@@ -9,7 +9,7 @@ import (
 func testSecure(t *testing.T, s shop) {
 	t.Helper()
 	p := openTab(t)
-	w := newWorkshop(t, s.Project, s.author, s.Key)
+	w := newWorkshop(t, server, s.Project, s.author, s.Key)
 	w.env = append(w.env, fmt.Sprintf("PORT=%d", secure.backend), "ORIGIN=https://"+secure.page, "TEAM=promql", "NODE_EXTRA_CA_CERTS="+secure.root)
 	w.serve(t, fmt.Sprintf("API=https://%s/api/projects/%d node docs/examples/dashboard/server.mjs", secure.api, s.Project), fmt.Sprintf("http://localhost:%d", secure.backend))
 	p.open(t, "https://"+secure.page)
