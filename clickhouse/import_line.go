@@ -208,19 +208,18 @@ func textList(value []byte) ([]string, bool) {
 		return nil, false
 	}
 	var list []string
-	s := jsonScanner{in: value, pos: 1}
-	for s.in[s.pos] != ']' {
-		start := s.pos
-		if !s.skipValue() {
+	for at := 1; value[at] != ']'; {
+		start := at
+		if at = valueEnd(value, at); at < 0 {
 			panic("BUG: a canonical JSON array does not scan")
 		}
-		name, ok := nameOf(value[start:s.pos])
+		name, ok := nameOf(value[start:at])
 		if !ok || name == "" {
 			return nil, false
 		}
 		list = append(list, name)
-		if s.in[s.pos] == ',' {
-			s.pos++
+		if value[at] == ',' {
+			at++
 		}
 	}
 	return list, true

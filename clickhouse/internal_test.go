@@ -107,27 +107,53 @@ func TestParseType(t *testing.T) {
 	}
 }
 
-// FuzzTimeWriter rewrites rows of JSON. Values that are no times come out as they went in.
+// FuzzTimeWriter rewrites rows of JSON. Values that are no times come out as they went in; times as package time prints them.
 func FuzzTimeWriter(f *testing.F) {
 	f.Add(`"a"`, "2020-01-02T03:04:05.123456Z")
 	f.Add(`[1,{"a":"]\""}]`, "1969-12-31T23:59:59Z")
+	f.Add(`-1e-7`, "2024-11-03T05:59:59.999Z")
+	f.Add(`null`, "1900-01-01T00:00:00.1234567Z")
+	shown := func(at time.Time) string {
+		layout := "2006-01-02T15:04:05"
+		if at.Nanosecond() >= 1000 {
+			layout += ".000000"
+		}
+		switch _, offset := at.Zone(); {
+		case offset == 0:
+			layout += "Z"
+		case offset%60 == 0:
+			layout += "-07:00"
+		default:
+			layout += "-07:00:00"
+		}
+		return at.Format(layout)
+	}
 	f.Fuzz(func(t *testing.T, value, clock string) {
 		if !json.Valid([]byte(value)) || strings.ContainsAny(value, " \t\r\n") {
 			return
 		}
-		at, ok := parseEngineTime([]byte(clock))
-		if !ok || at.Year() < 1900 || at.Format("2006-01-02T15:04:05") != clock[:secondsEnd] {
+		at, err := time.Parse("2006-01-02T15:04:05.999999999Z", clock)
+		if err != nil || at.Year() < 1900 || at.Year() > 2299 || at.Format("2006-01-02T15:04:05") != clock[:secondsEnd] || strings.Contains(clock, ",") {
 			return // the engine prints no such time
 		}
-		w := newTimeWriter([]Column{{"v", "String"}, {"t", "DateTime64(6, 'UTC')"}, {"a", "Array(DateTime64(9, 'UTC'))"}})
-		row := `[` + value + `, "` + clock + `", ["` + clock + `",null]]`
-		got, err := w.row([]byte(row))
-		if err != nil {
-			t.Fatalf("%s: %v", row, err)
-		}
-		shown := string(appendTime(nil, at.UTC()))
-		if want := `[` + value + `, "` + shown + `", ["` + shown + `",null]]`; string(got) != want {
-			t.Fatalf("%s became %s, want %s", row, got, want)
+		for _, name := range []string{"UTC", "America/New_York", "Asia/Kathmandu", "Europe/Dublin", "Africa/Monrovia"} {
+			zone, err := time.LoadLocation(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newTimeWriter([]Column{{"v", "String"}, {"t", "DateTime64(6, '" + name + "')"}, {"a", "Array(DateTime64(9, 'UTC'))"}})
+			const around = 100 * 24 * time.Hour
+			for _, at := range []time.Time{at, at.Add(around), at.Add(-around), at} { // the second half of a year may have another offset
+				printed := at.Format("2006-01-02T15:04:05") + clock[secondsEnd:]
+				row := `[` + value + `, "` + printed + `", ["` + printed + `",null]]`
+				got, err := w.row([]byte(row))
+				if err != nil {
+					t.Fatalf("%s: %v", row, err)
+				}
+				if want := `[` + value + `, "` + shown(at.In(zone)) + `", ["` + shown(at) + `",null]]`; string(got) != want {
+					t.Fatalf("%s: %s became %s, want %s", name, row, got, want)
+				}
+			}
 		}
 	})
 }
@@ -179,5 +205,27 @@ func TestAppendTime(t *testing.T) {
 		if got := string(appendTime(nil, tt.at)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
+	}
+}
+
+// BenchmarkTimes rewrites the time of a row of five columns.
+func BenchmarkTimes(b *testing.B) {
+	for _, bb := range []struct{ name, zone, clock string }{
+		{"whole seconds", "UTC", "2024-03-05T10:17:36.000000Z"},
+		{"microseconds", "UTC", "2024-03-05T10:17:36.123456Z"},
+		{"another zone", "America/New_York", "2024-03-05T10:17:36.123456Z"},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			w := newTimeWriter([]Column{
+				{"n", "UInt64"}, {"label", "String"}, {"third", "Float64"}, {"time", "DateTime64(6, '" + bb.zone + "')"}, {"even", "UInt8"},
+			})
+			row := []byte(`[31017,"31017",10339,"` + bb.clock + `",0]`)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.row(row); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

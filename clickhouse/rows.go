@@ -46,19 +46,19 @@ func (s *collector) Columns(columns []Column) error {
 
 func (s *collector) Row(row []byte) error {
 	s.cells = s.cells[:0]
-	scan := jsonScanner{in: row, pos: 1}
+	at := 1
 	for i := range s.columns {
 		if i > 0 {
-			scan.pos++
+			at++
 		}
-		for scan.pos < len(row) && row[scan.pos] == ' ' {
-			scan.pos++
+		for at < len(row) && row[at] == ' ' {
+			at++
 		}
-		start := scan.pos
-		if !scan.skipValue() {
+		start := at
+		if at = valueEnd(row, at); at < 0 {
 			return fmt.Errorf("cell %d: %w", i, errMalformedRow)
 		}
-		s.cells = append(s.cells, cell(slices.Clip(row[start:scan.pos])))
+		s.cells = append(s.cells, cell(slices.Clip(row[start:at])))
 	}
 	return s.row(s.cells)
 }

@@ -1,8 +1,8 @@
 package clickhouse
 
 import (
-	"bytes"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -14,7 +14,9 @@ var errMalformedRow = errors.New("ClickHouse sent a row that is not well formed"
 type timeWriter struct {
 	columns []chType // up to the last one with a time
 	changed []bool
-	buf     []byte
+	in, out []byte
+	copied  int // how much of in is in out
+	zone    zoneSpan
 }
 
 // newTimeWriter returns nil when no column holds a time that needs a change.
@@ -35,189 +37,128 @@ func newTimeWriter(columns []Column) *timeWriter {
 	return w
 }
 
-// row gives the row with its times rewritten. The result is valid until the next call.
+// row gives the row with its times rewritten. The result is valid until the next call, and no longer than the row is.
 func (w *timeWriter) row(row []byte) ([]byte, error) {
-	s := jsonScanner{in: row, out: w.buf[:0]}
-	if !s.skip('[') {
+	w.in, w.out, w.copied = row, w.out[:0], 0
+	at := skip(row, 0, '[')
+	for i := range w.columns {
+		if i > 0 {
+			at = skip(row, at, ',')
+		}
+		for at >= 0 && at < len(row) && row[at] == ' ' {
+			at++
+		}
+		if w.changed[i] {
+			at = w.value(&w.columns[i], at)
+		} else {
+			at = valueEnd(row, at)
+		}
+	}
+	if at < 0 {
 		return nil, errMalformedRow
 	}
-	for i := range w.columns {
-		if i > 0 && !s.skip(',') {
-			return nil, errMalformedRow
-		}
-		for s.skip(' ') {
-		}
-		if w.changed[i] && !s.value(&w.columns[i]) || !w.changed[i] && !s.skipValue() {
-			return nil, errMalformedRow
-		}
+	if w.copied == 0 {
+		return row, nil
 	}
-	s.out = append(s.out, row[s.copied:]...)
-	w.buf = s.out
-	return s.out, nil
-}
-
-// jsonScanner goes over JSON in in, and copies it to out with changes. It trusts that the engine writes
-// well-formed JSON as far as no brackets or quotes are missing, and reports false when they are.
-type jsonScanner struct {
-	in     []byte
-	pos    int
-	out    []byte
-	copied int // how much of in is in out
-}
-
-// skip goes over one byte, if it is c.
-func (s *jsonScanner) skip(c byte) bool {
-	if s.pos >= len(s.in) || s.in[s.pos] != c {
-		return false
-	}
-	s.pos++
-	return true
+	w.out = append(w.out, row[w.copied:]...)
+	return w.out, nil
 }
 
 // value goes over one value of type t and rewrites its times.
-func (s *jsonScanner) value(t *chType) bool {
-	if s.pos >= len(s.in) {
-		return false
+func (w *timeWriter) value(t *chType, at int) int {
+	if at < 0 || at >= len(w.in) || w.in[at] == 'n' {
+		return valueEnd(w.in, at)
 	}
 	switch {
-	case s.in[s.pos] == 'n' || !t.hasTime():
-		return s.skipValue()
 	case t.location != nil:
-		return s.time(t.location)
+		return w.time(t.location, at)
+	case !t.hasTime():
+		return valueEnd(w.in, at)
 	case t.name == "Array" && len(t.args) == 1:
-		return s.list('[', ']', func(int) bool { return s.value(&t.args[0]) })
+		return listEnd(w.in, at, '[', ']', func(_, at int) int { return w.value(&t.args[0], at) })
 	case t.name == "Tuple":
-		return s.list('[', ']', func(i int) bool { return i < len(t.args) && s.value(&t.args[i]) })
+		return listEnd(w.in, at, '[', ']', func(i, at int) int {
+			if i >= len(t.args) {
+				return -1
+			}
+			return w.value(&t.args[i], at)
+		})
 	case t.name == "Map" && len(t.args) == 2:
-		return s.list('{', '}', func(int) bool {
-			return s.value(&t.args[0]) && s.skip(':') && s.value(&t.args[1])
+		return listEnd(w.in, at, '{', '}', func(_, at int) int {
+			return w.value(&t.args[1], skip(w.in, w.value(&t.args[0], at), ':'))
 		})
 	}
-	return s.skipValue()
-}
-
-// list goes over the items between two brackets.
-func (s *jsonScanner) list(left, right byte, item func(i int) bool) bool {
-	if !s.skip(left) {
-		return false
-	}
-	if s.skip(right) {
-		return true
-	}
-	for i := 0; ; i++ {
-		if !item(i) {
-			return false
-		}
-		if s.skip(right) {
-			return true
-		}
-		if !s.skip(',') {
-			return false
-		}
-	}
+	return valueEnd(w.in, at)
 }
 
 // The places of a time's parts as the engine prints it: YYYY-MM-DDThh:mm:ss[.fraction]Z.
-const secondsEnd = len("0000-00-00T00:00:00")
+const (
+	secondsEnd = len("0000-00-00T00:00:00")
+	microsEnd  = secondsEnd + len(".000000")
+)
 
 // time rewrites one quoted time.
-func (s *jsonScanner) time(location *time.Location) bool {
-	start := s.pos + 1
-	if !s.skipString() {
-		return false
+func (w *timeWriter) time(location *time.Location, at int) int {
+	behind := stringEnd(w.in, at)
+	start, end := at+1, behind-len(`Z"`)
+	if w.in[at] != '"' || end < start+secondsEnd || w.in[end] != 'Z' {
+		return -1
 	}
-	text := s.in[start : s.pos-1]
-	if len(text) <= secondsEnd || text[len(text)-1] != 'Z' {
-		return false
+	fraction := w.in[start+secondsEnd : min(end, start+microsEnd)]
+	if string(fraction) == ".000000"[:len(fraction)] {
+		fraction = nil
 	}
 	if location != time.UTC {
-		t, ok := parseEngineTime(text)
+		clock, ok := parseClock(w.in[start : start+secondsEnd])
 		if !ok {
-			return false
+			return -1
 		}
-		s.out = appendTime(append(s.out, s.in[s.copied:start]...), t.In(location))
-		s.copied = s.pos - 1
-		return true
+		offset := w.zone.offset(location, clock)
+		w.out = append(w.out, w.in[w.copied:start]...)
+		w.out = appendClock(w.out, clock.Add(time.Duration(offset)*time.Second))
+		w.out = appendOffset(appendMicros(w.out, fraction), offset)
+		w.copied = end + 1
+		return behind
 	}
-	fraction := text[secondsEnd : len(text)-1]
-	s.out = append(s.out, s.in[s.copied:start+secondsEnd]...)
-	s.copied = s.pos - len(`Z"`)
-	if len(fraction) > 7 {
-		fraction = fraction[:7]
+	if end == start+secondsEnd || fraction != nil && end == start+microsEnd {
+		return behind // as it is
 	}
-	if string(fraction) != ".000000"[:len(fraction)] {
-		s.out = append(s.out, fraction...)
-		s.out = append(s.out, "000000"[:7-len(fraction)]...)
-	}
-	return true
+	w.out = append(w.out, w.in[w.copied:start+secondsEnd]...)
+	w.out = appendMicros(w.out, fraction)
+	w.copied = end
+	return behind
 }
 
-// skipValue goes over one value: a string, a list or object with all that is in it, or a word.
-func (s *jsonScanner) skipValue() bool {
-	depth := 0
-	for s.pos < len(s.in) {
-		switch s.in[s.pos] {
-		case '"':
-			if !s.skipString() {
-				return false
-			}
-		case '[', '{':
-			depth++
-			s.pos++
-		case ']', '}':
-			if depth--; depth < 0 {
-				return false
-			}
-			s.pos++
-		case ',', ':':
-			if depth == 0 {
-				return false
-			}
-			s.pos++
-			continue
-		default:
-			s.skipWord()
-		}
-		if depth == 0 {
-			return true
-		}
-	}
-	return false
+// zoneSpan is a stretch of time in which a zone has one offset. Rows tend to lie in few of them, and looking for one costs more
+// than all else about a time.
+type zoneSpan struct {
+	location    *time.Location
+	from, until int64 // seconds since 1970; until is not in the span any more
+	seconds     int   // east of UTC
 }
 
-// skipWord goes over a number, true, false or null.
-func (s *jsonScanner) skipWord() {
-	for s.pos++; s.pos < len(s.in); s.pos++ {
-		switch s.in[s.pos] {
-		case ',', ':', ']', '}', '[', '{', '"':
-			return
-		}
+// offset gives the seconds by which location is before UTC at t.
+func (z *zoneSpan) offset(location *time.Location, t time.Time) int {
+	at := t.Unix()
+	if z.location == location && z.from <= at && at < z.until {
+		return z.seconds
 	}
+	local := t.In(location)
+	*z = zoneSpan{location: location, from: math.MinInt64, until: math.MaxInt64}
+	_, z.seconds = local.Zone()
+	from, until := local.ZoneBounds()
+	if !from.IsZero() {
+		z.from = from.Unix()
+	}
+	if !until.IsZero() {
+		z.until = until.Unix()
+	}
+	return z.seconds
 }
 
-func (s *jsonScanner) skipString() bool {
-	if !s.skip('"') {
-		return false
-	}
-	for {
-		end := bytes.IndexByte(s.in[s.pos:], '"')
-		if end < 0 {
-			return false
-		}
-		escapes := 0
-		for i := s.pos + end - 1; i >= s.pos && s.in[i] == '\\'; i-- {
-			escapes++
-		}
-		s.pos += end + 1
-		if escapes%2 == 0 {
-			return true
-		}
-	}
-}
-
-// parseEngineTime reads YYYY-MM-DDThh:mm:ss[.fraction]Z.
-func parseEngineTime(b []byte) (time.Time, bool) {
-	if len(b) < len("0000-00-00T00:00:00Z") || b[len(b)-1] != 'Z' || b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+// parseClock reads YYYY-MM-DDThh:mm:ss as a time in UTC.
+func parseClock(b []byte) (time.Time, bool) {
+	if len(b) != secondsEnd || b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return time.Time{}, false
 	}
 	year, ok1 := digits(b[0:4])
@@ -229,18 +170,7 @@ func parseEngineTime(b []byte) (time.Time, bool) {
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 {
 		return time.Time{}, false
 	}
-	nanos := 0
-	if fraction := b[19 : len(b)-1]; len(fraction) > 0 {
-		n, ok := digits(fraction[1:])
-		if fraction[0] != '.' || !ok || len(fraction) > 10 {
-			return time.Time{}, false
-		}
-		for range 10 - len(fraction) {
-			n *= 10
-		}
-		nanos = n
-	}
-	return time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC), true
+	return time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC), true
 }
 
 func digits(b []byte) (n int, ok bool) {
@@ -255,23 +185,39 @@ func digits(b []byte) (n int, ok bool) {
 
 // appendTime writes t in its zone as ISO 8601: an offset of zero as Z, and microseconds only when there are some.
 func appendTime(b []byte, t time.Time) []byte {
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	for _, part := range [...]struct {
-		before byte
-		value  int
-		width  int
-	}{{0, year, 4}, {'-', int(month), 2}, {'-', day, 2}, {'T', hour, 2}, {':', minute, 2}, {':', second, 2}} {
-		if part.before != 0 {
-			b = append(b, part.before)
-		}
-		b = appendPadded(b, part.value, part.width)
-	}
+	b = appendClock(b, t)
 	if micros := t.Nanosecond() / 1000; micros != 0 {
 		b = append(b, '.')
-		b = appendPadded(b, micros, 6)
+		b = appendPair(b, micros/10_000)
+		b = appendPair(b, micros/100%100)
+		b = appendPair(b, micros%100)
 	}
 	_, offset := t.Zone()
+	return appendOffset(b, offset)
+}
+
+// appendClock writes the date and the time of day of t in its zone: YYYY-MM-DDThh:mm:ss.
+func appendClock(b []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = appendPair(appendPair(b, year/100), year%100)
+	b = appendPair(append(b, '-'), int(month))
+	b = appendPair(append(b, '-'), day)
+	b = appendPair(append(b, 'T'), hour)
+	b = appendPair(append(b, ':'), minute)
+	return appendPair(append(b, ':'), second)
+}
+
+// appendMicros writes a fraction of at most six digits, with its point, as one of six. No fraction is written as none.
+func appendMicros(b, fraction []byte) []byte {
+	if len(fraction) == 0 {
+		return b
+	}
+	return append(append(b, fraction...), "000000"[:microsEnd-secondsEnd-len(fraction)]...)
+}
+
+// appendOffset writes the seconds by which a zone is before UTC.
+func appendOffset(b []byte, offset int) []byte {
 	if offset == 0 {
 		return append(b, 'Z')
 	}
@@ -279,25 +225,16 @@ func appendTime(b []byte, t time.Time) []byte {
 	if offset < 0 {
 		sign, offset = '-', -offset
 	}
-	b = append(b, sign)
-	b = appendPadded(b, offset/3600, 2)
-	b = append(b, ':')
-	b = appendPadded(b, offset/60%60, 2)
+	b = appendPair(append(b, sign), offset/3600)
+	b = appendPair(append(b, ':'), offset/60%60)
 	if seconds := offset % 60; seconds != 0 { // local mean time, before there were time zones
-		b = append(b, ':')
-		b = appendPadded(b, seconds, 2)
+		b = appendPair(append(b, ':'), seconds)
 	}
 	return b
 }
 
-func appendPadded(b []byte, n, width int) []byte {
-	start := len(b)
-	for range width {
-		b = append(b, '0')
-	}
-	for i := len(b) - 1; i >= start; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return b
+// appendPair writes n, which is below 100, with two digits.
+func appendPair(b []byte, n int) []byte {
+	const digits = "0123456789"
+	return append(b, digits[n/10], digits[n%10])
 }
