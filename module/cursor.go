@@ -2,117 +2,15 @@ package module
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"hash/crc32"
-	"sync"
+	"errors"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// cursor is a page of one snapshot: what the next_cursor of an answer says. It is no key to anything: a request with a cursor has to
-// bring a key or token that may run the endpoint, like any other run.
-type cursor struct {
-	ref           cache.Ref
-	offset, limit int
-}
-
-// A cursor's text is 80 characters of base64 for URLs. Its bytes are
-//
-//	process 8 | tag 16 | body 32 | sum 4
-//
-// where the body is encrypted, so that callers neither build cursors nor learn what the cache calls its entries, and the tag signs the
-// body and its owner. The same page has the same cursor, as it has the same entity tag. The sum tells a text that was cut or mistyped
-// from one of another process.
-const (
-	cursorProcess = 8
-	cursorTag     = aes.BlockSize
-	cursorBody    = 32
-	cursorBytes   = cursorProcess + cursorTag + cursorBody + crc32.Size
-	cursorText    = cursorBytes / 3 * 4
-)
-
-// sealer writes and reads the cursors of this process. What they name is in its memory alone, so its keys are, too.
-type sealer struct {
-	process [cursorProcess]byte
-	sign    [sha256.Size]byte
-	block   cipher.Block
-}
-
-var cursors = sync.OnceValue(func() *sealer {
-	s := new(sealer)
-	var secret [aes.BlockSize]byte
-	for _, part := range [][]byte{s.process[:], s.sign[:], secret[:]} {
-		_, _ = rand.Read(part) // never fails
-	}
-	var err error
-	if s.block, err = aes.NewCipher(secret[:]); err != nil {
-		panic("BUG: a key for AES: " + err.Error())
-	}
-	return s
-})
-
-// tag signs a body. It is also what the body's encryption begins with: a different body always has a different one.
-func (s *sealer) tag(body, owner []byte) []byte {
-	mac := hmac.New(sha256.New, s.sign[:])
-	mac.Write(body) // of fixed length, so that none of the owner can be taken for a part of it
-	mac.Write(owner)
-	return mac.Sum(nil)[:cursorTag]
-}
-
-// append appends the text of a cursor that only its owner can read.
-func (s *sealer) append(dst []byte, c cursor, owner []byte) []byte {
-	body := make([]byte, 0, cursorBody)
-	for _, word := range [...]uint64{c.ref.Hash, c.ref.Entry, uint64(c.offset), uint64(c.limit)} { //nolint:gosec // neither is negative
-		body = binary.BigEndian.AppendUint64(body, word)
-	}
-	tag := s.tag(body, owner)
-	cipher.NewCTR(s.block, tag).XORKeyStream(body, body)
-	all := append(make([]byte, 0, cursorBytes), s.process[:]...)
-	all = append(append(all, tag...), body...)
-	all = binary.BigEndian.AppendUint32(all, crc32.ChecksumIEEE(all))
-	return base64.RawURLEncoding.AppendEncode(dst, all)
-}
-
-// open reads the text of a cursor. Its errors are the client's.
-func (s *sealer) open(text string, owner []byte) (cursor, error) {
-	if len(text) != cursorText { // also keeps out line breaks, which the decoder would pass over
-		return cursor{}, errNoCursor
-	}
-	all, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(all) != cursorBytes {
-		return cursor{}, errNoCursor
-	}
-	rest, sum := all[:cursorBytes-crc32.Size], all[cursorBytes-crc32.Size:]
-	if crc32.ChecksumIEEE(rest) != binary.BigEndian.Uint32(sum) {
-		return cursor{}, errNoCursor
-	}
-	process, rest := rest[:cursorProcess], rest[cursorProcess:]
-	if !bytes.Equal(process, s.process[:]) {
-		return cursor{}, errCursorExpired // of before a restart, or of another server
-	}
-	tag, body := rest[:cursorTag], rest[cursorTag:]
-	cipher.NewCTR(s.block, tag).XORKeyStream(body, body)
-	if !hmac.Equal(tag, s.tag(body, owner)) {
-		return cursor{}, errNoCursor
-	}
-	var words [cursorBody / 8]uint64
-	for i := range words {
-		words[i] = binary.BigEndian.Uint64(body[8*i:])
-	}
-	return cursor{
-		ref:    cache.Ref{Hash: words[0], Entry: words[1]},
-		offset: int(words[2]), limit: int(words[3]), //nolint:gosec // as append wrote them
-	}, nil
-}
 
 var (
 	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: which of these is not told.
@@ -139,8 +37,10 @@ func (rq *request) appendNextCursor(dst []byte, p *plan, got cache.Answer) ([]by
 	if p.example {
 		return append(dst, exampleCursor...), true
 	}
-	next := cursor{ref: rq.rt.cache.Refer(p.key, got.Entry), offset: p.offset + result.PageLen(p.offset, p.limit), limit: p.limit}
-	return cursors().append(dst, next, rq.owner(p.endpoint)), true
+	next := pagecursor.Cursor{
+		Ref: rq.rt.cache.Refer(p.key, got.Entry), Offset: p.offset + result.PageLen(p.offset, p.limit), Limit: p.limit,
+	}
+	return next.Append(dst, rq.owner(p.endpoint)), true
 }
 
 // appendCursorMember appends the member next_cursor of an answer: null where no page follows.
@@ -168,11 +68,14 @@ func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, g
 // planCursor understands a run that names a page of a snapshot by a cursor. Beside it stand limit, which is the size of this page and
 // those after it, and what decides the form of the answer; version and variables may be repeated.
 func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*plan, error) {
-	at, err := cursors().open(text, rq.owner(e))
-	if err != nil {
-		return nil, err
+	at, err := pagecursor.Open(text, rq.owner(e))
+	switch {
+	case errors.Is(err, pagecursor.ErrExpired):
+		return nil, errCursorExpired
+	case err != nil:
+		return nil, errNoCursor
 	}
-	key, held, ok := rq.rt.cache.Snapshot(at.ref, cache.Policy{Now: rq.start})
+	key, held, ok := rq.rt.cache.Snapshot(at.Ref, cache.Policy{Now: rq.start})
 	if !ok {
 		return nil, errCursorExpired
 	}
@@ -187,7 +90,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	case given && number != done.version:
 		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.version)
 	}
-	p := &plan{endpoint: e, key: key, ref: at.ref, fixed: rq.key.Fixed, rows: compiler.Pages, paged: true, offset: at.offset, limit: at.limit}
+	p := &plan{endpoint: e, key: key, ref: at.Ref, fixed: rq.key.Fixed, rows: compiler.Pages, paged: true, offset: at.Offset, limit: at.Limit}
 	if p.version, err = activeVersion(e, done.version); err != nil {
 		return nil, err
 	}

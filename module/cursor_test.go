@@ -1,15 +1,10 @@
 package module
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -30,7 +26,7 @@ func pagedWorld(tb testing.TB) (w *world, next string) {
 	w.rememberMine(tb, customer, 1, 5)
 	got := w.send(tb, http.MethodPost, minePath, fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
 	next, _ = fieldOf(tb, got, "next_cursor").(string)
-	if want := "[[1 row of " + customer + "] [2 row of " + customer + "]]"; outcomeOf(tb, got) != want || len(next) != cursorText {
+	if want := "[[1 row of " + customer + "] [2 row of " + customer + "]]"; outcomeOf(tb, got) != want || len(next) != pagecursor.Length {
 		tb.Fatalf("first page: %s", got.Body)
 	}
 	return w, next
@@ -174,7 +170,7 @@ func TestCursorMistakes(t *testing.T) {
 	changed := []byte(next)
 	changed[40] ^= 1
 	const none, other = "400 This is no cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
-	gone := string(cursors().append(nil, cursor{ref: cache.Ref{Hash: 1, Entry: 1 << 60}, limit: 1}, w.owner(t, "mine")))
+	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
 	tests := []struct{ name, path, body, want, attr string }{
 		{"offset", "", withCursor(next, `, "offset": 2`), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
 		{"offset in the query string", "?offset=0", withCursor(next, ""), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
@@ -193,8 +189,8 @@ func TestCursorMistakes(t *testing.T) {
 		{"a longer one", "", withCursor(next+"A", ""), none, "cursor"},
 		{"line breaks", "", withCursor(next[:78]+"\n\n", ""), none, "cursor"},
 		{"a changed one", "", withCursor(string(changed), ""), none, "cursor"},
-		{"something else", "", withCursor(strings.Repeat("A", cursorText), ""), none, "cursor"},
-		{"no letters of a cursor", "", withCursor(strings.Repeat("ä", cursorText/2), ""), none, "cursor"},
+		{"something else", "", withCursor(strings.Repeat("A", pagecursor.Length), ""), none, "cursor"},
+		{"no letters of a cursor", "", withCursor(strings.Repeat("ä", pagecursor.Length/2), ""), none, "cursor"},
 		{"rows that are not kept", "", withCursor(gone, ""), "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor.", "cursor"},
 	}
 	for _, tt := range tests {
@@ -258,7 +254,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	}
 	w.remember(t, p, time.Now(), `[1,"bound"]`, `[2,"bound"]`)
 	bound, _ := fieldOf(t, as(acme).send(t, http.MethodPost, minePath, `{"limit": 1}`), "next_cursor").(string)
-	if len(bound) != cursorText {
+	if len(bound) != pagecursor.Length {
 		t.Fatal("a bound key got no cursor")
 	}
 	const rows, boundRows = "[[3 row of acme] [4 row of acme]]", "[[2 bound]]"
@@ -319,56 +315,4 @@ func (w *world) draftCursor(tb testing.TB) string {
 		tb.Fatalf("a draft for its author: %s", got)
 	}
 	return next
-}
-
-// TestForgedCursors changes each bit of a cursor, also where the sum is made good again.
-func TestForgedCursors(t *testing.T) {
-	owner := []byte("owner")
-	want := cursor{ref: cache.Ref{Hash: 1, Entry: 2}, offset: 49_000, limit: 100}
-	text := string(cursors().append(nil, want, owner))
-	if got, err := cursors().open(text, owner); got != want || err != nil {
-		t.Fatalf("open = %+v, %v", got, err)
-	}
-	if again := string(cursors().append(nil, want, owner)); again != text {
-		t.Errorf("the same page has the cursors %s and %s", text, again)
-	}
-	all, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for bit := range 8 * len(all) {
-		forged := slices.Clone(all)
-		forged[bit/8] ^= 1 << (bit % 8)
-		if _, err := cursors().open(base64.RawURLEncoding.EncodeToString(forged), owner); !errors.Is(err, errNoCursor) {
-			t.Errorf("bit %d: %v", bit, err)
-		}
-		signed := forged[:len(forged)-crc32.Size]
-		binary.BigEndian.PutUint32(forged[len(signed):], crc32.ChecksumIEEE(signed))
-		if bit/8 >= len(signed) {
-			continue
-		}
-		expired := bit/8 < cursorProcess // it says that it is another process's
-		if _, err := cursors().open(base64.RawURLEncoding.EncodeToString(forged), owner); !errors.Is(err, errNoCursor) && !expired || expired && !errors.Is(err, errCursorExpired) {
-			t.Errorf("bit %d and the sum: %v", bit, err)
-		}
-	}
-	for _, other := range []string{"", "owne", "owner2", "\x00owner"} {
-		if _, err := cursors().open(text, []byte(other)); !errors.Is(err, errNoCursor) {
-			t.Errorf("for %q: %v", other, err)
-		}
-	}
-}
-
-// FuzzCursor makes sure that no text but that of a cursor which was given out is one.
-func FuzzCursor(f *testing.F) {
-	owner := []byte("owner")
-	good := string(cursors().append(nil, cursor{ref: cache.Ref{Hash: 1, Entry: 2}, offset: 3, limit: 4}, owner))
-	for _, seed := range []string{good, "", good[:79], good + "=", strings.Repeat("-", cursorText), strings.Repeat("\n", cursorText)} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if c, err := cursors().open(text, owner); (err == nil) != (text == good) {
-			t.Errorf("open(%q) = %+v, %v", text, c, err)
-		}
-	})
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -61,7 +62,7 @@ func newWorld(tb testing.TB) *world {
 		}
 	})
 	w.rt = &runtime{
-		registry: reg, runs: background, metrics: newMetrics(), logs: new(runLogs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
+		registry: reg, runs: background, metrics: newMetrics(), logs: new(runlog.Logs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
 		limits: newLimiter(10, Rate{Queries: 240, Per: time.Minute}), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
 	}
 	w.app.runtime.Store(w.rt)

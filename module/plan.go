@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -57,7 +58,7 @@ type plan struct {
 	notices  *notices // nil for a version that nothing is announced of
 
 	counted atomic.Pointer[meter]      // see meter
-	logged  atomic.Pointer[runLog]     // see logRun
+	logged  atomic.Pointer[runlog.Log] // see logRun
 	next    atomic.Pointer[nextHeader] // see setFileHeaders
 }
 

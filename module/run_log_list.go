@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -28,7 +29,7 @@ type logEntry struct {
 	ErrorCode   *string   `json:"error_code"`
 }
 
-func (r *loggedRun) entry(endpoint string) logEntry {
+func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 	e := logEntry{
 		LogSourceID: endpoint, Timestamp: r.At, Level: "INFO", Status: r.Status, DurationMS: float64(r.Took.Microseconds()) / 1000, ErrorCode: r.Code,
 	}
@@ -85,8 +86,8 @@ func (rq *request) listRuns() error {
 		return err
 	}
 	entries := []logEntry{}
-	for _, run := range rq.rt.logs.of(e.ID).all() {
-		if entry := run.entry(e.ID); keep(&entry) {
+	for _, run := range rq.rt.logs.Of(e.ID).All() {
+		if entry := logEntryOf(&run, e.ID); keep(&entry) {
 			entries = append(entries, entry)
 		}
 	}

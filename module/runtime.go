@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
@@ -30,7 +31,7 @@ type runtime struct {
 	limits    *limiter
 	tokens    *tokens
 	metrics   *metrics
-	logs      *runLogs
+	logs      *runlog.Logs
 	runs      *runs
 	logger    *zap.Logger
 
@@ -159,7 +160,7 @@ func (rt *runtime) retain() (release func(), ok bool) { return retain(rt.kept) }
 // forget drops what was counted and noted of an endpoint that was deleted.
 func (rt *runtime) forget(e *registry.Endpoint) {
 	rt.metrics.forget(e.Project, e.Name)
-	rt.logs.forget(e.ID)
+	rt.logs.Forget(e.ID)
 	rt.limits.forget(e.ID)
 }
 
@@ -182,7 +183,7 @@ type results struct {
 	plans     *cache.Memo[*plan]
 	databases *databases
 	metrics   *metrics
-	logs      *runLogs
+	logs      *runlog.Logs
 }
 
 func openResults(a *App) (*results, func() error, error) {
@@ -193,7 +194,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), metrics: newMetrics(), logs: new(runLogs)}
+	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), metrics: newMetrics(), logs: new(runlog.Logs)}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

@@ -1,4 +1,4 @@
-package module
+package runlog
 
 import (
 	"fmt"
@@ -12,14 +12,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-func TestRunLogKeepsTheLastRuns(t *testing.T) {
-	var log runLog
-	if got := log.all(); len(got) != 0 {
+var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+
+func TestLogKeepsTheLastRuns(t *testing.T) {
+	var log Log
+	if got := log.All(); len(got) != 0 {
 		t.Errorf("an empty log has %d runs", len(got))
 	}
 	code := "query_timeout"
-	run := func(i int) loggedRun {
-		r := loggedRun{
+	run := func(i int) Run {
+		r := Run{
 			At: began.Add(time.Duration(i) * time.Second), Took: time.Duration(i), Execution: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i)),
 			Version: i, Rows: i - 1, Status: 200, Cache: cache.Stale,
 		}
@@ -30,29 +32,29 @@ func TestRunLogKeepsTheLastRuns(t *testing.T) {
 	}
 	const runs = 2*runsKept + 10
 	for i := range runs {
-		log.add(run(i))
+		log.Add(run(i))
 	}
-	var want []loggedRun
+	var want []Run
 	for i := runs - 1; i >= runs-runsKept; i-- {
 		want = append(want, run(i))
 	}
-	if diff := cmp.Diff(want, log.all()); diff != "" {
-		t.Errorf("all() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, log.All()); diff != "" {
+		t.Errorf("All() (-want +got):\n%s", diff)
 	}
-	if got := testing.AllocsPerRun(100, func() { log.add(want[0]) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { log.Add(want[0]) }); got != 0 {
 		t.Errorf("adding a run allocates %v times", got)
 	}
 }
 
-// TestRunLogIsReadWhileItIsWritten: what is read is always one whole run.
-func TestRunLogIsReadWhileItIsWritten(t *testing.T) {
-	var log runLog
+// TestLogIsReadWhileItIsWritten: what is read is always one whole run.
+func TestLogIsReadWhileItIsWritten(t *testing.T) {
+	var log Log
 	var writers sync.WaitGroup
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range 20_000 {
 				n := w*20_000 + i
-				log.add(loggedRun{At: began.Add(time.Duration(n) * time.Microsecond), Took: time.Duration(n), Version: n, Rows: n, Status: 200})
+				log.Add(Run{At: began.Add(time.Duration(n) * time.Microsecond), Took: time.Duration(n), Version: n, Rows: n, Status: 200})
 			}
 		})
 	}
@@ -64,23 +66,23 @@ func TestRunLogIsReadWhileItIsWritten(t *testing.T) {
 			reading = false
 		default:
 		}
-		for _, r := range log.all() {
+		for _, r := range log.All() {
 			if n := r.Version; r.Rows != n || r.Took != time.Duration(n) || !r.At.Equal(began.Add(time.Duration(n)*time.Microsecond)) {
 				t.Fatalf("a run was read in parts: %+v", r)
 			}
 		}
 	}
-	if got := len(log.all()); got < runsKept-8 { // a run is dropped when another sleeps on its slot for a whole round
+	if got := len(log.All()); got < runsKept-8 { // a run is dropped when another sleeps on its slot for a whole round
 		t.Errorf("%d runs are kept, want about %d", got, runsKept)
 	}
 }
 
-func TestRunLogsForgetTheOldest(t *testing.T) {
-	var logs runLogs
+func TestLogsForgetTheOldest(t *testing.T) {
+	var logs Logs
 	for i := range endpointsKept + 2 {
-		logs.of(fmt.Sprint(i)).add(loggedRun{At: began.Add(time.Duration(i) * time.Second)})
+		logs.Of(fmt.Sprint(i)).Add(Run{At: began.Add(time.Duration(i) * time.Second)})
 		if i == 0 {
-			logs.of("0").add(loggedRun{At: began.Add(time.Hour * 24)}) // run again later
+			logs.Of("0").Add(Run{At: began.Add(time.Hour * 24)}) // run again later
 		}
 	}
 	if logs.count != endpointsKept {
@@ -89,15 +91,15 @@ func TestRunLogsForgetTheOldest(t *testing.T) {
 	for id, want := range map[string]int{"0": 2, "1": 0, "2": 0, "3": 1, fmt.Sprint(endpointsKept + 1): 1} {
 		found, _ := logs.byEndpoint.Load(id)
 		got := 0
-		if log, ok := found.(*runLog); ok {
-			got = len(log.all())
+		if log, ok := found.(*Log); ok {
+			got = len(log.All())
 		}
 		if got != want {
 			t.Errorf("endpoint %s has %d runs, want %d", id, got, want)
 		}
 	}
-	logs.forget("3")
-	logs.forget("3")
+	logs.Forget("3")
+	logs.Forget("3")
 	if logs.count != endpointsKept-1 {
 		t.Errorf("%d endpoints are kept after one was forgotten, want %d", logs.count, endpointsKept-1)
 	}

@@ -1,0 +1,158 @@
+// Package runlog remembers the recent runs of each endpoint, in memory.
+package runlog
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+)
+
+const (
+	// runsKept is how many runs of an endpoint are remembered.
+	runsKept = 256
+	// endpointsKept is how many endpoints are remembered; then the one that was run longest ago is forgotten.
+	endpointsKept = 2048
+)
+
+// Logs are the recent runs of each endpoint: at most 256 of each of the 2,048 endpoints that were run last. What a run was given and
+// gave is not among what is kept. The zero value is ready, for any number of goroutines.
+type Logs struct {
+	byEndpoint sync.Map // id of the endpoint → *Log
+	mu         sync.Mutex
+	count      int
+}
+
+// Of returns the log of the endpoint with that id, an empty one for an endpoint without runs.
+func (l *Logs) Of(endpoint string) *Log {
+	if found, ok := l.byEndpoint.Load(endpoint); ok {
+		log, _ := found.(*Log)
+		return log
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, loaded := l.byEndpoint.LoadOrStore(endpoint, new(Log))
+	if !loaded {
+		l.count++
+		l.shrink(endpoint)
+	}
+	log, _ := found.(*Log)
+	return log
+}
+
+// shrink forgets the endpoint that was run longest ago when there are too many, but not the one given. The caller holds mu.
+func (l *Logs) shrink(but string) {
+	if l.count <= endpointsKept {
+		return
+	}
+	var oldest any
+	last := int64(0)
+	l.byEndpoint.Range(func(id, value any) bool {
+		log, _ := value.(*Log)
+		if at := log.last.Load(); id != but && (oldest == nil || at < last) {
+			oldest, last = id, at
+		}
+		return true
+	})
+	l.drop(oldest)
+}
+
+// drop takes a log away. The caller holds mu.
+func (l *Logs) drop(endpoint any) {
+	found, ok := l.byEndpoint.LoadAndDelete(endpoint)
+	if !ok {
+		return
+	}
+	log, _ := found.(*Log)
+	log.gone.Store(true)
+	l.count--
+}
+
+// Forget takes an endpoint's log away.
+func (l *Logs) Forget(endpoint string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(endpoint)
+}
+
+// Log holds the last runs of one endpoint, in a ring. Adding one takes no lock and allocates nothing: a cached run may be one of
+// a hundred thousand a second.
+type Log struct {
+	next  atomic.Uint64
+	last  atomic.Int64 // when the newest run was, in Unix microseconds
+	gone  atomic.Bool
+	slots [runsKept]runSlot
+}
+
+// runSlot holds one run in words, each written at once. The turn tells which run the words are of: odd while they change.
+type runSlot struct {
+	turn  atomic.Uint64
+	words [6]atomic.Uint64
+	code  atomic.Pointer[string]
+}
+
+// Run is one run of an endpoint: how it went, and nothing of what it was about.
+type Run struct {
+	At        time.Time
+	Took      time.Duration
+	Execution uuid.UUID // zero for a run that was refused before it had one
+	Version   int       // 0 when the run was refused before it had one
+	Rows      int       // negative: not counted
+	Status    int       // of HTTP
+	Cache     cache.Status
+	Code      *string // of the error; nil for none
+}
+
+// Gone tells whether the log was forgotten: who holds on to it looks for the endpoint's new one.
+func (l *Log) Gone() bool { return l.gone.Load() }
+
+// Add remembers a run. One whose slot is being written by a run that came so much earlier is dropped.
+func (l *Log) Add(r Run) {
+	n := l.next.Add(1)
+	at := r.At.UnixMicro()
+	l.last.Store(at)
+	slot := &l.slots[n%runsKept]
+	if turn := slot.turn.Load(); turn%2 == 1 || turn > 2*n || !slot.turn.CompareAndSwap(turn, 2*n+1) {
+		return
+	}
+	for i, word := range [...]uint64{
+		uint64(at), uint64(r.Took), binary.BigEndian.Uint64(r.Execution[:8]), binary.BigEndian.Uint64(r.Execution[8:]), //nolint:gosec // bits, read back as they were
+		uint64(r.Version)<<32 | uint64(uint32(r.Rows)), uint64(r.Status)<<8 | uint64(r.Cache), //nolint:gosec // the same
+	} {
+		slot.words[i].Store(word)
+	}
+	slot.code.Store(r.Code)
+	slot.turn.Store(2*n + 2)
+}
+
+// All returns the runs that are remembered, newest first. One that is being written just now is left out.
+func (l *Log) All() []Run {
+	newest := l.next.Load()
+	runs := make([]Run, 0, min(newest, runsKept))
+	for n := newest; n > 0 && newest-n < runsKept; n-- {
+		slot := &l.slots[n%runsKept]
+		if slot.turn.Load() != 2*n+2 {
+			continue
+		}
+		var words [6]uint64
+		for i := range words {
+			words[i] = slot.words[i].Load()
+		}
+		code := slot.code.Load()
+		if slot.turn.Load() != 2*n+2 {
+			continue
+		}
+		r := Run{
+			At: time.UnixMicro(int64(words[0])).UTC(), Took: time.Duration(words[1]), Version: int(words[4] >> 32), Rows: int(int32(words[4])), //nolint:gosec // as add wrote them
+			Status: int(words[5] >> 8), Cache: cache.Status(words[5] & 0xff), Code: code,
+		}
+		binary.BigEndian.PutUint64(r.Execution[:8], words[2])
+		binary.BigEndian.PutUint64(r.Execution[8:], words[3])
+		runs = append(runs, r)
+	}
+	return runs
+}
