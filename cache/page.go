@@ -125,7 +125,7 @@ func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
 		}
 	}
 	if packed == nil || len(packed) >= len(plain) {
-		packed, encoding = append(make([]byte, 0, len(plain)), plain...), Identity
+		packed, encoding = exact(plain), Identity
 	}
 	return Body{
 		Bytes:         packed,

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -31,9 +32,20 @@ type Builder struct {
 	columns []Column
 	begun   bool
 	more    bool
-	data    []byte
-	starts  []uint32
+	rows    *rowBuffer
 }
+
+// rowBuffer is where rows are collected. How many there will be is not known before, so that they grow in memory that was grown
+// for a result before them, and end in memory of their own size.
+type rowBuffer struct {
+	data   []byte
+	starts []uint32
+}
+
+// maxRowBuffer is the capacity in bytes above which a buffer is not kept for other results.
+const maxRowBuffer = 8 << 20
+
+var rowBuffers = sync.Pool{New: func() any { return new(rowBuffer) }}
 
 // NewBuilder gives an empty builder with limits.
 func NewBuilder(limits Limits) *Builder { return &Builder{limits: limits} }
@@ -45,6 +57,7 @@ func (b *Builder) Columns(columns []Column) error {
 	}
 	b.begun = true
 	b.columns = slices.Clone(columns)
+	b.rows = rowBuffers.Get().(*rowBuffer)
 	return nil
 }
 
@@ -55,22 +68,26 @@ func (b *Builder) Row(json []byte) error {
 		return errors.New("row of a result given before its columns")
 	case len(json) < 2 || json[0] != '[' || json[len(json)-1] != ']':
 		return errors.New("row of a result is not a JSON array")
-	case b.limits.Keep > 0 && len(b.starts) >= b.limits.Keep:
+	case b.limits.Keep > 0 && len(b.rows.starts) >= b.limits.Keep:
 		b.more = true
 		return nil
 	}
-	size := int64(len(b.data)) + int64(len(json))
-	if len(b.starts) > 0 {
+	rows := b.rows
+	size := len(rows.data) + len(json)
+	if len(rows.starts) > 0 {
 		size++ // the comma
 	}
-	if most := b.maxBytes(); size > most {
+	if most := b.maxBytes(); int64(size) > most {
 		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
 	}
-	if len(b.starts) > 0 {
-		b.data = append(b.data, ',')
+	if size > cap(rows.data) {
+		rows.data = slices.Grow(rows.data, max(size, 2*cap(rows.data))-len(rows.data))
 	}
-	b.starts = append(b.starts, uint32(len(b.data))) //nolint:gosec // maxBytes is below 1<<32
-	b.data = append(b.data, json...)
+	if len(rows.starts) > 0 {
+		rows.data = append(rows.data, ',')
+	}
+	rows.starts = append(rows.starts, uint32(len(rows.data))) //nolint:gosec // maxBytes is below 1<<32
+	rows.data = append(rows.data, json...)
 	return nil
 }
 
@@ -84,13 +101,25 @@ func (b *Builder) maxBytes() int64 {
 
 // Result gives what was collected. The builder must not be used after it.
 func (b *Builder) Result() *Result {
-	return &Result{columns: b.columns, more: b.more, data: fit(b.data), starts: fit(b.starts)}
+	result := &Result{columns: b.columns, more: b.more}
+	if rows := b.rows; rows != nil {
+		result.data, result.starts = exact(rows.data), exact(rows.starts)
+		b.rows = nil
+		if cap(rows.data) <= maxRowBuffer {
+			rows.data, rows.starts = rows.data[:0], rows.starts[:0]
+			rowBuffers.Put(rows)
+		}
+	}
+	return result
 }
+
+// exact copies s to memory of its own size.
+func exact[E any](s []E) []E { return append(make([]E, 0, len(s)), s...) }
 
 // fit moves s to memory of its own size when growing it left more than an eighth unused.
 func fit[E any](s []E) []E {
 	if cap(s)-len(s) > cap(s)/8 {
-		return append(make([]E, 0, len(s)), s...)
+		return exact(s)
 	}
 	return s
 }
