@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +113,26 @@ func TestMissIsVisibleAtOnce(t *testing.T) {
 			if err != nil || answer.Status != want {
 				t.Fatalf("call of key %d: %v, %v, want %v", i, answer.Status, err, want)
 			}
+		}
+	}
+}
+
+// Nor does a call that follows a new computation find what was stored before it.
+func TestRecomputedIsVisibleAtOnce(t *testing.T) {
+	c, err := cache.New(cache.Config{MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stored, anew := cache.Policy{Fresh: time.Hour}, cache.Policy{Fresh: time.Hour, Mode: cache.Recompute}
+	for i := range 20_000 {
+		want := strconv.Itoa(i)
+		ask(t, c, key(1, ""), anew, loadOf(want, 0))
+		if got, ok := c.Get(key(1, ""), stored); ok && got.Entry.Meta != want {
+			t.Fatalf("after computation %s the stored result is %v", want, got.Entry.Meta)
+		}
+		if got := ask(t, c, key(1, ""), stored, loadOf("unused", 0)); got != want+" hit" {
+			t.Fatalf("after computation %s: %s", want, got)
 		}
 	}
 }

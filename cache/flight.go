@@ -183,7 +183,8 @@ func (c *Cache) run(f *flight) {
 	}
 }
 
-// settle hands the outcome to those who wait, and then to the store.
+// settle hands the outcome to those who wait, and to the store: first to the store where that holds an earlier result, which a call
+// that follows the answer would find again.
 func (c *Cache) settle(f *flight, entry *Entry, err error) {
 	c.mu.Lock()
 	if f.abandoned { // a newer flight may be running: what we found may be older than what it finds
@@ -195,12 +196,19 @@ func (c *Cache) settle(f *flight, entry *Entry, err error) {
 		c.retire(f)
 	}
 	c.mu.Unlock()
-	close(f.done)
 	if err != nil {
+		close(f.done)
 		return
+	}
+	replaces := c.lookup(f.key) != nil
+	if !replaces {
+		close(f.done)
 	}
 	if f.generation == c.generation(f.key.project) {
 		c.keep(f)
+	}
+	if replaces {
+		close(f.done)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
