@@ -14,14 +14,14 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateTries is how often migrate begins again after it failed: when several processes open a new file at once, all but
-// one find a table made under their feet, and nothing left to do when they look again.
+// migrateTries is how often migrate tries while the tables stay as they are. When several processes open a new file at once, all
+// but one find a table made under their feet; the version is a later one then when they look again.
 const migrateTries = 10
 
 // migrate brings the tables up to date.
 func migrate(ctx context.Context, db *sql.DB) error {
 	var failed error
-	for range migrateTries {
+	for tries, reached := 0, int64(-1); tries < migrateTries; tries++ {
 		p, err := migrator(db)
 		if err != nil {
 			return err
@@ -33,6 +33,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		}
 		if current > target {
 			return fmt.Errorf("its tables are at version %d, and this program knows versions up to %d: a newer version of the program wrote it", current, target)
+		}
+		if current > reached {
+			tries, reached = 0, current
 		}
 		if _, err := p.Up(ctx); err != nil {
 			failed = err
