@@ -156,6 +156,7 @@ func TestCreateVariable(t *testing.T) {
 		{"broken default", registry.NewVariable{Name: "x", Type: text, Default: json.RawMessage(`{`)}, nil, field("default_value", registry.CodeInvalid, "Value must be valid JSON.")},
 		{"two defaults", registry.NewVariable{Name: "x", Type: text, Default: json.RawMessage(`1 2`)}, nil, field("default_value", registry.CodeInvalid, "Value must be valid JSON.")},
 		{"values are no list", registry.NewVariable{Name: "x", Type: text, Values: json.RawMessage(`{}`)}, nil, field("values", registry.CodeInvalid, "Expected a list of items.")},
+		{"a value that is an object", registry.NewVariable{Name: "x", Type: text, Values: json.RawMessage(`["a", {"label": "b"}]`)}, nil, field("values", registry.CodeInvalid, "Values must be strings, numbers, booleans or null.")},
 		{"broken values", registry.NewVariable{Name: "x", Type: text, Values: json.RawMessage(`[`)}, nil, field("values", registry.CodeInvalid, "Value must be valid JSON.")},
 	}
 	for _, tt := range tests {

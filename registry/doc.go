@@ -1,5 +1,5 @@
 // Package registry keeps who may ask what: projects, keys, endpoints with their versions, insight variables, saved insights,
-// dashboards, property definitions and group types.
+// dashboards, property definitions, group types and the names of cohorts.
 //
 //	requests ─▶ Snapshot (memory, immutable)      no lock, no I/O, no allocation
 //	writes   ─▶ Registry ─▶ Store (one transaction) ─▶ next Snapshot

@@ -83,7 +83,9 @@ func (d *draft) replace(rec ProjectRecord) error {
 		}
 	}
 	p := &projectState{
-		schema:     &ProjectSchema{Project: rec.Project, Location: location, Properties: rec.Properties, GroupTypes: rec.GroupTypes},
+		schema: &ProjectSchema{
+			Project: rec.Project, Location: location, Properties: rec.Properties, GroupTypes: rec.GroupTypes, Cohorts: rec.Cohorts,
+		},
 		keys:       make(map[string]*keyEntry, len(rec.Keys)),
 		endpoints:  make(map[string]*endpointEntry, len(rec.Endpoints)),
 		variables:  make(map[string]*Variable, len(rec.Variables)),
@@ -295,6 +297,7 @@ func (s *ProjectSchema) sort() {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(s.GroupTypes, func(a, b GroupType) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(s.Cohorts, func(a, b Cohort) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // readSettings reads those settings that are stored as JSON.
@@ -309,7 +312,8 @@ func (s *ProjectSchema) readSettings() (err error) {
 }
 
 func (s *ProjectSchema) same(as *ProjectSchema) bool {
-	return s.Project == as.Project && slices.Equal(s.Properties, as.Properties) && slices.Equal(s.GroupTypes, as.GroupTypes)
+	return s.Project == as.Project && slices.Equal(s.Properties, as.Properties) && slices.Equal(s.GroupTypes, as.GroupTypes) &&
+		slices.Equal(s.Cohorts, as.Cohorts)
 }
 
 func (p *projectState) listEndpoints() {

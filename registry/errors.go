@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrNotFound says that the project, key, endpoint, variable, insight or dashboard to change does not exist, or was deleted.
+	// ErrNotFound says that the project, key, endpoint, variable, insight, dashboard or cohort to change does not exist, or was deleted.
 	ErrNotFound = errors.New("not found")
 	// ErrRevoked says that a key was revoked, and so can't be rolled.
 	ErrRevoked = errors.New("the key is revoked")
@@ -54,6 +54,7 @@ const (
 	ConflictVersion      = "version"   // of an endpoint
 	ConflictCodeName     = "code_name" // of the variables of a project
 	ConflictGroupType    = "group_type"
+	ConflictCohortName   = "cohort_name"
 	ConflictShortID      = "short_id" // of the insights of a project
 	ConflictTile         = "tile"     // an insight stands once on a dashboard
 )

@@ -214,6 +214,20 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 			r, p, at := one(rt)
 			check(rt, r.RecordViews(ctx, p, "key", []int64{rapid.Int64Range(1, 5).Draw(rt, "insight")}, at))
 		},
+		"cohort": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: p, ID: rapid.Int64Range(0, 3).Draw(rt, "id"), Name: name.Draw(rt, "name")}, at)
+			check(rt, err)
+		},
+		"rename cohort": func(rt *rapid.T) {
+			r, p, _ := one(rt)
+			_, err := r.RenameCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), name.Draw(rt, "name"))
+			check(rt, err)
+		},
+		"delete cohort": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			check(rt, r.DeleteCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), at))
+		},
 		"set property": func(rt *rapid.T) {
 			r, p, _ := one(rt)
 			check(rt, r.SetProperty(ctx, p, def.Draw(rt, "definition")))

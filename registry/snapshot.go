@@ -62,6 +62,7 @@ type ProjectSchema struct {
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
 	GroupTypes []GroupType          // by index
+	Cohorts    []Cohort             // by number
 	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning

@@ -94,6 +94,15 @@ type Tx interface {
 	// UpdateTile replaces all of the tile with this number but what it shows, and where.
 	UpdateTile(ctx context.Context, t Tile) error
 
+	// Cohort returns a cohort.
+	Cohort(ctx context.Context, project, id int64) (Cohort, error)
+	// InsertCohort adds a cohort, and returns its number: the given one, or for 0 one above the greatest that the project ever had.
+	InsertCohort(ctx context.Context, c Cohort) (id int64, err error)
+	// UpdateCohort replaces the name of the cohort with this number.
+	UpdateCohort(ctx context.Context, c Cohort) error
+	// DeleteCohort hides a cohort and frees its name. Its number can be asked for again, and is not given otherwise.
+	DeleteCohort(ctx context.Context, project, id int64, at time.Time) error
+
 	// InsertActivity adds an entry to the activity log. It changes nothing that Load gives.
 	InsertActivity(ctx context.Context, a Activity) error
 	// RecordViews moves the last view of insights with a key forward to at, never back. It changes nothing that Load gives.
@@ -118,7 +127,7 @@ type Changes struct {
 	Projects []ProjectRecord // in the order of their numbers
 }
 
-// ProjectRecord is all that a store holds of one project, but for deleted endpoints.
+// ProjectRecord is all that a store holds of one project, but for deleted endpoints and cohorts.
 type ProjectRecord struct {
 	Project    Project
 	Keys       []Key      // revoked ones too
@@ -128,6 +137,7 @@ type ProjectRecord struct {
 	Dashboards []Dashboard // deleted ones too, with tiles by number
 	Properties []PropertyDefinition
 	GroupTypes []GroupType
+	Cohorts    []Cohort // without deleted ones
 
 	TokenSecrets []TokenSecret // newest first
 }

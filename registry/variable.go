@@ -54,7 +54,7 @@ type NewVariable struct {
 	Name      string          // required, at most 400 characters
 	Type      VariableType    // required
 	Default   json.RawMessage // empty for null
-	Values    json.RawMessage // a JSON array, of a List only; empty for none
+	Values    json.RawMessage // a JSON array of plain values, of a List only; empty for none
 	IsMulti   bool
 	CreatedBy string
 	Check     VariableCheck // asked before it is added; nil: nobody
@@ -171,6 +171,13 @@ func (v *Variable) setJSON(def, values json.RawMessage) error {
 	case nil:
 		v.Values = nil
 	case []any:
+		for _, item := range d {
+			switch item.(type) {
+			case nil, string, bool, int64, uint64, float64:
+			default: // no run can give it
+				return invalid("values", "Values must be strings, numbers, booleans or null.")
+			}
+		}
 		v.Values = d
 	default:
 		return invalid("values", "Expected a list of items.")

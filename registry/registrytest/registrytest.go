@@ -57,6 +57,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"views of insights", testViews},
 		{"properties", testProperties},
 		{"group types", testGroupTypes},
+		{"cohorts", testCohorts},
 		{"things that are not there", testMissing},
 		{"a write that fails leaves nothing", testRollback},
 		{"a write that changes nothing has no revision", testNoChange},
@@ -141,6 +142,7 @@ var anyOrder = cmp.Options{
 	cmpopts.SortSlices(func(a, b registry.Dashboard) bool { return a.ID < b.ID }),
 	cmpopts.SortSlices(func(a, b registry.PropertyDefinition) bool { return fmt.Sprint(a) < fmt.Sprint(b) }),
 	cmpopts.SortSlices(func(a, b registry.GroupType) bool { return a.Index < b.Index }),
+	cmpopts.SortSlices(func(a, b registry.Cohort) bool { return a.ID < b.ID }),
 }
 
 // addProject adds a project, and returns it with its number.
@@ -227,6 +229,10 @@ func testUnknownProject(t exam) {
 		"InsertEndpoint": func(ctx context.Context, tx registry.Tx) error {
 			return tx.InsertEndpoint(ctx, newEndpoint(9, "e", "e"))
 		},
+		"InsertCohort": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.InsertCohort(ctx, newCohort(9, 1, "c"))
+			return err
+		},
 		"InsertVariable": func(ctx context.Context, tx registry.Tx) error {
 			return tx.InsertVariable(ctx, newVariable(9, "v", "v"))
 		},
@@ -261,6 +267,10 @@ func testMissing(t exam) {
 		return err
 	})
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
+		_, err := tx.InsertCohort(ctx, newCohort(other.ID, 5, "theirs"))
+		return err
+	})
+	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		return errors.Join(tx.InsertEndpoint(ctx, newEndpoint(other.ID, "e", "e")), tx.InsertVariable(ctx, newVariable(other.ID, "v", "v")),
 			tx.InsertEndpoint(ctx, newEndpoint(p.ID, "gone", "gone")), tx.DeleteEndpoint(ctx, "gone", at))
 	})
@@ -289,6 +299,14 @@ func testMissing(t exam) {
 			_, err := tx.Variable(ctx, p.ID, "v")
 			return err
 		},
+		"Cohort of another project": func(ctx context.Context, tx registry.Tx) error {
+			_, err := tx.Cohort(ctx, p.ID, 5)
+			return err
+		},
+		"UpdateCohort of another project": func(ctx context.Context, tx registry.Tx) error {
+			return tx.UpdateCohort(ctx, newCohort(p.ID, 5, "mine"))
+		},
+		"DeleteCohort of another project": func(ctx context.Context, tx registry.Tx) error { return tx.DeleteCohort(ctx, p.ID, 5, at) },
 		"Insight of another project": func(ctx context.Context, tx registry.Tx) error {
 			_, err := tx.Insight(ctx, p.ID, i.ID)
 			return err
@@ -411,7 +429,8 @@ func testReopen(t exam) {
 	write(t, s, func(ctx context.Context, tx registry.Tx) error {
 		_, err := tx.PutProperties(ctx, p.ID, []registry.PropertyDefinition{{Scope: registry.GroupProperty, GroupTypeIndex: 3, Name: "size", Type: registry.PropertyNumeric}}, true)
 		_, err2 := tx.PutGroupTypes(ctx, p.ID, []registry.GroupType{{Name: "company", Index: 3}})
-		return errors.Join(err, err2, tx.InsertKey(ctx, newKey(p.ID, "k")), tx.InsertEndpoint(ctx, newEndpoint(p.ID, "e", "e")),
+		_, err3 := tx.InsertCohort(ctx, newCohort(p.ID, 0, "paying"))
+		return errors.Join(err, err2, err3, tx.InsertKey(ctx, newKey(p.ID, "k")), tx.InsertEndpoint(ctx, newEndpoint(p.ID, "e", "e")),
 			tx.InsertVersion(ctx, "e", newVersion("e", 2)), tx.InsertVariable(ctx, newVariable(p.ID, "v", "v")))
 	})
 	want := load(t, s, 0)

@@ -24,7 +24,7 @@ func (s *Store) Load(ctx context.Context, since uint64) (_ *registry.Changes, er
 	l := loader{tx: sqlTx, since: since, index: make(map[int64]int), endpoints: make(map[string]place), boards: make(map[int64]place)}
 	for _, step := range []func(context.Context) error{
 		l.projects, l.keys, l.tokenSecrets, l.loadEndpoints, l.versions, l.variables, l.insights, l.dashboards, l.tiles,
-		l.properties, l.groupTypes,
+		l.properties, l.groupTypes, l.cohorts,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -210,6 +210,18 @@ func (l *loader) groupTypes(ctx context.Context) error {
 		}
 		p := &l.found[l.index[project]]
 		p.GroupTypes = append(p.GroupTypes, g)
+		return nil
+	})
+}
+
+func (l *loader) cohorts(ctx context.Context) error {
+	return l.each(ctx, "cohorts", `SELECT `+cohortColumns+` FROM cohorts WHERE deleted_at IS NULL AND `+ofChanged, func(row scanner) error {
+		c, err := scanCohort(row)
+		if err != nil {
+			return err
+		}
+		p := &l.found[l.index[c.Project]]
+		p.Cohorts = append(p.Cohorts, c)
 		return nil
 	})
 }

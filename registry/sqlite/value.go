@@ -74,6 +74,8 @@ var uniques = map[string]string{
 	"insights.project_id, insights.short_id":                    registry.ConflictShortID,
 	"dashboard_tiles.dashboard_id, dashboard_tiles.insight_id":  registry.ConflictTile,
 	"insight_variables.project_id, insight_variables.code_name": registry.ConflictCodeName,
+	"cohorts.project_id, cohorts.id":                            registry.ConflictID,
+	"cohorts.project_id, cohorts.name":                          registry.ConflictCohortName,
 }
 
 // told turns what SQLite says of a broken rule into the registry's errors, and names what was being done in any other.
