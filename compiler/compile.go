@@ -163,6 +163,7 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		Values:   q.Values,
 		Known:    func(code string) bool { _, ok := env.Variables[code]; return ok },
 		Types:    env.Database.Properties,
+		Cohorts:  env.Database.Cohorts,
 		Now:      env.Now,
 		Location: env.Database.Location,
 		Clean:    insight.Cleaner(env.PathCleaning),

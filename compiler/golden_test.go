@@ -24,6 +24,7 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
+	Cohorts   map[int64]string  `json:"cohorts"` // names by id
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
 }
@@ -47,6 +48,7 @@ func (w world) env(tb testing.TB) compiler.Env {
 			db.Properties[schema.PropertyKey{Scope: scope, Name: name}] = schema.PropertyType(typ)
 		}
 	}
+	db.Cohorts = schema.NewCohorts(w.Cohorts, len(w.Columns) > 0)
 	if len(w.Columns) > 0 {
 		var columns []schema.PhysicalColumn
 		for _, text := range w.Columns {

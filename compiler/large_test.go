@@ -23,7 +23,7 @@ func TestManyMistakes(t *testing.T) {
 			if len(m.Errors)+len(m.Warnings) < 100 {
 				t.Errorf("%d mistakes and %d warnings", len(m.Errors), len(m.Warnings))
 			}
-			if took > 10*time.Second { // it was 50 with a hint for each
+			if took > 30*time.Second { // it was 50 with a hint for each, on an idle machine and without the race detector
 				t.Errorf("it took %v", took)
 			}
 		})

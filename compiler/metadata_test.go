@@ -56,7 +56,7 @@ func TestDescribeErrors(t *testing.T) {
 		{"all of them", "select evnt, {x}, cuont(), 'a' from evnts where {filters.y} limit -1", "14:15: Unresolved placeholder: {x}\n" +
 			"18:23: Unsupported function call 'cuont(...)'. Perhaps you meant 'count(...)'? → count\n" +
 			"36:41: Unknown table `evnts`. → events\n" +
-			"49:58: Placeholder {filters.y} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to} → filters\n" +
+			"49:58: Unsupported filters placeholder `{filters.y}`: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to} → filters\n" +
 			"66:68: LIMIT takes a whole number that is not negative\n"},
 		{"a placeholder is no further mistake", "select dateDiff({unit}, timestamp, now())" + bounded, "17:21: Unresolved placeholder: {unit}\n"},
 		{"a table that is a placeholder hides its columns", "select evnt from {t}", "18:19: Unresolved placeholder: {t}\n"},
@@ -114,7 +114,7 @@ func TestDescribeExpression(t *testing.T) {
 		{"over events", "timestamp", nil, ""},
 		{"an unknown field", "1 + no_field", nil, "4:12: Unable to resolve field: no_field\n"},
 		{"with an alias", "properties.price as p", nil, ""},
-		{"a reserved alias", "1 as true", nil, "5:9: 'true' cannot be an alias: it is a reserved name\n"},
+		{"a reserved alias", "1 as true", nil, "5:9: \"true\" cannot be an alias or identifier, as it's a reserved keyword\n"},
 		{"a query", "select 1", nil, "0:6: Unexpected 'select', expected an expression\n"},
 		{"over another table", "is_identified", source("select * from persons"), ""},
 		{"a field of another table", "timestamp", source("select * from persons"), "0:9: Unable to resolve field: timestamp\n"},

@@ -28,6 +28,8 @@ type Values struct {
 	Filters *Filters
 	// Types are the declared types of properties, for the filters.
 	Types schema.PropertyTypes
+	// Cohorts are those that filters can ask for.
+	Cohorts schema.Cohorts
 	// Now and Location give relative dates their meaning.
 	Now      time.Time
 	Location *time.Location
@@ -96,7 +98,7 @@ func (b *binder) table(t hogql.Table) hogql.Table {
 			return v
 		}
 		if name, named := v.(*hogql.TableName); named {
-			return &hogql.TableName{Pos: p.Pos, Chain: name.Chain, Alias: p.Alias, Sample: name.Sample}
+			return &hogql.TableName{Pos: p.Pos, Chain: name.Chain, Alias: p.Alias, Columns: name.Columns, Sample: name.Sample}
 		}
 	}
 	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", hogql.PrintExpr(p.X))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 var now = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
@@ -115,11 +116,11 @@ func TestPlaceholders(t *testing.T) {
 		},
 		{
 			"other filters", "select 1 from events where {filters.x}", nil,
-			"28:37: Placeholder {filters.x} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
+			"28:37: Unsupported filters placeholder `{filters.x}`: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
 		},
 		{
 			"a bound that is not there", "select toDate({filters.dateRange.to}) from events", nil,
-			"14:36: Placeholder {filters.dateRange.to} has no date: without one it may only stand directly in a comparison",
+			"14:36: The `{filters.dateRange.to}` placeholder must be used directly in a comparison when the request gives it no date",
 		},
 	}
 	for _, tt := range mistakes {
@@ -177,6 +178,21 @@ func TestFilters(t *testing.T) {
 			"events.properties.n IS NOT NULL AND events.properties.m IS NULL",
 		},
 		{
+			"sessions", "select 1 from sessions s where {filters}",
+			bind.Filters{DateTo: "2020-02-02", Properties: []bind.Property{{Type: "session", Key: "$channel_type", Value: "Direct"}, {Type: "hogql", Key: "$pageview_count > 1"}}},
+			"toString(s.$channel_type) = 'Direct' AND $pageview_count > 1 AND s.$start_timestamp < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
+		},
+		{
+			"properties of groups", "select 1 from groups where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "group", Group: 1, Key: "n", Operator: "gt", Value: "2"}, {Type: "group", Key: "m", Value: "x"}}},
+			"toFloat(groups.properties.n) > 2.0 AND groups.properties.m = 'x'",
+		},
+		{
+			"incomplete", "select 1 from events where {filters}",
+			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "icontains"}, {Type: "person", Key: "b", Value: []any{}}, {Type: "group", Group: -1, Key: "c", Value: "d"}}},
+			"true AND true AND true",
+		},
+		{
 			"a path as it is cleaned", "select 1 from events where {filters}",
 			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "$pathname", Operator: "is_cleaned_path_exact", Value: "/A"}}},
 			"lower(toString(events.properties.$pathname)) = lower('/A')",
@@ -212,13 +228,30 @@ func TestFilters(t *testing.T) {
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
 		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
 		{"a number that is none", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
-		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: Property filters of type 'cohort' are not supported: there are no cohorts here"},
+		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
+		{"no cohort", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"half a cohort", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: 7.5}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"several cohorts", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: []any{int64(7)}}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"a cohort that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},
+		{"everybody", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(0)}}}, "27:36: Could not find cohort with ID 0"},
+		{"a cohort by its name", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "name", Value: int64(7)}}}, "27:36: A property filter of type 'cohort' has the key 'id', not 'name'"},
+		{"an operator that cohorts have not", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(7), Operator: "gt"}}}, "27:36: The property filter on 'id' has operator 'gt', which is not supported with its value"},
 		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
 	}
+	t.Run("mistake: a type that the table has not", func(t *testing.T) {
+		t.Parallel()
+		filters := &bind.Filters{Properties: []bind.Property{{Type: "person", Key: "email", Value: "x"}}}
+		_, err := bind.Placeholders(parse(t, "select 1 from sessions where {filters}"), bind.Values{Filters: filters, Now: now, Location: time.UTC})
+		if diff := cmp.Diff("29:38: Property filters of type 'person' cannot be used over the sessions table: use session or hogql", errText(err)); diff != "" {
+			t.Errorf("mistakes (-want +got):\n%s", diff)
+		}
+	})
 	for _, tt := range mistakes {
 		t.Run("mistake: "+tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := bind.Placeholders(parse(t, "select 1 from events where {filters}"), bind.Values{Filters: &tt.filters, Now: now, Location: time.UTC})
+			_, err := bind.Placeholders(parse(t, "select 1 from events where {filters}"), bind.Values{
+				Filters: &tt.filters, Cohorts: schema.NewCohorts(map[int64]string{7: "paying"}, false), Now: now, Location: time.UTC,
+			})
 			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
 				t.Errorf("mistakes (-want +got):\n%s", diff)
 			}

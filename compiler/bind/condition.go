@@ -14,10 +14,14 @@ import (
 type Subject struct {
 	// People tells that the rows are people, not events.
 	People bool
+	// Rows names the table of rows that are neither: sessions or groups.
+	Rows string
 	// Table is what the rows are called in the query; empty when they are its only table.
 	Table string
 	// Types are the declared types of properties: they decide how values are compared.
 	Types schema.PropertyTypes
+	// Cohorts are those that filters can ask for.
+	Cohorts schema.Cohorts
 	// Now and Location give relative dates their meaning.
 	Now      time.Time
 	Location *time.Location
@@ -55,6 +59,12 @@ func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.Pr
 		}
 		return s.field("properties", key), s.Types.Of(schema.PropertyKey{Scope: schema.PersonProperty, Name: key}), nil
 	}
+	switch s.Rows {
+	case "sessions":
+		return s.field(key), schema.StringProperty, nil
+	case "groups":
+		return s.field("properties", key), schema.StringProperty, nil // which they read as in a table of groups of all types
+	}
 	index := strconv.Itoa(group)
 	declared := func(scope schema.PropertyScope, group int) schema.PropertyType {
 		return s.Types.Of(schema.PropertyKey{Scope: scope, Group: group, Name: key})
@@ -75,19 +85,25 @@ func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.Pr
 		return s.field("session", key), schema.StringProperty, nil
 	case "event_metadata":
 		return s.field(key), schema.StringProperty, nil
-	case "cohort":
-		return nil, "", s.refuse("Property filters of type 'cohort' are not supported: there are no cohorts here")
 	}
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }
 
 // PropertyCondition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
 func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
+	if own := rowFilters[s.Rows]; s.Rows != "" && f.Type != own && f.Type != "hogql" {
+		return nil, s.refuse("Property filters of type '%s' cannot be used over the %s table: use %s or hogql", f.Type, s.Rows, own)
+	}
+	if !f.complete() {
+		return &hogql.Const{Pos: s.At, Value: true}, nil
+	}
 	switch f.Type {
 	case "hogql":
 		return s.expression(f.Key)
 	case "element":
 		return elementCondition(f, s)
+	case "cohort":
+		return cohortCondition(f, s)
 	}
 	field, typ, err := PropertyField(f.Type, f.Key, f.Group, s)
 	if err != nil {
@@ -100,6 +116,9 @@ func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
 	}
 	return out, nil
 }
+
+// rowFilters are the types of the filters on rows that are not events, by their table.
+var rowFilters = map[string]string{"sessions": "session", "groups": "group"}
 
 // unsupported is for an operator that does not exist or does not go with the value.
 func (s Subject) unsupported(f Property) *diag.Error {

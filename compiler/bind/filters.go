@@ -48,12 +48,12 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 		if ok {
 			return &hogql.Const{Pos: p.Pos, Value: bound}
 		}
-		b.mistake(p.Pos, "Placeholder {%s} has no date: without one it may only stand directly in a comparison", text)
+		b.mistake(p.Pos, "The `{%s}` placeholder must be used directly in a comparison when the request gives it no date", text)
 	default:
 		near := schema.Nearest(text, slices.Values(filterChains))
 		b.mistakes.Add(&diag.Error{
 			Code: diag.QueryError, Span: p.X.At(), Hint: near, Fix: near,
-			Detail: "Placeholder {" + text + "} is not supported: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
+			Detail: "Unsupported filters placeholder `{" + text + "}`: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
 		})
 	}
 	return p

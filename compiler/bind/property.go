@@ -12,27 +12,38 @@ import (
 
 // Property is one property filter (contract: api.md, section 2.4).
 type Property struct {
-	Type     string // event, person, group, session, feature, event_metadata or hogql
+	Type     string // event, person, group, session, feature, event_metadata, element, cohort or hogql
 	Key      string
 	Operator string // default: exact
 	Value    any    // nil, string, number, bool or a list of them
-	Group    int    // index of the group type
+	Group    int    // index of the group type; -1 where a filter by a group names none
+}
+
+// complete tells whether the filter has all that its condition is made of. One that has not counts as true (contract:
+// trends.md, section 4).
+func (f *Property) complete() bool {
+	switch {
+	case f.Type == "group" && f.Group < 0:
+		return false
+	case f.Type == "hogql", f.Type == "cohort", f.Operator == "is_set", f.Operator == "is_not_set":
+		return true
+	}
+	list, listed := f.Value.([]any)
+	return f.Value != nil && (!listed || len(list) > 0)
 }
 
 // property gives the condition of one property filter of {filters} over a table.
 func (b *binder) property(at hogql.Span, table filtered, attr string, f Property) hogql.Expr {
 	s := Subject{
-		Table: table.alias, Types: b.values.Types, Now: b.values.Now, Location: b.values.Location, Clean: b.values.Clean, At: at,
-		Attr: attr,
+		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,
+		Clean: b.values.Clean, At: at, Attr: attr,
 	}
-	var err error
 	if table.name != "events" {
-		err = s.refuse("Property filters of type '%s' cannot be used over the %s table", f.Type, table.name)
-	} else {
-		var e hogql.Expr
-		if e, err = PropertyCondition(f, s); err == nil {
-			return e
-		}
+		s.Rows = table.name
+	}
+	e, err := PropertyCondition(f, s)
+	if err == nil {
+		return e
 	}
 	if mistake, ok := errors.AsType[*diag.Error](err); ok {
 		b.mistakes.Add(mistake)

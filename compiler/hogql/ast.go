@@ -223,7 +223,7 @@ type (
 	}
 )
 
-// Name is an identifier with its place; Quoted tells that it was written in quotes, Index that it is a number in a path.
+// Name is an identifier with its place; Quoted tells that it was written in quotes or brackets, Index that it is a number in a path.
 type Name struct {
 	Pos    Span
 	Text   string
@@ -348,17 +348,19 @@ const (
 type (
 	// TableName is a table by its name, or a CTE.
 	TableName struct {
-		Pos    Span
-		Chain  []Name
-		Alias  Name // zero when there is none
-		Sample *Sample
+		Pos     Span
+		Chain   []Name
+		Alias   Name   // zero when there is none
+		Columns []Name // names for its first columns
+		Sample  *Sample
 	}
 	// TableFunc is a table function such as numbers(10).
 	TableFunc struct {
-		Pos   Span
-		Name  Name
-		Args  []Expr
-		Alias Name
+		Pos     Span
+		Name    Name
+		Args    []Expr
+		Alias   Name
+		Columns []Name
 	}
 	// Derived is a query in FROM, with its alias and column names where given.
 	Derived struct {

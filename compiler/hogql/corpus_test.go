@@ -30,8 +30,10 @@ var statements = []struct{ name, in, want string }{
 
 	// FROM.
 	{"tables", "select 1 from a, b.c as d, (select 1) e, (select 1, 2) as f (x, y), {g} h, numbers(1, 2) as i", "SELECT 1 FROM a CROSS JOIN b.c AS d CROSS JOIN (SELECT 1) AS e CROSS JOIN (SELECT 1, 2) AS f (x, y) CROSS JOIN {g} AS h CROSS JOIN numbers(1, 2) AS i"},
+	{"names of columns", "select 1 from a as b (c, d) sample 0.5, f(1) g (h), (select 1) as i (j)", "SELECT 1 FROM a AS b (c, d) SAMPLE 0.5 CROSS JOIN f(1) AS g (h) CROSS JOIN (SELECT 1) AS i (j)"},
 	{"joins", "select 1 from a join b on a.x = b.x inner join c using (x, y) left outer join d using z right join e on 1 full outer join f on 1 cross join g", "SELECT 1 FROM a JOIN b ON a.x = b.x JOIN c USING (x, y) LEFT JOIN d USING (z) RIGHT JOIN e ON 1 FULL JOIN f ON 1 CROSS JOIN g"},
 	{"strict joins", "select 1 from a any join b on 1 left any join c on 1 any left join d on 1 asof join e on 1 left semi join f on 1 right anti join g on 1 all full join h on 1", "SELECT 1 FROM a ANY JOIN b ON 1 LEFT ANY JOIN c ON 1 LEFT ANY JOIN d ON 1 ASOF JOIN e ON 1 LEFT SEMI JOIN f ON 1 RIGHT ANTI JOIN g ON 1 FULL ALL JOIN h ON 1"},
+	{"half joins", "select 1 from a semi join b on 1 anti join c on 1", "SELECT 1 FROM a LEFT SEMI JOIN b ON 1 LEFT ANTI JOIN c ON 1"},
 	{"sample", "select 1 from a as b sample 0.1 offset 1/2, c sample {r} where d", "SELECT 1 FROM a AS b SAMPLE 0.1 OFFSET 1 / 2 CROSS JOIN c SAMPLE {r} WHERE d"},
 	{"array join", "select 1 from a array join b as c, [1, 2] as d where e", "SELECT 1 FROM a ARRAY JOIN b AS c, [1, 2] AS d WHERE e"},
 	{"inner array join", "select 1 from a inner array join b c", "SELECT 1 FROM a ARRAY JOIN b AS c"},

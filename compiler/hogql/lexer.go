@@ -292,7 +292,7 @@ func (l *lexer) quoted(k kind, what string) {
 			return
 		}
 		if strings.Contains(inner, "%") || escaped && strings.Contains(unescape(inner, quote), "%") {
-			l.bad(start, end+1, "The identifier %s is not permitted as it contains the character %%", clip(l.text[start:end+1]))
+			l.bad(start, end+1, `The HogQL identifier "%s" is not permitted as it contains the "%%" character`, clip(inner))
 			return
 		}
 	}

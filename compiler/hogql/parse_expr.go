@@ -328,7 +328,7 @@ func (p *parser) postfix(start int, x Expr) (Expr, bool) {
 		t := p.typeName()
 		return &Cast{Pos: p.from(start), X: x, Type: t, TypePos: p.from(at)}, true
 	case tokLParen:
-		p.refuse(p.from(start), "Only a plain name can be called as a function")
+		p.refuse(p.from(start), "You can only call simple functions in HogQL, not expressions")
 		return x, true
 	default: // all other tokens end the operand
 	}

@@ -35,6 +35,11 @@ func (p *parser) joinOperator() *Join {
 		t := p.cur()
 		switch t.word {
 		case wordJoin:
+			if half := j.Strictness == JoinSemi || j.Strictness == JoinAnti; half && kinds == 0 {
+				j.Kind = LeftJoin
+			} else if half && j.Kind != LeftJoin && j.Kind != RightJoin {
+				p.refuse(t.span(), "SEMI and ANTI JOIN are LEFT or RIGHT")
+			}
 			p.next()
 			return j
 		case wordInner:
@@ -111,10 +116,7 @@ func (p *parser) table() Table {
 		q := p.setQuery()
 		p.expect(tokRParen, "')'")
 		d := &Derived{Query: q}
-		d.Alias = p.tableAlias()
-		if p.at(tokLParen) && d.Alias.Text != "" {
-			d.Columns = p.names("the name of a column")
-		}
+		d.Alias, d.Columns = p.tableNames()
 		d.Pos = p.from(start)
 		t = d
 	case p.accept(tokLBrace):
@@ -127,7 +129,7 @@ func (p *parser) table() Table {
 	}
 	p.refusedClauses()
 	if p.mistake == nil && p.at(tokLParen) {
-		p.refuse(p.cur().span(), "Only a subquery with an alias can be given names for its columns")
+		p.refuse(p.cur().span(), "Only a table or subquery with an alias can be given names for its columns")
 	}
 	return t
 }
@@ -140,7 +142,7 @@ func (p *parser) namedTable(start int) Table {
 	first := p.name("a table")
 	if p.accept(tokLParen) {
 		f := &TableFunc{Name: first, Args: p.exprs(tokRParen, "',' or ')'")}
-		f.Alias = p.tableAlias()
+		f.Alias, f.Columns = p.tableNames()
 		f.Pos = p.from(start)
 		return f
 	}
@@ -151,12 +153,30 @@ func (p *parser) namedTable(start int) Table {
 	if p.at(tokLParen) {
 		p.refuse(p.from(start), "Only a plain name can be called as a table function")
 	}
-	t.Alias = p.tableAlias()
+	t.Alias, t.Columns = p.tableNames()
 	if p.atWord(wordSample) {
 		t.Sample = p.sample()
 	}
 	t.Pos = p.from(start)
 	return t
+}
+
+// tableNames takes [[AS] alias [(column, …)]].
+func (p *parser) tableNames() (alias Name, columns []Name) {
+	alias = p.tableAlias()
+	if p.at(tokLParen) && alias.Text != "" {
+		columns = p.columnNames()
+	}
+	return alias, columns
+}
+
+// columnNames takes the names that are given to columns, each of which could be an alias.
+func (p *parser) columnNames() []Name {
+	list := p.names("the name of a column")
+	for _, n := range list {
+		p.checkAlias(n)
+	}
+	return list
 }
 
 // tableAlias takes [AS] alias, if it comes.

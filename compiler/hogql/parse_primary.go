@@ -380,6 +380,9 @@ func (p *parser) cast(start int) Expr {
 // typeName takes the name of a type, with its arguments if it has some, and gives it in lower case with one blank where
 // there were any between two words.
 func (p *parser) typeName() string {
+	if p.at(tokQuoted) {
+		return strings.ToLower(p.nameOf(p.next()).Text)
+	}
 	if !p.at(tokName) {
 		p.unexpected("the name of a type")
 		return ""

@@ -2,6 +2,7 @@ package hogql
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
@@ -87,7 +88,7 @@ func (p *parser) setOperator() (op SetOp, byName, ok bool) {
 		return 0, false, false
 	}
 	if op != UnionAll && p.atWord(wordAll) {
-		p.refuse(t.span().To(p.cur().span()), "%s is not supported", p.text[t.start:p.cur().end])
+		p.refuse(t.span().To(p.cur().span()), "%s ALL is not supported", strings.ToUpper(p.textOf(t)))
 	}
 	if p.atWords(wordBy, wordName) {
 		p.next()
@@ -180,7 +181,7 @@ func (p *parser) cte() *CTE {
 	}
 	c := &CTE{Name: p.plainAlias("a name")}
 	if p.at(tokLParen) {
-		c.Columns = p.names("the name of a column")
+		c.Columns = p.columnNames()
 	}
 	p.expectWord(wordAs, "AS")
 	p.acceptWord(wordNot)
@@ -277,7 +278,7 @@ func (p *parser) refusedClauses() {
 	case wordInto:
 		p.refuse(t.span(), "INTO OUTFILE is not supported")
 	case wordFinal:
-		p.fail(diag.QueryError, t.span(), "FINAL is not supported: the tables give each row once, in its latest version")
+		p.fail(diag.QueryError, t.span(), "The FINAL keyword is not supported in HogQL as it causes slow queries")
 	default: // not one of them
 	}
 }
@@ -370,7 +371,7 @@ func (p *parser) arrayJoin(from Table) *ArrayJoin {
 		p.next()
 	}
 	if from == nil && p.mistake == nil {
-		p.refuse(p.from(start), "ARRAY JOIN needs a FROM before it")
+		p.refuse(p.from(start), "Using ARRAY JOIN without a FROM clause is not permitted")
 	}
 	for p.mistake == nil {
 		itemStart := p.start()

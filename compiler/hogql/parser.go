@@ -340,7 +340,7 @@ func (p *parser) alias(what string) Name {
 	case n.Text == "":
 		p.refuse(n.Pos, "An identifier must not be empty")
 	case strings.Contains(n.Text, "%"):
-		p.refuse(n.Pos, "The identifier '%s' is not permitted as it contains the character %%", clip(n.Text))
+		p.refuse(n.Pos, `The HogQL identifier "%s" is not permitted as it contains the "%%" character`, clip(n.Text))
 	}
 	p.checkAlias(n)
 	return n
@@ -362,7 +362,7 @@ func (p *parser) plainAlias(what string) Name {
 func (p *parser) checkAlias(n Name) {
 	for _, reserved := range [...]string{"true", "false", "null", "team_id"} {
 		if strings.EqualFold(n.Text, reserved) {
-			p.refuse(n.Pos, "'%s' cannot be an alias: it is a reserved name", n.Text)
+			p.refuse(n.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, n.Text)
 		}
 	}
 }

@@ -215,20 +215,19 @@ func (p *printer) table(t Table) {
 	case *TableName:
 		p.chain(n.Chain)
 		p.tableAlias(n.Alias)
+		p.columnNames(n.Columns)
 		p.sample(n.Sample)
 	case *TableFunc:
 		p.function(n.Name.Text)
 		p.call("", n.Args)
 		p.tableAlias(n.Alias)
+		p.columnNames(n.Columns)
 	case *Derived:
 		p.put("(")
 		p.query(n.Query)
 		p.put(")")
 		p.tableAlias(n.Alias)
-		if n.Columns != nil {
-			p.put(" ")
-			p.names(n.Columns)
-		}
+		p.columnNames(n.Columns)
 	case *TablePlaceholder:
 		p.put("{")
 		p.item(n.X)
@@ -240,6 +239,13 @@ func (p *printer) table(t Table) {
 		p.ident(n.Table)
 		p.tableAlias(Name{Text: n.Alias})
 		p.sample(n.Sample)
+	}
+}
+
+func (p *printer) columnNames(list []Name) {
+	if list != nil {
+		p.put(" ")
+		p.names(list)
 	}
 }
 

@@ -1,10 +1,13 @@
 package insight
 
 import (
+	"strconv"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // What stands for values that are none (contract: api.md, section 1.5).
@@ -24,12 +27,70 @@ func IsEverybody(text string) bool {
 	return text == "all" || text == Everybody || text == EverybodyName
 }
 
-// Cohort checks that a breakdown by cohort names that of all people, the only one there is. The error is a *diag.Error.
-func Cohort(b *query.Breakdown) error {
-	if b.Property == "all" || b.Property == Everybody {
-		return nil
+// Cohorts is the condition that an event has a value in the breakdowns that are by one cohort: that its person is in it. It is
+// nil when it always has. The error is a *diag.Error.
+func (w *World) Cohorts(split *query.Breakdowns) (hogql.Expr, error) {
+	var conditions []hogql.Expr
+	for _, field := range split.Fields {
+		for _, c := range field.Cohorts {
+			if c.ID != schema.Everybody && !w.Database.Cohorts.Has(c.ID) {
+				return nil, diag.Field(diag.InvalidInput, c.At, "Could not find cohort with ID %d", c.ID)
+			}
+		}
+		if len(field.Cohorts) == 1 && field.Cohorts[0].ID != schema.Everybody {
+			conditions = append(conditions, inCohort(field.Cohorts[0].ID))
+		}
 	}
-	return diag.Field(diag.InvalidInput, b.At, "Breakdowns by cohort are not supported, but for 'all'")
+	return And(conditions...), nil
+}
+
+func inCohort(id int64) hogql.Expr { return Compare(Field("person_id"), hogql.InCohort, Const(id)) }
+
+// cohort is the value of a breakdown by cohort: the id as text. Of several cohorts an event has as many values as there are of
+// them that its person is in: it becomes a row for each, so that the value is one that rows are grouped by, and no other.
+func cohort(b *query.Breakdown) hogql.Expr {
+	text := func(id int64) hogql.Expr { return Const(strconv.FormatInt(id, 10)) }
+	if len(b.Cohorts) == 1 {
+		return text(b.Cohorts[0].ID)
+	}
+	each := &hogql.Array{}
+	for _, c := range b.Cohorts {
+		value := text(c.ID)
+		if c.ID != schema.Everybody {
+			value = Call("if", inCohort(c.ID), value, Const(""))
+		}
+		each.Items = append(each.Items, value)
+	}
+	return TemplateExpr("arrayJoin(arrayFilter(id -> id != '', {each}))", map[string]any{"each": each})
+}
+
+// Joined tells that an event may have several values in a breakdown, or none: the ids of cohorts.
+func Joined(b *query.Breakdown) bool { return len(b.Cohorts) > 1 }
+
+// CohortName is what a cohort of a breakdown is called, by its id as text.
+func (w *World) CohortName(value string) string {
+	id, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil:
+		return value // what stands for other values
+	case id == schema.Everybody:
+		return EverybodyName
+	}
+	return w.Database.Cohorts.Name(id)
+}
+
+// CohortValue finds the cohort of a breakdown that a value of an answer stands for, and gives its id as text. The error is a
+// *diag.Error about the field that has the value.
+func CohortValue(b *query.Breakdown, value, attr string) (string, error) {
+	if IsEverybody(value) {
+		value = Everybody
+	}
+	for _, c := range b.Cohorts {
+		if strconv.FormatInt(c.ID, 10) == value {
+			return value, nil
+		}
+	}
+	return "", diag.Field(diag.InvalidInput, attr, "There is no cohort '%s'", value)
 }
 
 // maxValue is how many characters of a value are told apart.
@@ -39,7 +100,7 @@ const maxValue = 400
 // number, NULL when it is missing. The error is a *diag.Error.
 func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
 	value, err := w.WholeBreakdown(b)
-	if err != nil || b.Bins > 0 {
+	if err != nil || b.Bins > 0 || len(b.Cohorts) > 0 {
 		return value, err
 	}
 	return CutBreakdown(value), nil
@@ -47,8 +108,8 @@ func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
 
 // WholeBreakdown is Breakdown before its text is cut: cheaper, for who cuts it once it is grouped by.
 func (w *World) WholeBreakdown(b *query.Breakdown) (hogql.Expr, error) {
-	if b.Type == "cohort" {
-		return Const(Everybody), Cohort(b)
+	if len(b.Cohorts) > 0 {
+		return cohort(b), nil
 	}
 	value, err := w.breakdownField(b)
 	if err != nil {

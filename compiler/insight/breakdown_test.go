@@ -7,7 +7,9 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // TestCleanedPaths: the rules of a project apply to paths where that is asked for, each to what the one before gives.
@@ -58,22 +60,59 @@ func TestCleanedPaths(t *testing.T) {
 	}
 }
 
-// TestCohorts: everybody is the only cohort, whatever the events are.
+// TestCohorts: one cohort is a condition and a value that all events have; of several an event has those that its person is in.
 func TestCohorts(t *testing.T) {
 	t.Parallel()
 	w := world(t, "UTC", 0)
-	for _, name := range []string{"all", "0"} {
-		value, err := w.Breakdown(&query.Breakdown{Type: "cohort", Property: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff("left('0', 400)", hogql.PrintExpr(value)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", name, diff)
-		}
+	w.Database.Cohorts = schema.NewCohorts(map[int64]string{7: "paying", 8: "trial"}, false)
+	for _, tt := range []struct {
+		name         string
+		ids          []int64
+		value, where string
+	}{
+		{"everybody", []int64{0}, "'0'", ""},
+		{"one", []int64{7}, "'7'", "person_id IN COHORT 7"},
+		{"several", []int64{7, 0, 8}, "arrayJoin(arrayFilter(id -> id != '', " +
+			"[if(person_id IN COHORT 7, '7', ''), '0', if(person_id IN COHORT 8, '8', '')]))", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			field := query.Breakdown{Type: "cohort"}
+			for _, id := range tt.ids {
+				field.Cohorts = append(field.Cohorts, query.Cohort{ID: id})
+			}
+			value, err := w.Breakdown(&field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			where, err := w.Cohorts(&query.Breakdowns{Fields: []query.Breakdown{field}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			if where != nil {
+				text = hogql.PrintExpr(where)
+			}
+			if diff := cmp.Diff([]string{tt.value, tt.where}, []string{hogql.PrintExpr(value), text}); diff != "" {
+				t.Errorf("value and condition (-want +got):\n%s", diff)
+			}
+		})
 	}
-	_, err := w.Breakdown(&query.Breakdown{At: "breakdownFilter.breakdown", Type: "cohort", Property: "7"})
-	want := &diag.Error{Code: diag.InvalidInput, Attr: "breakdownFilter.breakdown", Detail: "Breakdowns by cohort are not supported, but for 'all'"}
+	_, err := w.Cohorts(&query.Breakdowns{Fields: []query.Breakdown{{Type: "cohort", Cohorts: []query.Cohort{{ID: 7}, {ID: 9, At: "breakdownFilter.breakdown.1"}}}}})
+	want := &diag.Error{Code: diag.InvalidInput, Attr: "breakdownFilter.breakdown.1", Detail: "Could not find cohort with ID 9"}
 	if diff := cmp.Diff(error(want), err); diff != "" {
 		t.Errorf("mistake (-want +got):\n%s", diff)
+	}
+}
+
+// TestCohortNames: names come from the project, and what is no id stands for other values.
+func TestCohortNames(t *testing.T) {
+	t.Parallel()
+	w := world(t, "UTC", 0)
+	w.Database.Cohorts = schema.NewCohorts(map[int64]string{7: "paying"}, true)
+	for value, want := range map[string]string{"0": "all users", "7": "paying", "9": "Cohort 9", insight.OtherValue: insight.OtherValue} {
+		if got := w.CohortName(value); got != want {
+			t.Errorf("CohortName(%q) = %q, want %q", value, got, want)
+		}
 	}
 }

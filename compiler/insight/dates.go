@@ -2,6 +2,7 @@ package insight
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
@@ -28,6 +29,7 @@ type Range struct {
 	attr      string // of the interval, for mistakes
 	from, to  bind.Moment
 	toGiven   bool // date_to is a relative date, not just the present
+	explicit  bool // neither end is moved
 	now       time.Time
 	wholeOnly bool
 }
@@ -37,9 +39,9 @@ type Range struct {
 func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) {
 	r := Range{
 		Interval: interval, DaysOfWeek: c.DateRange.DaysOfWeek, weekStart: w.Database.WeekStart, attr: c.Field("interval"),
-		now: w.Now, wholeOnly: c.DateRange.ExcludeIncomplete,
+		now: w.Now.In(w.Zone()), explicit: c.DateRange.Explicit, wholeOnly: c.DateRange.ExcludeIncomplete,
 	}
-	now := w.Now.In(w.Zone())
+	now := r.now
 	var err error
 	r.to = bind.Moment{Time: now, Unit: 's'}
 	if to := c.DateRange.To; to != "" {
@@ -60,7 +62,7 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 		}
 	}
 	r.To, r.From = r.to.Time, r.from.Time
-	if c.DateRange.Explicit {
+	if r.explicit {
 		r.Lower = r.From
 	} else {
 		r.To, r.From = r.movedTo(), r.movedFrom()
@@ -69,9 +71,30 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	if r.All {
 		r.Lower = FirstTime
 		r.From = r.Lower
+		r.clip()
 		return r, nil
 	}
+	r.clip()
 	return r, r.check()
+}
+
+// clip takes away, where that is asked for, the bucket that is running and a part of a bucket at the start. An end at which that
+// would leave nothing stays.
+func (r *Range) clip() {
+	if !r.wholeOnly {
+		return
+	}
+	if over := r.Floor(r.now).Add(-time.Microsecond); r.To.After(over) && !over.Before(r.From) {
+		r.To = over
+	}
+	if r.All { // where it starts is not known
+		return
+	}
+	if start := r.Floor(r.From); start.Before(r.From) {
+		if next := r.Next(start); !next.After(r.To) {
+			r.From, r.Lower = next, next
+		}
+	}
 }
 
 // FirstTime is the earliest time that is taken for the true time of an event.
@@ -159,6 +182,7 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 		r.From = startOfDay(earliest)
 	}
 	r.All, r.Lower = false, r.From
+	r.clip()
 	return r, r.check()
 }
 
@@ -224,21 +248,11 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 func (r *Range) Buckets() []time.Time {
 	var out []time.Time
 	for t := r.Floor(r.From); !t.After(r.To); t = r.Next(t) {
-		if r.skips(t) {
-			continue
+		if r.Interval != query.Day || len(r.DaysOfWeek) == 0 || r.onDay(t) {
+			out = append(out, t)
 		}
-		out = append(out, t)
 	}
 	return out
-}
-
-// skips tells the buckets that a range leaves out.
-func (r *Range) skips(start time.Time) bool {
-	if r.Interval == query.Day && len(r.DaysOfWeek) > 0 && !r.onDay(start) {
-		return true
-	}
-	last := r.Next(start).Add(-time.Microsecond)
-	return r.wholeOnly && (start.Before(r.From) || last.After(r.To) || last.After(r.now))
 }
 
 func (r *Range) onDay(t time.Time) bool {
@@ -253,9 +267,6 @@ func (r *Range) onDay(t time.Time) bool {
 // Previous gives the range that this one is compared with (contract: trends.md, section 9). Attr is the place of compare_to;
 // the error is a *diag.Error.
 func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
-	if r.wholeOnly {
-		r = r.whole()
-	}
 	p := *r
 	length := wall(r.To).Sub(wall(r.From))
 	if compare.To != "" {
@@ -268,10 +279,16 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 		p.shiftLower(r)
 		return p, nil
 	}
+	if r.unfinishedDay() {
+		length = wall(startOfDay(r.To).AddDate(0, 0, 1)).Add(-time.Microsecond).Sub(wall(r.From))
+	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
 	if r.Interval != query.Minute { // at the same time of day, and so is the end
 		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
+		if !from.Before(wall(r.From)) { // the length is a part of a day
+			from = from.AddDate(0, 0, -1)
+		}
 	}
 	if r.Interval == query.Day && r.from.Relative() && wholeWeeks(r.from) && !r.toGiven && !r.wholeOnly {
 		from = from.AddDate(0, 0, 1)
@@ -281,17 +298,13 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	return p, nil
 }
 
-// whole gives the range without the parts of buckets at its ends; the range itself when it covers no whole bucket.
-func (r *Range) whole() *Range {
-	all := *r
-	all.DaysOfWeek = nil
-	buckets := all.Buckets()
-	if len(buckets) == 0 {
-		return r
+// unfinishedDay tells that a range of hours begins with a day and ends with the present: it is compared with all of the days
+// before.
+func (r *Range) unfinishedDay() bool {
+	if r.Interval != query.Hour || r.explicit || r.wholeOnly || r.toGiven || !r.to.Relative() {
+		return false
 	}
-	out := *r
-	out.From, out.To = buckets[0], r.Next(buckets[len(buckets)-1]).Add(-time.Microsecond)
-	return &out
+	return r.from.Relative() && !strings.ContainsRune("sMh", rune(r.from.Unit))
 }
 
 func wholeWeeks(m bind.Moment) bool {

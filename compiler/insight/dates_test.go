@@ -57,8 +57,12 @@ func TestResolve(t *testing.T) {
 		{"the start of a month", query.DateRange{From: "-1mStart", To: "-1mEnd"}, query.Day, "2019-12-01T00:00:00 2019-12-31T23:59:59.999999 since 2019-12-01T00:00:00, 2019-12-01 to 2019-12-31 in 31"},
 		{"explicit ends stay", query.DateRange{From: "2020-01-05T10:00", To: "2020-01-07", Explicit: true}, query.Day, "2020-01-05T10:00:00 2020-01-07T00:00:00 since 2020-01-05T10:00:00, 2020-01-05 to 2020-01-07 in 3"},
 		{"weekdays", query.DateRange{From: "2020-01-03", To: "2020-01-06", DaysOfWeek: []int{1, 5, 7}}, query.Day, "2020-01-03T00:00:00 2020-01-06T23:59:59.999999 since 2020-01-03T00:00:00, 2020-01-03 to 2020-01-06 in 3"},
-		{"whole weeks alone", query.DateRange{From: "2020-01-01", ExcludeIncomplete: true}, query.Week, "2020-01-01T00:00:00 2020-01-09T23:59:59.999999 since 2020-01-01T00:00:00, no bucket"},
-		{"without the day that is not over", query.DateRange{From: "2020-01-07", ExcludeIncomplete: true}, query.Day, "2020-01-07T00:00:00 2020-01-09T23:59:59.999999 since 2020-01-07T00:00:00, 2020-01-07 to 2020-01-08 in 2"},
+		{"whole weeks alone", query.DateRange{From: "-15d", ExcludeIncomplete: true}, query.Week, "2019-12-29T00:00:00 2020-01-04T23:59:59.999999 since 2019-12-29T00:00:00, 2019-12-29 to 2019-12-29 in 1"},
+		{"not even one whole week", query.DateRange{From: "2020-01-01", ExcludeIncomplete: true}, query.Week, "2020-01-01T00:00:00 2020-01-04T23:59:59.999999 since 2020-01-01T00:00:00, 2019-12-29 to 2019-12-29 in 1"},
+		{"within the week that runs", query.DateRange{From: "-1d", ExcludeIncomplete: true}, query.Week, "2020-01-08T00:00:00 2020-01-09T23:59:59.999999 since 2020-01-08T00:00:00, 2020-01-05 to 2020-01-05 in 1"},
+		{"a part of a week at the end is no running one", query.DateRange{From: "2019-12-01", To: "2019-12-17", ExcludeIncomplete: true}, query.Week, "2019-12-01T00:00:00 2019-12-17T23:59:59.999999 since 2019-12-01T00:00:00, 2019-12-01 to 2019-12-15 in 3"},
+		{"explicit ends without the month that is not over", query.DateRange{From: "2019-11-05", To: "2020-01-20", Explicit: true, ExcludeIncomplete: true}, query.Month, "2019-12-01T00:00:00 2019-12-31T23:59:59.999999 since 2019-12-01T00:00:00, 2019-12-01 to 2019-12-01 in 1"},
+		{"without the day that is not over", query.DateRange{From: "2020-01-07", ExcludeIncomplete: true}, query.Day, "2020-01-07T00:00:00 2020-01-08T23:59:59.999999 since 2020-01-07T00:00:00, 2020-01-07 to 2020-01-08 in 2"},
 		{"from after to", query.DateRange{From: "2020-01-03", To: "2020-01-01"}, query.Day, "2020-01-03T00:00:00 2020-01-01T23:59:59.999999 since 2020-01-03T00:00:00, no bucket"},
 	}
 	for _, tt := range tests {
@@ -125,6 +129,8 @@ func TestPrevious(t *testing.T) {
 		{"without it a week before", query.DateRange{From: "-6d", ExcludeIncomplete: true}, query.Day, "-1w", "2019-12-27T00:00:00 2020-01-01T23:59:59.999999 since 2019-12-27T00:00:00, 2019-12-27 to 2020-01-01 in 6"},
 		{"not for other days", query.DateRange{From: "-3d"}, query.Day, "", "2020-01-02T00:00:00 2020-01-05T23:59:59.999999 since 2020-01-02T00:00:00, 2020-01-02 to 2020-01-05 in 4"},
 		{"hours of the same time of day", query.DateRange{From: "2020-01-09T06:00", To: "2020-01-09T17:00"}, query.Hour, "", "2020-01-08T06:00:00 2020-01-08T17:00:00 since 2020-01-08T06:00:00, 2020-01-08 06:00:00 to 2020-01-08 17:00:00 in 12"},
+		{"all of the days before one that is not over", query.DateRange{From: "-1d"}, query.Hour, "", "2020-01-06T00:00:00 2020-01-07T23:59:59.999999 since 2020-01-06T00:00:00, 2020-01-06 00:00:00 to 2020-01-07 23:00:00 in 48"},
+		{"some hours of a day", query.DateRange{From: "-3h"}, query.Hour, "", "2020-01-08T09:00:00 2020-01-08T12:59:59.999999 since 2020-01-08T09:00:00, 2020-01-08 09:00:00 to 2020-01-08 12:00:00 in 4"},
 		{"both ends at their time of day", query.DateRange{From: "2020-01-15T12:30", To: "2020-01-17T11:00", Explicit: true}, query.Day, "", "2020-01-13T12:30:00 2020-01-15T11:00:00 since 2020-01-13T12:30:00, 2020-01-13 to 2020-01-15 in 3"},
 		{"a week before", query.DateRange{From: "2020-01-15", To: "2020-01-19"}, query.Day, "-1w", "2020-01-08T00:00:00 2020-01-12T23:59:59.999999 since 2020-01-08T00:00:00, 2020-01-08 to 2020-01-12 in 5"},
 		{"overlapping", query.DateRange{From: "2020-01-15", To: "2020-01-19"}, query.Day, "-2d", "2020-01-13T00:00:00 2020-01-17T23:59:59.999999 since 2020-01-13T00:00:00, 2020-01-13 to 2020-01-17 in 5"},

@@ -186,7 +186,9 @@ func incomplete(f *query.Property) bool {
 }
 
 func (w *World) subject(attr string) bind.Subject {
-	return bind.Subject{Types: w.Database.Properties, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning), Attr: attr}
+	return bind.Subject{
+		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning), Attr: attr,
+	}
 }
 
 // Cleaner applies rules of cleaning to a path, each to what the one before gives; nil when there are none.

@@ -300,8 +300,8 @@ func (r *reader) funnelsActors(o *object, d drill, source *Funnels) Node {
 	}
 	for i, item := range o.list("funnelCustomSteps") {
 		number, _ := item.(json.Number)
-		n, err := number.Int64()
-		if err != nil {
+		n, ok := whole(number)
+		if !ok {
 			r.add(o.field("funnelCustomSteps").below(strconv.Itoa(i), true), "int_type", "Input should be a valid integer")
 		}
 		q.FunnelCustomSteps = append(q.FunnelCustomSteps, int(n))
@@ -323,8 +323,8 @@ func (r *reader) day(o *object, name string) *string {
 	case string:
 		return &v
 	case json.Number:
-		if _, err := v.Int64(); err == nil {
-			text := v.String()
+		if n, ok := whole(v); ok {
+			text := strconv.FormatInt(n, 10)
 			return &text
 		}
 	}

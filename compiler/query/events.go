@@ -11,7 +11,7 @@ type Events struct {
 	At string `json:"-"`
 	// Source says whose events are listed: those of the actors behind a number of an insight; nil for everybody's.
 	Source PeopleSource `json:"-"`
-	// Select are HogQL expressions, *, or person. There is at least one.
+	// Select are HogQL expressions, *, or person. There is at least one; an empty list stands for *.
 	Select []string `json:"select"`
 	// Where are HogQL conditions; all must hold.
 	Where []string `json:"where,omitempty"`
@@ -66,8 +66,8 @@ func (r *reader) events(m map[string]any, at place) Node {
 		FilterTestAccounts: o.flag("filterTestAccounts"), Person: o.text("personId"),
 		After: o.text("after"), Before: o.text("before"), Modifiers: r.modifiers(o),
 	}
-	if len(q.Select) == 0 && o.m["select"] != nil {
-		r.add(o.field("select"), "too_short", "List should have at least 1 item after validation, not 0")
+	if len(q.Select) == 0 {
+		q.Select = []string{"*"}
 	}
 	if event, ok := take[string](o, "event", "string_type", "Input should be a valid string"); ok {
 		q.Event = &event

@@ -35,6 +35,9 @@ func TestParseFunnels(t *testing.T) {
 	if length := got.Window.Duration(); length != 3*31*24*time.Hour {
 		t.Errorf("3 months are %v", length)
 	}
+	if q := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {"funnelWindowInterval": "2"}}`); q.Window.Count != 2 {
+		t.Errorf("a window of the text 2 is %d", q.Window.Count)
+	}
 	for _, interval := range []string{"", `"funnelWindowInterval": 0`, `"funnelWindowInterval": -3`} {
 		q := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
 		if length := q.Window.Duration(); length != 14*24*time.Hour {
@@ -50,6 +53,10 @@ func TestFunnelsMistakes(t *testing.T) {
 		{
 			"a comparison", `"compareFilter": {"compare": true}`, "compareFilter",
 			"compareFilter\n  Funnels cannot be compared with another period [type=value_error]",
+		},
+		{
+			"a window of half a day", `"funnelsFilter": {"funnelWindowInterval": "0.5"}`, "funnelsFilter.funnelWindowInterval",
+			"funnelsFilter.funnelWindowInterval\n  Input should be a valid integer [type=int_type]",
 		},
 		{
 			"an exclusion between no steps", `"funnelsFilter": {"exclusions": [{"event": "x", "funnelFromStep": 0}]}`, "funnelsFilter.exclusions.0.funnelToStep",

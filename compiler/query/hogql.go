@@ -45,8 +45,10 @@ type Property struct {
 	Key      string
 	Operator string // empty for filters that have none
 	Value    any    // nil, string, json.Number, bool or a list of them
-	Group    int    // index of the group type
+	Group    int    // index of the group type; -1 where a filter by a group names none
 }
+
+const noGroup = -1
 
 // Kind returns HogQLQuery.
 func (*HogQL) Kind() string { return "HogQLQuery" }
@@ -185,7 +187,11 @@ func (r *reader) property(v any, at place) (Property, bool) {
 	}
 	p := Property{Type: typ, Key: o.need("key"), Operator: o.text("operator")}
 	p.Value, _ = o.take("value")
-	p.Group, _ = o.integer("group_type_index")
+	if group, ok := o.integer("group_type_index"); ok || typ != "group" {
+		p.Group = group
+	} else {
+		p.Group = noGroup
+	}
 	if !slices.Contains(propertyTypes, typ) {
 		r.add(o.field("type"), "union_tag_invalid",
 			"Input tag '"+shown(typ)+"' found using 'type' does not match any of the expected tags: '"+strings.Join(propertyTypes, "', '")+"'")
@@ -193,7 +199,7 @@ func (r *reader) property(v any, at place) (Property, bool) {
 	if !plainValue(p.Value) {
 		r.add(o.field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")
 	}
-	if p.Group < 0 || p.Group > 4 {
+	if (p.Group < 0 || p.Group > 4) && p.Group != noGroup {
 		r.add(o.field("group_type_index"), "value_error", "Input should be from 0 to 4")
 	}
 	o.ignore("label", "group_key_names", "cohort_name")

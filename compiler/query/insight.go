@@ -135,8 +135,10 @@ type Breakdown struct {
 	At string `json:"-"`
 	// Type is one of those of a Property, without element and feature.
 	Type string `json:"type"`
-	// Property is the name of a property, a column or an expression, or the id of a cohort.
+	// Property is the name of a property, a column or an expression; empty for cohorts.
 	Property string `json:"property"`
+	// Cohorts are those of a breakdown by cohort, of which it has one value for each that somebody is in.
+	Cohorts []Cohort `json:"cohorts,omitempty"`
 	// Group is the index of the group type.
 	Group int `json:"group_type_index,omitempty"`
 	// Bins is how many equal ranges a number's values are put in; 0 for none.
@@ -144,6 +146,14 @@ type Breakdown struct {
 	NormalizeURL bool `json:"normalize_url,omitempty"`
 	// CleanPath puts the project's rules for the names of paths to the values.
 	CleanPath bool `json:"clean_path,omitempty"`
+}
+
+// Cohort is a cohort that a breakdown tells apart.
+type Cohort struct {
+	// At is its place in the JSON.
+	At string `json:"-"`
+	// ID is its number; schema.Everybody for all people.
+	ID int64 `json:"id"`
 }
 
 // operators are those of property filters: contract api.md, section 2.4.
@@ -177,7 +187,7 @@ func (r *reader) common(o *object) Common {
 		}
 		c.Sampling = &f
 	}
-	o.integer("dataColorTheme")
+	o.number("dataColorTheme")
 	r.tags(o)
 	o.ignore(labels...)
 	return c
@@ -195,9 +205,9 @@ func (r *reader) dateRange(o *object) DateRange {
 	}
 	for i, item := range d.list("daysOfWeek") {
 		at := d.field("daysOfWeek").below(strconv.Itoa(i), true)
-		n, isNumber := item.(json.Number)
-		day, err := n.Int64()
-		if !isNumber || err != nil || day < 1 || day > 7 {
+		n, _ := item.(json.Number)
+		day, ok := whole(n)
+		if !ok || day < 1 || day > 7 {
 			r.add(at, "value_error", "Input should be an integer from 1 to 7")
 			continue
 		}
@@ -272,7 +282,11 @@ func (r *reader) condition(v any, at place, count *int) Condition {
 		if _, group := v["values"]; group {
 			g := r.object(v, at)
 			out.Or = g.choice("type", "AND", "AND", "OR") == "OR"
-			out.All = r.conditions(g.list("values"), g.field("values"), count)
+			members := g.list("values")
+			out.All = r.conditions(members, g.field("values"), count)
+			if out.Or && len(out.All) < len(members) { // one that asks for nothing is true
+				out.All = nil
+			}
 			g.close()
 			return out
 		}
@@ -288,6 +302,7 @@ func (r *reader) condition(v any, at place, count *int) Condition {
 	return out
 }
 
+// conditions reads the members of a list or group, and leaves out those that ask for nothing.
 func (r *reader) conditions(list []any, at place, count *int) []Condition {
 	var out []Condition
 	for i, item := range list {
@@ -337,7 +352,15 @@ func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
 				field = field.below(strconv.Itoa(i), true)
 			}
 			one := single
-			one.At, one.Property = field.attr, r.breakdownName(item, field)
+			one.At = field.attr
+			switch {
+			case one.Type != cohortType:
+				one.Property = r.breakdownName(item, field)
+			case i == 0:
+				one.At, one.Cohorts = b.field("breakdown").attr, r.cohorts(items, b.field("breakdown"), list)
+			default:
+				continue // all cohorts of a list are values of one field
+			}
 			out.Fields = append(out.Fields, one)
 		}
 	}
@@ -357,8 +380,8 @@ func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
 	for i := range out.Fields {
 		field := &out.Fields[i]
 		field.CleanPath = clean
-		if field.Type == "cohort" {
-			field.Bins = 0 // its id is no number to put in ranges
+		if field.Type == cohortType {
+			field.Bins = 0 // its ids are no numbers to put in ranges
 		}
 	}
 	return out
@@ -377,7 +400,11 @@ func (r *reader) breakdown(v any, at place) Breakdown {
 		out.Group = *group
 	}
 	if property, ok := o.take("property"); ok {
-		out.Property = r.breakdownName(property, o.field("property"))
+		if out.Type == cohortType {
+			out.Cohorts = r.cohorts([]any{property}, o.field("property"), false)
+		} else {
+			out.Property = r.breakdownName(property, o.field("property"))
+		}
 	} else if o.m != nil {
 		r.add(o.field("property"), "missing", "Field required")
 	}
@@ -385,7 +412,7 @@ func (r *reader) breakdown(v any, at place) Breakdown {
 	return out
 }
 
-// breakdownName reads the name of a property, or the id of a cohort.
+// breakdownName reads the name of a property.
 func (r *reader) breakdownName(v any, at place) string {
 	switch v := v.(type) {
 	case string:

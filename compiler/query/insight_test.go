@@ -15,8 +15,8 @@ func TestParseLifecycle(t *testing.T) {
 	got := parse[*query.Lifecycle](t, `{"kind": "InsightVizNode", "full": true, "source": {
 		"kind": "LifecycleQuery", "version": 1, "interval": "week", "samplingFactor": 0.5, "aggregation_group_type_index": 0,
 		"filterTestAccounts": true, "dateRange": {"date_from": "-30d", "date_to": null, "explicitDate": true, "daysOfWeek": [5, 1, 5]},
-		"properties": {"type": "OR", "values": [
-			{"type": "AND", "values": [{"key": "a", "value": ["x"], "type": "person"}, {}]}, {"type": "OR", "values": []}]},
+		"properties": {"type": "AND", "values": [
+			{"type": "OR", "values": [{"key": "a", "value": ["x"], "type": "person"}, {"key": "b", "value": "y"}]}, {}, {"type": "OR", "values": []}]},
 		"series": [{"kind": "EventsNode", "event": null, "name": "n", "properties": [{"key": "b", "operator": "is_set"}]},
 			{"kind": "ActionsNode", "id": 5, "custom_name": "c"}],
 		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true}}}`)
@@ -25,10 +25,11 @@ func TestParseLifecycle(t *testing.T) {
 		Common: query.Common{
 			At:        "source",
 			DateRange: query.DateRange{From: "-30d", Explicit: true, DaysOfWeek: []int{1, 5}}, FilterTestAccounts: true,
-			Properties: &query.Condition{At: "source.properties", Or: true, All: []query.Condition{
-				{At: "source.properties.values.0", All: []query.Condition{{
-					At: "source.properties.values.0.values.0", Filter: &query.Property{Type: "person", Key: "a", Value: []any{"x"}},
-				}}},
+			Properties: &query.Condition{At: "source.properties", All: []query.Condition{
+				{At: "source.properties.values.0", Or: true, All: []query.Condition{
+					{At: "source.properties.values.0.values.0", Filter: &query.Property{Type: "person", Key: "a", Value: []any{"x"}}},
+					{At: "source.properties.values.0.values.1", Filter: &query.Property{Type: "event", Key: "b", Value: "y"}},
+				}},
 			}},
 			Group: &first, Sampling: &half,
 		},
@@ -185,11 +186,14 @@ func TestInsightCanonical(t *testing.T) {
 		{"defaults and labels", `{"kind": "StickinessQuery", "interval": "day", "tags": {"scene": "s"}, "properties": [{}], "compareFilter": {"compare": false},
 			"stickinessFilter": {"computedAs": "non_cumulative", "showLegend": true}, "series": [{"kind": "EventsNode", "event": "a", "version": 2}]}`, true},
 		{"in a wrapper", `{"kind": "InsightVizNode", "source": ` + base + `}`, true},
+		{"a group of which an empty one is a member", base[:len(base)-1] + `, "properties": {"type": "OR", "values": [{"type": "AND", "values": []}, {"key": "k", "value": 1}]}}`, true},
+		{"a group of which a placeholder is a member", base[:len(base)-1] + `, "properties": [{"type": "OR", "values": [{"key": "k", "value": 1}, {}]}]}`, true},
 		{"another event", strings.Replace(base, `"a"`, `"b"`, 1), false},
 		{"all events", strings.Replace(base, `"a"`, `null`, 1), false},
 		{"an event without a name", strings.Replace(base, `"a"`, `""`, 1), false},
 		{"cumulative", strings.Replace(base, `{}`, `{"computedAs": "cumulative"}`, 1), false},
 		{"a filter", base[:len(base)-1] + `, "properties": [{"key": "k", "value": 1}]}`, false},
+		{"a filter beside an empty group", base[:len(base)-1] + `, "properties": {"type": "AND", "values": [{"type": "OR", "values": []}, {"key": "k", "value": 1}]}}`, false},
 		{"compared", base[:len(base)-1] + `, "compareFilter": {"compare": true}}`, false},
 		{"explicit dates", base[:len(base)-1] + `, "dateRange": {"explicitDate": true}}`, false},
 		{"another kind", `{"kind": "LifecycleQuery", "series": [{"event": "a"}]}`, false},

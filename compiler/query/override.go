@@ -8,6 +8,7 @@ type Overrides struct {
 	ExplicitDate       *bool
 	Properties         *Condition
 	Breakdowns         *Breakdowns
+	NoBreakdown        bool     // an empty breakdown filter takes the insight's own away
 	Interval           Interval // empty for the insight's own
 	FilterTestAccounts *bool
 }
@@ -38,6 +39,7 @@ func (r *reader) overrides(raw []byte) (*Overrides, error) {
 	out.ExplicitDate, out.FilterTestAccounts = o.flagOrNil("explicitDate"), o.flagOrNil("filterTestAccounts")
 	if given, ok := o.take("breakdown_filter"); ok {
 		out.Breakdowns = r.breakdownFilter(given, o.field("breakdown_filter"))
+		out.NoBreakdown = out.Breakdowns == nil
 	}
 	if _, ok := o.take("interval"); ok {
 		out.Interval = r.interval(o)
@@ -71,7 +73,7 @@ func (ov *Overrides) Apply(n Insight) Insight {
 		parts.DateRange.Explicit = *ov.ExplicitDate
 	}
 	parts.Properties = both(parts.Properties, ov.Properties)
-	if ov.Breakdowns != nil && parts.Breakdowns != nil {
+	if (ov.Breakdowns != nil || ov.NoBreakdown) && parts.Breakdowns != nil {
 		*parts.Breakdowns = ov.Breakdowns
 	}
 	if ov.Interval != "" && parts.Interval != nil {
@@ -107,7 +109,7 @@ func (c *Condition) Echo() any {
 		if c.Filter.Value != nil {
 			out["value"] = c.Filter.Value
 		}
-		if c.Filter.Type == "group" {
+		if c.Filter.Type == "group" && c.Filter.Group != noGroup {
 			out["group_type_index"] = c.Filter.Group
 		}
 		return out

@@ -27,7 +27,7 @@ func TestParsePaths(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, in := range []string{
-		`{"kind": "PathsQuery"}`, `{"kind": "PathsQuery", "pathsFilter": null}`, `{"kind": "PathsQuery", "funnelPathsFilter": null, "pathsFilter": {"stepLimit": 0, "edgeLimit": null, "includeEventTypes": []}}`,
+		`{"kind": "PathsQuery"}`, `{"kind": "PathsQuery", "pathsFilter": null}`, `{"kind": "PathsQuery", "pathsFilter": {"stepLimit": 5.0, "edgeLimit": 5e1}}`, `{"kind": "PathsQuery", "funnelPathsFilter": null, "pathsFilter": {"stepLimit": 0, "edgeLimit": null, "includeEventTypes": []}}`,
 	} {
 		if diff := cmp.Diff(&query.Paths{Steps: 5, Edges: 50}, parse[*query.Paths](t, in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -205,17 +206,35 @@ func (o *object) flag(name string) bool {
 	return b
 }
 
+// integer reads a whole number, which may be written as a text too, as PostHog's own models have it.
 func (o *object) integer(name string) (int, bool) {
-	n, ok := take[json.Number](o, name, "int_type", "Input should be a valid integer")
+	v, ok := o.take(name)
 	if !ok {
 		return 0, false
 	}
-	i, err := n.Int64()
-	if err != nil {
+	if text, ok := v.(string); ok {
+		v = json.Number(text)
+	}
+	n, ok := v.(json.Number)
+	i, isWhole := whole(n)
+	if !ok || !isWhole {
 		o.r.add(o.field(name), "int_type", "Input should be a valid integer")
 		return 0, false
 	}
 	return int(i), true
+}
+
+// whole reads an integer, which may be written as 7.0 or 1e3, as some languages do.
+func whole(n json.Number) (int64, bool) {
+	const exact = 1 << 53 // up to here every integer is a number of its own
+	if i, err := n.Int64(); err == nil {
+		return i, true
+	}
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= exact {
+		return 0, false
+	}
+	return int64(f), true
 }
 
 func (o *object) dict(name string) map[string]any {

@@ -113,7 +113,7 @@ func (r *reader) trendsFilter(q *Trends, v any, at place) {
 	}
 	if n := r.bins(f, "breakdown_histogram_bin_count"); n > 0 && q.Breakdowns != nil {
 		for i := range q.Breakdowns.Fields {
-			if q.Breakdowns.Fields[i].Bins == 0 && !q.Breakdowns.Multiple {
+			if q.Breakdowns.Fields[i].Bins == 0 && !q.Breakdowns.Multiple && q.Breakdowns.Fields[i].Type != cohortType {
 				q.Breakdowns.Fields[i].Bins = n
 			}
 		}

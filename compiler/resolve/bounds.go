@@ -11,8 +11,8 @@ func (s *scope) boundGroups() {
 		return
 	}
 	for _, src := range s.sources {
-		t, ok := src.(*tableSource)
-		if !ok || t.direct {
+		t := stored(src)
+		if t == nil || t.direct {
 			continue
 		}
 		inner := onlyInner(s.core.From)

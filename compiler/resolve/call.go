@@ -20,6 +20,11 @@ func (s *scope) call(c *hogql.Call) hogql.Expr {
 	if f.Rule == schema.RuleCount {
 		args = withoutStar(args)
 	}
+	if c.Params == nil && f.MinParams > 0 {
+		s.r.mistake(c.Pos, "Aggregation '%s' requires parameters in addition to arguments", f.Name)
+		s.rest(c)
+		return &hogql.Const{Pos: c.Pos}
+	}
 	if wrong := f.CheckArity(len(args), len(c.Params)); wrong != "" {
 		s.r.mistake(c.Pos, "%s", wrong)
 		s.rest(c)
@@ -92,6 +97,8 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 		return arithmetic(c.Pos, c.f.ClickHouse(), s.expr(c.args[0]), s.expr(c.args[1]))
 	case schema.RuleDecimal:
 		return s.decimal(c)
+	case schema.RuleTag:
+		return s.tag(c)
 	case schema.RuleLookup:
 		return s.channelLookup(c)
 	case schema.RuleDateTime64:

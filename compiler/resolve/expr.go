@@ -46,7 +46,8 @@ func (s *scope) expr(e hogql.Expr) hogql.Expr {
 	case *hogql.Dict:
 		return s.dict(e)
 	case *hogql.Lambda:
-		return s.lambda(e, nil)
+		s.r.mistake(e.Pos, "A lambda can only be the first argument of a function that takes one, such as arrayMap")
+		return &hogql.Const{Pos: e.Pos}
 	case *hogql.Index:
 		return s.index(e)
 	case *hogql.Slice:
@@ -196,12 +197,16 @@ func (s *scope) index(e *hogql.Index) hogql.Expr {
 	x, i := s.expr(e.X), s.expr(e.Index)
 	typ := typeOf(x)
 	if c, ok := i.(*hogql.Const); ok && c.Value == int64(0) && typ.Kind != hogql.MapKind {
-		s.r.zeroIndex(e.Index.At())
+		s.r.zeroIndex(e.Index.At(), firstByIndex)
 	}
 	switch typ.Kind {
 	case hogql.TupleKind:
 		return native(hogql.Type{}, e.Pos, "tupleElement", x, i)
 	case hogql.JSON:
+		if !is[*hogql.Const](i) {
+			s.r.mistake(e.Index.At(), "The name of a property must be constant: JSONExtractString(properties, name) takes a computed one")
+			return &hogql.Const{Pos: e.Pos}
+		}
 		return fromText(x, []hogql.Name{nameOf(i)}, e.Pos)
 	default:
 		return native(elementType(typ), e.Pos, "arrayElement", x, i)
@@ -225,15 +230,22 @@ func elementType(t hogql.Type) hogql.Type {
 	return hogql.Type{}
 }
 
-func (r *resolver) zeroIndex(at hogql.Span) {
-	r.mistake(at, "SQL indexes start from one, not from zero. E.g: array[1]")
+// The first element of an array, by brackets and by a dot.
+const (
+	firstByIndex = "array[1]"
+	firstByDot   = "array.1"
+)
+
+// zeroIndex notes an index of 0, with how the first element is written in the same form: array[1] or array.1.
+func (r *resolver) zeroIndex(at hogql.Span, first string) {
+	r.mistake(at, "SQL indexes start from one, not from zero. E.g: %s", first)
 }
 
 // member resolves x.1 and x.name on a value.
 func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
 	typ := typeOf(x)
 	if n.Index && n.Text == "0" {
-		s.r.zeroIndex(n.Pos)
+		s.r.zeroIndex(n.Pos, firstByDot)
 	}
 	switch typ.Kind {
 	case hogql.JSON:
@@ -258,7 +270,7 @@ func (s *scope) slice(e *hogql.Slice) hogql.Expr {
 	if e.From != nil {
 		from = s.expr(e.From)
 		if c, ok := from.(*hogql.Const); ok && c.Value == int64(0) {
-			s.r.zeroIndex(e.From.At())
+			s.r.zeroIndex(e.From.At(), firstByIndex)
 		}
 	}
 	typ := typeOf(x)

@@ -47,8 +47,8 @@ func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span)
 	if len(given) == 0 {
 		return names
 	}
-	if len(given) != len(names) && len(names) > 0 {
-		r.mistake(chainAt(given, at), "Expected %d column names, found %d", len(names), len(given))
+	if len(given) > len(names) && len(names) > 0 {
+		r.tooManyNames(len(names), given, at)
 	}
 	for i, n := range given {
 		if i < len(names) {
@@ -63,8 +63,8 @@ func (s *scope) from(sel *hogql.Select) {
 	if sel.From == nil {
 		return
 	}
-	if name, ok := sel.From.(*hogql.TableName); ok && s.env.find(single(name.Chain)) == nil {
-		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil && table.Grouping == nil {
+	if name, ok := sel.From.(*hogql.TableName); ok && len(name.Columns) == 0 && s.env.find(single(name.Chain)) == nil {
+		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil && table.Grouping == nil && s.r.db.Stored(table) {
 			src := s.newTable(table, tableAlias(name))
 			src.direct = !s.mayJoin(sel, src)
 			s.addSource(src, nameAt(name.Alias, name.Pos))
@@ -135,7 +135,7 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
 		}
 		src := &querySource{name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
-		s.addSource(src, nameAt(t.Alias, t.Pos))
+		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env, t.Pos)}}, Alias: hogql.Name{Text: src.alias}}
 	}
 	table, ok := s.r.db.Table(name)
@@ -144,8 +144,13 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
 		return t
 	}
+	if !s.r.db.Stored(table) {
+		s.r.mistake(chainAt(t.Chain, t.Pos), "Table `%s` cannot be read: the ClickHouse database has no table %s", name, table.Physical)
+		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
+		return t
+	}
 	src := s.newTable(table, tableAlias(t))
-	s.addSource(src, nameAt(t.Alias, t.Pos))
+	s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 	if t.Sample != nil && (table.Merge != nil || table.Grouping != nil) {
 		s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored as it is, which %s is not", table.Name)
 	}
@@ -169,11 +174,7 @@ func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 // unknownTable reports a table that does not exist.
 func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environment) {
 	if single(chain) == "numbers" {
-		r.mistake(at, "Table function 'numbers' requires at least 1 argument")
-		return
-	}
-	if strings.HasSuffix(dotted(chain), "cohort_people") {
-		r.mistake(at, "Unknown table `%s`: %s", dotted(chain), schema.NoCohorts)
+		r.mistake(at, "Table function 'numbers' requires arguments")
 		return
 	}
 	e := diag.New(diag.QueryError, at, "Unknown table `%s`.", dotted(chain))
@@ -208,7 +209,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 	name := t.Name.Text
 	if name != "numbers" {
 		if _, table := s.r.db.Table(name); table {
-			s.r.mistake(t.Pos, "Table `%s` does not accept arguments", name)
+			s.r.mistake(t.Pos, "Table '%s' does not accept arguments", name)
 		} else {
 			s.r.unknownTable([]hogql.Name{t.Name}, nameAt(t.Name, t.Pos), s.env)
 		}
@@ -235,7 +236,8 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 		}
 		out.Args = append(out.Args, e)
 	}
-	s.addSource(&numbersSource{name: called, alias: out.Alias.Text}, nameAt(t.Alias, t.Pos))
+	numbers := &numbersSource{name: called, alias: out.Alias.Text}
+	s.addSource(s.r.renamed(numbers, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 	return out
 }
 
@@ -371,7 +373,7 @@ func (s *scope) ratio(e hogql.Expr) hogql.Expr {
 }
 
 // arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT.
-func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
+func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 	if a == nil {
 		return
 	}
@@ -381,7 +383,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 	}
 	s.clause = "ARRAY JOIN"
 	for _, array := range a.Arrays {
-		value := s.expr(array.X)
+		value := s.expr(s.selected(array.X, columns))
 		name := array.Name.Text
 		if s.aliases.byName[name] != nil {
 			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
@@ -396,4 +398,21 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 	}
 	s.clause = ""
 	s.core.ArrayJoin = out
+}
+
+// selected gives the expression that a name stands for which no table has and the select list defines.
+func (s *scope) selected(e hogql.Expr, columns []hogql.Expr) hogql.Expr {
+	f, ok := e.(*hogql.Field)
+	if !ok || len(f.Chain) != 1 || s.aliases.byName[f.Chain[0].Text] != nil || s.env.find(f.Chain[0].Text) != nil {
+		return e
+	}
+	if _, n := s.unqualified(f.Chain[0]); n > 0 {
+		return e
+	}
+	for _, c := range columns {
+		if a, ok := c.(*hogql.Alias); ok && a.Name.Text == f.Chain[0].Text {
+			return a.X
+		}
+	}
+	return e
 }

@@ -18,6 +18,11 @@ func (r *resolver) near(name string, among iter.Seq[string], at hogql.Span, form
 	r.mistakes.Add(e)
 }
 
+// missing notes a name that the table before it in a chain does not have.
+func (r *resolver) missing(name string, at hogql.Span, among iter.Seq[string]) {
+	r.near(name, among, at, "Field not found: %s", name)
+}
+
 // unresolved notes an unknown name of a field.
 func (r *resolver) unresolved(name string, at hogql.Span, among iter.Seq[string]) {
 	r.near(name, among, at, "Unable to resolve field: %s", name)

@@ -13,8 +13,8 @@ import (
 // Every place is that of the very name or argument, and what is near is named.
 func TestHints(t *testing.T) {
 	tests := []struct{ name, in, want string }{
-		{"field below a virtual table", "select e.person.propertis.x from events e", "16:25: Unable to resolve field: propertis → properties"},
-		{"field of a nested join", "select pdi.person.is_identifed from events", "18:30: Unable to resolve field: is_identifed → is_identified"},
+		{"field below a virtual table", "select e.person.propertis.x from events e", "16:25: Field not found: propertis → properties"},
+		{"field of a nested join", "select pdi.person.is_identifed from events", "18:30: Field not found: is_identifed → is_identified"},
 		{"quoted field", "select `evnt` from events", "7:13: Unable to resolve field: evnt → event"},
 		{"property of a field that is none", "select propertis.plan from events", "7:16: Unable to resolve field: propertis → properties"},
 		{"table before the column", "select evnts.event from events", "7:12: Unable to resolve field: evnts → events"},
@@ -22,7 +22,7 @@ func TestHints(t *testing.T) {
 		{"alias", "select event as name from events order by nam", "42:45: Unable to resolve field: nam → name"},
 		{"parameter of a lambda", "select arrayMap(item -> itme + 1, [1])", "24:28: Unable to resolve field: itme → item"},
 		{"group by the type's name", "select organisation.key from events", "7:19: Unable to resolve field: organisation → organization"},
-		{"column of a subquery", "select t.nunber from (select 1 as number) as t", "9:15: Unable to resolve field: nunber → number"},
+		{"column of a subquery", "select t.nunber from (select 1 as number) as t", "9:15: Field not found: nunber → number"},
 		{"table with an alias", "select 1 from evnts as e", "14:19: Unknown table `evnts`. → events"},
 		{"table of a CTE", "with totals as (select 1 as n) select n from total", "45:50: Unknown table `total`. → totals"},
 		{"table function", "select 1 from nmbers(5)", "14:20: Unknown table `nmbers`. → numbers"},
@@ -34,7 +34,7 @@ func TestHints(t *testing.T) {
 		{"unit", "select dateDiff('dya', timestamp, now()) from events", "16:21: Unknown unit of time for 'dateDiff': dya → day"},
 		{"unit that has no interval", "select dateAdd('weekdays', 1, now())", "15:25: Unknown unit of time for 'dateAdd': weekdays"},
 		{"type", "select event::strng, cast(1 as integr) from events", "14:19: Unsupported type cast: strng → string\n31:37: Unsupported type cast: integr → integer"},
-		{"aggregate of arrayReduce", "select arrayReduce('smu', [1])", "19:24: Invalid aggregate function for 'arrayReduce': it takes the name of one of " +
+		{"aggregate of arrayReduce", "select arrayReduce('smu', [1])", "19:24: Invalid parametric function in 'arrayReduce', 'smu' is not supported. It takes one of " +
 			"avg, avgMap, avgMapState, avgState, count, countMap, countMapState, max, maxMap, maxMapState, median, min, minMap, minMapState, " +
 			"sum, sumMap, sumMapState, uniq, uniqMap, uniqMapState, uniqState → sum"},
 		{"replaced column", "select * replace (1 as evnt) from events", "23:27: Unable to resolve field: evnt → event"},

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -96,6 +97,9 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.E
 	if len(items) == 0 {
 		return truthOf(not, n.Pos)
 	}
+	if oneTuple(left, items) {
+		items = []hogql.Expr{&hogql.Tuple{Pos: n.Right.At(), Items: items}}
+	}
 	if typeOf(left).Kind == hogql.DateTime {
 		items = s.r.instants(items)
 		left = bare(left)
@@ -104,6 +108,15 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.E
 		return s.has(n.Pos, &hogql.Array{Pos: n.Right.At(), Items: items}, left, not)
 	}
 	return native(boolType, n.Pos, name, left, &hogql.Tuple{Pos: n.Right.At(), Items: items})
+}
+
+// oneTuple tells whether the members of a set are the parts of one tuple, as the tuple on the left has them: (a, b) IN (1, 2).
+func oneTuple(left hogql.Expr, items []hogql.Expr) bool {
+	tuple, ok := left.(*hogql.Tuple)
+	if !ok || len(tuple.Items) != len(items) {
+		return false
+	}
+	return !slices.ContainsFunc(items, func(item hogql.Expr) bool { return typeOf(item).Kind == hogql.TupleKind })
 }
 
 // has tests whether an array that is not known beforehand holds a value. NULL is a value like any other for it.

@@ -42,12 +42,10 @@ func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
 	c, ok := comparisons[n.Op]
 	switch {
 	case ok:
-	case n.Op == hogql.In || n.Op == hogql.NotIn:
-		return s.membership(n)
+	case n.Op == hogql.InCohort || n.Op == hogql.NotInCohort:
+		return s.inCohort(n)
 	default:
-		s.r.mistake(n.Pos, "IN COHORT is not supported: %s", schema.NoCohorts)
-		s.expr(n.Left)
-		return &hogql.Const{Pos: n.Pos}
+		return s.membership(n)
 	}
 	left, right := s.sides(n)
 	left, right = s.r.comparands(left, right)
@@ -248,6 +246,7 @@ func (s *scope) negation(at hogql.Span, x hogql.Expr) hogql.Expr {
 var opposites = map[hogql.CompareOp]hogql.CompareOp{
 	hogql.Equals: hogql.NotEquals, hogql.NotEquals: hogql.Equals,
 	hogql.In: hogql.NotIn, hogql.NotIn: hogql.In,
+	hogql.InCohort: hogql.NotInCohort, hogql.NotInCohort: hogql.InCohort,
 	hogql.Like: hogql.NotLike, hogql.NotLike: hogql.Like,
 	hogql.ILike: hogql.NotILike, hogql.NotILike: hogql.ILike,
 	hogql.Match: hogql.NotMatch, hogql.NotMatch: hogql.Match,

@@ -147,7 +147,7 @@ func access(e hogql.Expr) (below hogql.Expr, key hogql.Name, ok bool) {
 	case string:
 		return i.X, hogql.Name{Pos: c.Pos, Text: v, Quoted: true}, true
 	case int64:
-		return i.X, hogql.Name{Pos: c.Pos, Text: strconv.FormatInt(v, 10), Index: true}, true
+		return i.X, hogql.Name{Pos: c.Pos, Text: strconv.FormatInt(v, 10), Quoted: true, Index: true}, true
 	}
 	return nil, hogql.Name{}, false
 }
@@ -183,7 +183,11 @@ func (p *property) key() schema.PropertyKey {
 func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr {
 	for _, key := range p.keys {
 		if key.Index && key.Text == "0" {
-			r.zeroIndex(key.Pos)
+			first := firstByDot
+			if key.Quoted {
+				first = firstByIndex
+			}
+			r.zeroIndex(key.Pos, first)
 			return &hogql.Const{Pos: at}
 		}
 	}
@@ -192,6 +196,9 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr 
 	}
 	if len(p.keys) == 0 {
 		return p.whole(at)
+	}
+	if v, ok := p.virtual(); ok {
+		return ofText(v.fieldValue(at), want, at)
 	}
 	r.survey.note(p)
 	if want == typedValue {
@@ -212,6 +219,26 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr 
 	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) hogql.Expr {
 		return t.stored(f, p.keys, want, scanned, at)
 	})
+}
+
+// virtualPrefix begins the names of fields that can also be read as if they were properties.
+const virtualPrefix = "$virt_"
+
+// virtual finds the field that a property stands for: properties.$virt_x is the field $virt_x of what has the properties
+// (contract: hogql.md, section 9). A table that is scanned directly computes no fields: what a query around shows of its
+// documents is what is stored.
+func (p *property) virtual() (place, bool) {
+	t := p.place.table
+	if t == nil || t.direct || len(p.keys) != 1 || !strings.HasPrefix(p.keys[0].Text, virtualPrefix) {
+		return place{}, false
+	}
+	out, ok := place{}, false
+	if part := p.place.part; part != nil {
+		out, ok = place{name: part.Name, table: t, field: part}.below(p.keys[0].Text)
+	} else {
+		out, ok = t.find(p.keys[0].Text)
+	}
+	return out, ok && out.field.Formula != nil
 }
 
 // whole reads all of a document, as JSON text.

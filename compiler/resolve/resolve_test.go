@@ -28,6 +28,7 @@ func database(t *testing.T, zone string) *schema.Database {
 	return &schema.Database{
 		Project: project, Location: location,
 		GroupTypes: map[string]int{"organization": 0},
+		Cohorts:    schema.NewCohorts(map[int64]string{5: "paying"}, false),
 		Properties: schema.PropertyTypes{
 			{Scope: schema.EventProperty, Name: "amount"}:               schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:                 schema.BooleanProperty,
@@ -178,6 +179,63 @@ func TestExpressions(t *testing.T) {
 			got, _, _ = strings.Cut(strings.TrimPrefix(got, "SELECT "), " AS result FROM events WHERE team_id = 7")
 			got = texts(got, "properties.x.y", "properties.amount.x", "properties.x", "properties.due", "properties.amount",
 				"properties.$ai_trace_id", "person_properties.amount")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+// A virtual field is one column, by whichever of its names it is read.
+func TestVirtualFieldsAsProperties(t *testing.T) {
+	tests := []struct{ name, property, field string }{
+		{"of a table", "select properties.$virt_initial_channel_type as c from persons", "select $virt_initial_channel_type as c from persons"},
+		{
+			"by its key", "select p.properties['$virt_initial_channel_type'] as c from persons p",
+			"select p.$virt_initial_channel_type as c from persons p",
+		},
+		{
+			"of a part of a table", "select (poe.properties).$virt_initial_channel_type as c from events",
+			"select poe.$virt_initial_channel_type as c from events",
+		},
+		{
+			"of a joined table", "select event from events where pdi.person.properties.$virt_initial_referring_domain_type is null",
+			"select event from events where pdi.person.$virt_initial_referring_domain_type is null",
+		},
+		{
+			"as text", "select toFloat(toString(person.properties.$virt_initial_channel_type)) as c from events",
+			"select toFloat(toString(person.$virt_initial_channel_type)) as c from events",
+		},
+	}
+	db := database(t, "UTC")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(compiled(t, db, tt.field), compiled(t, db, tt.property)); diff != "" {
+				t.Errorf("%s (-by its name +as a property):\n%s", tt.property, diff)
+			}
+		})
+	}
+	stored := []struct{ name, in, want string }{
+		{
+			"no such field", "select properties.$virt_initial_channel_type as c from events",
+			"SELECT properties__$virt_initial_channel_type AS c FROM (SELECT P($virt_initial_channel_type) AS properties__$virt_initial_channel_type " +
+				"FROM events WHERE team_id = 7) AS events",
+		},
+		{
+			"JSON function", "select JSONExtractString(properties, '$virt_initial_channel_type') as c from persons",
+			"SELECT JSONExtractString(properties, '$virt_initial_channel_type') AS c FROM (SELECT argMax(toString(person.properties), version) AS properties " +
+				"FROM person WHERE team_id = 7 GROUP BY id HAVING argMax(is_deleted, version) = 0 AND argMax(created_at, version) < " +
+				"toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC')) AS persons",
+		},
+		{
+			"below what a query over one table shows", "select d.$virt_initial_channel_type as c from (select poe.properties as d from events)",
+			"SELECT d__$virt_initial_channel_type AS c FROM (SELECT toString(person_properties) AS d, P($virt_initial_channel_type) AS " +
+				"d__$virt_initial_channel_type FROM events WHERE team_id = 7) AS q",
+		},
+	}
+	for _, tt := range stored {
+		t.Run(tt.name, func(t *testing.T) {
+			got := texts(compiled(t, db, tt.in), "properties.$virt_initial_channel_type", "person_properties.$virt_initial_channel_type")
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.in, diff)
 			}

@@ -47,6 +47,9 @@ func (s *scope) jsonCall(c *calling) hogql.Expr {
 	}
 	rest := c.args[1+len(keys):]
 	d = d.with(keys)
+	if _, ok := d.virtual(); ok { // these functions read what is stored
+		return nil
+	}
 	switch {
 	case len(rest) == 0 && c.f.Name == "JSONExtractString":
 		return native(stringType, c.Pos, "ifNull", s.r.property(d, stringValue, c.Pos), literal(""))

@@ -39,10 +39,14 @@ func (s *scope) lambdaCall(c *calling) hogql.Expr {
 // arrayReduce resolves arrayReduce('aggregate', array, …), which takes only some aggregates.
 func (s *scope) arrayReduce(c *calling) hogql.Expr {
 	name, ok := text(c.args[0])
-	if !ok || !schema.ReducibleBy(name) {
+	if !ok {
+		s.r.mistake(c.args[0].At(), "Expected constant string as first arg in function '%s'", c.f.Name)
+		return &hogql.Const{Pos: c.Pos}
+	}
+	if !schema.ReducibleBy(name) {
 		among := schema.ReducingAggregates()
-		s.r.near(name, slices.Values(among), c.args[0].At(), "Invalid aggregate function for '%s': it takes the name of one of %s", c.f.Name,
-			strings.Join(among, ", "))
+		s.r.near(name, slices.Values(among), c.args[0].At(), "Invalid parametric function in '%s', '%s' is not supported. It takes one of %s",
+			c.f.Name, name, strings.Join(among, ", "))
 		return &hogql.Const{Pos: c.Pos}
 	}
 	return s.finish(c, s.arguments(c))

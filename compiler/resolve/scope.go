@@ -25,6 +25,7 @@ type scope struct {
 
 	clause     string // the clause that is being resolved, where aggregates are refused; empty where they are not
 	aggregate  string // the aggregate whose arguments are being resolved
+	inWindow   bool   // the definition of a window is being resolved
 	aggregates int    // how many were seen
 	grouped    bool
 	byProperty bool // grouped by keys among which is a property
@@ -75,6 +76,7 @@ type place struct {
 	name  string
 	table *tableSource
 	field *schema.Field
+	part  *schema.Field // of table that field lies in; nil for the table itself
 	query *querySource
 	index int // of the column in query
 
@@ -107,7 +109,7 @@ func (s *scope) aliasVisitor(f *frame) *hogql.Visitor {
 func (s *scope) register(f *frame, e *hogql.Alias) {
 	name := e.Name.Text
 	if strings.EqualFold(name, schema.ProjectColumn) {
-		s.r.mistakes.Addf(diag.SyntaxError, e.Name.Pos, "Alias '%s' is a reserved keyword.", name)
+		s.r.mistakes.Addf(diag.SyntaxError, e.Name.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, name)
 		return
 	}
 	if known := f.byName[name]; known != nil {
@@ -142,12 +144,12 @@ func (s *scope) define(a *alias) hogql.Expr {
 		return a.value
 	}
 	a.state = aliasOpen
-	clause, aggregate, inner, seen := s.clause, s.aggregate, s.frame, s.aggregates
-	s.clause, s.aggregate, s.frame = "", "", a.home
+	clause, aggregate, inner, seen, inWindow := s.clause, s.aggregate, s.frame, s.aggregates, s.inWindow
+	s.clause, s.aggregate, s.frame, s.inWindow = "", "", a.home, false
 	a.value = s.expr(a.node.X)
 	a.typ = typeOf(a.value)
 	a.grouped = s.aggregates > seen
-	s.clause, s.aggregate, s.frame = clause, aggregate, inner
+	s.clause, s.aggregate, s.frame, s.inWindow = clause, aggregate, inner, inWindow
 	a.state = aliasDefined
 	return a.value
 }
@@ -239,14 +241,30 @@ func (s *scope) param(f *hogql.Field, from *frame) hogql.Expr {
 	return nil
 }
 
-// alias finds an alias that is not being defined right now: inside its own definition, a name means the column.
+// alias finds an alias that is not being defined right now: inside its own definition, a name means the column. So it does
+// in the definition of a window when the alias is the result of one.
 func (s *scope) alias(name string, from *frame) *alias {
 	for fr := from; fr != nil; fr = fr.outer {
-		if a := fr.byName[name]; a != nil && a.state != aliasOpen {
-			return a
+		a := fr.byName[name]
+		if a == nil || a.state == aliasOpen || s.inWindow && a.overWindow() {
+			continue
 		}
+		return a
 	}
 	return nil
+}
+
+// overWindow tells whether the alias holds the result of a window function.
+func (a *alias) overWindow() bool {
+	found := false
+	if a.node != nil {
+		hogql.WalkExpr(a.node.X, func(e hogql.Expr) bool {
+			c, ok := e.(*hogql.Call)
+			found = found || ok && c.Over != nil
+			return !found && !is[*hogql.Subquery](e)
+		})
+	}
+	return found
 }
 
 // qualified finds a column of the table that the first name of a chain means.
@@ -286,12 +304,12 @@ func (s *scope) unqualified(name hogql.Name) (place, int) {
 func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) hogql.Expr {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
-			s.r.mistake(at, "Can't select %s: it is a table. Select one of its columns, such as %s", p.name, p.example())
+			s.r.mistake(at, "Can't select a table when a column is expected: %s. Select one of its columns, such as %s", p.name, p.example())
 			return &hogql.Const{Pos: at}
 		}
 		next, ok := p.below(rest[0].Text)
 		if !ok {
-			s.r.unresolved(rest[0].Text, nameAt(rest[0], at), p.fieldNames)
+			s.r.missing(rest[0].Text, nameAt(rest[0], at), p.fieldNames)
 			return &hogql.Const{Pos: at}
 		}
 		p, rest = next, rest[1:]
@@ -331,9 +349,9 @@ func (s *scope) unknown(f *hogql.Field) {
 			continue
 		}
 		if len(f.Chain) == 1 {
-			s.r.mistake(f.Pos, "Can't select table when a column is expected: %s", name)
+			s.r.mistake(f.Pos, "Can't select a table when a column is expected: %s", name)
 		} else {
-			s.r.unresolved(f.Chain[1].Text, nameAt(f.Chain[1], f.Pos), src.each)
+			s.r.missing(f.Chain[1].Text, nameAt(f.Chain[1], f.Pos), src.each)
 		}
 		return
 	}
@@ -369,7 +387,7 @@ func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *hogql.Lambda {
 	out := &hogql.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
 	for i, name := range l.Params {
 		if strings.EqualFold(name, schema.ProjectColumn) {
-			s.r.mistakes.Addf(diag.SyntaxError, l.Pos, "Alias '%s' is a reserved keyword.", name)
+			s.r.mistakes.Addf(diag.SyntaxError, l.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, name)
 		}
 		p := &hogql.LambdaParam{Name: name}
 		if i < len(types) {

@@ -18,7 +18,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.aliases.byName = map[string]*alias{}
 	s.frame = &s.aliases
 	s.from(sel)
-	s.arrayJoin(sel.ArrayJoin)
+	s.arrayJoin(sel.ArrayJoin, sel.Columns)
 	s.collectAliases(sel)
 	s.byProperty = s.groupsByProperty(sel)
 	rel := &relation{core: s.core, scope: s, columns: s.columns(sel.Columns)}
@@ -262,6 +262,9 @@ func (s *scope) over(w *hogql.Window) *hogql.Window {
 	if w == nil {
 		return nil
 	}
+	outer := s.inWindow
+	s.inWindow = true
+	defer func() { s.inWindow = outer }()
 	out := &hogql.Window{Pos: w.Pos, Name: w.Name, OrderBy: s.orderBy(w.OrderBy, false)}
 	for _, e := range w.PartitionBy {
 		out.PartitionBy = append(out.PartitionBy, s.expr(e))

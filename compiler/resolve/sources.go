@@ -154,7 +154,7 @@ func (p place) below(name string) (place, bool) {
 		return p.table.join(j).find(name)
 	}
 	f, ok := p.table.r.db.Below(p.table.table, p.field, name)
-	return place{name: name, table: p.table, field: f}, ok
+	return place{name: name, table: p.table, field: f, part: p.field}, ok
 }
 
 // fieldNames yields the names that below knows.

@@ -113,7 +113,14 @@ func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
 	for _, key := range m.Keys {
 		core.GroupBy.Keys = append(core.GroupBy.Keys, t.raw(key))
 	}
+	if m.Newest != "" {
+		core.Where = t.newest(scan, m)
+	}
 	var having []hogql.Expr
+	if m.Sign != "" {
+		sum := native(intType, hogql.Span{}, "sum", &hogql.Column{Table: physical, Name: m.Sign, Type: intType})
+		having = append(having, native(boolType, hogql.Span{}, "greater", sum, literal(int64(0))))
+	}
 	if m.Deleted != "" {
 		deleted := &hogql.Column{Table: physical, Name: m.Deleted, Type: boolType}
 		having = append(having, native(boolType, hogql.Span{}, "equals", t.latest(deleted), literal(int64(0))))
@@ -130,6 +137,18 @@ func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
 		core.Having = &hogql.Logic{Args: having}
 	}
 	return core
+}
+
+// newest is the condition that a row has the newest version of those that share its key.
+func (t *tableSource) newest(scan *hogql.Scan, m *schema.Merge) hogql.Expr {
+	key := t.raw(m.Newest)
+	version := &hogql.Column{Table: t.table.Physical, Name: m.Version, Type: intType}
+	again := *scan
+	newest := &hogql.Select{
+		From: &again, GroupBy: &hogql.GroupBy{Keys: []hogql.Expr{key}},
+		Columns: []hogql.Expr{named(key, "key"), named(native(intType, hogql.Span{}, "max", version), "version")},
+	}
+	return native(boolType, hogql.Span{}, "in", &hogql.Tuple{Items: []hogql.Expr{key, version}}, &hogql.Subquery{Query: newest})
 }
 
 // grow makes a SELECT whose columns are added later.
@@ -307,6 +326,7 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 			}
 			found = found || t.needsJoin(f.Chain)
 		}
+		found = found || namesVirtual(e)
 		return !found && !is[*hogql.Subquery](e)
 	}
 	for _, c := range sel.Columns {
@@ -321,6 +341,15 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	v.Query = func(q hogql.Query) bool { return q == &own }
 	v.WalkQuery(&own)
 	return found
+}
+
+// namesVirtual tells whether an expression may read a virtual field as a property.
+func namesVirtual(e hogql.Expr) bool {
+	if f, ok := e.(*hogql.Field); ok {
+		return strings.HasPrefix(f.Chain[len(f.Chain)-1].Text, virtualPrefix)
+	}
+	_, key, ok := access(e)
+	return ok && strings.HasPrefix(key.Text, virtualPrefix)
 }
 
 // needsJoin tells whether a chain of names below the table needs a lazy join.

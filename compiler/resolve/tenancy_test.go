@@ -59,6 +59,15 @@ var nasty = []string{
 	"select e.* exclude (uuid) replace (1 as event) from events e join events f on e.uuid = f.uuid",
 	"select if((select max(team_id) from raw_persons) > 1, 1, 0)",
 	"select event from events where (select 1 from persons limit 1) = 1",
+	"select * from cohort_people",
+	"select * from raw_cohort_people",
+	"select * from static_cohort_people",
+	"select person.properties.x from cohort_people where cohort_id = 5 or team_id = 8",
+	"select c.team_id from static_cohort_people c right join events e on c.person_id = e.person_id",
+	"select event from events where person_id in cohort 5 or team_id = 8",
+	"select event from events where person_id not in cohort 'paying'",
+	"with raw_cohort_people as (select 1 as person_id, 5 as cohort_id, 1 as version, 1 as sign) select event from events where person_id in cohort 5",
+	"select p.id from events e left join persons p on p.id = e.person_id and p.id in cohort 5",
 	"select number, event from numbers(10) n join events e on n.number = e.team_id",
 }
 

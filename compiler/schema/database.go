@@ -16,6 +16,8 @@ type Database struct {
 	Properties PropertyTypes
 	// GroupTypes gives the index, 0 to 4, of each named group type of the project.
 	GroupTypes map[string]int
+	// Cohorts are those that queries can ask for.
+	Cohorts Cohorts
 	// Layout says how the physical tables store properties; nil is NativeLayout.
 	Layout *Layout
 	// Modifiers are those of the query that is compiled.

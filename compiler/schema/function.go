@@ -143,5 +143,6 @@ const (
 	RuleArithmetic              // plus, minus, …: typed as their operators are
 	RuleDecimal                 // toDecimal(x, scale) is accurateCastOrNull(x, 'Decimal64(scale)'), the scale a constant from 0 to 18
 	RuleMacro                   // the call stands for what Expand gives
+	RuleTag                     // a tag for user interfaces: Extra are its name and those of its attributes, in the order of the arguments
 	RuleLookup                  // a search in one of the dictionaries of channels
 )

@@ -18,6 +18,7 @@ type PhysicalColumn struct {
 // Layout says how the physical tables are stored: which columns they have, of which types, and where a property is
 // found. It is immutable and safe for concurrent use.
 type Layout struct {
+	tables       map[string]bool
 	types        map[columnKey]string
 	materialized map[propertyKey]materialized
 }
@@ -43,6 +44,7 @@ const (
 // of the schema are of no account.
 func NewLayout(columns []PhysicalColumn) *Layout {
 	l := &Layout{
+		tables:       make(map[string]bool),
 		types:        make(map[columnKey]string, len(columns)),
 		materialized: make(map[propertyKey]materialized),
 	}
@@ -50,6 +52,7 @@ func NewLayout(columns []PhysicalColumn) *Layout {
 		if _, known := PhysicalTable(c.Table); !known {
 			continue
 		}
+		l.tables[c.Table] = true
 		l.types[columnKey{c.Table, c.Name}] = c.Type
 		source, property, ok := materializes(c)
 		if !ok {
@@ -114,6 +117,11 @@ func fromComment(comment string) (source, property string, ok bool) {
 func (l *Layout) Has(table, column string) bool {
 	_, ok := l.types[columnKey{table, column}]
 	return ok
+}
+
+// Foreign tells that the tables are not ours, whose properties are native JSON, but of a product that keeps them as text.
+func (l *Layout) Foreign() bool {
+	return l.tables[eventsTable] && !l.Native(eventsTable, "properties")
 }
 
 // ColumnType returns ClickHouse's type of a column, empty when the table has no such column.
@@ -215,6 +223,10 @@ func nativeColumns() []PhysicalColumn {
 			{"group_properties", json},
 			{"_timestamp", moment},
 		}},
+		{computedMembers, [][2]string{
+			{"person_id", id}, {"cohort_id", number}, {"team_id", number}, {"sign", flag}, {"version", "UInt64"},
+		}},
+		{givenMembers, [][2]string{{"id", id}, {"person_id", id}, {"cohort_id", number}, {"team_id", number}}},
 	}
 	var columns []PhysicalColumn
 	for _, t := range tables {

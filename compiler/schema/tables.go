@@ -12,7 +12,9 @@ import (
 const ProjectColumn = "team_id"
 
 // physicalTables are the tables of ClickHouse that may be read (contract: api.md, section 9.2).
-var physicalTables = []string{"events", "groups", "person", "person_distinct_id2", "person_distinct_id_overrides"}
+var physicalTables = []string{
+	"events", "groups", "person", "person_distinct_id2", "person_distinct_id_overrides", computedMembers, givenMembers,
+}
 
 // PhysicalTable tells whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
 // belong to projects, so that each scan needs its guard.
@@ -20,9 +22,6 @@ func PhysicalTable(name string) (guarded, known bool) {
 	known = slices.Contains(physicalTables, name)
 	return known, known
 }
-
-// NoCohorts says why there is no table of cohorts and no IN COHORT.
-const NoCohorts = "there are no cohorts here"
 
 // Table is a table as queries see it. Tables and their fields are shared: never change one.
 type Table struct {
@@ -45,6 +44,11 @@ type Merge struct {
 	Deleted string   // physical column that marks a deleted row with 1; empty when nothing is ever deleted
 	// NotBefore is a field of time that lies less than a day ahead in rows that count; empty for no such rule.
 	NotAhead string
+	// Sign is a physical column that adds up to more than 0 for a row that is there; empty when every row is. Then a row has
+	// no fields but its keys.
+	Sign string
+	// Newest is the key whose rows have one version together: rows of an older one do not count. Empty: each row has its own.
+	Newest string
 }
 
 // Field is one name below a table: a column, a virtual table, or a lazy join.
@@ -153,7 +157,7 @@ var versionFields = []Field{
 }
 
 // tables are the virtual tables (contract: hogql.md, section 7).
-var tables = makeTables([]*Table{
+var tables = makeTables(append(cohortTables, []*Table{
 	sessions,
 	{
 		Name: "persons", Physical: "person", Fields: personFields,
@@ -178,7 +182,7 @@ var tables = makeTables([]*Table{
 		Merge: &Merge{Keys: []string{"index", "key"}, Version: "_timestamp"},
 	},
 	{Name: "raw_groups", Physical: "groups", Fields: groupFields},
-})
+}...))
 
 func makeTables(list []*Table) map[string]*Table {
 	m := make(map[string]*Table, len(list))
@@ -204,6 +208,9 @@ func (db *Database) Table(name string) (*Table, bool) {
 	t, ok := tables[name]
 	return t, ok
 }
+
+// Stored tells whether ClickHouse has the physical table that holds the rows.
+func (db *Database) Stored(t *Table) bool { return db.layout().tables[t.Physical] }
 
 // TableNames yields the names of the tables that queries can read, in no order.
 func (db *Database) TableNames() iter.Seq[string] {

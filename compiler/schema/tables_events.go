@@ -54,6 +54,9 @@ func eventPerson(mode PersonMode) (id, person Field) {
 	return id, person
 }
 
+// issueOfEvent is the issue that an exception was sent with. There are no issues that were merged into others later.
+var issueOfEvent = formula("toUUID(properties.$exception_issue_id)")
+
 func eventFields(mode PersonMode) []Field {
 	personID, person := eventPerson(mode)
 	fields := []Field{
@@ -88,6 +91,8 @@ func eventFields(mode PersonMode) []Field {
 		Field{Name: "_current_person", Hidden: true, Join: &LazyJoin{
 			Name: "current_person", Table: "persons", Local: "person_id", Foreign: "id", Unique: true, Group: -1,
 		}},
+		Field{Name: "event_issue_id", Type: uuidType, Hidden: true, Formula: issueOfEvent},
+		Field{Name: "issue_id", Type: uuidType, Hidden: true, Formula: issueOfEvent},
 		Field{Name: "poe", Fields: recordedPerson("poe")},
 		Field{Name: "override", Join: overrideJoin},
 		Field{Name: "session", Join: &LazyJoin{

@@ -9,7 +9,7 @@ import (
 // ident writes a name that its author or the schema chose: bare when that is safe, else in backquotes.
 func (p *printer) ident(name string) {
 	if strings.IndexByte(name, '%') >= 0 {
-		panic(mistake{diag.New(diag.QueryError, diag.Span{}, "The identifier \"%s\" is not permitted as it contains the \"%%\" character", name)})
+		panic(mistake{diag.New(diag.QueryError, diag.Span{}, `The HogQL identifier "%s" is not permitted as it contains the "%%" character`, name)})
 	}
 	if plain(name) {
 		p.str(name)
@@ -73,8 +73,8 @@ var keywords = makeKeywords(`all alter and anti any array as asc ascending asof 
 cross cube current desc descending describe distinct div drop else end escape except exists explain extract
 false fill filter final for format from full function global grant group grouping having if ilike in inf
 infinity inner intersect interval into is join left like limit local materialized mod nan natural not null
-nulls offset on only optimize or order outer outfile over parallel paste prewhere qualify range regexp revoke
-right rollup sample select semi set system table temporary then ties to totals trailing trim true truncate
+nulls offset on only optimize or order outer outfile over parallel paste prewhere qualify range recursive regexp revoke
+right rollup sample select semi set settings system table temporary then ties to top totals trailing trim true truncate
 unbounded union update use using values view when where window with within years`)
 
 func makeKeywords(words string) map[string]struct{} {

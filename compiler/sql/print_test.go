@@ -285,7 +285,7 @@ func TestPrintRefuses(t *testing.T) {
 		},
 		{"a column of no table", pick(of("other", "event")), `BUG: printing SQL: column "event" of "other", which is no table of its SELECT`},
 		{"a constant of another type", pick(c(struct{}{})), "BUG: printing SQL: a constant of type struct {}"},
-		{"a percent sign in a name", pick(as(c(int64(1)), "a%b")), `The identifier "a%b" is not permitted as it contains the "%" character`},
+		{"a percent sign in a name", pick(as(c(int64(1)), "a%b")), `The HogQL identifier "a%b" is not permitted as it contains the "%" character`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,16 @@ func Events() *query.HogQL {
 	return &query.HogQL{Query: "select event, min(timestamp), max(timestamp) from events group by event order by event limit 50000"}
 }
 
+// Cohorts asks which cohorts have members, by number. A row is a number, how many people are in the cohort, and how many of these
+// were computed.
+func Cohorts() *query.HogQL {
+	return &query.HogQL{
+		Query: "select cohort_id, count(), sum(computed) from (select cohort_id, person_id, max(source) as computed from " +
+			"(select cohort_id, person_id, 0 as source from static_cohort_people union all select cohort_id, person_id, 1 as source from cohort_people) " +
+			"group by cohort_id, person_id) group by cohort_id order by cohort_id limit 50000",
+	}
+}
+
 // Properties asks which properties the latest events of some names have. A row is the name of a property.
 func Properties(events []string) *query.HogQL {
 	return &query.HogQL{

@@ -22,6 +22,12 @@ func TestQueries(t *testing.T) {
 	}{
 		{"events", taxonomy.Events(), "SELECT event, min(timestamp), max(timestamp) FROM events GROUP BY event ORDER BY event LIMIT 50000"},
 		{
+			"cohorts", taxonomy.Cohorts(),
+			"SELECT cohort_id, count(), sum(computed) FROM (SELECT cohort_id, person_id, max(source) AS computed FROM " +
+				"(SELECT cohort_id, person_id, 0 AS source FROM static_cohort_people UNION ALL SELECT cohort_id, person_id, 1 AS source FROM cohort_people) " +
+				"GROUP BY cohort_id, person_id) GROUP BY cohort_id ORDER BY cohort_id LIMIT 50000",
+		},
+		{
 			"properties", taxonomy.Properties([]string{"a", "it's"}),
 			`SELECT DISTINCT arrayJoin(JSONExtractKeys(properties)) FROM (SELECT properties FROM events WHERE event IN ['a', 'it\'s'] ` +
 				"ORDER BY timestamp DESC LIMIT 1000) LIMIT 50000",

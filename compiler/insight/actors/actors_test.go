@@ -71,6 +71,11 @@ func TestOrder(t *testing.T) {
 		{"by the first column", `, "select": ["properties.a"]`, "SELECT properties.a AS column_1 FROM persons ORDER BY properties.a, persons.id LIMIT 101"},
 		{"as a person", `, "select": ["id"], "orderBy": ["person DESC"]`, "SELECT id AS column_1 FROM persons ORDER BY persons.properties.email DESC, persons.id LIMIT 101"},
 		{
+			"by the name shown, which is no column", `, "select": ["id"], "orderBy": ["person_display_name -- Person DESC"]`,
+			"SELECT id AS column_1 FROM persons ORDER BY (coalesce(toString(persons.properties.email), toString(persons.properties.name), " +
+				"toString(persons.properties.username), toString(persons.id)), toString(persons.id)) DESC, persons.id LIMIT 101",
+		},
+		{
 			"by a column's own name", `, "select": ["id", "properties.a as b"], "orderBy": ["b desc", "lower(b)"], "limit": 60000, "offset": 3`,
 			"SELECT id AS column_1, properties.a AS b FROM persons ORDER BY properties.a DESC, lower(b), persons.id LIMIT 50001 OFFSET 3",
 		},

@@ -126,8 +126,13 @@ func (b *builder) order() ([]*hogql.Order, error) {
 	var out []*hogql.Order
 	for i, text := range b.query.OrderBy {
 		text, desc := insight.Direction(text)
-		if name := strings.TrimSpace(text); name == b.kind.object || name == "actor" {
+		label, _, _ := strings.Cut(text, "--")
+		switch name := strings.TrimSpace(label); {
+		case name == b.kind.object, name == "actor":
 			out = append(out, &hogql.Order{X: b.of("properties", b.kind.orderBy), Desc: desc})
+			continue
+		case name == displayName && !b.kind.group: // be it a column of the page or not
+			out = append(out, &hogql.Order{X: b.displayTuple(), Desc: desc})
 			continue
 		}
 		e, err := b.expr(text, "orderBy", i)

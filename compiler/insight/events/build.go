@@ -4,6 +4,7 @@ package events
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,7 +51,7 @@ func Build(q *query.Events, people *insight.People, w *insight.World, most int) 
 	if aggregates {
 		s.GroupBy = insight.GroupBy(keys...)
 	}
-	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: q.Select, Row: shapes(q.Select)}
+	built := &insight.Listing{Query: s, Limit: min(cmp.Or(q.Limit, bind.DefaultRows), most), Offset: q.Offset, Columns: names(q.Select, s.Columns), Row: shapes(q.Select)}
 	s.Limit = &hogql.Limit{N: insight.Const(int64(built.Limit) + 1)}
 	if q.Offset > 0 {
 		s.Limit.Offset = insight.Const(int64(q.Offset))
@@ -62,10 +63,10 @@ func Build(q *query.Events, people *insight.People, w *insight.World, most int) 
 func (b builder) columns() ([]hogql.Expr, error) {
 	out := make([]hogql.Expr, len(b.query.Select))
 	for i, text := range b.query.Select {
-		if fields, ok := objects[text]; ok {
+		if fields, ok := objectOf(text); ok {
 			tuple := &hogql.Tuple{}
 			for _, field := range fields {
-				tuple.Items = append(tuple.Items, insight.Field(field.chain...))
+				tuple.Items = append(tuple.Items, field.expr())
 			}
 			out[i] = insight.As(tuple, "object_"+strconv.Itoa(i+1))
 			continue
@@ -76,6 +77,18 @@ func (b builder) columns() ([]hogql.Expr, error) {
 		}
 	}
 	return out, nil
+}
+
+// names are those of the columns in the answer: their aliases, else their texts as they were given.
+func names(texts []string, columns []hogql.Expr) []string {
+	out := slices.Clone(texts)
+	for i, column := range columns {
+		_, isObject := objectOf(texts[i])
+		if alias, ok := column.(*hogql.Alias); ok && !isObject {
+			out[i] = alias.Name.Text
+		}
+	}
+	return out
 }
 
 // expr reads an expression of one of the node's lists.
@@ -167,13 +180,16 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	return m.Time, nil
 }
 
-// order is the order of the rows. Without one the newest events come first, or the greatest groups; events of one time are
-// told apart by their uuid, so that no page repeats one.
+// order is the order of the rows. Without one the newest events come first, or the greatest groups, by their count() where
+// it is selected; events of one time are told apart by their uuid, so that no page repeats one.
 func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 	if b.query.OrderBy != nil {
 		out := make([]*hogql.Order, len(b.query.OrderBy))
 		for i, text := range b.query.OrderBy {
 			text, desc := insight.Direction(text)
+			if titled(text) == displayName {
+				text = calledBy
+			}
 			e, err := b.expr(text, "orderBy", i)
 			if err != nil {
 				return nil, err
@@ -182,8 +198,9 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 		}
 		return out, nil
 	}
-	for _, column := range columns {
-		if insight.Aggregates(column) {
+	counted := slices.Index(b.query.Select, "count()")
+	for i, column := range columns {
+		if i == counted || counted < 0 && insight.Aggregates(column) {
 			return []*hogql.Order{{X: insight.Bare(column), Desc: true}}, nil
 		}
 	}

@@ -34,6 +34,10 @@ func TestBuild(t *testing.T) {
 			"SELECT event, count() AS n, max(timestamp)" + where + " AND event != 'x' GROUP BY event HAVING n > 1 AND min(timestamp) > '2019-01-01' ORDER BY count() DESC LIMIT 101",
 		},
 		{
+			"groups, the largest first", all + `"select": ["max(timestamp)", "event", "count()"]`,
+			"SELECT max(timestamp), event, count()" + where + " GROUP BY event ORDER BY count() DESC LIMIT 101",
+		},
+		{
 			"an aggregate in a subquery is none of this query", all + `"select": ["event"], "where": ["event in (select max(event) from events)"]`,
 			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event LIMIT 101",
 		},
@@ -96,9 +100,19 @@ func TestMistakes(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	t.Parallel()
-	built, err := build(t, `"select": ["event", "person", "*"]`)
+	built, err := build(t, `"select": ["event as e", "person -- Who", "*"]`)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"e", "person -- Who", "*"}, built.Columns); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	whole, err := build(t, `"select": []`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"*"}, whole.Columns); diff != "" {
+		t.Errorf("names of no columns (-want +got):\n%s", diff)
 	}
 	got, err := built.Row([]byte(`["a,]", ["p", "2020-01-01T00:00:00Z", "{\"x\": [1, \"\\\"\"]}", "d"], ["u","a","{}","t","d","","c"]]`))
 	if err != nil {

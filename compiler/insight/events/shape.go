@@ -1,15 +1,35 @@
 package events
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/insight"
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+)
 
 // field is one member of an object: its name in the answer, and where its value comes from.
 type field struct {
 	name  string
 	chain []string
-	json  bool // the value is JSON as text
+	hogql string // in the place of chain: the expression of the value
+	json  bool   // the value is JSON as text
 }
 
-// objects are what can be selected as one value: a whole event, and the person of an event.
+func (f field) expr() hogql.Expr {
+	if f.hogql != "" {
+		return insight.TemplateExpr(f.hogql, nil)
+	}
+	return insight.Field(f.chain...)
+}
+
+// displayName is the object of what a person is called: by the first of these properties that it has.
+const (
+	displayName = "person_display_name"
+	calledBy    = "coalesce(nullIf(toString(person.properties.email), ''), nullIf(toString(person.properties.name), ''), " +
+		"nullIf(toString(person.properties.username), ''), distinct_id)"
+)
+
+// objects are what can be selected as one value: a whole event, the person of an event, and what that is called.
 var objects = map[string][]field{
 	"*": {
 		{name: "uuid", chain: []string{"uuid"}},
@@ -26,13 +46,30 @@ var objects = map[string][]field{
 		{name: "properties", chain: []string{"person", "properties"}, json: true},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
+	displayName: {
+		{name: "display_name", hogql: calledBy},
+		{name: "id", chain: []string{"person_id"}},
+		{name: "distinct_id", chain: []string{"distinct_id"}},
+	},
+}
+
+// titled takes the title off a column.
+func titled(column string) string {
+	name, _, _ := strings.Cut(column, "--")
+	return strings.TrimSpace(name)
+}
+
+// objectOf gives the members of a column that is selected as one value. What follows -- is the title of a column.
+func objectOf(column string) ([]field, bool) {
+	fields, ok := objects[titled(column)]
+	return fields, ok
 }
 
 // shapes makes what turns the tuples of a row into objects; nil when no column is one.
 func shapes(columns []string) func(row []byte) ([]byte, error) {
 	wanted := map[int]insight.Object{}
 	for i, column := range columns {
-		fields, ok := objects[column]
+		fields, ok := objectOf(column)
 		if !ok {
 			continue
 		}

@@ -109,8 +109,11 @@ func (b *builder) valued(s stage, at *query.FunnelsActors) (hogql.Expr, error) {
 	}
 	wanted := make([]hogql.Expr, len(texts))
 	for i, text := range texts {
-		if b.value.everybody && insight.IsEverybody(text) {
-			text = insight.Everybody
+		if field := &b.q.Breakdowns.Fields[i]; len(field.Cohorts) > 0 {
+			var err error
+			if text, err = insight.CohortValue(field, text, at.Field("funnelStepBreakdown")); err != nil {
+				return nil, err
+			}
 		}
 		wanted[i] = insight.Const(text)
 	}

@@ -33,7 +33,7 @@ func (b *builder) journeys() stage {
 		riders = append(riders, column{startsName, b.dates.Bucket(insight.Field("timestamp"))})
 	}
 	if b.value != nil {
-		switch b.q.Attribution {
+		switch b.attribution() {
 		case query.AllEvents:
 			keys = append(keys, insight.Field(valueName))
 			q.Columns, out.names = append(q.Columns, insight.As(b.value.x, valueName)), append(out.names, valueName)
@@ -104,12 +104,26 @@ func (b *builder) mask() hogql.Expr {
 type value struct {
 	x       hogql.Expr
 	members []hogql.Expr
-	// list tells that the answer holds lists and not the text itself, everybody that the value is the cohort of all people.
-	list, everybody bool
+	whole   hogql.Expr // the only member before its text is cut
+	// list tells that the answer holds lists and not the text itself, cohort that the value is the id of a cohort.
+	list, cohort bool
+}
+
+// attribution tells which events give an actor its value. The cohorts of an actor are the same on all of its events.
+func (b *builder) attribution() query.Attribution {
+	if b.value.cohort {
+		return query.AllEvents
+	}
+	return b.q.Attribution
 }
 
 func (b *builder) breakdown() (*value, error) {
 	out := &value{}
+	members, err := b.w.Cohorts(b.q.Breakdowns)
+	if err != nil {
+		return nil, err
+	}
+	b.where = insight.And(b.where, members)
 	for _, f := range b.q.Breakdowns.Fields {
 		f.Bins = 0 // funnels have no histograms
 		member, err := b.w.Breakdown(&f)
@@ -117,13 +131,16 @@ func (b *builder) breakdown() (*value, error) {
 			return nil, err
 		}
 		out.members = append(out.members, member)
+		if out.whole, err = b.w.WholeBreakdown(&f); err != nil {
+			return nil, err
+		}
 	}
 	out.x = out.members[0]
 	if len(out.members) > 1 {
 		out.x = insight.Call("array", out.members...)
 	}
 	kind := b.q.Breakdowns.Fields[0].Type
-	out.everybody = len(out.members) == 1 && kind == "cohort"
+	out.cohort = len(out.members) == 1 && kind == "cohort"
 	out.list = len(out.members) > 1 || kind != "group"
 	return out, nil
 }
@@ -139,16 +156,16 @@ func (v *value) missing() hogql.Expr {
 // touch is the value of the first or the last event that has one.
 func (b *builder) touch() hogql.Expr {
 	name := "argMinIf"
-	if b.q.Attribution == query.LastTouch {
+	if b.attribution() == query.LastTouch {
 		name = "argMaxIf"
+	}
+	if whole := b.value.whole; len(b.value.members) == 1 { // one is cut an actor, not one an event
+		return insight.CutBreakdown(insight.Call(name, whole, insight.Field("timestamp"), insight.Call("notEmpty", whole)))
 	}
 	given := make([]hogql.Expr, len(b.value.members))
 	for i, m := range b.value.members {
 		given[i] = insight.Call("notEmpty", m)
 	}
 	touched := insight.Call(name, b.value.x, insight.Field("timestamp"), insight.Or(given...))
-	if len(b.value.members) == 1 {
-		return touched // '' for none
-	}
 	return expr("if(empty({touched}), {missing}, {touched})", values{"touched": touched, "missing": b.value.missing()})
 }

@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 		{"a bad date", three + `, "dateRange": {"date_from": "then"}`, "dateRange.date_from: The date 'then' is neither ISO 8601 nor relative, such as -7d"},
 		{
 			"values of cohorts", three + `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [1]}`,
-			"breakdownFilter.breakdown.0: Breakdowns by cohort are not supported, but for 'all'",
+			"breakdownFilter.breakdown.0: Could not find cohort with ID 1",
 		},
 	}
 	for _, tt := range tests {

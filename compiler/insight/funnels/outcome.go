@@ -24,7 +24,7 @@ func (b *builder) outcome(s stage, last int) stage {
 	guards := int64(0)
 	for k := last; k > 0; k-- {
 		number, entry := insight.Const(int64(k)), fieldOf("entry", k)
-		level = append(level, expr("arrayMax({entry}) > 0", values{"entry": entry}), number)
+		level = append(level, b.taken(k), number)
 		reached := insight.Eq(insight.Field(levelName), number)
 		if k > 1 {
 			best = append(best, reached)
@@ -62,13 +62,13 @@ func (b *builder) final() hogql.Expr {
 		arrayFirst((e, f, g) -> f and (g <= 0 or g - e > {window}), best, {filled}, {next}))`, v)
 }
 
-// kept is the condition that an outcome counts.
-func kept(s stage) hogql.Expr {
-	var clean hogql.Expr
-	if s.has(passedName) {
-		clean = expr("passed <= level", nil)
+// kept keeps the outcomes that count: where nothing can be excluded, those of all who entered. It is one condition, since for
+// each of several the engine would copy all arrays.
+func kept(s stage) stage {
+	if !s.has(passedName) {
+		return s
 	}
-	return insight.And(expr("level > 0", nil), expr("began > 0", nil), clean)
+	return s.where(expr("if(passed <= level, began, 0) > 0", nil))
 }
 
 // times adds the times of the steps of the final attempt. It may have passed over optional steps; so one goes back from the

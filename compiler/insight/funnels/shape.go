@@ -214,10 +214,10 @@ func (b *builder) items(l *line) []item {
 			it.Average, it.Median = &average, &median
 		}
 		if b.value != nil {
-			it.Breakdown = b.value.shown(l.values)
+			it.Breakdown = b.shown(l.values)
 			it.BreakdownValue = it.Breakdown
-			if b.value.everybody {
-				it.BreakdownValue = json.Number(insight.Everybody)
+			if b.value.cohort {
+				it.BreakdownValue = json.Number(l.values[0])
 			}
 		}
 		out[i] = it
@@ -237,12 +237,12 @@ func (it *item) name(s *query.Series) {
 	}
 }
 
-// shown is a value as the answer holds it.
-func (v *value) shown(values []string) any {
-	if v.everybody {
-		return insight.EverybodyName
-	}
-	if v.list {
+// shown is a value as the answer holds it: a cohort by its name.
+func (b *builder) shown(values []string) any {
+	switch {
+	case b.value.cohort:
+		return b.w.CohortName(values[0])
+	case b.value.list:
 		return values
 	}
 	return values[0]

@@ -38,7 +38,7 @@ func (b *builder) before(k int) hogql.Expr {
 	return shifted(fieldOf("entry", k))
 }
 
-// filled tells whether each event fills slot k.
+// filled tells whether each event fills slot k. The first event can only fill the first slot.
 func (b *builder) filled(k int) hogql.Expr {
 	if k == 1 {
 		if b.q.Viz == query.FunnelTrends {
@@ -46,7 +46,7 @@ func (b *builder) filled(k int) hogql.Expr {
 		}
 		return expr("arrayMap(x -> bitAnd(x, 1) > 0, items)", nil)
 	}
-	return expr("arrayMap((e, before) -> e > before and e > 0, {entry}, {before})", values{"entry": fieldOf("entry", k), "before": shifted(fieldOf("entry", k))})
+	return expr("arrayMap((e, grown) -> grown > 0 and e > 0, {entry}, arrayDifference({entry}))", values{"entry": fieldOf("entry", k)})
 }
 
 // slots adds the columns of the slots 1 to last, and for each step that exclusions may keep out, hit_k: whether an event of
@@ -58,7 +58,7 @@ func (b *builder) slots(s stage, last int) stage {
 		began = "if(x <= closes, " + began + ", -1)"
 	}
 	s = s.then(column{"entry_1", expr("arrayFill(e -> e >= 0, arrayMap(x -> if(bitAnd(x, 1) = 0, {carry}, "+began+"), items))", v)})
-	s = s.where(expr("arrayMax(entry_1) > 0", nil)) // who never enters needs no pass
+	s = s.where(b.taken(1)) // who never enters needs no pass
 	var first []column
 	if b.tracks() {
 		first = append(first, column{"used_1", expr("arrayFill((u, f) -> f, arrayMap(i -> arrayResize([i], if(i > 0, 1, 0)), ids), {filled})", values{"filled": b.filled(1)})})
@@ -80,6 +80,14 @@ func (b *builder) spoiled(k int) []column {
 		values{"guard": b.marks.guard[k+1], "filled": b.filled(k)})}}
 }
 
+// taken is the condition that some attempt was in slot k: then the last is in it until the end, unless the slot was emptied.
+func (b *builder) taken(k int) hogql.Expr {
+	if b.strict() {
+		return expr("arrayMax({entry}) > 0", values{"entry": fieldOf("entry", k)})
+	}
+	return expr("{entry}[-1] > 0", values{"entry": fieldOf("entry", k)})
+}
+
 // carry is what an event that cannot take step k leaves in its slot: -1 for what was there. In a strict funnel it empties
 // the slot, 0, but not among mixed events, nor when it is of the step and only has another value.
 func (b *builder) carry(k int) hogql.Expr {
@@ -87,7 +95,7 @@ func (b *builder) carry(k int) hogql.Expr {
 		return insight.Const(int64(-1))
 	}
 	keeps := b.marks.mixed()
-	if b.value != nil && b.q.Attribution == query.ByStep && k == b.attributionStep() {
+	if b.value != nil && b.attribution() == query.ByStep && k == b.attributionStep() {
 		keeps |= b.marks.held()
 	}
 	return expr("if(bitAnd(x, {keeps}) > 0, -1, 0)", values{"keeps": keeps})
@@ -110,9 +118,14 @@ func (b *builder) pass(s stage, k int) stage {
 		meet := "1"
 		if b.guarded(j + 1) {
 			spoils = true
-			add(spoiled, shifted(fieldOf("spoiled", j)))
-			v[guard] = b.marks.guard[j+1]
-			clean = append(clean, spoiled+" != 1", "bitAnd(x, {"+guard+"}) = 0")
+			clean = append(clean, spoiled+" != 1")
+			if b.apart {
+				add(spoiled, fieldOf("spoiled", j)) // neither an exclusion nor the event that filled the slot takes step k
+			} else {
+				add(spoiled, shifted(fieldOf("spoiled", j)))
+				v[guard] = b.marks.guard[j+1]
+				clean = append(clean, "bitAnd(x, {"+guard+"}) = 0")
+			}
 		}
 		if b.tracks() {
 			add(used, shifted(fieldOf("used", j)))

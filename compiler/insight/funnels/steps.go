@@ -22,8 +22,7 @@ func (b *builder) attempts() stage {
 		return b.unorderedTimes(b.runs(s))
 	}
 	n := b.marks.steps
-	s = b.outcome(b.slots(b.runs(b.ties(s)), n), n)
-	return b.times(s.where(kept(s)))
+	return b.times(kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
 }
 
 // timed tells that a step has a time: the first has none, nor has one that may be passed over (contract: section 7).

@@ -15,7 +15,7 @@ const idsName = "ids"
 // further than tie behind it. When the events of a group differ in their marks, each becomes one copy a step, in the order
 // of the steps, with the mark "mixed" and without those of exclusions. Only actors that have such a group are touched:
 //
-//	crowded  whether there is one
+//	crowded  whether there is one: the last bits of the difference of two items are 0 when their marks are the same
 //	crowd    the events of such an actor: their items, or tuples of item, id and, where it is needed, value
 //	moments  beside these, their times
 //	starts   beside these, when their groups began; found in the chains of events that are near one another
@@ -50,8 +50,7 @@ func (b *builder) ties(s stage) stage {
 	}
 	v["copied"], v["steps"] = copied, steps
 	s = s.then(
-		column{"crowded", expr(
-			"arrayExists((x, y) -> y - x <= {near} and bitAnd(bitXor(x, y), {all}) > 0, arrayPopBack(items), arrayPopFront(items))", v)},
+		column{"crowded", expr("arrayExists(d -> d <= {near} and bitAnd(d, {all}) > 0, arrayDifference(items))", v)},
 		column{"crowd", expr("arraySlice({events}, 1, if(crowded, length(items), 0))", v)},
 		column{"moments", expr("arrayMap(p -> {time}, crowd)", v)})
 	s = s.then(column{"starts", expr(`arrayFlatten(arrayMap(

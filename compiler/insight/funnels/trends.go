@@ -29,15 +29,43 @@ func (b *builder) entries() stage {
 	}
 	s = b.outcome(b.slots(s, to), to)
 	if !s.has(passedName) {
-		return s.where(expr("level > 0", nil))
+		return s // of those who entered
 	}
 	// A spoiled attempt that went on takes all periods of its actor with it that did not convert.
-	over := &hogql.Call{Name: "max", Args: []hogql.Expr{expr("if(passed > level, 1, 0)", nil)}, Over: &hogql.Window{}}
+	over := &hogql.Call{Name: "max", Args: []hogql.Expr{insight.Call("if", b.wentOn(to), insight.Const(int64(1)), insight.Const(int64(0)))}, Over: &hogql.Window{}}
 	for _, name := range b.partition() {
 		over.Over.PartitionBy = append(over.Over.PartitionBy, insight.Field(name))
 	}
 	s = s.then(column{"lost", over})
 	return s.where(expr("level = {last} or level > 0 and began > 0 and lost = 0", values{"last": int64(to)}))
+}
+
+// wentOn tells that the best attempt of a run went on after it was spoiled. It met a step that no other reached, or, while the
+// best attempt at its own step was spoiled, took the place of that one (contract: sections 3 and 11).
+func (b *builder) wentOn(to int) hogql.Expr {
+	further := expr("passed > level", nil)
+	var replaced []hogql.Expr
+	for k := 2; k < to; k++ {
+		if b.guarded(k) && b.guarded(k+1) {
+			replaced = append(replaced, insight.Eq(insight.Field(levelName), insight.Const(int64(k))), b.replaced(k))
+		}
+	}
+	if len(replaced) == 0 {
+		return further
+	}
+	replaced = append(replaced, insight.Const(int64(0)))
+	return insight.Or(further, insight.And(expr("began = 0", nil), insight.Call("multiIf", replaced...)))
+}
+
+// replaced tells, when all attempts in slot k were spoiled, that an event of step k met one more behind the last of them. That
+// one was spoiled too, since it did not fill the slot.
+func (b *builder) replaced(k int) hogql.Expr {
+	return expr(`arrayExists((x, e, own, s, i) -> s = 1 and bitAnd(x, {bit}) > 0 and e > own and x - e <= {window} and i > {filled},
+		items, {before}, {entry}, {spoiled}, arrayEnumerate(items))`, values{
+		"bit": b.marks.step(k), "window": b.marks.span(b.marks.window), "before": b.before(k - 1), "entry": fieldOf("entry", k),
+		"spoiled": fieldOf("spoiled", k),
+		"filled":  expr("arrayLastIndex((e, before) -> e > before and e > 0, {entry}, {before})", values{"entry": fieldOf("entry", k), "before": shifted(fieldOf("entry", k))}),
+	})
 }
 
 // trends makes the query of rates over time: a row for each value, with its periods.
@@ -56,6 +84,9 @@ func (b *builder) trends() (*insight.Built, error) {
 		q.Columns = append(q.Columns, insight.Field(valueName))
 		q.GroupBy = insight.GroupBy(insight.Field(valueName))
 		limit := cmp.Or(b.q.Breakdowns.Limit, defaultValues)
+		if b.value.cohort {
+			limit = len(b.q.Breakdowns.Fields[0].Cohorts)
+		}
 		if !b.dates.All {
 			limit = min(limit, max(1, mostPoints/max(1, len(b.dates.Buckets()))))
 		}
@@ -123,7 +154,7 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			c.Data, c.Days, c.Labels = append(c.Data, rate), append(c.Days, dates.Day(start)), append(c.Labels, dates.Label(start))
 		}
 		if b.value != nil {
-			c.BreakdownValue = b.value.shown(s.values)
+			c.BreakdownValue = b.shown(s.values)
 		}
 		results = append(results, c)
 	}

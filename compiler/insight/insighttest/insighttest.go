@@ -18,9 +18,10 @@ import (
 // Now is the time of relative dates, a Thursday.
 var Now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
-// World is a project in UTC whose weeks begin on Sundays.
+// World is a project in UTC whose weeks begin on Sundays, with the cohorts 7, paying, and 8, trial.
 func World() *insight.World {
-	return &insight.World{Database: &schema.Database{Project: 7}, Now: Now}
+	cohorts := schema.NewCohorts(map[int64]string{7: "paying", 8: "trial"}, false)
+	return &insight.World{Database: &schema.Database{Project: 7, Cohorts: cohorts}, Now: Now}
 }
 
 // Node reads a query of one kind.

@@ -107,7 +107,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{"a bad date", `"dateRange": {"date_to": "soon"}`, "dateRange.date_to: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
 		{
-			"a filter that means nothing", `"properties": [{"type": "cohort", "key": "id", "value": 1}]`, "properties.0: Property filters of type 'cohort' are not supported: there are no cohorts here",
+			"a filter that means nothing", `"properties": [{"type": "cohort", "key": "id", "value": 1}]`, "properties.0: Could not find cohort with ID 1",
 		},
 	}
 	for _, tt := range tests {

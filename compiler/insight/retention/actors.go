@@ -81,8 +81,12 @@ func (b *builder) chosen(at *query.InsightActors) (hogql.Expr, error) {
 	switch {
 	case b.value == nil && insight.IsEverybody(value):
 		return nil, nil
-	case b.value == nil:
-		return nil, diag.Field(diag.InvalidInput, at.Field("breakdown"), "There is no cohort '%s'", value)
+	case b.value == nil, b.cohort != nil:
+		cohort, err := insight.CohortValue(&b.q.Breakdowns.Fields[0], value, at.Field("breakdown"))
+		if err != nil {
+			return nil, err
+		}
+		return insight.Eq(insight.Field(valueName), insight.Const(cohort)), nil
 	case value == insight.OtherValue:
 		return b.other(), nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // defaultValues is how many values of a breakdown are told apart where the query does not say, mostValues at most.
@@ -38,6 +39,8 @@ type builder struct {
 	// value is that of the breakdown; nil for none, and for the cohort of all people.
 	value hogql.Expr
 	limit int
+	// cohort is the breakdown by cohort; nil for any other.
+	cohort *query.Breakdown
 }
 
 // Build makes the tree of a retention, and what shapes its rows. The error is a *diag.Error.
@@ -129,7 +132,7 @@ func (b *builder) breakdown() error {
 	}
 	field := split.Fields[0]
 	if field.Type == "cohort" {
-		return cohorts(split)
+		return b.cohorts(&field)
 	}
 	field.Bins = 0 // values are texts here
 	if field.Type == "event_metadata" && !b.column(field.Property) {
@@ -154,23 +157,28 @@ func (b *builder) column(name string) bool {
 // currentPerson is the person of an event with the properties of now, so that no value splits an actor.
 const currentPerson = "_current_person"
 
-// cohorts checks a breakdown by cohort: there is none but that of all people.
-func cohorts(split *query.Breakdowns) error {
-	for i := range split.Fields {
-		if err := insight.Cohort(&split.Fields[i]); err != nil {
-			return err
-		}
+// cohorts reads a breakdown by cohort. All people alone are no breakdown.
+func (b *builder) cohorts(field *query.Breakdown) error {
+	if len(field.Cohorts) == 1 && field.Cohorts[0].ID == schema.Everybody {
+		return nil
 	}
-	return nil
+	members, err := b.w.Cohorts(&query.Breakdowns{Fields: []query.Breakdown{*field}})
+	if err != nil {
+		return err
+	}
+	b.common, b.cohort, b.limit = insight.And(b.common, members), field, len(field.Cohorts)
+	b.value, err = b.w.Breakdown(field)
+	return err
 }
 
 // events is the table that the query reads.
 func (b *builder) events() hogql.Table { return insight.Events(&b.q.Common) }
 
 // grouped is the value that an actor's events are taken apart by; nil for none. Where the first event of a name makes the
-// cohort, that event's value is the actor's only one, so that no actor is in two cohorts: see anchors.
+// cohort, that event's value is the actor's only one, so that no actor is in two cohorts: see anchors. The ids of cohorts of
+// people are those of the actor, not of an event.
 func (b *builder) grouped() hogql.Expr {
-	if b.q.Type == query.FirstEver {
+	if b.q.Type == query.FirstEver && b.cohort == nil {
 		return nil
 	}
 	return b.value

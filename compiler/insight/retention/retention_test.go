@@ -153,6 +153,12 @@ func TestShape(t *testing.T) {
 			"\"0\" Day 0 2020-01-02T00:00:00Z: Day 0=7",
 		},
 		{
+			"cohorts, none of them left over", `"dateRange": {"date_from": "2020-01-02", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1},
+				"breakdownFilter": {"breakdown": [7, "all"], "breakdown_type": "cohort", "breakdown_limit": 1}`,
+			[]string{`[1, "0", 0, 0, 7]`, `[2, "7", 0, 0, 3]`},
+			"\"0\" Day 0 2020-01-02T00:00:00Z: Day 0=7\n\"7\" Day 0 2020-01-02T00:00:00Z: Day 0=3",
+		},
+		{
 			"all time", `"dateRange": {"date_from": "all", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1}`,
 			[]string{"[0, 0, 2]", "[-1, 1577923200, 0]", "[2, 0, 9]"},
 			"Day 0 2020-01-02T00:00:00Z: Day 0=2",
@@ -202,7 +208,7 @@ func TestMistakes(t *testing.T) {
 				"100 values and the rest, with 10000 cells each, are more than 1000000. Ask for fewer values, fewer intervals or a shorter range.",
 		},
 		{"an action", `"retentionFilter": {"returningEntity": {"id": "5", "type": "actions"}}`, "retentionFilter.returningEntity.id: Action ID 5 does not exist!"},
-		{"a cohort", `"retentionFilter": {}, "breakdownFilter": {"breakdown": [0, 5], "breakdown_type": "cohort"}`, "breakdownFilter.breakdown.1: Breakdowns by cohort are not supported, but for 'all'"},
+		{"a cohort", `"retentionFilter": {}, "breakdownFilter": {"breakdown": [0, 5], "breakdown_type": "cohort"}`, "breakdownFilter.breakdown.1: Could not find cohort with ID 5"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -254,6 +260,7 @@ func TestActorsMistakes(t *testing.T) {
 		{"a period before", `"compare": "previous"`, "", "compare: A retention is not compared with a previous period"},
 		{"a value of no breakdown", `"breakdown": ["x"]`, "", "breakdown: The retention has no breakdown"},
 		{"another cohort", `"breakdown": 5`, `, "breakdownFilter": {"breakdown": "all", "breakdown_type": "cohort"}`, "breakdown: There is no cohort '5'"},
+		{"a cohort beside those of the breakdown", `"breakdown": "8"`, `, "breakdownFilter": {"breakdown": [7, "all"], "breakdown_type": "cohort"}`, "breakdown: There is no cohort '8'"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (b *builder) rolling() history {
 	}, b.grouped())
 	b.anchors(seen)
 	source := seen
-	if b.grouped() != nil {
+	if b.grouped() != nil && b.cohort == nil {
 		source = b.acrossValues(seen)
 	}
 	begin := b.dates.units(unit, insight.Field("anchor"), 1)

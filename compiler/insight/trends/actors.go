@@ -3,6 +3,7 @@ package trends
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -24,6 +25,10 @@ type drill struct {
 // and in a running total those of all points up to it. Beside their ids come event_count, event_distinct_ids of people, and
 // last_seen. The error is a *diag.Error.
 func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+	q, err := oneCohort(q, at)
+	if err != nil {
+		return nil, err
+	}
 	d := &drill{builder: &builder{q: q, w: w}, at: at}
 	if err := d.prepare(); err != nil {
 		return nil, err
@@ -39,7 +44,6 @@ func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insigh
 			return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "The insight is not compared with a previous period")
 		}
 	}
-	var err error
 	if d.measure, err = d.measureOf(&q.Series[d.lane.series]); err != nil {
 		return nil, err
 	}
@@ -51,6 +55,43 @@ func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insigh
 		return d.byFirstEvent(&r, from, end)
 	}
 	return d.byEvents(&r, from, end)
+}
+
+// oneCohort leaves of a breakdown by cohorts the one that is asked for; none when none is, so that nobody is found twice.
+func oneCohort(q *query.Trends, at *query.InsightActors) (*query.Trends, error) {
+	if q.Breakdowns == nil || !slices.ContainsFunc(q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 }) {
+		return q, nil
+	}
+	out, split := *q, *q.Breakdowns
+	out.Breakdowns, split.Fields = &split, slices.Clone(split.Fields)
+	wanted, isList := at.Breakdown.([]any)
+	if !isList {
+		wanted = []any{at.Breakdown}
+	}
+	for k := range split.Fields {
+		field := &split.Fields[k]
+		switch {
+		case len(field.Cohorts) == 0, k >= len(wanted), wanted[k] == insight.OtherValue:
+		case at.Breakdown != nil:
+			value, err := insight.CohortValue(field, textOf(wanted[k]), at.Field("breakdown"))
+			if err != nil {
+				return nil, err
+			}
+			field.Cohorts = slices.DeleteFunc(slices.Clone(field.Cohorts), func(c query.Cohort) bool { return strconv.FormatInt(c.ID, 10) != value })
+		case insight.Joined(field):
+			out.Breakdowns = nil
+		}
+	}
+	return &out, nil
+}
+
+// textOf is a value of an answer as the value of a breakdown is written.
+func textOf(value any) string {
+	if number, ok := value.(json.Number); ok {
+		return number.String()
+	}
+	text, _ := value.(string)
+	return text
 }
 
 // span is the time whose events count: from a time, up to another one, and within a range. The end is zero for a display of one
@@ -209,15 +250,12 @@ func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 	}
 	same := make([]hogql.Expr, len(wanted))
 	for k, value := range wanted {
-		text, _ := value.(string)
-		if number, ok := value.(json.Number); ok {
-			text = number.String()
+		if len(d.q.Breakdowns.Fields[k].Cohorts) > 0 {
+			continue // the one that is left: see oneCohort
 		}
-		switch {
-		case text == insight.NullValue:
+		text := textOf(value)
+		if text == insight.NullValue {
 			text = ""
-		case d.q.Breakdowns.Fields[k].Type == "cohort" && insight.IsEverybody(text):
-			text = insight.Everybody
 		}
 		same[k] = insight.Eq(row[k], insight.Const(text))
 	}

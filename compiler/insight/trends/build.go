@@ -73,6 +73,7 @@ func Build(q *query.Trends, w *insight.World) (*insight.Built, error) {
 	}
 	s := &shaper{
 		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
+		cohort: w.CohortName,
 	}
 	for _, source := range b.sources {
 		s.lanes = append(s.lanes, source.lanes)
@@ -138,6 +139,11 @@ func (b *builder) prepare() error {
 		}
 	}
 	b.limit = min(b.limit, mostValues)
+	members, err := b.w.Cohorts(b.q.Breakdowns)
+	if err != nil {
+		return err
+	}
+	b.common = insight.And(b.common, members)
 	for i := range b.q.Breakdowns.Fields {
 		field := &b.q.Breakdowns.Fields[i]
 		whole, err := b.w.WholeBreakdown(field)
@@ -145,10 +151,13 @@ func (b *builder) prepare() error {
 			return err
 		}
 		b.whole = append(b.whole, whole)
-		if field.Bins == 0 {
+		if field.Bins == 0 && len(field.Cohorts) == 0 {
 			whole = insight.CutBreakdown(whole)
 		}
 		b.values = append(b.values, whole)
+		if insight.Joined(field) { // all that are asked for are shown: in a rest people would count again and again
+			b.limit = len(field.Cohorts)
+		}
 	}
 	return nil
 }

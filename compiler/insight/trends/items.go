@@ -81,7 +81,7 @@ func (s *shaper) items(lines []line, axes []*axis) []item {
 		it.Filter, it.Order = echo, l.lane.series
 		it.Label = insight.Label(series)
 		if l.values != nil {
-			name := strings.Join(s.named(l.values, insight.EverybodyName), "::")
+			name := strings.Join(s.names(l.values), "::")
 			if len(s.q.Series) > 1 {
 				name = it.Label + " - " + name
 			}
@@ -109,28 +109,62 @@ func (s *shaper) item(l *line, axes []*axis) item {
 		}
 	}
 	if l.values != nil {
-		b, shown := s.q.Breakdowns, s.named(l.values, "all")
-		it.Breakdown = shown
-		if !b.Multiple && (!b.List || b.Fields[0].Type == "cohort") {
-			it.Breakdown = shown[0]
+		b := s.q.Breakdowns
+		switch {
+		case !s.byCohort():
+			it.Breakdown = l.values
+			if !b.Multiple && !b.List {
+				it.Breakdown = l.values[0]
+			}
+		case b.Multiple:
+			it.Breakdown = s.shown(l.values)
+		default:
+			it.Breakdown = s.shown(l.values)[0]
 		}
 	}
 	return it
 }
 
-// named are the values of a line, with a name for the cohort of all people.
-func (s *shaper) named(values []string, everybody string) []string {
-	fields := s.q.Breakdowns.Fields
-	if !slices.ContainsFunc(fields, func(f query.Breakdown) bool { return f.Type == "cohort" }) {
+// byCohort tells that one of the breakdowns is by cohort.
+func (s *shaper) byCohort() bool {
+	return slices.ContainsFunc(s.q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 })
+}
+
+// names are the values of a line as people read them: cohorts by their names.
+func (s *shaper) names(values []string) []string {
+	if !s.byCohort() {
 		return values
 	}
 	out := slices.Clone(values)
-	for k, f := range fields {
-		if f.Type == "cohort" && out[k] == insight.Everybody {
-			out[k] = everybody
+	for k, f := range s.q.Breakdowns.Fields {
+		if len(f.Cohorts) > 0 {
+			out[k] = s.cohort(out[k])
 		}
 	}
 	return out
+}
+
+// shown are the values of a line as programs read them: a cohort is its id, that of all people "all".
+func (s *shaper) shown(values []string) []any {
+	out := make([]any, len(values))
+	for k, value := range values {
+		out[k] = value
+		if len(s.q.Breakdowns.Fields[k].Cohorts) > 0 {
+			out[k] = cohortValue(value)
+		}
+	}
+	return out
+}
+
+// cohortValue is the id of a cohort, from its text.
+func cohortValue(text string) any {
+	if text == insight.Everybody {
+		return "all"
+	}
+	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return id
+	}
+	return text // what stands for other values
 }
 
 func actionOf(s *query.Series, order int, days []time.Time) *action {
@@ -141,13 +175,21 @@ func actionOf(s *query.Series, order int, days []time.Time) *action {
 		return &v
 	}
 	a := &action{
-		Days: days, ID: s.Event, Type: "events", Order: order, Name: insight.Label(s), CustomName: text(s.CustomName), Math: text(s.Math.Kind),
+		Days: days, ID: s.Event, Type: "events", Order: order, Name: insight.Label(s), CustomName: text(customName(s)), Math: text(s.Math.Kind),
 		MathProperty: text(s.Math.Property), MathHogQL: text(s.Math.HogQL), MathGroup: s.Math.Group, Properties: map[string]any{},
 	}
 	if a.Days == nil {
 		a.Days = []time.Time{}
 	}
 	return a
+}
+
+// customName is the name that an author gave a series: a name that only repeats the event's is none.
+func customName(s *query.Series) string {
+	if s.CustomName == "" && s.Name != insight.Label(s) {
+		return s.Name
+	}
+	return s.CustomName
 }
 
 // echo repeats the query as the peer's filters.
@@ -169,9 +211,14 @@ func (s *shaper) echo() map[string]any {
 		out["formula"] = s.q.Formulas[0].Text
 	}
 	if b := s.q.Breakdowns; b != nil {
-		names := make([]string, len(b.Fields))
-		for i, f := range b.Fields {
-			names[i] = f.Property
+		var names []any
+		for _, f := range b.Fields {
+			if len(f.Cohorts) == 0 {
+				names = append(names, f.Property)
+			}
+			for _, c := range f.Cohorts {
+				names = append(names, cohortValue(strconv.FormatInt(c.ID, 10)))
+			}
 		}
 		out["breakdown_type"], out["breakdown"] = b.Fields[0].Type, any(names)
 		if !b.Multiple && !b.List {
@@ -201,7 +248,11 @@ func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 		for _, g := range groups {
 			computed = append(computed, s.compute(f, g))
 		}
-		orderFormula(computed, s.q.Compare != nil)
+		if s.q.Compare != nil {
+			orderCompared(computed)
+		} else {
+			orderFormula(computed)
+		}
 		for k := range computed {
 			it := s.item(&computed[k], axes)
 			it.Label, it.Order, it.Filter = name, i, echo
@@ -261,15 +312,8 @@ func (s *shaper) compute(f formula, g *group) line {
 	return out
 }
 
-// orderFormula sorts the lines of a formula: periods in order, the missing value and what is left last, larger ones first.
-// With periods to compare it is the count that makes one larger.
-func orderFormula(lines []line, byCount bool) {
-	size := func(l *line) float64 {
-		if byCount && l.points != nil {
-			return l.count
-		}
-		return l.size()
-	}
+// orderFormula sorts the lines of a formula: the missing value and what is left last, larger ones first.
+func orderFormula(lines []line) {
 	last := func(l *line) int {
 		most := 0
 		for _, v := range l.values {
@@ -279,8 +323,19 @@ func orderFormula(lines []line, byCount bool) {
 	}
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(
-			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(last(&a), last(&b)), cmp.Compare(size(&b), size(&a)),
+			cmp.Compare(last(&a), last(&b)), cmp.Compare(b.size(), a.size()),
 			cmp.Compare(b.count, a.count), slices.Compare(b.points, a.points), slices.Compare(b.values, a.values),
+		)
+	})
+}
+
+// orderCompared sorts the lines of a formula over several periods: within a period by what they count, the larger first, and
+// equal ones by their values. The missing value and what is left have no place of their own there.
+func orderCompared(lines []line) {
+	slices.SortStableFunc(lines, func(a, b line) int {
+		return cmp.Or(
+			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(b.count, a.count), cmp.Compare(b.number, a.number),
+			slices.CompareFunc(a.values, b.values, natural), slices.Compare(a.values, b.values),
 		)
 	})
 }

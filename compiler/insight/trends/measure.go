@@ -18,7 +18,7 @@ const (
 	direct way = iota
 	// alone: the same, in a SELECT of its own, since the expression is the user's.
 	alone
-	// perActor: a statistic over the events of each actor.
+	// perActor: a statistic over the events of each person.
 	perActor
 	// perSession: a statistic over sessions, each with its whole duration.
 	perSession
@@ -69,7 +69,7 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	m := s.Math
 	kind := b.mathKind(m.Kind)
 	switch kind {
-	case "", "total":
+	case "", "total", "first_time_for_user_with_filters": // the last is one of funnels, and nothing of its own here
 		return measure{function: "count", merge: mergeSum, counts: true, present: true}, nil
 	case "dau", "weekly_active", "monthly_active":
 		return b.activeUsers(s, kind), nil
@@ -84,14 +84,11 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 		return b.expression(s)
 	case "first_time_for_user", "first_matching_event_for_user", "first_time_for_group", "first_matching_event_for_group":
 		return firstTime(s, kind)
-	case "first_time_for_user_with_filters":
-		return measure{}, diag.Field(diag.InvalidInput, s.At+".math", "The math '%s' is one of funnels", kind)
 	}
 	if stat, ok := strings.CutSuffix(kind, "_count_per_actor"); ok {
 		out := statistic(stat)
 		out.way, out.merge, out.counts = perActor, mergeSum, false
-		out.group = m.Group
-		out.actor, out.named = insight.Actor(out.group)
+		out.actor, out.named = insight.Actor(nil) // of people, whatever group type is named
 		return out, nil
 	}
 	return b.propertyMath(s, kind)

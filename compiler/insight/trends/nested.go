@@ -142,7 +142,7 @@ func (b *builder) first(series int, m measure) error {
 	return nil
 }
 
-// firstEvents gives one row for each actor, with the time of its first event and its values, and the condition that the
+// firstEvents gives one row for each actor, and for each of its cohorts where several are told apart, with the time of its first event and its values, and the condition that the
 // event is one that counts; nil when all are.
 func (b *builder) firstEvents(series int, m measure, period int) (inner *hogql.Select, matches hogql.Expr, err error) {
 	s := &b.q.Series[series]
@@ -171,6 +171,11 @@ func (b *builder) firstEvents(series int, m measure, period int) (inner *hogql.S
 		matches = insight.Eq(insight.Field("first"), insight.Field("matching"))
 	}
 	for i, value := range b.values {
+		if insight.Joined(&b.q.Breakdowns.Fields[i]) {
+			inner.Columns = append(inner.Columns, insight.As(value, valueName(i)))
+			inner.GroupBy.Keys = append(inner.GroupBy.Keys, insight.Field(valueName(i)))
+			continue
+		}
 		inner.Columns = append(inner.Columns, insight.As(insight.Call("argMin", value, timestamp), valueName(i)))
 	}
 	return inner, matches, nil

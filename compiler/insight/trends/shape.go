@@ -24,7 +24,8 @@ type shaper struct {
 	total    bool
 	several  bool
 	scale    float64
-	scaled   []bool // by series: counts of a sample are scaled up
+	scaled   []bool                 // by series: counts of a sample are scaled up
+	cohort   func(id string) string // is what a cohort is called
 }
 
 // line is one line of the chart, or one number.

@@ -89,6 +89,8 @@ func native(f *schema.Function) string {
 	switch {
 	case f.Rule == schema.RuleMacro:
 		return "`" + strings.ReplaceAll(f.Macro, "|", `\|`) + "`"
+	case f.Rule == schema.RuleTag:
+		return fmt.Sprintf("the tag `<%v>`", f.Extra[0])
 	case len(f.Extra) > 0:
 		extra := make([]string, len(f.Extra))
 		for i, constant := range f.Extra {

@@ -1,0 +1,32 @@
+package schema
+
+import "slices"
+
+// The physical tables of members: those that the product itself computes, which only a PostHog does, and those that were
+// given by hand.
+const (
+	computedMembers = "cohortpeople"
+	givenMembers    = "person_static_cohort"
+)
+
+var memberFields = []Field{
+	{Name: "person_id", Type: uuidType},
+	{Name: "cohort_id", Type: intType},
+	project,
+	{Name: "person", Join: &LazyJoin{
+		Name: "person", Table: "persons", Local: "person_id", Foreign: "id", Inner: true, Unique: true, Group: -1,
+	}},
+}
+
+// cohortTables are the tables of members of cohorts (contract: hogql.md, section 7).
+var cohortTables = []*Table{
+	{
+		Name: "cohort_people", Physical: computedMembers, Fields: memberFields,
+		Merge: &Merge{Keys: []string{"person_id", "cohort_id"}, Version: "version", Sign: "sign", Newest: "cohort_id"},
+	},
+	{
+		Name: "raw_cohort_people", Physical: computedMembers,
+		Fields: slices.Concat(memberFields, []Field{{Name: "sign", Type: intType}, {Name: "version", Type: intType}}),
+	},
+	{Name: "static_cohort_people", Physical: givenMembers, Fields: memberFields},
+}
