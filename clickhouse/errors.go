@@ -65,6 +65,7 @@ var codes = map[int32]code{
 	6:   {UserError, "cannot_parse_text"},
 	12:  {UserError, "parameter_out_of_bound"},
 	20:  {UserError, "number_of_columns_doesnt_match"},
+	25:  {UserError, "cannot_parse_escape_sequence"},
 	26:  {UserError, "cannot_parse_quoted_string"},
 	27:  {UserError, "cannot_parse_input_assertion_failed"},
 	32:  {UserError, "attempt_to_read_after_eof"},
@@ -85,8 +86,11 @@ var codes = map[int32]code{
 	69:  {UserError, "argument_out_of_bound"},
 	70:  {UserError, "cannot_convert_type"},
 	72:  {UserError, "cannot_parse_number"},
+	117: {UserError, "incorrect_data"},
+	124: {UserError, "incorrect_element_of_set"},
 	125: {UserError, "incorrect_result_of_scalar_subquery"},
 	128: {UserError, "too_large_array_size"},
+	130: {UserError, "cannot_read_array_from_text"},
 	131: {UserError, "too_large_string_size"},
 	135: {UserError, "zero_array_or_tuple_index"},
 	153: {UserError, "illegal_division"},
@@ -96,6 +100,8 @@ var codes = map[int32]code{
 	162: {UserError, "too_deep_subqueries"},
 	167: {UserError, "too_deep_ast"},
 	168: {UserError, "too_big_ast"},
+	169: {UserError, "bad_type_of_field"},
+	170: {UserError, "bad_get"},
 	173: {Memory, "cannot_allocate_memory"},
 	184: {UserError, "illegal_aggregation"},
 	190: {UserError, "sizes_of_arrays_dont_match"},
@@ -112,6 +118,7 @@ var codes = map[int32]code{
 	307: {UserError, "too_many_bytes"},
 	321: {UserError, "value_is_out_of_range_of_data_type"},
 	349: {UserError, "cannot_insert_null_in_ordinary_column"},
+	360: {UserError, "cannot_create_charset_converter"},
 	376: {UserError, "cannot_parse_uuid"},
 	386: {UserError, "no_common_type"},
 	396: {TooLarge, "too_many_rows_or_bytes"},
@@ -121,11 +128,20 @@ var codes = map[int32]code{
 	440: {UserError, "invalid_limit_expression"},
 	467: {UserError, "cannot_parse_bool"},
 	469: {Internal, "violated_constraint"},
+	475: {UserError, "invalid_with_fill_expression"},
+	476: {UserError, "with_ties_without_order_by"},
 	499: {Unavailable, "s3_error"},
 	516: {Unavailable, "authentication_failed"},
+	691: {UserError, "unknown_element_of_enum"},
 	734: {Unavailable, "server_overloaded"},
 	745: {Busy, "server_overloaded"},
 }
+
+// A syntax error is a bug of whoever wrote the SQL, unless it is in a type that the query names in a text: JSONExtract(x, 'Array(').
+const (
+	syntaxError = 62
+	ofDataType  = "Syntax error (data type)"
+)
 
 // classify makes an *Error of what the driver returned.
 func classify(err error) *Error {
@@ -161,7 +177,10 @@ func unreachable(err error) bool {
 
 func fromException(x *driver.Exception, cause error) *Error {
 	known, ok := codes[x.Code]
-	if !ok {
+	switch {
+	case x.Code == syntaxError && strings.Contains(x.Message, ofDataType):
+		known = code{UserError, "illegal_syntax_for_data_type"}
+	case !ok:
 		known = code{Internal, strings.ToLower(x.CodeName)}
 	}
 	e := &Error{Kind: known.kind, Code: int(x.Code), Name: known.name, cause: cause}

@@ -36,6 +36,8 @@ func TestErrors(t *testing.T) {
 		{"unknown_table", 60, "Table default.x does not exist", want{Kind: clickhouse.UserError, Message: "Table default.x does not exist."}},
 		{"unknown_table", 60, "Unknown table expression identifier 'x' in scope SELECT * FROM x", want{Kind: clickhouse.UserError, Message: "Unknown table expression identifier 'x'."}},
 		{"cannot_parse_text", 6, "Cannot read /var/lib/clickhouse/store/a/data.bin", want{Kind: clickhouse.UserError, Message: "The query failed: cannot parse text."}},
+		{"illegal_syntax_for_data_type", 62, "Syntax error (data type): failed at position 6 ((): (. Unmatched parentheses: (: In scope SELECT 1. (SYNTAX_ERROR)", want{Kind: clickhouse.UserError, Message: "Syntax error (data type): failed at position 6 ((): (. Unmatched parentheses: (."}},
+		{"", 62, "Syntax error: failed at position 8 (FROM): FROM events. (SYNTAX_ERROR)", want{Kind: clickhouse.Internal, Message: general}},
 		{"bad_arguments", 36, "Received from ch1.internal:9000. Bad thing", want{Kind: clickhouse.UserError, Message: "The query failed: bad arguments."}},
 		{"bad_arguments", 36, "Wrong value on 10.1.2.3", want{Kind: clickhouse.UserError, Message: "The query failed: bad arguments."}},
 		{"unknown_identifier", 47, "Unknown expression identifier `x` in scope SELECT x FROM events WHERE team_id = 7", want{Kind: clickhouse.UserError, Message: "Unknown expression identifier `x`."}},

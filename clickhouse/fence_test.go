@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
 // TestFence runs SQL without any project filter of its own. Only rows of the query's project may come out.
@@ -22,8 +23,13 @@ func TestFence(t *testing.T) {
 			{"type":"group","group_type":"org","group_key":"g","properties":{"of":"%[1]d"}}
 			{"event":"e","distinct_id":"a","timestamp":"2024-01-01T00:00:00Z","properties":{"of":"%[1]d","$groups":{"org":"g"}}}
 			{"event":"e","distinct_id":"c","timestamp":"2024-01-02T00:00:00Z","properties":{"of":"%[1]d"}}
-			{"type":"person","distinct_ids":["a","c"],"properties":{}}`, p)
-		if _, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, Now: now}, strings.NewReader(lines)); err != nil {
+			{"type":"person","distinct_ids":["a","c"],"properties":{}}
+			{"type":"cohort","cohort_id":5,"distinct_ids":["a"]}`, p)
+		if _, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, Now: now, Cohorts: []int64{5}}, strings.NewReader(lines)); err != nil {
+			t.Fatal(err)
+		}
+		computed := fmt.Sprintf("INSERT INTO cohortpeople SELECT person_id, cohort_id, team_id, 1, 1 FROM person_static_cohort WHERE team_id = %d", p)
+		if err := embeddedtest.Connect(t, engine.DSN()).Exec(t.Context(), computed); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,6 +56,8 @@ func TestFence(t *testing.T) {
 		{"person_distinct_id2", "SELECT DISTINCT team_id FROM person_distinct_id2", []string{fmt.Sprintf("[%d]", mine)}},
 		{"person_distinct_id_overrides", "SELECT DISTINCT team_id FROM person_distinct_id_overrides", []string{fmt.Sprintf("[%d]", mine)}},
 		{"groups", "SELECT DISTINCT team_id FROM groups", []string{fmt.Sprintf("[%d]", mine)}},
+		{"cohortpeople", "SELECT DISTINCT team_id FROM cohortpeople", []string{fmt.Sprintf("[%d]", mine)}},
+		{"person_static_cohort", "SELECT DISTINCT team_id FROM person_static_cohort", []string{fmt.Sprintf("[%d]", mine)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,6 +35,8 @@ type ImportOptions struct {
 	Now time.Time
 	// Properties whose type is known and stays as it is.
 	KnownTypes []LearnedProperty
+	// The cohorts of the project, which lines can put people into.
+	Cohorts []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
 }
@@ -45,6 +47,8 @@ type ImportReport struct {
 	Duplicates int // of these, events that were there before
 	Persons    int // lines that describe a person
 	Groups     int // lines that describe a group
+	Cohorts    int // lines that put people into a cohort
+	Members    int // people that are in a cohort now and were not before
 	Bad        int // lines that were left out
 	BadLines   []BadLine
 	Learned    []LearnedProperty // types that were not known before
@@ -71,7 +75,7 @@ type GroupType struct {
 	Index int
 }
 
-// Import reads NDJSON lines, plain or gzipped, and writes what they say: events, persons and groups (the form of
+// Import reads NDJSON lines, plain or gzipped, and writes what they say: events, persons, groups and members of cohorts (the form of
 // the lines is in the operator's documentation). It streams, in batches. A bad line is left out and reported.
 //
 // Importing the same lines again adds nothing: an event without uuid gets one from its content, and from how often
@@ -131,6 +135,7 @@ type importer struct {
 	groups  map[string]int // index by name of the group type
 	types   typeLearner
 	state   *importState
+	members membership
 	refused map[int]bool // lines that the server would not take
 }
 

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const (
 	eventLine lineKind = iota
 	personLine
 	groupLine
+	cohortLine
 )
 
 // importLine is one line of an import, understood.
@@ -34,8 +36,9 @@ type importLine struct {
 	hasUUID    bool
 	elements   string
 
-	// A person.
+	// A person, or people of a cohort.
 	distinctIDs []string
+	cohort      int64
 
 	// A group.
 	groupType  string
@@ -81,8 +84,11 @@ func parseImportLine(text []byte) (importLine, error) {
 	case "group":
 		line.kind = groupLine
 		return line, line.parseGroup(o)
+	case "cohort":
+		line.kind = cohortLine
+		return line, line.parseCohort(o)
 	}
-	return line, fmt.Errorf("its type %s is none of event, person and group", quotedTrim(kind))
+	return line, fmt.Errorf("its type %s is none of event, person, group and cohort", quotedTrim(kind))
 }
 
 func (l *importLine) parseEvent(o object) error {
@@ -128,18 +134,25 @@ func (l *importLine) parsePerson(o object) error {
 		l.distinctIDs = []string{id}
 		return l.parseCreatedAt(o)
 	}
-	list, ok := textList(ids)
-	if !ok || len(list) == 0 {
-		return errors.New("its distinct_ids are not a list of names")
-	}
-	seen := map[string]bool{}
-	for _, id := range list {
-		if !seen[id] {
-			seen[id] = true
-			l.distinctIDs = append(l.distinctIDs, id)
-		}
+	var err error
+	if l.distinctIDs, err = distinctIDsOf(ids); err != nil {
+		return err
 	}
 	return l.parseCreatedAt(o)
+}
+
+// distinctIDsOf reads a list of distinct ids, each once.
+func distinctIDsOf(ids []byte) ([]string, error) {
+	list, ok := textList(ids)
+	if !ok || len(list) == 0 {
+		return nil, errors.New("its distinct_ids are not a list of names")
+	}
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(id string) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	}), nil
 }
 
 func (l *importLine) parseGroup(o object) error {

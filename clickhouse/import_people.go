@@ -114,6 +114,7 @@ func (i *importer) join(ctx context.Context, line int, target *person, name stri
 		target.identified = true
 		target.change(line)
 	}
+	i.movesInto(source, target)
 	source.deleted = true
 	source.properties, source.text = nil, ""
 	source.change(line)
@@ -206,7 +207,7 @@ func unsetKeys(value []byte) []string {
 // batch is written has no groups to look up.
 func (i *importer) mentionedGroups(line importLine) []groupID {
 	switch line.kind {
-	case personLine:
+	case personLine, cohortLine:
 		return nil
 	case groupLine:
 		index, ok := i.groups[line.groupType]

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -159,11 +160,12 @@ func (i *importer) load(ctx context.Context, lines []importLine) error {
 
 // mentionedIDs lists the distinct ids of a line.
 func mentionedIDs(line importLine) []string {
-	if line.kind == personLine {
+	switch line.kind {
+	case personLine, cohortLine:
 		return line.distinctIDs
-	}
-	if line.kind == groupLine {
+	case groupLine:
 		return nil
+	case eventLine:
 	}
 	ids := []string{line.distinctID}
 	if other, _ := mergedID(line); other != "" {
@@ -356,6 +358,16 @@ func (i *importer) firstEvents(ctx context.Context, index int, keys []string, fi
 func (i *importer) query(ctx context.Context, sql string, params []Param, row func([]cell) error) error {
 	params = append(params, Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(i.options.Project, 10)})
 	return i.client.collect(ctx, Query{SQL: sql, Params: params, Project: i.options.Project}, row)
+}
+
+// personsParam is the parameter persons with a list of ids.
+func personsParam(ids iter.Seq[uuid.UUID]) Param {
+	var list []string
+	for id := range ids {
+		list = append(list, id.String())
+	}
+	slices.Sort(list)
+	return arrayParam("persons", "UUID", list)
 }
 
 // arrayParam is a parameter with a list of texts.

@@ -47,7 +47,7 @@ func newImportLayout(columns []PhysicalColumn) (importLayout, error) {
 		}
 	}
 	for _, t := range tables {
-		if layout[t.name] == nil {
+		if layout[t.name] == nil && !t.optional {
 			return nil, fmt.Errorf("the table %s is missing", t.name)
 		}
 	}
@@ -82,6 +82,8 @@ func (i *importer) write(ctx context.Context, lines []importLine) error {
 			}
 		case groupLine:
 			i.group(*line)
+		case cohortLine:
+			i.cohort(*line)
 		case eventLine:
 			i.report.Events++
 			if known[line.uuid] {
@@ -100,6 +102,10 @@ func (i *importer) write(ctx context.Context, lines []importLine) error {
 	if err := i.dateGroups(ctx); err != nil {
 		return err
 	}
+	members, err := i.memberRows(ctx)
+	if err != nil {
+		return err
+	}
 	moved, ids := i.idRows()
 	for _, t := range []struct {
 		name string
@@ -109,6 +115,7 @@ func (i *importer) write(ctx context.Context, lines []importLine) error {
 		{"person", i.personRows()},
 		{"person_distinct_id2", ids},
 		{"groups", i.groupRows()},
+		{membersTable, members},
 		{"events", events},
 	} {
 		if err := i.insert(ctx, t.name, t.rows); err != nil {

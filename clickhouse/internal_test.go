@@ -16,6 +16,8 @@ func FuzzImportLine(f *testing.F) {
 		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"$set":{"a":[1,2.5,null,"x"]}}}`,
 		`{"type":"person","distinct_ids":["x",7],"properties":{"a.b":"\ud800\u0000"},"created_at":"2024-01-01"}`,
 		`{"type":"group","group_type":"o","group_type_index":0,"group_key":"k","properties":{"":{"":{}}}}`,
+		`{"type":"cohort","cohort_id":5,"distinct_ids":["x",7,"x"]}`,
+		`{"type":"cohort","cohort_id":-1e3,"distinct_ids":[null]}`, `{"type":"cohort","cohort_id":"9223372036854775808","distinct_ids":{}}`,
 		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01 00:00","properties":{"n":-0.0e-1,"b":123456789012345678901234567890}}`,
 		`{"a":1,"a":{"b":2}}`, `[`, `{"a":"\`, "{\"\xff\":1}", `{"a":tru}`, `{"a":01}`,
 	} {
@@ -58,6 +60,10 @@ func FuzzImportLine(f *testing.F) {
 			}
 		case groupLine:
 			if line.groupType == "" || line.groupKey == "" || line.groupIndex < -1 || line.groupIndex >= maxGroupTypes {
+				t.Fatalf("%q gives %+v", text, line)
+			}
+		case cohortLine:
+			if line.cohort < 1 || len(line.distinctIDs) == 0 {
 				t.Fatalf("%q gives %+v", text, line)
 			}
 		}

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -30,7 +31,11 @@ func (c *Client) Migrate(ctx context.Context) error {
 			continue
 		}
 		if err := c.exec(ctx, t.create()); err != nil {
-			return c.failure(ctx, "creating the table "+t.name, err)
+			err = c.failure(ctx, "creating the table "+t.name, err)
+			if e, ok := errors.AsType[*Error](err); ok && t.optional && forbidden[e.Code] {
+				continue
+			}
+			return err
 		}
 	}
 	return nil
@@ -57,13 +62,17 @@ func (c *Client) PhysicalColumns(ctx context.Context) ([]PhysicalColumn, error) 
 	return columns, err
 }
 
+// forbidden are the errors of a server on which nobody of our name may create tables.
+var forbidden = map[int]bool{164: true, 497: true}
+
 // table is a physical table of our own schema.
 type table struct {
-	name    string
-	engine  string
-	order   string
-	tail    string // what follows ORDER BY
-	columns []string
+	name     string
+	engine   string
+	order    string
+	tail     string // what follows ORDER BY
+	columns  []string
+	optional bool // queries that do not name it can do without it
 }
 
 func (t table) create() string {
@@ -128,6 +137,22 @@ var tables = []table{
 			"group_type_index UInt8", "group_key String", "created_at DateTime64(6, 'UTC')", "team_id Int64",
 			"group_properties " + groupJSON, created, "_timestamp DateTime64(6, 'UTC')", "_offset UInt64",
 		},
+	},
+	{
+		name:     "cohortpeople",
+		engine:   "CollapsingMergeTree(sign)",
+		order:    "team_id, cohort_id, person_id, version",
+		columns:  []string{"person_id UUID", "cohort_id Int64", "team_id Int64", "sign Int8", "version UInt64"},
+		optional: true,
+	},
+	{
+		name:   membersTable,
+		engine: "ReplacingMergeTree(_timestamp)",
+		order:  "team_id, cohort_id, person_id, id",
+		columns: []string{
+			"id UUID", "person_id UUID", "cohort_id Int64", "team_id Int64", "_timestamp DateTime64(6, 'UTC')", "_offset UInt64",
+		},
+		optional: true,
 	},
 }
 

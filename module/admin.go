@@ -2,11 +2,13 @@ package module
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -41,6 +43,8 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
 		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
+		route("/analytics/cohorts", map[string]adminHandler{http.MethodGet: adminListCohorts, http.MethodPost: adminCreateCohort}),
+		route("/analytics/cohorts/{id}", map[string]adminHandler{http.MethodPatch: adminRenameCohort, http.MethodDelete: adminDeleteCohort}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
 		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
@@ -142,7 +146,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTestAccounts(body.TestAccountFilters); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(nil, rt.warehouse.known.Load())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
@@ -160,7 +164,8 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	before, err := adminProject(rt.registry.Snapshot(), r.PathValue("id"))
+	snap := rt.registry.Snapshot()
+	before, err := adminProject(snap, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +179,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(snap.Cohorts(before.ID), rt.warehouse.known.Load())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)
@@ -184,8 +189,9 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	return recordProject(p), nil
 }
 
-// checkTestAccounts refuses filters that no query could use: their operators and expressions are compiled.
-func checkTestAccounts(raw json.RawMessage) error {
+// checkTestAccounts refuses filters that no query could use: their operators and expressions are compiled, for a project with
+// some cohorts.
+func checkTestAccounts(raw json.RawMessage, cohorts schema.Cohorts) error {
 	if raw == nil {
 		return nil
 	}
@@ -194,7 +200,7 @@ func checkTestAccounts(raw json.RawMessage) error {
 		return badRequest("%w", err)
 	}
 	_, err = compiler.Compile(&query.Events{Select: []string{"uuid"}, FilterTestAccounts: true}, compiler.Env{
-		Database: &schema.Database{Project: 1, Location: time.UTC}, Now: time.Now(), TestAccounts: filters,
+		Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: time.Now(), TestAccounts: filters,
 	})
 	if compiler.Mistakes(err) != nil {
 		return badRequest("%w", err)
@@ -281,11 +287,24 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 		return nil, badRequest("%w", err)
 	}
 	wanted.Endpoints = body.Endpoints
-	key, secret, err := rt.registry.CreateKey(r.Context(), wanted, now)
+	key, secret, err := createKey(r.Context(), rt.registry, wanted, now)
 	if err != nil {
 		return nil, err
 	}
 	return recordKey(key, secret), nil
+}
+
+// createKey makes an operator's key. No two secret keys of a project have one label (contract section 6.3), and an operator's
+// is a note: one that is taken gets a number.
+func createKey(ctx context.Context, keys *registry.Registry, wanted registry.NewKey, now time.Time) (*registry.Key, string, error) {
+	label := strings.TrimSpace(wanted.Label)
+	for n := 2; ; n++ {
+		key, secret, err := keys.CreateKey(ctx, wanted, now)
+		if mistake, ok := errors.AsType[*registry.FieldError](err); !ok || mistake.Field != "label" || mistake.Code != registry.CodeUnique {
+			return key, secret, err // it says what was being done
+		}
+		wanted.Label = fmt.Sprintf("%s %d", label, n)
+	}
 }
 
 func adminListKeys(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {

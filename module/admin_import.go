@@ -15,6 +15,8 @@ type importReport struct {
 	Duplicates int              `json:"duplicates"`
 	Persons    int              `json:"persons"`
 	Groups     int              `json:"groups"`
+	Cohorts    int              `json:"cohorts"` // lines
+	Members    int              `json:"members"` // people that are new in cohorts
 	Bad        int              `json:"bad"`
 	BadLines   []badLine        `json:"bad_lines"` // the first of them
 	Learned    []propertyBody   `json:"learned_properties"`
@@ -52,6 +54,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	options := clickhouse.ImportOptions{
 		Project: project.ID, LearnTypes: r.URL.Query().Get("learn_types") != "false", Now: began,
 		KnownTypes: knownTypes(snap, project.ID), GroupTypes: groupTypes(snap, project.ID),
+		Cohorts: cohortIDs(snap, project.ID),
 	}
 	report, err := rt.warehouse.client.Import(r.Context(), options, r.Body)
 	if learnErr := rt.learn(r, project.ID, &report); err == nil {
@@ -62,7 +65,8 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		return nil, err
 	}
 	out := importReport{
-		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups, Bad: report.Bad, BadLines: []badLine{},
+		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
+		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []badLine{},
 		Learned: []propertyBody{}, GroupTypes: []knownGroupType{}, Seconds: time.Since(began).Seconds(),
 	}
 	for _, bad := range report.BadLines {
@@ -103,6 +107,14 @@ func knownTypes(snap *registry.Snapshot, project int64) []clickhouse.LearnedProp
 		})
 	}
 	return known
+}
+
+func cohortIDs(snap *registry.Snapshot, project int64) []int64 {
+	var ids []int64
+	for _, c := range snap.Cohorts(project) {
+		ids = append(ids, c.ID)
+	}
+	return ids
 }
 
 func groupTypes(snap *registry.Snapshot, project int64) []clickhouse.GroupType {

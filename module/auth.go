@@ -8,31 +8,55 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// identify finds the caller's key, or the token that stands for one.
+// Where keys are found, in the contract's words (section 6.5).
+const (
+	inHeader = "Authorization header"
+	inBody   = "body"
+)
+
+// identify finds the caller's key, or the token that stands for one: contract section 6.1. It is the one in the Authorization
+// header; without one, a personal key in the body. Query strings are not looked at: a key in one would end in access logs.
 func (rq *request) identify() (err error) {
 	secret, ok := strings.CutPrefix(header(rq.r, "Authorization"), "Bearer ")
-	if ok && isToken(secret) {
+	if !ok {
+		return rq.identifyByBody()
+	}
+	secret = strings.TrimLeft(secret, " ")
+	if isToken(secret) {
 		return rq.believe(secret)
 	}
-	if !ok {
-		return unauthenticated("not_authenticated", "Authentication credentials were not provided.")
-	}
-	rq.key, err = authenticate(rq.snap, secret, rq.start)
+	rq.key, err = authenticate(rq.snap, secret, rq.start, inHeader)
 	return err
 }
 
-// authenticate finds the caller's key: contract section 6. Keys are read from the Authorization header alone: in a query
-// string they would end in access logs.
-func authenticate(snap *registry.Snapshot, secret string, now time.Time) (*registry.Key, error) {
+// identifyByBody finds the personal key that the body brings. Secret keys are for headers alone.
+func (rq *request) identifyByBody() error {
+	secret, ok := takeKey(rq.r)
+	if !ok {
+		return unauthenticated("not_authenticated", "Authentication credentials were not provided.")
+	}
+	key, err := authenticate(rq.snap, secret, rq.start, inBody)
+	if err != nil {
+		return err
+	}
+	if key.Kind != registry.Personal {
+		return invalidKey(inBody)
+	}
+	rq.key = key
+	return nil
+}
+
+// authenticate finds the key that a caller brings in a place.
+func authenticate(snap *registry.Snapshot, secret string, now time.Time, place string) (*registry.Key, error) {
 	key := snap.KeyByHash(registry.HashKey(secret))
 	if key == nil || key.Expired(now) {
-		return nil, invalidKey()
+		return nil, invalidKey(place)
 	}
 	return key, nil
 }
 
-func invalidKey() *apiError {
-	return unauthenticated("authentication_failed", "Personal API key found in request Authorization header is invalid.")
+func invalidKey(place string) *apiError {
+	return unauthenticated("authentication_failed", "Personal API key found in request "+place+" is invalid.")
 }
 
 // errNoAccess is the refusal of an endpoint that the key is not meant for: contract section 5.7.
@@ -43,7 +67,7 @@ var errNoAccess = forbidden("You do not have access to this endpoint.")
 func authorize(snap *registry.Snapshot, key *registry.Key, project string, at address, rt *route) (*registry.Project, error) {
 	if key.Kind == registry.Secret && !rt.secretKeys {
 		if at.resource != "endpoints" {
-			return nil, invalidKey() // only endpoint routes know this kind of key
+			return nil, invalidKey(inHeader) // only endpoint routes know this kind of key
 		}
 		return nil, forbidden("This action does not support project secret API key access")
 	}

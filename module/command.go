@@ -27,7 +27,7 @@ go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), endpointsCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), cohortCommand(), endpointsCommand())
 		},
 	})
 }

@@ -18,7 +18,7 @@ import (
 var errBadLines = errors.New("some lines were not imported")
 
 func importCommand() *cobra.Command {
-	cmd := leaf("import --project <id> [--learn-types=false] <file>|-", "Imports events, persons and groups from NDJSON, plain or gzip",
+	cmd := leaf("import --project <id> [--learn-types=false] <file>|-", "Imports events, persons, groups and members of cohorts from NDJSON, plain or gzip",
 		cobra.ExactArgs(1), runImport)
 	cmd.Flags().Int64("project", 0, "the project to import into")
 	cmd.Flags().Bool("learn-types", true, "type new properties by the first value seen")
@@ -64,6 +64,9 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 	}
 	fmt.Fprintf(stderr, "imported %d events (%d were there before), %d persons and %d groups from %s\n",
 		report.Events, report.Duplicates, report.Persons, report.Groups, name)
+	if report.Cohorts > 0 {
+		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
+	}
 	if report.Bad > 0 {
 		err = fmt.Errorf("%w: %d", errBadLines, report.Bad)
 	}

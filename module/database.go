@@ -34,7 +34,7 @@ func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*s
 		}
 	}
 	db := &schema.Database{
-		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout,
+		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout, Cohorts: cohortsOf(of.Cohorts, layout),
 		Properties: make(schema.PropertyTypes, len(of.Properties)), GroupTypes: make(map[string]int, len(of.GroupTypes)),
 	}
 	for _, d := range of.Properties {
@@ -46,6 +46,15 @@ func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*s
 	}
 	rt.databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
 	return db, nil
+}
+
+// cohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
+func cohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
+	names := make(map[int64]string, len(named))
+	for _, c := range named {
+		names[c.ID] = c.Name
+	}
+	return schema.NewCohorts(names, layout != nil && layout.Foreign())
 }
 
 var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
@@ -62,10 +71,11 @@ func compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, no
 }
 
 // schemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its filters
-// against test accounts and rules of path cleaning, its property definitions and group types.
+// against test accounts and rules of path cleaning, its property definitions, group types and cohorts.
 func schemaMark(of *registry.ProjectSchema) string {
 	text, err := json.Marshal([]any{
 		of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes,
+		of.Cohorts,
 	})
 	if err != nil {
 		panic("BUG: encoding a project's schema: " + err.Error())

@@ -60,8 +60,11 @@ func (p *plan) streams() bool {
 	return p.limit > maxRows-p.offset
 }
 
-// parseFormat reads the name of a format.
+// parseFormat reads the name of a format. Clients of the peer may ask for json, which is all that it gives.
 func parseFormat(name string) (format, bool) {
+	if name == "json" {
+		return asArrays, true
+	}
 	i := slices.IndexFunc(formats[:], func(f formatNames) bool { return f.name == name })
 	return format(max(i, 0)), i >= 0 //nolint:gosec // there are six
 }

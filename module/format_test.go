@@ -58,6 +58,7 @@ func TestObjects(t *testing.T) {
 		{"in the body", path, `{"format": "objects"}`, "", want},
 		{"by Accept", path, "", "application/json; profile=objects", want},
 		{"the field goes before Accept", path, `{"format": "arrays"}`, "text/csv", `[[1,"x"],[2,null]]`},
+		{"as the peer calls it", path + "?format=json", "", "text/csv", `[[1,"x"],[2,null]]`},
 		{"plain again, to the same bytes", path, "", "", `[[1,"x"],[2,null]]`},
 	}
 	for _, tt := range asked {

@@ -25,6 +25,9 @@ const (
 	descriptionWeight     = 0.5
 )
 
+// sameName is the score of a name that is the search itself, above all similarities.
+const sameName = 2
+
 // searchInsights keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
 func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 	search := strings.TrimSpace(rq.r.URL.Query().Get("search"))
@@ -41,6 +44,9 @@ func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 		inName := max(term.Similarity(name), term.Similarity(derived))
 		inDescription := term.Similarity(description)
 		row.score = max(inName, descriptionWeight*inDescription)
+		if strings.EqualFold(name, search) || strings.EqualFold(derived, search) {
+			row.score = sameName
+		}
 		switch {
 		case trigram.Contains(search, append([]string{name, derived, description}, row.Tags...)...):
 			row.match = "exact"

@@ -164,7 +164,8 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 	parts := n.Parts()
 	if parts.Breakdowns != nil && *parts.Breakdowns != nil {
 		fields := (*parts.Breakdowns).Fields
-		d.Breakdown, d.Cohort = true, len(fields) == 1 && fields[0].Type == "cohort"
+		d.Breakdown, d.Cohort = true, len(fields) == 1 && len(fields[0].Cohorts) > 0
+		d.Cohorts = slices.ContainsFunc(fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 })
 	}
 	if funnel, ok := n.(*query.Funnels); ok {
 		d.Viz = string(funnel.Viz)

@@ -84,10 +84,11 @@ func (p *plan) setRefresh(mode refreshMode, rt *runtime) {
 	}
 }
 
-// endsAtDate tells the insights whose range ends at a date, and not at a time that moves with the clock.
+// endsAtDate tells the insights whose range ends at a date, and not at a time that moves with the clock, as the end of the last
+// whole bucket does.
 func endsAtDate(node query.Node) bool {
 	n, ok := node.(query.Insight)
-	if !ok {
+	if !ok || n.Parts().DateRange.ExcludeIncomplete {
 		return false
 	}
 	to := n.Parts().DateRange.To

@@ -96,7 +96,7 @@ func init() { // not a literal: serveOptions looks into it
 	routes = map[address]methods{}
 	for _, topic := range []map[address]methods{
 		queryRoutes(), endpointRoutes(), runRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
-		discoveryRoutes(), definitionRoutes(), toolRoutes(),
+		discoveryRoutes(), definitionRoutes(), cohortRoutes(), toolRoutes(),
 	} {
 		maps.Copy(routes, topic)
 	}

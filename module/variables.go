@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,10 +30,14 @@ type variableRecord struct {
 }
 
 func (rq *request) recordVariable(v *registry.Variable) variableRecord {
-	return variableRecord{
+	record := variableRecord{
 		ID: v.ID, Name: v.Name, Type: string(v.Type), DefaultValue: v.Default, Values: v.Values, IsMulti: v.IsMulti,
 		CodeName: v.CodeName, CreatedBy: rq.user(v.CreatedBy), CreatedAt: v.CreatedAt,
 	}
+	if v.Type == registry.VariableList {
+		record.Values = orEmpty(v.Values)
+	}
+	return record
 }
 
 // variablesPage is how many variables a page holds: this list counts pages, not rows.
@@ -179,6 +184,15 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 			return update, misfit(fmt.Errorf("%s is no number", n))
 		}
 	}
-	return update, errors.Join(
+	for _, name := range []string{"name", "type"} {
+		if raw, ok := fields[name]; ok && isNull(raw) {
+			return update, validation(name, "null", "This field may not be null.")
+		}
+	}
+	err = errors.Join(
 		optional(fields, "name", &update.Name), optional(fields, "type", &update.Type), optional(fields, "is_multi", &update.IsMulti))
+	if err == nil && update.Name != nil && strings.TrimSpace(*update.Name) == "" {
+		err = validation("name", "blank", "This field may not be blank.")
+	}
+	return update, err
 }

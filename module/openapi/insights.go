@@ -13,7 +13,7 @@ func insightResults(e *Endpoint) (*openapi3.SchemaRef, openapi3.Schemas) {
 	}
 	switch e.Kind {
 	case "TrendsQuery":
-		return items("TrendsItem", trendsItem())
+		return items("TrendsItem", trendsItem(e.Cohorts))
 	case "LifecycleQuery":
 		return items("LifecycleItem", lifecycleItem())
 	case "StickinessQuery":
@@ -62,7 +62,13 @@ func compared(all members) *openapi3.Schema {
 	return object(all)
 }
 
-func trendsItem() *openapi3.Schema {
+func trendsItem(cohorts bool) *openapi3.Schema {
+	value := breakdownValue()
+	if cohorts {
+		one := func() *openapi3.Schema { return openapi3.NewAnyOfSchema(int32s(), orNull(text())) }
+		value = described(openapi3.NewAnyOfSchema(int32s(), orNull(text()), listOf(inline(one()))),
+			"The value, of a cohort its id, or all; null where it is missing. A list where there are several breakdowns.")
+	}
 	return compared(members{
 		"data": described(numbers(), "One number a bucket; none where one number stands for the whole range."),
 		"days": texts(), "labels?": texts(), "count": orNull(number()), "aggregated_value?": orNull(number()), "label": text(),
@@ -70,7 +76,7 @@ func trendsItem() *openapi3.Schema {
 			"days": listOf(inline(moment())), "math": orNull(text()), "math_property": orNull(text()), "math_hogql": orNull(text()),
 			"math_group_type_index": orNull(int32s()), "properties": openapi3.NewObjectSchema().WithAnyAdditionalProperties(),
 		})),
-		"filter": openapi3.NewObjectSchema().WithAnyAdditionalProperties(), "order": int32s(), "breakdown_value?": breakdownValue(),
+		"filter": openapi3.NewObjectSchema().WithAnyAdditionalProperties(), "order": int32s(), "breakdown_value?": value,
 	})
 }
 

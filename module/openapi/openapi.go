@@ -31,6 +31,8 @@ type Endpoint struct {
 	Breakdown bool
 	// Cohort tells that the breakdown is by cohort: the value of a funnel's step is an id then.
 	Cohort bool
+	// Cohorts tells that one of the breakdowns is by cohort, or the only one: values of trends have ids among them.
+	Cohorts bool
 	// Columns are those of a HogQLQuery, in order; nil when they are not known.
 	Columns []Column
 	// Variables are what a run may be given values for, sorted by name.

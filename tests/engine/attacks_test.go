@@ -21,6 +21,11 @@ var attacks = []string{
 	"select count() from events sample 20", "select count() from events sample 40/2", "select count() from events sample 1000 offset 1/2",
 	"select count() from events sample 1/3 offset 1/3 where event != ''",
 	"select count() from (select event from events limit 50 %)",
+	// Columns under other names, and arrays of the select list.
+	"select count(), arraySort(groupUniqArray(b)) from events as e (a, b)", "select count() from events x (a) full join raw_persons y (a) on x.a = y.a",
+	"select count() from events e (a, b) where b::int > 0", "select x, [distinct_id::int] as ids from events array join ids as x order by x limit 3",
+	"select count() from events semi join raw_persons on events.person_id = raw_persons.id", "select count() from events anti join raw_groups on events.$group_0 = raw_groups.key",
+	"select count() from events where (event, distinct_id) in ('1001', '1001')",
 	// What ClickHouse answers from its metadata.
 	"select count() from events", "select count() from raw_persons", "select count() from (select 1 from events)", "select count() from (select * from raw_groups)",
 	"select min(timestamp), max(timestamp) from events", "select min(team_id), max(team_id) from events", "select min(toYear(timestamp)), max(toYear(timestamp)) from events",
@@ -78,6 +83,15 @@ var attacks = []string{
 	"select count() from events group by grouping sets ((event), (team_id), ()) order by 1", "select sum(count()) over () from events group by event limit 1",
 	"select count() from events e left anti join events f on e.event = f.event", "select count() from events e right join events f on e.event = f.event and e.team_id = 202", "select count() from events e full join events f on 1 = 0",
 	"select count() from numbers(5) as events", "select events.number from numbers(3) as events join (select 1 as x) as person on 1 = 1", "with events as (select 1 as x) select count() from events",
+	// Cohorts: the strangers' have the same numbers, and the tenant's own people in them.
+	"select count() from events where person_id in cohort 5", "select count() from events where person_id not in cohort 'sixes'", "select count() from persons where id in cohort 7",
+	"select cohort_id, count(), countDistinct(person_id) from cohort_people group by cohort_id order by cohort_id", "select cohort_id, version, sum(sign), count() from raw_cohort_people group by 1, 2 order by 1, 2",
+	"select cohort_id, count() from static_cohort_people group by cohort_id order by cohort_id", "select max(version), min(cohort_id), max(team_id) from raw_cohort_people", "select team_id, count() from static_cohort_people group by team_id",
+	"select count() from static_cohort_people where team_id = 202 or 1 = 1", "select count() from raw_cohort_people prewhere version = 9 where 1", "select count() from cohort_people c full join static_cohort_people s on c.person_id = s.person_id and s.team_id = 200",
+	"select count() from events where person_id in (select person_id from raw_cohort_people where version = 9)", "select count() from events where person_id in (select person_id from static_cohort_people) or person_id in cohort 7",
+	"with cohortpeople as (select 1 as person_id), person_static_cohort as (select 2 as person_id) select count() from cohortpeople, person_static_cohort, events where events.person_id in cohort 5",
+	"with raw_cohort_people as (select id as person_id, 7 as cohort_id, 1 as sign, 1 as version from persons) select count() from persons where id in cohort 7", "select count() from persons p left join events e on e.person_id = p.id and e.person_id in cohort 5 and p.id not in cohort 6",
+	"select person.properties.word from cohort_people where person.properties.word::int > 0 order by 1", "select arrayJoin(if(person_id in cohort 5, ['5', 'x'], [])) as c, count() from events group by c order by c",
 	"select count() from (select 1) as events join events as e on 1 = 1", "select count() from numbers(3) as person_distinct_id2, numbers(2) as raw_sessions, numbers(2) as cohortpeople",
 }
 

@@ -15,7 +15,8 @@ func TestDocsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := &schema.Database{Project: project, Location: time.UTC}
+	cohorts := schema.NewCohorts(map[int64]string{5: "trial", 6: "paying customers"}, false)
+	db := &schema.Database{Project: project, Location: time.UTC, Cohorts: cohorts}
 	blocks := strings.Split(string(page), "```")
 	ran := 0
 	for _, block := range blocks {

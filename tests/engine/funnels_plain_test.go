@@ -50,15 +50,23 @@ type marked struct {
 	value  string
 }
 
-// order sorts events by time, and those of one time by their steps, exclusions last.
-func (m *marked) order() (key int64) {
+// rank sorts events of one time by the moves that they guard, and then by their steps. Moves with the same exclusions are one.
+func (q *funnelQuery) rank(m *marked) (key int64) {
 	for _, k := range m.steps {
 		key |= 1 << k
 	}
-	if len(m.guards) > 0 {
-		key |= 1 << 40
+	for _, k := range m.guards {
+		if !slices.ContainsFunc(m.guards, func(before int) bool { return before < k && q.guardedAlike(before, k) }) {
+			key |= 1 << (32 + k)
+		}
 	}
 	return key
+}
+
+func (x *funnelStep) guards(k int) bool { return x.from+2 <= k && k <= x.to+1 }
+
+func (q *funnelQuery) guardedAlike(j, k int) bool {
+	return !slices.ContainsFunc(q.exclusions, func(x funnelStep) bool { return x.guards(j) != x.guards(k) })
 }
 
 func (m *marked) alike(o *marked) bool {
@@ -91,7 +99,7 @@ func (q *funnelQuery) actorsOf(events []funnelEvent, set int) map[string][]*mark
 			}
 		}
 		for k := 2; k <= len(q.steps); k++ {
-			if slices.ContainsFunc(q.exclusions, func(x funnelStep) bool { return x.matches(e) && x.from+2 <= k && k <= x.to+1 }) {
+			if slices.ContainsFunc(q.exclusions, func(x funnelStep) bool { return x.matches(e) && x.guards(k) }) {
 				m.guards = append(m.guards, k)
 			}
 		}
@@ -100,7 +108,7 @@ func (q *funnelQuery) actorsOf(events []funnelEvent, set int) map[string][]*mark
 		}
 	}
 	for _, all := range actors {
-		slices.SortStableFunc(all, func(a, b *marked) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order(), b.order())) })
+		slices.SortStableFunc(all, func(a, b *marked) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(q.rank(a), q.rank(b))) })
 	}
 	return actors
 }

@@ -151,7 +151,7 @@ func (g *generator) expr(k kind, sc *scope, depth int) string {
 func (g *generator) condition(sc *scope, depth int) string {
 	text := func() string { return g.expr(textKind, sc, depth-1) }
 	condition := func() string { return g.expr(boolKind, sc, depth-1) }
-	switch g.IntN(17) {
+	switch g.IntN(18) {
 	case 0, 1, 2:
 		k := pick(g, textKind, numberKind, timeKind, uuidKind)
 		return g.expr(k, sc, depth-1) + pick(g, " = ", " != ", " < ", " >= ") + g.expr(k, sc, depth-1)
@@ -175,6 +175,8 @@ func (g *generator) condition(sc *scope, depth int) string {
 		return "has(" + g.expr(textsKind, sc, depth-1) + ", " + text() + ")"
 	case 14:
 		return "arrayExists(" + g.lambda(sc, boolKind, depth-1) + ", " + g.expr(textsKind, sc, depth-1) + ")"
+	case 16:
+		return "(" + g.expr(uuidKind, sc, depth-1) + pick(g, " in", " not in") + " cohort " + pick(g, "5", "6", "7", "'fives'") + ")"
 	case 15:
 		return "(" + g.expr(numberKind, sc, depth-1) + " between " + g.expr(numberKind, sc, depth-1) + " and " + g.expr(numberKind, sc, depth-1) + ")"
 	default:

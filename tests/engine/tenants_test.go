@@ -50,6 +50,7 @@ func newTenants(t *testing.T) *tenants {
 	all := &tenants{logs: logs, db: &schema.Database{
 		Project: tenant, Location: time.UTC, Layout: schema.NativeLayout(),
 		GroupTypes: map[string]int{"organization": 0, "squad": 1},
+		Cohorts:    schema.NewCohorts(map[int64]string{5: "fives", 6: "sixes", 7: "nobody"}, false),
 		Properties: schema.PropertyTypes{
 			{Scope: schema.EventProperty, Name: "n"}:            schema.NumericProperty,
 			{Scope: schema.PersonProperty, Name: "n"}:           schema.NumericProperty,
@@ -191,7 +192,10 @@ func settle(t *testing.T, c *clickhouse.Client, project int64) {
 			"elements_chain": fmt.Sprintf(`a.%[1]s:text="%[1]s"href="/%[1]s"attr_id="%[1]s";button:text="%[1]s"`, word(i)),
 		})
 	}
-	options := clickhouse.ImportOptions{Project: project, Now: day.Add(24 * time.Hour)}
+	for _, cohort := range []int64{5, 6} {
+		write(map[string]any{"type": "cohort", "cohort_id": cohort, "distinct_ids": []string{word(int(cohort)), word(7), word(8)}})
+	}
+	options := clickhouse.ImportOptions{Project: project, Now: day.Add(24 * time.Hour), Cohorts: []int64{5, 6}}
 	if report, err := c.Import(t.Context(), options, strings.NewReader(lines.String())); err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
@@ -202,15 +206,38 @@ func finish(t *testing.T, database string, projects ...int64) {
 	t.Helper()
 	dsn := within(t, database)
 	for _, project := range projects {
+		members(t, dsn, project)
 		execute(t, dsn, fmt.Sprintf("INSERT INTO person_distinct_id_overrides (team_id, distinct_id, person_id, is_deleted, version) "+
 			"SELECT team_id, distinct_id, max(person_id) OVER (PARTITION BY team_id), 0, 1 FROM person_distinct_id2 WHERE team_id = %d "+
 			"ORDER BY distinct_id LIMIT 9", project))
 	}
 	// The time of the import is the clock's, and is not the same in both databases: a later version takes its place.
 	execute(t, dsn, "INSERT INTO events SELECT * REPLACE (timestamp AS inserted_at, _timestamp + INTERVAL 1 SECOND AS _timestamp) FROM events")
-	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides", "groups"} {
+	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides", "groups", "cohortpeople", "person_static_cohort"} {
 		execute(t, dsn, "OPTIMIZE TABLE "+table+" FINAL")
 	}
+}
+
+// members computes the members of cohorts. The strangers have the tenant's people in all of theirs, which have the tenant's
+// numbers and newer versions.
+func members(t *testing.T, dsn string, project int64) {
+	t.Helper()
+	if project != tenant {
+		for cohort := 5; cohort < 8; cohort++ {
+			execute(t, dsn,
+				fmt.Sprintf("INSERT INTO person_static_cohort SELECT id, id, %d, %d, created_at, 0 FROM person WHERE team_id = %d", cohort, project, tenant),
+				fmt.Sprintf("INSERT INTO cohortpeople SELECT id, %d, %d, 1, 9 FROM person WHERE team_id = %d", cohort, project, tenant))
+		}
+		return
+	}
+	people := func(from, count int) string {
+		return fmt.Sprintf("FROM (SELECT DISTINCT id FROM person WHERE team_id = %d ORDER BY id LIMIT %d, %d)", tenant, from, count)
+	}
+	execute(t, dsn,
+		fmt.Sprintf("INSERT INTO cohortpeople SELECT id, 5, %d, 1, 2 %s", tenant, people(0, 9)), // an old version
+		fmt.Sprintf("INSERT INTO cohortpeople SELECT id, 5, %d, 1, 3 %s", tenant, people(3, 4)),
+		fmt.Sprintf("INSERT INTO cohortpeople SELECT id, 5, %d, -1, 3 %s", tenant, people(4, 1)), // who left again
+		fmt.Sprintf("INSERT INTO cohortpeople SELECT id, 6, %d, 1, 1 %s", tenant, people(8, 2)))
 }
 
 // outcome is what an asker gets: rows in no order, or an error.

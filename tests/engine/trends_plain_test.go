@@ -89,10 +89,14 @@ func (q *trendQuery) ranges() []plainRange {
 	switch q.compareTo {
 	case "":
 	case "before":
-		if q.unit() == "hour" { // the same hours, so many days before; the last hour to its end
+		switch {
+		case q.unit() == "hour" && days == 0: // the same moment of the day before
+			begin := from.AddDate(0, 0, -1)
+			out = append(out, plainRange{from: begin, to: begin})
+		case q.unit() == "hour": // the same hours, so many days before; the last one, which the range begins with, to its end
 			begin := from.AddDate(0, 0, -days)
 			out = append(out, plainRange{from: begin, to: begin.AddDate(0, 0, days).Add(time.Hour - time.Microsecond)})
-		} else {
+		default:
 			begin := from.AddDate(0, 0, -days-1)
 			out = append(out, plainRange{from: begin, to: begin.AddDate(0, 0, days+1).Add(-time.Microsecond)})
 		}

@@ -44,7 +44,7 @@ func (s *Server) Secure(sites map[string]string) (*tls.Config, error) {
 
 // awaitCertificate waits for the certificate that Caddy makes in the background.
 func awaitCertificate(address string, trust *tls.Config) error {
-	limit := time.After(30 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for {
 		conn, err := tls.Dial("tcp", address, trust)
 		if err == nil {
@@ -52,7 +52,7 @@ func awaitCertificate(address string, trust *tls.Config) error {
 		}
 		select {
 		case <-limit:
-			return fmt.Errorf("no certificate of %s within 30 s: %w", address, err)
+			return fmt.Errorf("no certificate of %s within two minutes: %w", address, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +38,7 @@ type Server struct {
 
 // AllScopes is every scope that a route here asks for.
 const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
-	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read"
+	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read"
 
 // Binary builds the server once for the whole test process, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {
@@ -154,7 +153,7 @@ func (s *Server) Run() error {
 }
 
 func (s *Server) waitReady() error {
-	limit := time.After(90 * time.Second)
+	limit := time.After(3 * time.Minute)
 	for {
 		resp, err := http.Get(s.URL + "/api/projects/1/query/")
 		if err == nil {
@@ -185,11 +184,12 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Stop asks the server to end, and waits until it has.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	defer transport.CloseIdleConnections()
 	select {
 	case <-s.ended:
 		return s.log.Close()
-	case <-time.After(30 * time.Second):
-		return errors.Join(errors.New("the server did not stop within 30 s"), s.Kill())
+	case <-time.After(time.Minute):
+		return errors.Join(errors.New("the server did not stop within a minute"), s.Kill())
 	}
 }
 
@@ -197,12 +197,13 @@ func (s *Server) Stop() error {
 func (s *Server) Kill() error {
 	_ = s.cmd.Process.Kill() // it may have ended already
 	<-s.ended
+	transport.CloseIdleConnections()
 	return s.log.Close()
 }
 
 // Command runs `caddy analytics …` against the server and returns what it printed.
 func (s *Server) Command(stdin io.Reader, args ...string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.binary, append(append([]string{"analytics"}, args...), "--address", s.Admin)...)
 	var out, messages bytes.Buffer
@@ -245,20 +246,23 @@ func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 // port between the moment at which it was found free and that at which the server listens.
 const firstPort, lastPort = 12_000, 32_000
 
-// FreePorts returns ports that nobody listens on.
+// given are the ports that FreePorts has looked at: who got one may not listen on it yet.
+var given sync.Map
+
+// FreePorts returns ports that nobody listens on, each once.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
+		if _, known := given.LoadOrStore(port, true); known {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
 		if err := l.Close(); err != nil {
 			return nil, fmt.Errorf("letting a free port go: %w", err)
-		}
-		if slices.Contains(ports, port) {
-			continue
 		}
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil

@@ -1,0 +1,126 @@
+package clickhouse_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// membersToday are the members of cohorts by all their distinct ids; storedMembers counts the rows behind them.
+const (
+	membersToday = `SELECT m.cohort_id, arrayStringConcat(p.ids, '+') FROM (SELECT DISTINCT cohort_id, person_id FROM person_static_cohort) m
+		JOIN (SELECT person_id, arraySort(groupArray(distinct_id)) AS ids FROM (
+			SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id2 GROUP BY distinct_id) GROUP BY person_id) p
+		ON m.person_id = p.person_id ORDER BY ALL`
+	storedMembers = `SELECT count() FROM person_static_cohort`
+)
+
+// TestImportCohorts imports files one after the other into one project, whole, line by line, and both again.
+func TestImportCohorts(t *testing.T) {
+	const people = `{"type":"person","distinct_ids":["x","x2"]}
+{"event":"a","distinct_id":"y","timestamp":"2024-01-01T00:00:00Z"}
+{"type":"person","distinct_ids":["z"]}
+`
+	tests := []struct {
+		name   string
+		file   string
+		want   []string
+		stored string
+	}{
+		{
+			"people by any of their ids, each once",
+			people + `{"type":"cohort","cohort_id":5,"distinct_ids":["x2","y","x"]}
+{"type":"cohort","cohort_id":5,"distinct_ids":["x"]}
+{"type":"cohort","cohort_id":6,"distinct_ids":["x","x"]}`,
+			[]string{`[5, "x+x2"]`, `[5, "y"]`, `[6, "x+x2"]`},
+			"[3]",
+		},
+		{
+			"who becomes another person brings the cohorts along",
+			people + `{"type":"cohort","cohort_id":5,"distinct_ids":["z","y"]}
+{"type":"cohort","cohort_id":6,"distinct_ids":["z"]}
+{"type":"person","distinct_ids":["y","z"]}
+{"type":"person","distinct_ids":["x","y"]}`,
+			[]string{`[5, "x+x2+y+z"]`, `[6, "x+x2+y+z"]`},
+			"",
+		},
+		{
+			"who identifies",
+			people + `{"type":"cohort","cohort_id":5,"distinct_ids":["z"]}
+{"event":"$identify","distinct_id":"y","timestamp":"2024-01-02T00:00:00Z","properties":{"$anon_distinct_id":"z"}}`,
+			[]string{`[5, "y+z"]`},
+			"",
+		},
+	}
+	for _, tt := range tests {
+		for way, files := range map[string][]string{"whole": {tt.file}, "line by line": strings.Split(tt.file, "\n")} {
+			t.Run(tt.name+", "+way, func(t *testing.T) {
+				c := client(t)
+				options := clickhouse.ImportOptions{Project: project(), Cohorts: []int64{5, 6}}
+				for _, file := range slices.Concat(files, files) {
+					load(t, c, options, file)
+				}
+				if diff := cmp.Diff(tt.want, ask(t, c, options.Project, membersToday)); diff != "" {
+					t.Errorf("members (-want +got):\n%s", diff)
+				}
+				if got := ask(t, c, options.Project, storedMembers)[0]; tt.stored != "" && got != tt.stored {
+					t.Errorf("%s rows, want %s", got, tt.stored)
+				}
+			})
+		}
+	}
+}
+
+func TestImportCohortsReport(t *testing.T) {
+	c := client(t)
+	options := clickhouse.ImportOptions{Project: project(), Cohorts: []int64{5}, Now: now}
+	lines := []string{
+		`{"type":"person","distinct_ids":["x"]}`,
+		`{"type":"person","distinct_ids":["y"]}`,
+		`{"type":"cohort","cohort_id":5,"distinct_ids":["x"]}`,
+		`{"type":"cohort","cohort_id":6,"distinct_ids":["x"]}`,
+		`{"type":"cohort","cohort_id":5,"distinct_ids":["y","nobody"]}`,
+		`{"type":"cohort","cohort_id":5,"distinct_ids":["a","b","c","d","e","f","g"]}`,
+		`{"type":"cohort","distinct_ids":["x"]}`,
+		`{"type":"cohort","cohort_id":0,"distinct_ids":["x"]}`,
+		`{"type":"cohort","cohort_id":5.5,"distinct_ids":["x"]}`,
+		`{"type":"cohort","cohort_id":5}`,
+		`{"type":"cohort","cohort_id":5,"distinct_ids":"x"}`,
+	}
+	want := clickhouse.ImportReport{
+		Persons: 2, Cohorts: 1, Members: 1, Bad: 8,
+		BadLines: []clickhouse.BadLine{
+			{7, "it has no cohort_id"},
+			{8, `its cohort_id "0" is no cohort's number`},
+			{9, `its cohort_id "5.5" is no cohort's number`},
+			{10, "a cohort's line needs distinct_ids"},
+			{11, "its distinct_ids are not a list of names"},
+			{4, "the project has no cohort 6"},
+			{5, `no person has the distinct id "nobody"`},
+			{6, `no person has the distinct ids "a", "b", "c", "d", "e" and 2 more`},
+		},
+	}
+	report, err := c.Import(t.Context(), options, strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, report, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if report, err = c.Import(t.Context(), options, strings.NewReader(lines[2])); err != nil || report.Cohorts != 1 || report.Members != 0 {
+		t.Errorf("report of a line that was imported before: %+v, %v", report, err)
+	}
+	if diff := cmp.Diff([]string{`[5, "x"]`}, ask(t, c, options.Project, membersToday)); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	options.Project = project()
+	load(t, c, options, lines[0])
+	if got := ask(t, c, options.Project, storedMembers); got[0] != "[0]" {
+		t.Errorf("another project has %s rows of members", got[0])
+	}
+}

@@ -1,0 +1,104 @@
+package module
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// cohortBody names a cohort.
+type cohortBody struct {
+	Project int64 `json:"project"`
+	// ID is the number of a cohort whose members are in ClickHouse already; 0 for a new one.
+	ID   int64  `json:"id,omitempty"`
+	Name string `json:"name"`
+}
+
+type cohortRecord struct {
+	ID        int64     `json:"id"`
+	Project   int64     `json:"project"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func recordCohort(c *registry.Cohort) cohortRecord {
+	return cohortRecord{ID: c.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt}
+}
+
+// adminCreateCohort makes a cohort. In front of tables that another product fills it needs the number that the cohort has there:
+// one of our own would name a cohort of somebody else's.
+func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[cohortBody](r)
+	if err != nil {
+		return nil, err
+	}
+	if body.ID == 0 {
+		layout, err := rt.warehouse.layout(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		if layout.Foreign() {
+			return nil, badRequest("the tables are another product's, whose cohorts have numbers already: give the id of the one to name")
+		}
+	}
+	c, err := rt.registry.CreateCohort(r.Context(), registry.NewCohort{Project: body.Project, ID: body.ID, Name: body.Name}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return recordCohort(c), nil
+}
+
+func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := rt.registry.Snapshot()
+	project, err := adminProject(snap, r.URL.Query().Get("project"))
+	if err != nil {
+		return nil, err
+	}
+	records := []cohortRecord{}
+	for _, c := range snap.Cohorts(project.ID) {
+		records = append(records, recordCohort(&c))
+	}
+	return map[string]any{"cohorts": records}, nil
+}
+
+func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readAdmin[cohortBody](r)
+	if err != nil {
+		return nil, err
+	}
+	id, err := adminCohort(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := rt.registry.RenameCohort(r.Context(), body.Project, id, body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return recordCohort(c), nil
+}
+
+func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
+	if err != nil {
+		return nil, err
+	}
+	id, err := adminCohort(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := rt.registry.DeleteCohort(r.Context(), project.ID, id, time.Now()); err != nil {
+		return nil, err
+	}
+	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
+}
+
+// adminCohort is the number of the cohort that a request is about.
+func adminCohort(r *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return 0, badRequest("%q is no cohort's number", r.PathValue("id"))
+	}
+	return id, nil
+}

@@ -1,0 +1,47 @@
+package module
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func cohortCommand() *cobra.Command {
+	create := leaf("create --project <id> --name <name> [--id <number>]", "Creates a cohort, which an import can put people into", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) (any, error) {
+			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/cohorts",
+				cohortBody{Project: number(cmd, "project"), ID: number(cmd, "id"), Name: text(cmd, "name")})
+		})
+	create.Flags().String("name", "", "the cohort's name")
+	create.Flags().Int64("id", 0, "the number of a cohort whose members are in ClickHouse already; default: the next one")
+	mustRequire(create, "name")
+
+	list := leaf("list --project <id>", "Lists the cohorts of a project", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
+		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/cohorts?"+ofProject(cmd), nil)
+	})
+	rename := leaf("rename --project <id> --name <name> <number>", "Gives a cohort another name", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, args []string) (any, error) {
+			return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/cohorts/"+url.PathEscape(args[0]),
+				cohortBody{Project: number(cmd, "project"), Name: text(cmd, "name")})
+		})
+	rename.Flags().String("name", "", "the cohort's new name")
+	mustRequire(rename, "name")
+
+	remove := leaf("delete --project <id> <number>", "Deletes a cohort; its members stay in ClickHouse, and its number is not given again", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, args []string) (any, error) {
+			return call[json.RawMessage](cmd, http.MethodDelete, "/analytics/cohorts/"+url.PathEscape(args[0])+"?"+ofProject(cmd), nil)
+		})
+	for _, cmd := range []*cobra.Command{create, list, rename, remove} {
+		cmd.Flags().Int64("project", 0, "the project")
+		mustRequire(cmd, "project")
+	}
+	return group("cohort", "Creates, lists, renames and deletes cohorts", create, list, rename, remove)
+}
+
+// ofProject is the parameter that names the project.
+func ofProject(cmd *cobra.Command) string {
+	return "project=" + strconv.FormatInt(number(cmd, "project"), 10)
+}
