@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // oldServer starts the ClickHouse server that Debian packs (18.16). It speaks the native protocol, which the
@@ -31,18 +32,12 @@ func oldServer(t *testing.T) (address string) {
 		t.Skip("the package clickhouse-server is not installed")
 	}
 	dir := t.TempDir()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := harness.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := strconv.Itoa(ports[0])
+	address = "127.0.0.1:" + port
 	for name, text := range map[string]string{
 		"config.xml": `<yandex><logger><level>warning</level><log>` + dir + `/log</log><errorlog>` + dir + `/errors</errorlog></logger>
 			<tcp_port>` + port + `</tcp_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
@@ -55,9 +50,12 @@ func oldServer(t *testing.T) (address string) {
 			t.Fatal(err)
 		}
 	}
-	var output bytes.Buffer
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := exec.Command(binary, "--config-file="+filepath.Join(dir, "config.xml"))
-	server.Dir, server.Stdout, server.Stderr = dir, &output, &output
+	server.Dir, server.Stdout, server.Stderr = dir, output, output
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,20 +64,21 @@ func oldServer(t *testing.T) (address string) {
 			t.Error(err)
 		}
 		_ = server.Wait() // it was killed
+		if err := output.Close(); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(output.Name()); t.Failed() {
+			t.Logf("the server printed %v %s", err, text)
+		}
 	})
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	harness.Eventually(t, patience, func() error {
 		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			if err := conn.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return address
+		if err != nil {
+			return fmt.Errorf("the server does not start: %w", err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the server does not start: %v\n%s", err, output.String())
-		}
-	}
+		return conn.Close()
+	})
+	return address
 }
 
 // native opens a client on an old server.
@@ -172,7 +171,7 @@ func nativeCancel(t *testing.T, c *clickhouse.Client) {
 			}
 		}
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		got := ask(t, c, 1, "SELECT count() FROM system.processes")
 		if got[0] == "[1]" {
@@ -193,7 +192,7 @@ func nativeCancel(t *testing.T, c *clickhouse.Client) {
 // nativeProgress: the server tells how far a query is while it runs, long before its first row.
 func nativeProgress(t *testing.T, c *clickhouse.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var read []uint64
 	_, err := c.Query(ctx, clickhouse.Query{

@@ -32,7 +32,7 @@ func TestRunning(t *testing.T) {
 			ended <- err
 		}()
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	moved := func() (n int) {
 		for _, q := range queries {
 			p, ok, err := c.Running(t.Context(), q)

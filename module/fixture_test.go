@@ -49,7 +49,9 @@ func newWorld(tb testing.TB) *world {
 			tb.Error(err)
 		}
 	})
-	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage, IsRefusal: isRefusal})
+	results, err := cache.New(cache.Config{
+		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage, IsRefusal: isRefusal, RefreshRetry: time.Hour, // not within a test
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

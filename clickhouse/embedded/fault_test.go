@@ -27,8 +27,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// slack is the limit for what takes a fraction of a second on a machine that has nothing else to do.
-const slack = 3 * time.Second
+// slack is the limit for what takes a fraction of a second on a machine that has nothing else to do. What never comes, or only
+// once a driver has lost patience, is late on any machine.
+const slack = 30 * time.Second
 
 // endless never produces a row.
 const endless = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)) GROUP BY 'x'"
@@ -57,16 +58,17 @@ func TestCancel(t *testing.T) {
 				r, err := c.QueryFormat(settings, tt.format, tt.query)
 				if err == nil {
 					_, err = io.ReadFull(r, make([]byte, 2<<20))
-					if err == nil {
+					if err == nil { // the engine waits for its reader
 						<-ctx.Done()
+						_, err = io.Copy(io.Discard, r)
 					}
 					err = errors.Join(err, r.Close())
 				}
 				ended <- err
 			}()
-			eventually(t, 5*time.Second, "the query runs", func() bool { return running(tt.name) == 1 })
+			eventually(t, "the query runs", func() bool { return running(tt.name) == 1 })
 			cancel()
-			eventually(t, slack, "the query is stopped", func() bool { return running(tt.name) == 0 })
+			eventually(t, "the query is stopped", func() bool { return running(tt.name) == 0 })
 			if err := <-ended; err == nil {
 				t.Error("the cancelled query ended without an error")
 			}
@@ -80,7 +82,7 @@ func TestKillQuery(t *testing.T) {
 	go func() {
 		ended <- c.Exec(clickhouse.Context(t.Context(), clickhouse.WithQueryID("to-kill"), clickhouse.WithSettings(clickhouse.Settings{"log_comment": "kill"})), endless)
 	}()
-	eventually(t, 5*time.Second, "the query runs", func() bool {
+	eventually(t, "the query runs", func() bool {
 		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes WHERE Settings['log_comment'] = 'kill'") == 1
 	})
 	err := c.Exec(clickhouse.Context(t.Context(), clickhouse.WithQueryID("to-kill")), "SELECT 1")
@@ -188,7 +190,7 @@ func TestRestart(t *testing.T) {
 		`INSERT INTO kept SELECT number, '{"a": 1}' FROM numbers(100000)`)
 	running := make(chan error, 1)
 	go func() { running <- c.Exec(t.Context(), endless) }()
-	eventually(t, 5*time.Second, "the query runs", func() bool {
+	eventually(t, "the query runs", func() bool {
 		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes") == 2
 	})
 
@@ -207,7 +209,7 @@ func TestRestart(t *testing.T) {
 				t.Errorf("the running query does not notice within %s", slack)
 			}
 		}
-		eventually(t, 5*time.Second, "the service is back", func() bool {
+		eventually(t, "the service is back", func() bool {
 			begun := time.Now()
 			n, err := ask[uint64](c, t.Context(), "SELECT sum(j.a::UInt64) FROM kept")
 			if took := time.Since(begun); took > slack {
@@ -249,7 +251,7 @@ func TestDown(t *testing.T) {
 	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine does not start").Len() > 0 })
+	eventually(t, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine does not start").Len() > 0 })
 	for range 3 {
 		begun := time.Now()
 		_, err := ask[uint64](c, t.Context(), "SELECT count() FROM kept")
@@ -260,7 +262,7 @@ func TestDown(t *testing.T) {
 	if err := os.Symlink(library, cfg.Library); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the service is back", func() bool {
+	eventually(t, "the service is back", func() bool {
 		n, err := ask[uint64](c, t.Context(), "SELECT count() FROM kept")
 		return err == nil && n == 1
 	})
@@ -280,7 +282,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if alive(pid) || e.PID() != 0 {
 		t.Errorf("the child %d outlives Close", pid)
 	}
-	eventually(t, slack, "its goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "its goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
 	address := strings.TrimSuffix(strings.SplitAfter(e.DSN(), "@")[1], "/"+embedded.Database)
 	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 		_ = c.Close()
@@ -298,7 +300,7 @@ func TestClose(t *testing.T) {
 	execute(t, c, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept VALUES (7)")
 	running := make(chan error, 1)
 	go func() { running <- c.Exec(t.Context(), endless) }()
-	eventually(t, 5*time.Second, "the query runs", func() bool {
+	eventually(t, "the query runs", func() bool {
 		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes") == 2
 	})
 	pid, begun := e.PID(), time.Now()
@@ -341,7 +343,7 @@ func TestOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	eventually(t, 5*time.Second, "the child is gone", func() bool { return !alive(pid) })
+	eventually(t, "the child is gone", func() bool { return !alive(pid) })
 }
 
 // parent is the main function of the process that TestOrphan kills.

@@ -170,7 +170,7 @@ func TestInsertAbandoned(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the insert ended without an error")
 	}
-	eventually(t, slack, "the insert is stopped", func() bool {
+	eventually(t, "the insert is stopped", func() bool {
 		return value[uint64](t, c, t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%INTO abandoned%' AND query NOT LIKE '%processes%'") == 0
 	})
 	if n := value[uint64](t, c, t.Context(), "SELECT count() FROM abandoned"); n != 0 {

@@ -133,7 +133,7 @@ func (w workshop) serve(t *testing.T, block, url string) {
 			t.Logf("the page's backend printed\n%s", printed.String())
 		}
 	})
-	harness.Eventually(t, 20*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		answer, err := http.Get(url)
 		if err != nil {
 			return err

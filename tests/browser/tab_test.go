@@ -81,7 +81,7 @@ func openTab(t *testing.T) *tab {
 
 // startBrowser starts a headless Chromium that takes certificates of the server's authority, and asks its API over HTTP/3.
 func startBrowser(path string) error {
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.WSURLReadTimeout(2*time.Minute),
 		chromedp.Flag("ignore-certificate-errors-spki-list", secure.issuer), chromedp.Flag("origin-to-force-quic-on", secure.api))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -167,7 +167,7 @@ func (p *tab) answers(part string) []string {
 // ran compares the answers to the page's runs on a site, but for the first ones. The browser may tell of an answer after the page.
 func (p *tab) ran(t *testing.T, site string, skip int, want ...string) {
 	t.Helper()
-	harness.Eventually(t, 5*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		got := p.answers(site)
 		if diff := cmp.Diff(want, got[min(skip, len(got)):]); diff != "" {
 			return fmt.Errorf("runs (-want +got):\n%s", diff)
@@ -236,7 +236,7 @@ func (p *tab) choose(t *testing.T, since string) {
 func (p *tab) view(t *testing.T) view {
 	t.Helper()
 	drawn := chromedp.Poll[bool](`document.querySelector("#board").getAttribute("aria-busy") === "false"`,
-		chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(30*time.Second))
+		chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(2*time.Minute))
 	if _, err := chromedp.Run(p.ctx, drawn); err != nil {
 		t.Fatalf("the page does not get ready: %v; it asked %q", err, p.answers(""))
 	}

@@ -72,7 +72,7 @@ func workshop(t *testing.T, folder string) string {
 // run runs a program in a folder, and returns what it printed. The server is in its environment.
 func (s site) run(t *testing.T, folder, program string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = folder

@@ -198,7 +198,7 @@ func TestEndpointFolder(t *testing.T) {
 		t.Helper()
 		return must(t, c, http.StatusOK, http.MethodPost, "endpoints/orders/run", map[string]any{})["columns"]
 	}
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if answer := c.Do(t, http.MethodGet, "endpoints/orders/", nil); answer.Status != http.StatusOK {
 			return errors.New("the file is not applied: " + string(answer.Raw))
 		}

@@ -107,14 +107,10 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// slow takes seconds on the engine, unless it is stopped; the number makes it another query.
-func slow(number int) string {
-	return fmt.Sprintf(`{"query":{"kind":"HogQLQuery","query":"select max(cityHash64(toString(number + %d))) from numbers(200000000)"}}`, number)
-}
-
-// start sends a query that its caller can give up.
-func start(ctx context.Context, c *harness.Client, body string) <-chan harness.Answer {
+// start sends a query by a name that its caller can give up.
+func start(ctx context.Context, c *harness.Client, id, hogql string) <-chan harness.Answer {
 	done := make(chan harness.Answer, 1)
+	body := fmt.Sprintf(`{"query":{"kind":"HogQLQuery","query":%q},"client_query_id":%q}`, hogql, id)
 	go func() {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/api/projects/%d/query/", c.Server.URL, c.Project), strings.NewReader(body))
 		if err != nil {
@@ -134,58 +130,39 @@ func start(ctx context.Context, c *harness.Client, body string) <-chan harness.A
 // TestClientGoesAway: the query of a caller that left is stopped and gives its place back, unless somebody else waits for
 // the same answer.
 func TestClientGoesAway(t *testing.T) {
-	s := harness.Start(t, "limits {\n\t\t\tconcurrency 1\n\t\t\trate 100000/s\n\t\t}")
-	id, key := s.Project(t, "leaving")
-	c := s.Client(id, key)
-	began := time.Now()
-	if answer := <-start(t.Context(), c, slow(0)); answer.Status != http.StatusOK {
-		t.Fatalf("the slow query answers %d", answer.Status)
-	}
-	whole := time.Since(began)
-
+	c := runsServer(t)
+	gone := func(answer harness.Answer) bool { return answer.Status == http.StatusNotFound }
 	t.Run("alone", func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
-		gone := start(ctx, c, slow(1))
-		if !busy(c) {
-			t.Fatal("the slow query never ran")
-		}
+		left := start(ctx, c, "alone", fmt.Sprintf(endless, 1))
+		poll(t, c, "alone", pickedUp)
 		leave()
-		<-gone
-		left := time.Now()
-		if rows := c.Query(t, "select 2"); len(rows) != 1 {
+		<-left
+		if rows := c.Query(t, "select 2"); len(rows) != 1 { // it would wait for its turn, were the engine still at work
 			t.Errorf("the next query: %v", rows)
-		}
-		if waited := time.Since(left); waited > whole/2 {
-			t.Errorf("the next query waited %s for a query of %s that nobody wants", waited, whole)
 		}
 	})
 	t.Run("with a companion", func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
-		gone := start(ctx, c, slow(2))
-		if !busy(c) {
-			t.Fatal("the slow query never ran")
+		left := start(ctx, c, "first", fmt.Sprintf(endless, 2))
+		poll(t, c, "first", pickedUp)
+		companion := start(t.Context(), c, "companion", fmt.Sprintf(endless, 2))
+		before := poll(t, c, "companion", pickedUp)
+		leave()
+		<-left
+		poll(t, c, "first", gone)
+		after := poll(t, c, "companion", func(answer harness.Answer) bool {
+			return gone(answer) || progressOf(answer, "rows_read") > progressOf(before, "rows_read")
+		})
+		// What is computed anew for the companion is picked up later.
+		if gone(after) || status(after)["pickup_time"] != status(before)["pickup_time"] {
+			t.Errorf("the companion's query does not go on: %s\nbefore: %s", after.Raw, before.Raw)
 		}
-		companion := start(t.Context(), c, slow(2))
-		time.AfterFunc(whole/4, leave) // the companion has joined by then; if not, it runs the query itself and the test fails
-		<-gone
-		answer := <-companion
-		if answer.Status != http.StatusOK || !strings.Contains(answer.Header.Get("Cache-Status"), "collapsed") {
-			t.Errorf("the companion: %d, Cache-Status: %s", answer.Status, answer.Header.Get("Cache-Status"))
+		c.Do(t, http.MethodDelete, "query/companion/", nil)
+		if answer := <-companion; answer.Status != http.StatusBadRequest {
+			t.Errorf("the companion: %d", answer.Status)
 		}
 	})
-}
-
-// busy waits until the project's only place is taken: a query that has 50 ms does not get through then.
-func busy(c *harness.Client) bool {
-	for i := range 100 {
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		answer := <-start(ctx, c, fmt.Sprintf(`{"query":{"kind":"HogQLQuery","query":"select %d"}}`, 1000+i))
-		cancel()
-		if answer.Status != http.StatusOK {
-			return true
-		}
-	}
-	return false
 }
 
 // TestDeletedVariable: an endpoint whose variable is gone says so, also when an answer from before is in the cache.

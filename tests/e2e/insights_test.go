@@ -94,7 +94,7 @@ func TestInsightRefreshModes(t *testing.T) {
 	if started["result"] != nil || status["id"] != "mine" || status["insight_id"] != id || status["complete"] != false {
 		t.Errorf("refresh=async: %v", started)
 	}
-	harness.Eventually(t, 20*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		answer := c.Do(t, http.MethodGet, "query/mine/", nil)
 		ended, _ := answer.Body["query_status"].(map[string]any)
 		results, _ := ended["results"].(map[string]any)

@@ -93,7 +93,7 @@ func TestEngineKilled(t *testing.T) {
 		}
 		began := time.Now()
 		answer := c.HogQL(t, fmt.Sprintf("select %d, count() from events", round))
-		if took := time.Since(began); took > 15*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("a query during the outage took %s", took)
 		}
 		switch answer.Status {
@@ -107,7 +107,7 @@ func TestEngineKilled(t *testing.T) {
 		if stale := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); stale.Status != http.StatusOK {
 			t.Errorf("a stale answer during the outage: %d %s", stale.Status, stale.Raw)
 		}
-		harness.Eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if answer := c.HogQL(t, fmt.Sprintf("select %d, count() from events", 100+round)); answer.Status != http.StatusOK {
 				return fmt.Errorf("%d %s", answer.Status, answer.Raw)
 			} else if got := fmt.Sprint(answer.Body["results"]); got != fmt.Sprintf("[[%d 100]]", 100+round) {
@@ -128,8 +128,9 @@ func TestServerKilled(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 10*time.Second, func() error {
-		if err := syscall.Kill(child, 0); err == nil {
+	harness.Eventually(t, time.Minute, func() error {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		if _, rest, _ := strings.Cut(string(raw), ") "); err == nil && !strings.HasPrefix(rest, "Z") { // a dead one may wait for init
 			return fmt.Errorf("the engine %d outlives its server", child)
 		}
 		return nil
@@ -252,7 +253,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				default:
 				}
 				answer, err := c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
-				if errors.Is(err, syscall.ECONNRESET) && answer.Status == 0 {
+				if answer.Status == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) { // as the client reads or writes first
 					answer, err = c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
 				}
 				if err != nil || answer.Status != http.StatusOK {
