@@ -113,7 +113,6 @@ func TestEventsQueryMistakes(t *testing.T) {
 		attr   any
 		detail string
 	}{
-		"no columns":       {map[string]any{"select": []string{}}, nil, "query.EventsQuery.select\n  List should have at least 1 item"},
 		"an unknown field": {map[string]any{"select": []string{"event"}, "sort": 1}, nil, "query.EventsQuery.sort\n  Extra inputs are not permitted"},
 		"an unknown name":  {map[string]any{"select": []string{"evnt"}}, nil, "Unable to resolve field: evnt"},
 		"bad syntax":       {map[string]any{"select": []string{"event"}, "where": []string{"event ="}}, "where.0", "The HogQL expression is invalid"},
