@@ -73,3 +73,9 @@ func ReadDay(w *World, text, attr string) (time.Time, error) {
 	}
 	return m.Time, nil
 }
+
+// DisplayName is the column of an object that says what a person is called: by the first of the DisplayProperties that it has.
+const DisplayName = "person_display_name"
+
+// DisplayProperties are the properties of a person that name it, the best first.
+func DisplayProperties() []string { return []string{"email", "name", "username"} }

@@ -86,11 +86,6 @@ func (b *builder) defaults() []string {
 // deleteButton is a column that only tells the peer's own pages to show a button; its value is always 1.
 const deleteButton = "person.$delete"
 
-// displayName is a column of an object with the id of a person, and the first of some properties that it has.
-const displayName = "person_display_name"
-
-var displayProperties = []string{"email", "name", "username"}
-
 func (b *builder) readColumns() error {
 	list := b.query.Select
 	if len(list) == 0 {
@@ -103,9 +98,9 @@ func (b *builder) readColumns() error {
 			c.object = b.object
 		case deleteButton:
 			c.x = insight.Const(int64(1))
-		case displayName:
+		case insight.DisplayName:
 			if b.kind.group {
-				return diag.Field(diag.QueryError, b.query.Field("select."+strconv.Itoa(i)), "Only people have a %s", displayName)
+				return diag.Field(diag.QueryError, b.query.Field("select."+strconv.Itoa(i)), "Only people have a %s", insight.DisplayName)
 			}
 			c.x, c.object = b.displayTuple(), insight.ObjectOf([]insight.Member{{Name: "display_name"}, {Name: "id"}})
 		case "matched_recordings":
@@ -140,7 +135,7 @@ func (b *builder) named(name string) bool {
 func (b *builder) displayTuple() hogql.Expr {
 	id := insight.Call("toString", b.of("id"))
 	var names []hogql.Expr
-	for _, property := range displayProperties {
+	for _, property := range insight.DisplayProperties() {
 		names = append(names, insight.Call("toString", b.of("properties", property)))
 	}
 	return &hogql.Tuple{Items: []hogql.Expr{insight.Call("coalesce", append(names, id)...), id}}

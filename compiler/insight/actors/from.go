@@ -131,7 +131,7 @@ func (b *builder) order() ([]*hogql.Order, error) {
 		case name == b.kind.object, name == "actor":
 			out = append(out, &hogql.Order{X: b.of("properties", b.kind.orderBy), Desc: desc})
 			continue
-		case name == displayName && !b.kind.group: // be it a column of the page or not
+		case name == insight.DisplayName && !b.kind.group: // be it a column of the page or not
 			out = append(out, &hogql.Order{X: b.displayTuple(), Desc: desc})
 			continue
 		}

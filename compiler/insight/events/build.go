@@ -187,7 +187,7 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 		out := make([]*hogql.Order, len(b.query.OrderBy))
 		for i, text := range b.query.OrderBy {
 			text, desc := insight.Direction(text)
-			if titled(text) == displayName {
+			if titled(text) == insight.DisplayName {
 				text = calledBy
 			}
 			e, err := b.expr(text, "orderBy", i)

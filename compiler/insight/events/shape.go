@@ -22,12 +22,14 @@ func (f field) expr() hogql.Expr {
 	return insight.Field(f.chain...)
 }
 
-// displayName is the object of what a person is called: by the first of these properties that it has.
-const (
-	displayName = "person_display_name"
-	calledBy    = "coalesce(nullIf(toString(person.properties.email), ''), nullIf(toString(person.properties.name), ''), " +
-		"nullIf(toString(person.properties.username), ''), distinct_id)"
-)
+// calledBy is the expression of what the person of an event is called.
+var calledBy = func() string {
+	var names []string
+	for _, property := range insight.DisplayProperties() {
+		names = append(names, "nullIf(toString(person.properties."+property+"), '')")
+	}
+	return "coalesce(" + strings.Join(names, ", ") + ", distinct_id)"
+}()
 
 // objects are what can be selected as one value: a whole event, the person of an event, and what that is called.
 var objects = map[string][]field{
@@ -46,7 +48,7 @@ var objects = map[string][]field{
 		{name: "properties", chain: []string{"person", "properties"}, json: true},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
-	displayName: {
+	insight.DisplayName: {
 		{name: "display_name", hogql: calledBy},
 		{name: "id", chain: []string{"person_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
