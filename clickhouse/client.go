@@ -9,31 +9,30 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
 )
 
 // Client asks one ClickHouse server, or a set of equal ones. It may be used from several goroutines at once.
 type Client struct {
+	pool          // for queries
+	control  pool // for short questions, which never wait for queries
 	config   Config
 	logger   *zap.Logger
-	http     driver.Conn // nil when the DSN says native
-	native   *slotPool   // nil when the DSN says HTTP
 	database string
 
-	serverMu sync.Mutex
-	known    *server // what the server can do, once asked
+	open     context.Context // ends with Close
+	end      context.CancelFunc
+	stopping chan struct{} // one for each query that is being stopped
+	known    atomic.Pointer[server]
+	asked    singleflight.Group
+	contact  contact
 
 	importsMu sync.Mutex
 	imports   map[int64]chan struct{} // one import at a time for each project
-}
-
-// server is what a ClickHouse server says about itself.
-type server struct {
-	version  string
-	settings map[string]bool // the settings that it knows
-	readonly string          // the user's own value of the setting
 }
 
 // Open prepares a client. It reads the DSN, but asks the server nothing: a server that is down shows in Ping
@@ -47,52 +46,39 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		config:   config.withDefaults(),
 		logger:   logger,
 		database: options.Auth.Database,
+		stopping: make(chan struct{}, maxStopping),
 		imports:  map[int64]chan struct{}{},
 	}
-	if options.Protocol == driver.Native {
-		if c.native, err = newSlotPool(options); err != nil {
-			return nil, fmt.Errorf("preparing the ClickHouse connections: %w", err)
-		}
-		return c, nil
+	c.contact.init(options)
+	if c.pool, err = openPool(options); err != nil {
+		return nil, err
 	}
-	options.TransportFunc = newTransport
-	c.http, err = driver.Open(options)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the ClickHouse connections: %w", err)
+	if c.control, err = openControl(options); err != nil {
+		return nil, errors.Join(err, c.pool.close())
 	}
+	c.open, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
 
 // Close closes the connections. Queries that still run are stopped.
 func (c *Client) Close() error {
-	if c.native != nil {
-		return c.native.close()
-	}
-	return c.http.Close()
+	c.end()
+	return errors.Join(c.pool.close(), c.control.close())
 }
 
-// Ping asks the server for a sign of life.
+// Ping asks the server for a sign of life, and refuses one that is too old. It never waits for queries, and no longer than a few
+// seconds for the server.
 func (c *Client) Ping(ctx context.Context) error {
-	err := c.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) })
-	if err != nil {
-		return c.failure(ctx, "pinging ClickHouse", err)
-	}
-	return nil
-}
-
-// with lends a connection to do, with a context that the driver may not change the query's limits by.
-func (c *Client) with(ctx context.Context, do func(context.Context, driver.Conn) error) error {
-	ctx, cancel := withoutDeadline(ctx)
-	defer cancel()
-	if c.native == nil {
-		return do(ctx, c.http)
-	}
-	slot, release, err := c.native.acquire(ctx)
-	if err != nil {
+	if _, err := c.server(ctx); err != nil {
 		return err
 	}
-	defer release()
-	return do(context.WithoutCancel(ctx), slot.conn)
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
+	defer cancel()
+	if err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
+		return c.failure(ctx, "pinging ClickHouse", err)
+	}
+	c.answered()
+	return nil
 }
 
 // withoutDeadline gives a context that ends when ctx does, but shows no deadline: the driver would turn a
@@ -104,39 +90,6 @@ func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) 
 		stop()
 		cancel(context.Canceled)
 	}
-}
-
-// server asks the server once which of our settings it knows. A server that lacks the second tenant fence is
-// refused.
-func (c *Client) server(ctx context.Context) (*server, error) {
-	c.serverMu.Lock()
-	defer c.serverMu.Unlock()
-	if c.known != nil {
-		return c.known, nil
-	}
-	s := &server{settings: map[string]bool{}}
-	err := c.with(ctx, func(ctx context.Context, conn driver.Conn) error {
-		return readStrings(ctx, conn, "SELECT name, value, version() FROM system.settings", func(name, value, version string) {
-			s.settings[name] = true
-			s.version = version
-			if name == "readonly" {
-				s.readonly = value
-			}
-		})
-	})
-	if err != nil {
-		return nil, c.failure(ctx, "asking ClickHouse for its settings", err)
-	}
-	for _, name := range requiredSettings {
-		if !s.settings[name] {
-			return nil, &Error{
-				Kind:    Unavailable,
-				Message: fmt.Sprintf("ClickHouse %s is too old: it has no setting %s", s.version, name),
-			}
-		}
-	}
-	c.known = s
-	return s, nil
 }
 
 // readStrings runs a query of three String columns.
@@ -163,15 +116,17 @@ func (c *Client) exec(ctx context.Context, sql string) error {
 
 // failure turns an error of the driver into an *Error, or into the context's error when that is the reason.
 func (c *Client) failure(ctx context.Context, doing string, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%s: %w", doing, cause)
-	}
 	var known *Error
-	if !errors.As(err, &known) {
+	if cause := context.Cause(ctx); cause != nil {
+		if !errors.As(cause, &known) {
+			return fmt.Errorf("%s: %w", doing, cause)
+		}
+	} else if !errors.As(err, &known) {
 		known = classify(err)
 	}
+	c.noteFailure(known)
 	if known.Kind != UserError {
-		c.logger.Debug(doing, zap.Error(err), zap.Stringer("kind", known.Kind))
+		c.logger.Debug(doing, zap.Error(c.safe(err)), zap.Stringer("kind", known.Kind))
 	}
 	return fmt.Errorf("%s: %w", doing, known)
 }

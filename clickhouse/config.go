@@ -26,12 +26,14 @@ type Config struct {
 	MaxMemory int64
 	// The most rows a query may return. Default: 1,000,000.
 	MaxResultRows int64
-	// The most bytes a query may return, uncompressed. Default: 1 GiB.
+	// The most bytes a query may return, uncompressed, and as JSON. One row never has more than MaxRowBytes. Default: 1 GiB.
 	MaxResultBytes int64
 	// How many queries may run at once, which is the size of the connection pool. Default: 20.
 	Concurrency int
 	// How long to wait for a connection, dialled or from the pool. Default: 10s.
 	DialTimeout time.Duration
+	// The server is the embedded engine: whoever runs it says when it is away, and the client does not.
+	Embedded bool
 	// Opens a connection to host:port. Default: a plain or TLS dial, as the DSN says.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }

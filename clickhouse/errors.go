@@ -86,6 +86,7 @@ var codes = map[int32]code{
 	69:  {UserError, "argument_out_of_bound"},
 	70:  {UserError, "cannot_convert_type"},
 	72:  {UserError, "cannot_parse_number"},
+	81:  {Unavailable, "unknown_database"}, // no query names one
 	117: {UserError, "incorrect_data"},
 	124: {UserError, "incorrect_element_of_set"},
 	125: {UserError, "incorrect_result_of_scalar_subquery"},
@@ -107,6 +108,7 @@ var codes = map[int32]code{
 	190: {UserError, "sizes_of_arrays_dont_match"},
 	192: {Unavailable, "unknown_user"},
 	193: {Unavailable, "wrong_password"},
+	194: {Unavailable, "required_password"},
 	202: {Busy, "too_many_simultaneous_queries"},
 	207: {UserError, "ambiguous_identifier"},
 	209: {Unavailable, "socket_timeout"},
@@ -116,6 +118,7 @@ var codes = map[int32]code{
 	279: {Unavailable, "all_connection_tries_failed"},
 	306: {UserError, "too_deep_recursion"},
 	307: {UserError, "too_many_bytes"},
+	291: {Unavailable, "database_access_denied"},
 	321: {UserError, "value_is_out_of_range_of_data_type"},
 	349: {UserError, "cannot_insert_null_in_ordinary_column"},
 	360: {UserError, "cannot_create_charset_converter"},
@@ -130,6 +133,7 @@ var codes = map[int32]code{
 	469: {Internal, "violated_constraint"},
 	475: {UserError, "invalid_with_fill_expression"},
 	476: {UserError, "with_ties_without_order_by"},
+	497: {Unavailable, "access_denied"}, // the user of the DSN lacks a privilege; queries name our tables alone
 	499: {Unavailable, "s3_error"},
 	516: {Unavailable, "authentication_failed"},
 	691: {UserError, "unknown_element_of_enum"},
@@ -145,7 +149,7 @@ const (
 
 // classify makes an *Error of what the driver returned.
 func classify(err error) *Error {
-	if exception, ok := errors.AsType[*driver.Exception](err); ok {
+	if exception, ok := errors.AsType[*driver.Exception](err); ok && !greetingFailed(err) {
 		return fromException(exception, err)
 	}
 	if known, ok := errors.AsType[*Error](err); ok {
@@ -154,13 +158,8 @@ func classify(err error) *Error {
 	switch {
 	case errors.Is(err, driver.ErrAcquireConnTimeout):
 		return &Error{Kind: Busy, Message: "no connection to ClickHouse is free", cause: err}
-	case unreachable(err):
-		return &Error{Kind: Unavailable, Message: "ClickHouse cannot be reached", cause: err}
-	}
-	if status, ok := errors.AsType[*driver.HTTPError](err); ok {
-		if status.StatusCode == 401 || status.StatusCode == 403 || status.StatusCode >= 502 {
-			return &Error{Kind: Unavailable, Message: "ClickHouse cannot be reached", cause: err}
-		}
+	case unreachable(err), misdirected(err):
+		return &Error{Kind: Unavailable, Message: unavailable, cause: err}
 	}
 	return &Error{Kind: Internal, Message: "ClickHouse failed to run the query", cause: err}
 }
@@ -207,7 +206,7 @@ func messageOf(e *Error, text string) string {
 	case Busy:
 		return "too many queries run at once"
 	case Unavailable:
-		return "ClickHouse cannot be reached"
+		return unavailable
 	case TooLarge:
 		return "the result is larger than it may be"
 	case Internal:

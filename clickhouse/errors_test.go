@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 		{"authentication_failed", 516, "default: Authentication failed", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 		{"network_error", 210, "Connection refused (ch2.internal:9000)", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 		{"logical_error", 49, "Logical error: SELECT * FROM events (LOGICAL_ERROR)", want{Kind: clickhouse.Internal, Message: general}},
-		{"database_access_denied", 291, "user: Not enough privileges (DATABASE_ACCESS_DENIED)", want{Kind: clickhouse.Internal, Message: general}},
+		{"database_access_denied", 291, "user: Not enough privileges (DATABASE_ACCESS_DENIED)", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%d %.20s", tt.code, tt.text), func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestErrorsOfConnections(t *testing.T) {
 		{driver.ErrAcquireConnTimeout, clickhouse.Busy},
 		{driver.ErrAcquireConnNoAddress, clickhouse.Unavailable},
 		{&driver.HTTPError{StatusCode: 503, Err: errEnough}, clickhouse.Unavailable},
-		{&driver.HTTPError{StatusCode: 404, Err: errEnough}, clickhouse.Internal},
+		{&driver.HTTPError{StatusCode: 404, Err: errEnough}, clickhouse.Unavailable},
 		{errEnough, clickhouse.Internal},
 	}
 	for _, tt := range tests {

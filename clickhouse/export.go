@@ -9,6 +9,7 @@ import (
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
 )
 
 // FileFormat is a form in which ClickHouse itself writes a result as one file.
@@ -48,6 +49,11 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	if err != nil {
 		return stats, err
 	}
+	ctx, cancel := c.withinLimit(ctx)
+	defer cancel()
+	if q.ID == "" {
+		q.ID = uuid.NewString() // to be stopped by
+	}
 	out := &endWatcher{w: w}
 	exchange := &exchange{format: string(format), params: encodeParams(q.Params), queryID: q.ID}
 	defer func() {
@@ -55,12 +61,14 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 		stats.Elapsed = time.Since(began)
 	}()
 	err = c.exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), c.settings(ctx, s, q), q.SQL, format, out)
+	c.stop(ctx, q.ID, err)
 	if out.err != nil {
 		return stats, fmt.Errorf("passing on a file: %w", out.err)
 	}
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
 	}
+	c.answered()
 	return stats, nil
 }
 

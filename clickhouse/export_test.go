@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"maps"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -34,7 +35,15 @@ func Classify(err error) *Error { return classify(err) }
 // TakeAsItIs skips the question for the server's settings: an old server, which no query of a product may reach,
 // can then be used to test the native protocol.
 func (c *Client) TakeAsItIs() {
-	c.known = &server{version: "old", settings: map[string]bool{
+	c.known.Store(&server{version: "old", settings: map[string]bool{
 		"max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
-	}}
+	}})
+}
+
+// Forget leaves a setting out of all queries, as if the server did not know it.
+func (c *Client) Forget(name string) {
+	known := *c.known.Load()
+	known.settings = maps.Clone(known.settings)
+	delete(known.settings, name)
+	c.known.Store(&known)
 }

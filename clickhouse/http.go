@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -52,18 +53,19 @@ func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (
 		}
 		err = errors.Join(err, body.Close())
 	}()
-	if err := readRows(body, sink); err != nil {
+	if err := readRows(body, c.bounds(q), sink); err != nil {
 		return stats, err
 	}
 	return stats, context.Cause(outer)
 }
 
-// readRows reads names, types and rows until the end of the body.
-func readRows(body io.Reader, sink Sink) error {
+// readRows reads names, types and rows until the end of the body. It stops with errTooLarge as soon as more has arrived than the
+// bounds allow.
+func readRows(body io.Reader, most bounds, sink Sink) error {
 	in := lineBuffers.Get().(*bufio.Reader)
 	defer lineBuffers.Put(in)
 	in.Reset(body)
-	lines := &lineReader{in: in}
+	lines := &lineReader{in: in, most: most}
 	var names, types []string
 	for _, into := range []*[]string{&names, &types} {
 		line, err := lines.next()
@@ -119,6 +121,7 @@ var lineBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, li
 // bare line ends, so that a row is a whole line from its bracket to its bracket, and nothing else is.
 type lineReader struct {
 	in   *bufio.Reader
+	most bounds // of what is still to come
 	long []byte // a line that is longer than the reader's buffer
 }
 
@@ -126,13 +129,7 @@ type lineReader struct {
 func (r *lineReader) next() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		r.long = r.long[:0]
-		for errors.Is(err, bufio.ErrBufferFull) {
-			r.long = append(r.long, line...)
-			line, err = r.in.ReadSlice('\n')
-		}
-		r.long = append(r.long, line...)
-		line = r.long
+		line, err = r.collect(line)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -140,11 +137,31 @@ func (r *lineReader) next() ([]byte, error) {
 	if len(line) == 0 {
 		return nil, io.EOF
 	}
+	if r.most.all -= int64(len(line)); r.most.all < 0 || int64(len(line)) > r.most.row {
+		return nil, errTooLarge
+	}
 	row := bytes.TrimSuffix(line, []byte("\n"))
 	if len(row) >= 2 && row[0] == '[' && row[len(row)-1] == ']' && err == nil {
 		return row, nil
 	}
 	return nil, r.notARow(line)
+}
+
+// collect reads a line to its end that does not fit into the reader's buffer, of which it is given the beginning.
+func (r *lineReader) collect(piece []byte) (line []byte, err error) {
+	r.long = r.long[:0]
+	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); {
+		size := len(r.long) + len(piece)
+		if int64(size) > min(r.most.all, r.most.row) {
+			return nil, errTooLarge
+		}
+		if size > cap(r.long) {
+			r.long = slices.Grow(r.long, max(size, 2*cap(r.long))-len(r.long))
+		}
+		r.long = append(r.long, piece...)
+		piece, err = r.in.ReadSlice('\n')
+	}
+	return append(r.long, piece...), err
 }
 
 var (

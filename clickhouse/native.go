@@ -19,6 +19,9 @@ import (
 // send over HTTP.
 func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
+	if s.settings["max_block_size"] {
+		settings["max_block_size"] = nativeBlock
+	}
 	options := []driver.QueryOption{
 		driver.WithSettings(settings),
 		driver.WithProgress(func(p *driver.Progress) {
@@ -38,16 +41,22 @@ func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink)
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		options = append(options, driver.WithSpan(span)) // the server's own spans join the trace
 	}
+	ctx, sink = metered(ctx, c.bounds(q), sink)
 	err = c.queryOnce(ctx, options, q.SQL, sink, readBlocks)
 	if hard, ok := errors.AsType[*hardTypesError](err); ok {
 		if s.settings[keepOrder.name] {
 			settings[keepOrder.name] = keepOrder.value
 		}
-		options = append(options, driver.WithSettings(settings), driver.WithQueryID("")) // the first one may still be ending
+		again := uuid.NewString()
+		options = append(options, driver.WithSettings(settings), driver.WithQueryID(again)) // the first one may still be ending
 		err = c.queryOnce(ctx, options, q.SQL, sink, hard.readFormatted)
+		c.stop(ctx, again, err)
 	}
 	return stats, err
 }
+
+// nativeBlock is how many rows come at once. All of them are in memory, and those of the blocks that the driver reads ahead.
+const nativeBlock = 2048
 
 // reader reads a query's result into the sink. It calls hangUp when it wants no more of it.
 type reader func(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) error
@@ -57,13 +66,17 @@ func (c *Client) queryOnce(ctx context.Context, options []driver.QueryOption, sq
 	var hungUp bool
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	counting, _ := ctx.Value(meterKey{}).(*meter)
 	err := c.with(ctx, func(lent context.Context, conn driver.Conn) error {
 		return read(driver.Context(lent, options...), conn, sql, sink, func() {
 			hungUp = true
 			stop()
 		})
 	})
-	if hungUp || err != nil {
+	switch {
+	case err != nil && counting.spent():
+		return errTooLarge
+	case hungUp || err != nil:
 		return err
 	}
 	return context.Cause(ctx)

@@ -98,6 +98,8 @@ func TestNative(t *testing.T) {
 	})
 	t.Run("progress", func(t *testing.T) { nativeProgress(t, native(t, address, clickhouse.Config{})) })
 	t.Run("errors", func(t *testing.T) { nativeErrors(t, address) })
+	t.Run("large rows", func(t *testing.T) { nativeLargeRows(t, address) })
+	t.Run("late", func(t *testing.T) { nativeLate(t, address) })
 	t.Run("several hosts", func(t *testing.T) {
 		c := native(t, "127.0.0.1:1,"+address, clickhouse.Config{})
 		if diff := cmp.Diff([]string{"[1]"}, ask(t, c, 1, "SELECT 1")); diff != "" {
@@ -209,6 +211,55 @@ func nativeProgress(t *testing.T, c *clickhouse.Client) {
 	if len(read) < 3 || read[0] == 0 || read[1] <= read[0] || read[2] <= read[1] {
 		t.Errorf("rows read: %v", read)
 	}
+}
+
+// nativeLargeRows asks for rows and results above the bounds. They must be stopped while they arrive.
+func nativeLargeRows(t *testing.T, address string) {
+	t.Helper()
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name, sql string
+		config    clickhouse.Config
+		query     clickhouse.Query
+	}{
+		{"a row above the result's bound", "SELECT arrayStringConcat(arrayMap(x -> 'xxxxxxxxxxxxxxxxxxxx', range(5000000)))", clickhouse.Config{MaxResultBytes: 16 * mib}, clickhouse.Query{}},
+		{"many rows", "SELECT arrayStringConcat(arrayMap(x -> 'xxxxxxxxxxxxxxxxxxxx', range(number % 2 + 50))) FROM (SELECT number FROM system.numbers LIMIT 1000000)", clickhouse.Config{MaxResultBytes: 16 * mib}, clickhouse.Query{}},
+		{"a row above the bound of rows", "SELECT arrayStringConcat(arrayMap(x -> 'xxxxxxxxxxxxxxxxxxxx', range(5000000)))", clickhouse.Config{}, clickhouse.Query{Unbounded: true}},
+		{"a row whose JSON is larger than it", `SELECT arrayStringConcat(arrayMap(x -> '\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01', range(800000)))`, clickhouse.Config{MaxResultBytes: 32 * mib}, clickhouse.Query{}},
+	} {
+		tt.config.MaxExecutionTime = patience
+		c := native(t, address, tt.config)
+		tt.query.SQL, tt.query.Project = tt.sql, 1
+		allocated := allocations()
+		stats, err := c.Query(t.Context(), tt.query, &rows{})
+		if kind := kindOf(err); kind != clickhouse.TooLarge {
+			t.Errorf("%s: %v after %d rows, want too large", tt.name, err, stats.Rows)
+		}
+		if took := allocations() - allocated; took > 512*mib {
+			t.Errorf("%s took %d MiB", tt.name, took/mib)
+		}
+		if got := ask(t, c, 1, "SELECT 1"); got[0] != "[1]" {
+			t.Errorf("after %s: %s", tt.name, got)
+		}
+	}
+}
+
+// nativeLate asks for what the server works at for longer than the limit, which it is not told: the client ends the query itself,
+// and the server is told to.
+func nativeLate(t *testing.T, address string) {
+	t.Helper()
+	c := native(t, address, clickhouse.Config{MaxExecutionTime: time.Second})
+	c.Forget("max_execution_time")
+	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT count() FROM system.numbers WHERE NOT ignore(sipHash64(number))", Project: 1}, &rows{})
+	if kind := kindOf(err); kind != clickhouse.Timeout {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	harness.Eventually(t, patience, func() error {
+		if got := ask(t, c, 1, "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%'"); got[0] != "[1]" { // itself
+			return fmt.Errorf("the query still runs: %s", got)
+		}
+		return nil
+	})
 }
 
 func wantError(got, want error) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
 )
 
 // Param is the value of a {name:Type} placeholder.
@@ -26,8 +27,10 @@ type Query struct {
 	// The part of the result that is wanted, cut from what the query's own LIMIT leaves: Limit rows behind Offset rows. Zero stands
 	// for all rows, and for none passed over.
 	Limit, Offset int
+	// The most bytes that the rows may have together as JSON. Zero, or more than Config.MaxResultBytes, stands for that.
+	MaxBytes int64
 	// Unbounded takes off the bounds on rows and bytes of the result, for who passes it on and keeps none of it. Those on time and
-	// memory stay, and the server makes the result in smaller pieces.
+	// memory stay, and so does [MaxRowBytes] where rows are read; and the server makes the result in smaller pieces.
 	Unbounded bool
 	Progress  func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
 
@@ -63,7 +66,8 @@ type Stats struct {
 
 // Query runs a SELECT and gives its rows to the sink while they arrive. When it returns nil the sink has seen
 // the whole result: an error of the server after the first rows is an error here, never a short result. When
-// ctx ends, the server's query is stopped.
+// ctx ends, the server's query is stopped; so it is with a Timeout when it does not end soon after its limit, and with TooLarge as
+// soon as more bytes have arrived than the result may have.
 //
 // Mistakes of the query and trouble of the server are *Error; an error of the sink or of ctx is returned wrapped.
 func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
@@ -78,12 +82,18 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
+	ctx, cancel := c.withinLimit(ctx)
+	defer cancel()
+	if q.ID == "" {
+		q.ID = uuid.NewString() // to be stopped by
+	}
 	out := &counter{sink: sink}
 	run := c.queryHTTP
 	if c.native != nil {
 		run = c.queryNative
 	}
 	stats, err := run(ctx, s, q, out)
+	c.stop(ctx, q.ID, err)
 	stats.Rows = out.rows
 	stats.Elapsed = time.Since(began)
 	if out.err != nil {
@@ -92,6 +102,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
 	}
+	c.answered()
 	return stats, nil
 }
 

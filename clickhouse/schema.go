@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -31,11 +30,10 @@ func (c *Client) Migrate(ctx context.Context) error {
 			continue
 		}
 		if err := c.exec(ctx, t.create()); err != nil {
-			err = c.failure(ctx, "creating the table "+t.name, err)
-			if e, ok := errors.AsType[*Error](err); ok && t.optional && forbidden[e.Code] {
+			if code, _ := exceptionOf(err); t.optional && forbidden[code] {
 				continue
 			}
-			return err
+			return c.failure(ctx, "creating the table "+t.name, err)
 		}
 	}
 	return nil

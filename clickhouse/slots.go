@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -33,6 +34,8 @@ type slot struct {
 	mu    sync.Mutex
 	query context.Context // the one query that the slot is lent to
 	wire  net.Conn        // the newest connection, nil before the first dial
+
+	meter atomic.Pointer[meter] // of that query; nil when nobody counts
 }
 
 type dialFunc func(ctx context.Context, address string) (net.Conn, error)
@@ -49,6 +52,7 @@ func newSlotPool(options *driver.Options) (*slotPool, error) {
 		own := *options
 		own.MaxOpenConns, own.MaxIdleConns = 1, 1
 		own.DialContext = s.dialer(dial)
+		own.Compression = nil // what arrives can only be counted as it is
 		var err error
 		if s.conn, err = driver.Open(&own); err != nil {
 			return nil, errors.Join(err, p.close())
@@ -107,7 +111,7 @@ func (s *slot) dialer(dial dialFunc) dialFunc {
 			return nil, errors.Join(err, wire.Close())
 		}
 		s.wire = wire
-		return wire, nil
+		return &meteredConn{wire, s}, nil
 	}
 }
 
@@ -132,6 +136,8 @@ func (p *slotPool) acquire(ctx context.Context) (s *slot, release func(), err er
 	s.mu.Lock()
 	s.query = ctx
 	s.mu.Unlock()
+	counting, _ := ctx.Value(meterKey{}).(*meter)
+	s.meter.Store(counting)
 	hungUp := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		s.hangUp()
@@ -141,6 +147,7 @@ func (p *slotPool) acquire(ctx context.Context) (s *slot, release func(), err er
 		if !stop() {
 			<-hungUp // or it would end the connection of the next query
 		}
+		s.meter.Store(nil)
 		p.free <- s
 	}, nil
 }
@@ -154,7 +161,11 @@ func (s *slot) hangUp() {
 	}
 	_ = s.wire.SetWriteDeadline(time.Now().Add(time.Second)) // a broken connection needs no farewell
 	_, _ = s.wire.Write([]byte{clientCancel})
-	_ = s.wire.Close()
+	wire := s.wire
+	if encrypted, ok := wire.(*tls.Conn); ok {
+		wire = encrypted.NetConn() // without TLS's own farewell, which waits for a server that does not read
+	}
+	_ = wire.Close()
 }
 
 func (p *slotPool) close() error {

@@ -21,6 +21,11 @@ import (
 // fake is a ClickHouse server that knows the questions which the client asks by itself; answer gets all others.
 func fake(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
 	t.Helper()
+	return fakeWith(t, clickhouse.Config{}, answer)
+}
+
+func fakeWith(t *testing.T, config clickhouse.Config, answer http.HandlerFunc) *clickhouse.Client {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -32,11 +37,13 @@ func fake(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
 		case strings.HasPrefix(string(body), "SELECT name, value, version()"):
 			send(w, nativeBlock(nil, nil, [][2]string{{"name", "String"}, {"value", "String"}, {"version()", "String"}}, "additional_table_filters", "", "25.8.1.1"))
 		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			answer(w, r)
 		}
 	}))
 	t.Cleanup(server.Close)
-	return openWith(t, clickhouse.Config{DSN: "http://default@" + strings.TrimPrefix(server.URL, "http://")})
+	config.DSN = "http://default@" + strings.TrimPrefix(server.URL, "http://")
+	return openWith(t, config)
 }
 
 // send writes what a client may no longer want.
@@ -262,7 +269,7 @@ func TestOldServer(t *testing.T) {
 	if !errors.As(err, &got) {
 		t.Fatalf("got %v", err)
 	}
-	want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse 20.3.1.1 is too old: it has no setting additional_table_filters"}
+	want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse 20.3.1.1 is too old: it has no setting additional_table_filters; the least version is 25.3"}
 	if diff := cmp.Diff(want, *got, ignoreCause); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}

@@ -53,6 +53,7 @@ func (rq *request) export(p *plan) error {
 	}
 	defer x.rt.runs.beginWork(p.key, &q)()
 	asked := time.Now()
+	out.until = x.rt.warehouse.client.Deadline(ctx)
 	streaming, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
 	stats, err := x.stream(streaming, q, compiled, out)
 	streamed(err)
@@ -127,9 +128,12 @@ type exportWriter struct {
 	p    *plan
 	held []byte
 	sent bool // the headers are out
+	// When the query is ended, whoever still reads its rows.
+	until time.Time
 }
 
-// sendTimeout is how long a client may take for a piece of a file: one that nobody reads keeps its place no longer.
+// sendTimeout is how long a client may take for a piece of a file, within the time that the query may take: one that nobody reads
+// keeps its place no longer.
 const sendTimeout = 2 * time.Minute
 
 func (w *exportWriter) Write(piece []byte) (int, error) {
@@ -142,13 +146,20 @@ func (w *exportWriter) Write(piece []byte) (int, error) {
 			return 0, err
 		}
 	}
-	w.deadline(time.Now().Add(sendTimeout))
+	w.deadline(earlier(time.Now().Add(sendTimeout), w.until))
 	return w.rq.w.Write(piece) // a client that is gone
 }
 
 // deadline bounds the time that the next writes may take, where the connection can.
 func (w *exportWriter) deadline(at time.Time) {
 	_ = http.NewResponseController(w.rq.w).SetWriteDeadline(at) // without one, the connection's own timeouts hold
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (w *exportWriter) headers() {

@@ -116,7 +116,7 @@ func (x *execution) explain(ctx context.Context) ([]string, error) {
 	defer release()
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
 	q := x.query(compiled, uuid.NewString())
-	q.SQL = "EXPLAIN " + q.SQL
+	q.SQL, q.MaxBytes = "EXPLAIN "+q.SQL, maxExplained
 	if _, err := x.rt.warehouse.client.Query(ctx, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("asking for the plan of a query: %w", err)
 	}

@@ -127,6 +127,7 @@ func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse, e
 			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
 			MaxResultRows: maxResultRows,
 			Concurrency:   busyProjects * a.Limits.Concurrency,
+			Embedded:      a.ClickHouse == "",
 		}, a.logger.Named("clickhouse"))
 		if err != nil {
 			return nil, nil, fmt.Errorf("connecting to ClickHouse: %w", err)

@@ -1,0 +1,62 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// pool is a set of connections, over HTTP or over the native protocol.
+type pool struct {
+	http   driver.Conn // nil when the DSN says native
+	native *slotPool   // nil when the DSN says HTTP
+}
+
+// openPool prepares a pool. It dials nothing.
+func openPool(options *driver.Options) (p pool, err error) {
+	if options.Protocol == driver.Native {
+		p.native, err = newSlotPool(options)
+	} else {
+		own := *options
+		own.TransportFunc = newTransport
+		p.http, err = driver.Open(&own)
+	}
+	if err != nil {
+		return p, fmt.Errorf("preparing the ClickHouse connections: %w", err)
+	}
+	return p, nil
+}
+
+// controlConnections is the size of the pool that queries cannot occupy.
+const controlConnections = 4
+
+// openControl prepares a pool for short questions of our own: what the server is, whether it answers, and to stop a query.
+func openControl(options *driver.Options) (pool, error) {
+	own := *options
+	own.MaxOpenConns, own.MaxIdleConns = controlConnections, controlConnections
+	own.ReadTimeout = min(own.ReadTimeout, askTimeout)
+	return openPool(&own)
+}
+
+func (p pool) close() error {
+	if p.native != nil {
+		return p.native.close()
+	}
+	return p.http.Close()
+}
+
+// with lends a connection to do, with a context that the driver may not change the query's limits by.
+func (p pool) with(ctx context.Context, do func(context.Context, driver.Conn) error) error {
+	ctx, cancel := withoutDeadline(ctx)
+	defer cancel()
+	if p.native == nil {
+		return do(ctx, p.http)
+	}
+	slot, release, err := p.native.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do(context.WithoutCancel(ctx), slot.conn)
+}

@@ -1,0 +1,71 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// server is what a ClickHouse server says about itself.
+type server struct {
+	version  string
+	settings map[string]bool // the settings that it knows
+	readonly string          // the user's own value of the setting
+}
+
+// askTimeout is how long a server may take to answer a short question of our own, connecting included.
+const askTimeout = 10 * time.Second
+
+var (
+	errSilence = fmt.Errorf("no answer within %s", askTimeout)
+	errSilent  = &Error{Kind: Unavailable, Message: unavailable, cause: errSilence}
+)
+
+// server asks the server once which of our settings it knows. All who need that wait for one question. A server that is too old is
+// refused.
+func (c *Client) server(ctx context.Context) (*server, error) {
+	if known := c.known.Load(); known != nil {
+		return known, nil
+	}
+	answer := c.asked.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeoutCause(c.open, askTimeout, errSilent)
+		defer cancel()
+		return c.askServer(ctx)
+	})
+	select {
+	case a := <-answer:
+		if a.Err != nil {
+			return nil, a.Err
+		}
+		known, _ := a.Val.(*server)
+		return known, nil
+	case <-ctx.Done():
+		return nil, c.failure(ctx, askingServer, context.Cause(ctx))
+	}
+}
+
+const askingServer = "asking ClickHouse for its settings"
+
+func (c *Client) askServer(ctx context.Context) (*server, error) {
+	s := &server{settings: map[string]bool{}}
+	err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+		return readStrings(ctx, conn, "SELECT name, value, version() FROM system.settings", func(name, value, version string) {
+			s.settings[name] = true
+			s.version = version
+			if name == "readonly" {
+				s.readonly = value
+			}
+		})
+	})
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return nil, c.failure(ctx, askingServer, err)
+	}
+	c.answered()
+	c.known.Store(s)
+	return s, nil
+}
