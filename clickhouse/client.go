@@ -75,7 +75,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
 	defer cancel()
 	if err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
-		return c.failure(ctx, "pinging ClickHouse", err)
+		return c.ownFailure(ctx, "pinging ClickHouse", err)
 	}
 	c.answered()
 	return nil
@@ -129,6 +129,15 @@ func (c *Client) failure(ctx context.Context, doing string, err error) error {
 		c.logger.Debug(doing, zap.Error(c.safe(err)), zap.Stringer("kind", known.Kind))
 	}
 	return fmt.Errorf("%s: %w", doing, known)
+}
+
+// ownFailure is failure for statements that no caller wrote: whatever is wrong with them is not the caller's mistake.
+func (c *Client) ownFailure(ctx context.Context, doing string, err error) error {
+	err = c.failure(ctx, doing, err)
+	if known, ok := errors.AsType[*Error](err); ok && known.ByQuery() {
+		return fmt.Errorf("%s: %w", doing, &Error{Code: known.Code, Name: known.Name, Message: internalMessage, cause: known.cause})
+	}
+	return err
 }
 
 // identifier quotes a name for SQL.

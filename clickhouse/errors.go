@@ -26,9 +26,10 @@ const (
 	Busy                         // too many queries at once
 	Unavailable                  // no server, or none that takes our credentials
 	TooLarge                     // the query or its result is bigger than allowed
+	Unrunnable                   // ClickHouse cannot run the query, and its text tells only an operator why
 )
 
-var kindNames = [...]string{"internal", "user error", "timeout", "memory", "too slow", "busy", "unavailable", "too large"}
+var kindNames = [...]string{"internal", "user error", "timeout", "memory", "too slow", "busy", "unavailable", "too large", "unrunnable"}
 
 // String names the kind for logs and metrics.
 func (k ErrorKind) String() string { return kindNames[k] }
@@ -50,95 +51,38 @@ func (e *Error) Error() string {
 	return e.Message + " (" + e.Name + ")"
 }
 
+// ByQuery reports whether another query would not fail like this: its author has to change it.
+func (e *Error) ByQuery() bool { return e.Kind == UserError || e.Kind == Unrunnable }
+
+// Reason returns what ClickHouse says, for the log of an operator: without the query, and without the values that it quotes.
+func (e *Error) Reason() string {
+	x, ok := errors.AsType[*driver.Exception](e.cause)
+	if !ok {
+		return ""
+	}
+	text := x.Message
+	if i := scopeStart.FindStringIndex(text); i != nil {
+		text = text[:i[0]]
+	}
+	text = quotedText.ReplaceAllString(text, "'…'")
+	const most = 500
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.TrimSpace(text)
+}
+
 // Unwrap gives the driver's error, whose text may hold anything.
 func (e *Error) Unwrap() error { return e.cause }
 
-// code is what is known about one of ClickHouse's error codes.
-type code struct {
-	kind ErrorKind
-	name string
-}
-
-// codes lists the errors that are not Internal. The user errors are those of the contract (api.md, section 7)
-// and others that only the text or the data of the query can cause.
-var codes = map[int32]code{
-	6:   {UserError, "cannot_parse_text"},
-	12:  {UserError, "parameter_out_of_bound"},
-	20:  {UserError, "number_of_columns_doesnt_match"},
-	25:  {UserError, "cannot_parse_escape_sequence"},
-	26:  {UserError, "cannot_parse_quoted_string"},
-	27:  {UserError, "cannot_parse_input_assertion_failed"},
-	32:  {UserError, "attempt_to_read_after_eof"},
-	33:  {UserError, "cannot_read_all_data"},
-	36:  {UserError, "bad_arguments"},
-	38:  {UserError, "cannot_parse_date"},
-	41:  {UserError, "cannot_parse_datetime"},
-	42:  {UserError, "number_of_arguments_doesnt_match"},
-	43:  {UserError, "illegal_type_of_argument"},
-	44:  {UserError, "illegal_column"},
-	46:  {UserError, "unknown_function"},
-	47:  {UserError, "unknown_identifier"},
-	48:  {UserError, "not_implemented"},
-	50:  {UserError, "unknown_type"}, // a column that Parquet cannot hold
-	53:  {UserError, "type_mismatch"},
-	59:  {UserError, "illegal_type_of_column_for_filter"},
-	60:  {UserError, "unknown_table"},
-	69:  {UserError, "argument_out_of_bound"},
-	70:  {UserError, "cannot_convert_type"},
-	72:  {UserError, "cannot_parse_number"},
-	81:  {Unavailable, "unknown_database"}, // no query names one
-	117: {UserError, "incorrect_data"},
-	124: {UserError, "incorrect_element_of_set"},
-	125: {UserError, "incorrect_result_of_scalar_subquery"},
-	128: {UserError, "too_large_array_size"},
-	130: {UserError, "cannot_read_array_from_text"},
-	131: {UserError, "too_large_string_size"},
-	135: {UserError, "zero_array_or_tuple_index"},
-	153: {UserError, "illegal_division"},
-	158: {TooLarge, "too_many_rows"},
-	159: {Timeout, "timeout_exceeded"},
-	160: {TooSlow, "too_slow"},
-	162: {UserError, "too_deep_subqueries"},
-	167: {UserError, "too_deep_ast"},
-	168: {UserError, "too_big_ast"},
-	169: {UserError, "bad_type_of_field"},
-	170: {UserError, "bad_get"},
-	173: {Memory, "cannot_allocate_memory"},
-	184: {UserError, "illegal_aggregation"},
-	190: {UserError, "sizes_of_arrays_dont_match"},
-	192: {Unavailable, "unknown_user"},
-	193: {Unavailable, "wrong_password"},
-	194: {Unavailable, "required_password"},
-	202: {Busy, "too_many_simultaneous_queries"},
-	207: {UserError, "ambiguous_identifier"},
-	209: {Unavailable, "socket_timeout"},
-	210: {Unavailable, "network_error"},
-	215: {UserError, "not_an_aggregate"},
-	241: {Memory, "memory_limit_exceeded"},
-	279: {Unavailable, "all_connection_tries_failed"},
-	306: {UserError, "too_deep_recursion"},
-	307: {UserError, "too_many_bytes"},
-	291: {Unavailable, "database_access_denied"},
-	321: {UserError, "value_is_out_of_range_of_data_type"},
-	349: {UserError, "cannot_insert_null_in_ordinary_column"},
-	360: {UserError, "cannot_create_charset_converter"},
-	376: {UserError, "cannot_parse_uuid"},
-	386: {UserError, "no_common_type"},
-	396: {TooLarge, "too_many_rows_or_bytes"},
-	403: {UserError, "invalid_join_on_expression"},
-	407: {UserError, "decimal_overflow"},
-	427: {UserError, "cannot_compile_regexp"},
-	440: {UserError, "invalid_limit_expression"},
-	467: {UserError, "cannot_parse_bool"},
-	469: {Internal, "violated_constraint"},
-	475: {UserError, "invalid_with_fill_expression"},
-	476: {UserError, "with_ties_without_order_by"},
-	497: {Unavailable, "access_denied"}, // the user of the DSN lacks a privilege; queries name our tables alone
-	499: {Unavailable, "s3_error"},
-	516: {Unavailable, "authentication_failed"},
-	691: {UserError, "unknown_element_of_enum"},
-	734: {Unavailable, "server_overloaded"},
-	745: {Busy, "server_overloaded"},
+// lookUp returns what codes says of a code. The name is empty for a code that codes does not list.
+func lookUp(code int32) (kind ErrorKind, name string) {
+	for kind, names := range codes {
+		if name, ok := names[code]; ok {
+			return kind, name
+		}
+	}
+	return unlistedKind, ""
 }
 
 // A syntax error is a bug of whoever wrote the SQL, unless it is in a type that the query names in a text: JSONExtract(x, 'Array(').
@@ -161,7 +105,7 @@ func classify(err error) *Error {
 	case unreachable(err), misdirected(err):
 		return &Error{Kind: Unavailable, Message: unavailable, cause: err}
 	}
-	return &Error{Kind: Internal, Message: "ClickHouse failed to run the query", cause: err}
+	return &Error{Kind: Internal, Message: internalMessage, cause: err}
 }
 
 func unreachable(err error) bool {
@@ -175,14 +119,14 @@ func unreachable(err error) bool {
 }
 
 func fromException(x *driver.Exception, cause error) *Error {
-	known, ok := codes[x.Code]
+	kind, name := lookUp(x.Code)
 	switch {
 	case x.Code == syntaxError && strings.Contains(x.Message, ofDataType):
-		known = code{UserError, "illegal_syntax_for_data_type"}
-	case !ok:
-		known = code{Internal, strings.ToLower(x.CodeName)}
+		kind, name = UserError, "illegal_syntax_for_data_type"
+	case name == "":
+		name = strings.ToLower(x.CodeName)
 	}
-	e := &Error{Kind: known.kind, Code: int(x.Code), Name: known.name, cause: cause}
+	e := &Error{Kind: kind, Code: int(x.Code), Name: name, cause: cause}
 	e.Message = messageOf(e, x.Message)
 	return e
 }
@@ -209,12 +153,20 @@ func messageOf(e *Error, text string) string {
 		return unavailable
 	case TooLarge:
 		return "the result is larger than it may be"
+	case Unrunnable:
+		return "ClickHouse cannot run this query"
 	case Internal:
 	}
-	return "ClickHouse failed to run the query"
+	return internalMessage
 }
 
+const internalMessage = "ClickHouse failed to run the query"
+
 var (
+	// scopeStart is where the engine begins to quote the query.
+	scopeStart = regexp.MustCompile(`(?i)(?::|\.|,)?\s*(?:\bin (?:query|scope)\b|\bwhile (?:processing|executing)\b|\bstack trace:|\(version )`)
+	quotedText = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*(?:'|$)`)
+
 	estimatedSeconds = regexp.MustCompile(`\((\d+(?:\.\d+)?) seconds\)`)
 	// messageEnd is where the engine stops speaking of the mistake and starts to quote the whole query, its
 	// own state or its version.
@@ -223,9 +175,10 @@ var (
 		`\breceived from\b|maybe you meant: \['?system).*$`)
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
 	nameSuffix = regexp.MustCompile(`\s*\([A-Z][A-Z0-9_]{3,}\)\s*$`)
-	// secrets finds what must not be shown even inside a message about the query: paths, addresses, SQL.
+	// secrets finds what must not be shown even inside a message about the query: paths, addresses, SQL, types of C++.
 	secrets = regexp.MustCompile(`(?i)(?:^|[\s'"(\x60=])/(?:[\w.+-]+/)+[\w.+-]*|\b[a-z0-9.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|` +
-		`\b(?:select|insert|with|alter|create)\s.+\bfrom\b|__table\d|\bteam_id\b|::\d{1,4}/`)
+		`\b(?:select|insert|with|alter|create)\s.+\bfrom\b|__table\d|\bteam_id\b|::\d{1,4}/|` +
+		`\b(?:DB|std|Poco|boost)::`)
 )
 
 // cleanMessage is what a query's author may read of an exception: the text between "DB::Exception:" and the

@@ -4,17 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
 func TestErrors(t *testing.T) {
 	type want = clickhouse.Error
-	const general = "ClickHouse failed to run the query"
+	const (
+		general    = "ClickHouse failed to run the query"
+		unrunnable = "ClickHouse cannot run this query"
+	)
 	tests := []struct {
 		name string
 		code int32
@@ -37,10 +42,11 @@ func TestErrors(t *testing.T) {
 		{"unknown_table", 60, "Unknown table expression identifier 'x' in scope SELECT * FROM x", want{Kind: clickhouse.UserError, Message: "Unknown table expression identifier 'x'."}},
 		{"cannot_parse_text", 6, "Cannot read /var/lib/clickhouse/store/a/data.bin", want{Kind: clickhouse.UserError, Message: "The query failed: cannot parse text."}},
 		{"illegal_syntax_for_data_type", 62, "Syntax error (data type): failed at position 6 ((): (. Unmatched parentheses: (: In scope SELECT 1. (SYNTAX_ERROR)", want{Kind: clickhouse.UserError, Message: "Syntax error (data type): failed at position 6 ((): (. Unmatched parentheses: (."}},
-		{"", 62, "Syntax error: failed at position 8 (FROM): FROM events. (SYNTAX_ERROR)", want{Kind: clickhouse.Internal, Message: general}},
+		{"syntax_error", 62, "Syntax error: failed at position 8 (FROM): FROM events. (SYNTAX_ERROR)", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
 		{"bad_arguments", 36, "Received from ch1.internal:9000. Bad thing", want{Kind: clickhouse.UserError, Message: "The query failed: bad arguments."}},
 		{"bad_arguments", 36, "Wrong value on 10.1.2.3", want{Kind: clickhouse.UserError, Message: "The query failed: bad arguments."}},
 		{"unknown_identifier", 47, "Unknown expression identifier `x` in scope SELECT x FROM events WHERE team_id = 7", want{Kind: clickhouse.UserError, Message: "Unknown expression identifier `x`."}},
+		{"bad_type_of_field", 169, "Cannot compare std::__1::basic_string<char> with DB::DecimalField<DB::Decimal<long>>", want{Kind: clickhouse.UserError, Message: "The query failed: bad type of field."}},
 		{"unknown_identifier", 47, "Identifier __table1.team_id cannot be resolved", want{Kind: clickhouse.UserError, Message: "The query failed: unknown identifier."}},
 		{"illegal_division", 153, "Division by zero: while executing 'FUNCTION intDiv(1_UInt8, 0_UInt8)'", want{Kind: clickhouse.UserError, Message: "Division by zero."}},
 		{"unknown_function", 46, "Code: 46. DB::Exception: Received from host:9000. DB::Exception: Function with name `f` does not exist.", want{Kind: clickhouse.UserError, Message: "Function with name `f` does not exist."}},
@@ -51,14 +57,20 @@ func TestErrors(t *testing.T) {
 		{"too_many_rows_or_bytes", 396, "Limit for result exceeded", want{Kind: clickhouse.TooLarge, Message: "the result is larger than it may be"}},
 		{"authentication_failed", 516, "default: Authentication failed", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 		{"network_error", 210, "Connection refused (ch2.internal:9000)", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
-		{"logical_error", 49, "Logical error: SELECT * FROM events (LOGICAL_ERROR)", want{Kind: clickhouse.Internal, Message: general}},
+		{"logical_error", 49, "Logical error: SELECT * FROM events (LOGICAL_ERROR)", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
+		{"not_found_column_in_block", 10, "Not found column count() in block. There are only columns: __table1.team_id", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
+		{"hyperscan_cannot_scan_text", 447, "Pattern 'a{1,30000}' failed with error 'Bounded repeat is too large.'", want{Kind: clickhouse.UserError, Message: "Pattern 'a{1,30000}' failed with error 'Bounded repeat is too large.'."}},
+		{"incorrect_query", 80, "Function arrayMap is nested too deeply", want{Kind: clickhouse.UserError, Message: "Function arrayMap is nested too deeply."}},
+		{"brand_new_error", 1234, "Something about /var/lib", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
+		{"keeper_exception", 999, "Coordination error on keeper1:2181", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
+		{"cannot_open_file", 76, "Cannot open /var/lib/clickhouse/x", want{Kind: clickhouse.Internal, Message: general}},
 		{"database_access_denied", 291, "user: Not enough privileges (DATABASE_ACCESS_DENIED)", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%d %.20s", tt.code, tt.text), func(t *testing.T) {
 			cause := &driver.Exception{Code: tt.code, Message: tt.text}
-			if tt.want.Kind == clickhouse.Internal {
-				cause.CodeName = map[int32]string{49: "LOGICAL_ERROR", 291: "DATABASE_ACCESS_DENIED"}[tt.code]
+			if tt.code == 1234 {
+				cause.CodeName = "BRAND_NEW_ERROR"
 			}
 			got := clickhouse.Classify(fmt.Errorf("wrapped: %w", cause))
 			tt.want.Code, tt.want.Name = int(tt.code), tt.name
@@ -69,6 +81,58 @@ func TestErrors(t *testing.T) {
 				t.Error("the driver's error is lost")
 			}
 		})
+	}
+}
+
+// TestCodesAreComplete compares the table with the engine's own list: a code that the engine has and the table lacks was
+// never thought about.
+func TestCodesAreComplete(t *testing.T) {
+	listed := map[int32]string{}
+	for kind, names := range clickhouse.Codes {
+		for code, name := range names {
+			if other, twice := listed[code]; twice {
+				t.Errorf("%d is listed as %s and as %s (%v)", code, other, name, kind)
+			}
+			listed[code] = name
+		}
+	}
+	conn := embeddedtest.Connect(t, engine.DSN())
+	rows, err := conn.Query(t.Context(), "SELECT toInt32(number) AS n, lower(errorCodeToName(toUInt32(number))) AS name FROM numbers(1, 10000) WHERE name != ''")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	known := map[int32]string{}
+	for rows.Next() {
+		var code int32
+		var name string
+		if err := rows.Scan(&code, &name); err != nil {
+			t.Fatal(err)
+		}
+		known[code] = name
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(known, listed); diff != "" {
+		t.Errorf("codes (-engine +table):\n%s", diff)
+	}
+}
+
+func TestReason(t *testing.T) {
+	for text, want := range map[string]string{
+		"Not found column 'alice@example.com' in block: In scope SELECT 'alice@example.com' FROM events": "Not found column '…' in block",
+		"Bad 'it\\'s secret' and 'cut":               "Bad '…' and '…'",
+		"Logical error: 'x'. Stack trace: 0. /build": "Logical error: '…'",
+		strings.Repeat("ü", 400):                     strings.Repeat("ü", 250) + "…",
+	} {
+		if got := clickhouse.Classify(&driver.Exception{Code: 49, Message: text}).Reason(); got != want {
+			t.Errorf("the reason of %q is %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -47,3 +47,6 @@ func (c *Client) Forget(name string) {
 	delete(known.settings, name)
 	c.known.Store(&known)
 }
+
+// Codes is the table of error codes.
+var Codes = codes

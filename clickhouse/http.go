@@ -165,7 +165,8 @@ func (r *lineReader) collect(piece []byte) (line []byte, err error) {
 }
 
 var (
-	exceptionText = regexp.MustCompile(`Code: (\d+)\. (DB::[A-Za-z]*Exception: (?s:.*))`)
+	// exceptionText finds an exception of ClickHouse, or one of a library that it passes on: "std::exception. Code: 1001, type: …".
+	exceptionText = regexp.MustCompile(`(?s)Code: (\d+)(?:\. (DB::[A-Za-z]*Exception: .*)|, (?:type: |e\.code\(\) = ).*)`)
 	exceptionEnd  = regexp.MustCompile(`\r?\n\d+ \S+\r?\n__exception__\s*$`)
 )
 

@@ -99,6 +99,9 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if out.err != nil {
 		return stats, fmt.Errorf("taking the rows: %w", out.err)
 	}
+	if err != nil && q.system {
+		return stats, c.ownFailure(ctx, "querying ClickHouse", err)
+	}
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
 	}

@@ -33,7 +33,7 @@ func (c *Client) Migrate(ctx context.Context) error {
 			if code, _ := exceptionOf(err); t.optional && forbidden[code] {
 				continue
 			}
-			return c.failure(ctx, "creating the table "+t.name, err)
+			return c.ownFailure(ctx, "creating the table "+t.name, err)
 		}
 	}
 	return nil

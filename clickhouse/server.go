@@ -63,7 +63,7 @@ func (c *Client) askServer(ctx context.Context) (*server, error) {
 		err = s.check()
 	}
 	if err != nil {
-		return nil, c.failure(ctx, askingServer, err)
+		return nil, c.ownFailure(ctx, askingServer, err)
 	}
 	c.answered()
 	c.known.Store(s)

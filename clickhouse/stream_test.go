@@ -148,6 +148,10 @@ func TestStream(t *testing.T) {
 		{"a bare exception among the rows", respond(header, row, exception(false)), 1, &memory},
 		{"a bare exception in a row", respond(header, row, row[:10], exception(false)), 1, &memory},
 		{"a bare exception before the names", respond(exception(false)), 0, &memory},
+		{
+			"a library's exception among the rows", respond(header, row, "std::exception. Code: 1001, type: std::length_error, e.what() = basic_string (version 25.8.1.1)"), 1,
+			&clickhouse.Error{Kind: clickhouse.Unrunnable, Code: 1001, Name: "std_exception", Message: "ClickHouse cannot run this query"},
+		},
 		{"a connection that breaks", abort(header, row), 1, &gone},
 		{"a connection that breaks in a row", abort(header, row, row[:10]), 1, &gone},
 		{"a last row without its end", respond(header, row, strings.TrimSpace(row)), 1, &gone},

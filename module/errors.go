@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -219,6 +220,10 @@ func engineError(err *clickhouse.Error) *apiError {
 		e := serverError(http.StatusServiceUnavailable, "error", "The analytics database is not available right now. Please try again later.", err)
 		e.RetryAfter = time.Second
 		return e
+	case clickhouse.Unrunnable:
+		e := validation("", cmp.Or(err.Name, "query_failed"), "ClickHouse cannot run this query. Simplify it, or write it in another way.")
+		e.Cause = err
+		return e
 	case clickhouse.Internal:
 	}
 	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
@@ -270,6 +275,12 @@ func (e *apiError) write(w http.ResponseWriter) {
 
 // log notes errors that the caller did not make.
 func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
+	var engine *clickhouse.Error
+	if e.Status < 500 && errors.As(e.Cause, &engine) && engine.Kind == clickhouse.Unrunnable {
+		logger.Warn("ClickHouse cannot run a query",
+			zap.Int("clickhouse_code", engine.Code), zap.String("reason", engine.Reason()), zap.String("request_id", requestID),
+			zap.String("method", r.Method), zap.String("path", r.URL.Path))
+	}
 	if e.Status < 500 {
 		return
 	}

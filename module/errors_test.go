@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -36,6 +39,8 @@ func TestErrorBodies(t *testing.T) {
 		{"too large", engine(clickhouse.TooLarge), 400, "", `{"type":"validation_error","code":"query_too_large","detail":"The result is too large: it may take 256 MiB and have 1000000 rows. Ask for fewer rows or columns.","attr":null}`},
 		{"busy", engine(clickhouse.Busy), 503, "1", `{"type":"server_error","code":"error","detail":"Queries are a little too busy right now. We're working to free up resources. Please try again later.","attr":null}`},
 		{"unavailable", engine(clickhouse.Unavailable), 503, "1", `{"type":"server_error","code":"error","detail":"The analytics database is not available right now. Please try again later.","attr":null}`},
+		{"unrunnable", engine(clickhouse.Unrunnable), 400, "", `{"type":"validation_error","code":"no_common_type","detail":"ClickHouse cannot run this query. Simplify it, or write it in another way.","attr":null}`},
+		{"unrunnable without a name", &clickhouse.Error{Kind: clickhouse.Unrunnable, Code: 4444}, 400, "", `{"type":"validation_error","code":"query_failed","detail":"ClickHouse cannot run this query. Simplify it, or write it in another way.","attr":null}`},
 		{"internal", engine(clickhouse.Internal), 500, "", `{"type":"server_error","code":"error","detail":"ClickHouse error while executing query.","attr":null}`},
 		{"a bug", errors.New("BUG: with a secret in it"), 500, "", `{"type":"server_error","code":"error","detail":"A server error occurred.","attr":null}`},
 		{"a cancelled context", context.Canceled, 500, "", `{"type":"server_error","code":"error","detail":"A server error occurred.","attr":null}`},
@@ -74,6 +79,7 @@ func TestRunFailures(t *testing.T) {
 		clickhouse.Unavailable: {Status: 503, Type: typ, Code: "error", RetryAfter: time.Second},
 		clickhouse.Internal:    {Status: 500, Type: typ, Code: "error"},
 		clickhouse.UserError:   {Status: 400, Type: validationTyp, Code: "no_common_type"},
+		clickhouse.Unrunnable:  {Status: 400, Type: validationTyp, Code: "no_common_type"},
 	} {
 		got := toAPIError(runFailure(fmt.Errorf("running: %w", &clickhouse.Error{Kind: kind, Name: "no_common_type"})), "")
 		shown := apiError{Status: got.Status, Type: got.Type, Code: got.Code, RetryAfter: got.RetryAfter}
@@ -83,6 +89,30 @@ func TestRunFailures(t *testing.T) {
 	}
 	if mine := errors.New("mine"); !errors.Is(runFailure(mine), mine) {
 		t.Error("another error does not stay what it is")
+	}
+}
+
+// TestErrorLog checks what an operator is told: of our own failures, and of queries that ClickHouse cannot run.
+func TestErrorLog(t *testing.T) {
+	for _, tt := range []struct {
+		kind clickhouse.ErrorKind
+		want []string
+	}{
+		{clickhouse.UserError, nil},
+		{clickhouse.TooLarge, nil},
+		{clickhouse.Unrunnable, []string{"warn: ClickHouse cannot run a query"}},
+		{clickhouse.Internal, []string{"error: request failed"}},
+	} {
+		core, logs := observer.New(zap.DebugLevel)
+		answer := toAPIError(&clickhouse.Error{Kind: tt.kind, Code: 49, Name: "logical_error"}, "")
+		answer.log(zap.New(core), httptest.NewRequest(http.MethodPost, "/api/projects/1/query/", nil), "id")
+		var got []string
+		for _, entry := range logs.All() {
+			got = append(got, entry.Level.String()+": "+entry.Message)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.kind, diff)
+		}
 	}
 }
 

@@ -106,7 +106,7 @@ func (rq *request) fenceError(err error) error {
 		return err
 	}
 	if engine, ok := errors.AsType[*clickhouse.Error](err); ok {
-		if engine.Kind == clickhouse.UserError {
+		if engine.ByQuery() {
 			return validation("", engine.Name, "The query of this endpoint failed for these values.")
 		}
 		return err

@@ -196,7 +196,7 @@ func (p *publisher) describe(ctx context.Context, compiled *compiler.Compiled) (
 	})
 	var failure *clickhouse.Error
 	switch {
-	case errors.As(err, &failure) && failure.Kind == clickhouse.UserError:
+	case errors.As(err, &failure) && failure.ByQuery():
 		answer := engineError(failure)
 		answer.Attr = "query"
 		return nil, answer

@@ -224,7 +224,7 @@ func isOutage(err error) bool {
 	switch e.Kind {
 	case clickhouse.Unavailable, clickhouse.Busy, clickhouse.Timeout, clickhouse.Memory, clickhouse.Internal:
 		return true
-	case clickhouse.UserError, clickhouse.TooSlow, clickhouse.TooLarge:
+	case clickhouse.UserError, clickhouse.Unrunnable, clickhouse.TooSlow, clickhouse.TooLarge:
 	}
 	return false
 }
