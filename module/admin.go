@@ -336,7 +336,7 @@ func adminChangeKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 		}
 		return recordKey(key, ""), nil
 	case "roll":
-		key, secret, err := rt.registry.RollKey(r.Context(), id, time.Now())
+		key, secret, err := rt.registry.RollKey(r.Context(), id, nil, time.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -86,7 +86,7 @@ func authorize(snap *registry.Snapshot, key *registry.Key, project string, at ad
 		return nil, forbidden("API key does not have access to the requested project: ID %d.", id)
 	}
 	if rt.scope != anyScope && !key.Allows(rt.scope) {
-		return nil, forbidden("API key missing required scope '%s'", rt.scope)
+		return nil, missingScope(rt.scope)
 	}
 	switch {
 	case key.Bound() && !rt.secretKeys:

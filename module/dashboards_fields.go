@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,9 +33,25 @@ func (rq *request) readDashboard() (registry.DashboardFields, error) {
 	r.textOrNull(folderField)
 	f.Tiles = r.tiles()
 	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.key.Allows("insight:write") {
-		return f, forbidden("API key missing required scope '%s'", "insight:write")
+		return f, missingScope("insight:write")
 	}
-	return f, r.err
+	if r.err == nil {
+		err = rq.mayFilter(&f)
+	}
+	return f, cmp.Or(r.err, err)
+}
+
+// mayFilter refuses expressions in filters of a dashboard to a key that could not run them.
+func (rq *request) mayFilter(f *registry.DashboardFields) error {
+	if err := rq.mayOverride(f.Filters.Value); err != nil {
+		return err
+	}
+	for i := range f.Tiles {
+		if err := rq.mayOverride(f.Tiles[i].FilterOverrides.Value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refuseDashboard refuses what is not offered: copies of dashboards, templates, and restrictions, which need accounts.

@@ -140,6 +140,7 @@ func toAPIError(err error, text string) *apiError {
 		mistake  *diag.Error
 		engine   *clickhouse.Error
 		invalid  *registry.FieldError
+		scopes   *registry.ScopeError
 	)
 	switch {
 	case errors.As(err, &api):
@@ -152,6 +153,8 @@ func toAPIError(err error, text string) *apiError {
 		return engineError(engine)
 	case errors.As(err, &invalid):
 		return validation(invalid.Field, string(invalid.Code), "%s", invalid.Message)
+	case errors.As(err, &scopes):
+		return forbidden("%s", scopes.Error())
 	case errors.Is(err, registry.ErrNotFound):
 		return notFound("Not found.")
 	}

@@ -156,6 +156,9 @@ func (rq *request) createInsight() error {
 	if err != nil {
 		return err
 	}
+	if err := rq.mayShow(nil, fields); err != nil {
+		return err
+	}
 	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
 	if err != nil {
 		return err
@@ -172,6 +175,9 @@ func (rq *request) updateInsight() error {
 	}
 	fields, err := rq.readInsight(false)
 	if err != nil {
+		return err
+	}
+	if err := rq.mayShow(i, fields); err != nil {
 		return err
 	}
 	return rq.changeInsight(i, fields, rq.r.Method == http.MethodPatch, func(i *registry.Insight) error {

@@ -22,6 +22,7 @@ type insightParams struct {
 	over     overrides
 	clientID string
 	text     bool // results are shown as tables of text
+	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
 }
 
 func (rq *request) insightParams() (insightParams, error) {
@@ -47,12 +48,12 @@ func (rq *request) insightParams() (insightParams, error) {
 			*into = appendJSON(nil, object)
 		}
 	}
-	return params, nil
+	return params, rq.mayOverride(params.over.filters)
 }
 
 // several gives the parameters for many insights at once: an id cannot stand for all of their runs.
 func (p insightParams) several() insightParams {
-	p.clientID = ""
+	p.clientID, p.many = "", true
 	return p
 }
 
@@ -173,9 +174,19 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	if s.Query == nil {
 		return insightResult{}, nil
 	}
+	withheld := s.NeedsQueryScope && !rq.mayQuery()
+	switch {
+	case withheld && params.mode == refreshForceCache:
+		return insightResult{}, nil
+	case withheld && !params.many:
+		return insightResult{}, missingScope(queryScope)
+	}
 	p, err := rq.planInsight(s, params)
 	if err != nil {
 		return insightResult{}, err
+	}
+	if withheld {
+		return insightResult{plan: p, failure: missingScope(queryScope).Detail}, nil
 	}
 	from := origin{insight: &s.ID}
 	if s.tile != nil {

@@ -89,6 +89,9 @@ func (rq *request) memoKey(endpoint string, body []byte) []byte {
 	if rq.key.Bound() {
 		asked |= 1 << 7
 	}
+	if rq.mayQuery() {
+		asked |= 1 << 6
+	}
 	return append(key, byte(asked))
 }
 
@@ -182,6 +185,9 @@ func (rq *request) bindRun(node query.Node, given map[string]json.RawMessage, ov
 	}
 	bound, marks, err = rq.bindVariables(node, given)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := rq.mayOverride(overrides); err != nil {
 		return nil, "", err
 	}
 	bound, overridden, err := overrideRun(bound, overrides) // these win over variables

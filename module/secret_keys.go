@@ -99,7 +99,7 @@ func (rq *request) createSecretKey() error {
 			return validation(name, "required", "This field is required.")
 		}
 	}
-	n := registry.NewKey{Project: rq.project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.key.ID}
+	n := registry.NewKey{Project: rq.project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.key.ID, Grantor: rq.key}
 	var fix map[string]json.RawMessage
 	if _, err := field(fields, "fixed", &fix); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (rq *request) rollSecretKey() error {
 	if err != nil {
 		return err
 	}
-	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.start)
+	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.key, rq.start)
 	if err != nil {
 		return err // it says what was being done
 	}
@@ -181,7 +181,7 @@ func (rq *request) rollSecretKey() error {
 
 // readSecretKey reads the body of a write: its fields, and what of them can change.
 func (rq *request) readSecretKey() (map[string]json.RawMessage, registry.KeyUpdate, error) {
-	var update registry.KeyUpdate
+	update := registry.KeyUpdate{Grantor: rq.key}
 	fields, err := rq.readFields(secretKeyFields...)
 	if err != nil {
 		return nil, update, err

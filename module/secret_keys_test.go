@@ -17,7 +17,7 @@ const secretKeysPath = "/api/projects/@current/project_secret_api_keys/"
 func TestSecretKeyLife(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme")
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write")
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:read")
 	made := w.send(t, http.MethodPost, secretKeysPath, `{"label": "Acme", "scopes": ["endpoint:read"], "fixed": {"customer": "acme"}, "endpoints": ["mine"]}`)
 	value, _ := fieldOf(t, made, "value").(string)
 	id, _ := fieldOf(t, made, "id").(string)
@@ -78,7 +78,7 @@ func TestSecretKeyLife(t *testing.T) {
 
 func TestSecretKeyMistakes(t *testing.T) {
 	w := fencedWorld(t)
-	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write")
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:read")
 	person := w.key.ID
 	bound, boundText := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"}, "mine")
 	elsewhere, _ := w.newKey(t, w.newProject(t).ID, registry.Secret, "endpoint:read")

@@ -264,7 +264,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 		}, revoked},
 		{"the key is rolled", func(t *testing.T, w *world, key *registry.Key) {
 			t.Helper()
-			if _, _, err := w.rt.registry.RollKey(t.Context(), key.ID, began); err != nil {
+			if _, _, err := w.rt.registry.RollKey(t.Context(), key.ID, nil, began); err != nil {
 				t.Fatal(err)
 			}
 		}, revoked},

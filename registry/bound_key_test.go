@@ -25,7 +25,7 @@ func TestBoundKey(t *testing.T) {
 	if diff := cmp.Diff([]string{"daily", "weekly"}, k.Endpoints); diff != "" {
 		t.Errorf("Endpoints (-want +got):\n%s", diff)
 	}
-	rolled, _, err := r.RollKey(t.Context(), k.ID, now)
+	rolled, _, err := r.RollKey(t.Context(), k.ID, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}

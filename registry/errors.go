@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -38,6 +39,20 @@ type FieldError struct {
 
 // Error returns the message, led by the field.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
+
+// ScopeError says that a key was to give out scopes that it lacks.
+type ScopeError struct {
+	Missing []string // sorted
+}
+
+// Error names the scopes.
+func (e *ScopeError) Error() string {
+	word := "scope"
+	if len(e.Missing) > 1 {
+		word = "scopes"
+	}
+	return fmt.Sprintf("API key missing required %s '%s': a key can only give out scopes that it has", word, strings.Join(e.Missing, "', '"))
+}
 
 // ConflictError is how a Store says that a write would break a rule of uniqueness.
 type ConflictError struct {

@@ -21,14 +21,16 @@ type Insight struct {
 	DerivedName *string
 	Description *string
 	Query       json.RawMessage // nil: none
-	Filters     json.RawMessage // an object of the peer's older form; kept, never run
-	Order       *int
-	Deleted     bool
-	Favorited   bool
-	Saved       bool
-	Tags        []string
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// NeedsQueryScope says that a key without query:read saved the query. It then runs for keys that have that scope alone.
+	NeedsQueryScope bool
+	Filters         json.RawMessage // an object of the peer's older form; kept, never run
+	Order           *int
+	Deleted         bool
+	Favorited       bool
+	Saved           bool
+	Tags            []string
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
 	// LastModifiedAt moves when the name, the description or the filters are written.
 	LastModifiedAt time.Time
 	CreatedBy      string // id of a key
@@ -66,6 +68,7 @@ func (f Field[T]) or(before T) T {
 type InsightFields struct {
 	Name, DerivedName, Description Field[*string]         // at most 400 characters
 	Query                          Field[json.RawMessage] // nil, or a JSON object that the caller has checked
+	NoQueryScope                   bool                   // who gives the query has no scope query:read
 	Filters                        Field[json.RawMessage] // a JSON object
 	Order                          Field[*int]
 	Deleted                        Field[bool]
@@ -228,6 +231,11 @@ func (f *InsightFields) validate() error {
 	return validateTags(f.Tags.Value)
 }
 
+// SameQuery reports whether a query that is given is, byte for byte but for spaces, the one that is stored. Either may be nil.
+func SameQuery(stored, given json.RawMessage) bool {
+	return (stored == nil) == (given == nil) && (given == nil || bytes.Equal(stored, compact(given)))
+}
+
 // isObject tells whether raw is one JSON object.
 func isObject(raw json.RawMessage) bool {
 	text := bytes.TrimSpace(raw)
@@ -238,10 +246,14 @@ func isObject(raw json.RawMessage) bool {
 func (f *InsightFields) apply(i *Insight, at time.Time) {
 	i.Name, i.DerivedName, i.Description = f.Name.or(i.Name), f.DerivedName.or(i.DerivedName), f.Description.or(i.Description)
 	if f.Query.Given {
-		i.Query = nil
+		var next json.RawMessage
 		if f.Query.Value != nil {
-			i.Query = compact(f.Query.Value)
+			next = compact(f.Query.Value)
 		}
+		if !f.NoQueryScope || !SameQuery(i.Query, next) { // to send back what is there changes nothing
+			i.NeedsQueryScope = f.NoQueryScope && next != nil
+		}
+		i.Query = next
 	}
 	if f.Filters.Given {
 		i.Filters = compact(f.Filters.Value)

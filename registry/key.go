@@ -88,6 +88,19 @@ func (k *Key) Allows(scope string) bool {
 	return false
 }
 
+// mayGive refuses scopes that the key lacks: a key gives out no more than it has. A nil key is an operator, who gives all.
+func (k *Key) mayGive(scopes []string) error {
+	if k == nil {
+		return nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(scopes), k.Allows)
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return &ScopeError{Missing: slices.Compact(missing)}
+}
+
 // HashKey returns what a key is stored and found by: the SHA-256 of its text. A fast hash is enough, since a key is 280
 // random bits.
 func HashKey(key string) [sha256.Size]byte {
@@ -115,16 +128,20 @@ type NewKey struct {
 	Fixed     map[string]any // JSON values by the names of variables, in the types of their definitions; none may be null or empty
 	Endpoints []string       // names; nil for all
 	CreatedBy string         // id of the personal key that asks; empty for an operator
+	Grantor   *Key           // who asks: the key can have only scopes that it has; nil for an operator
 }
 
 // CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is
-// ErrNotFound.
+// ErrNotFound. Scopes that the grantor lacks are a *ScopeError.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *Key, text string, err error) {
 	if n.Kind == "" {
 		n.Kind = Personal
 	}
 	n.Label = strings.TrimSpace(n.Label)
 	if err := n.validate(now); err != nil {
+		return nil, "", err
+	}
+	if err := n.Grantor.mayGive(n.Scopes); err != nil {
 		return nil, "", err
 	}
 	created := Key{
@@ -174,12 +191,13 @@ const labelTaken = "A key with this label already exists for this project."
 
 // KeyUpdate says what of a key is to change; nil fields stay.
 type KeyUpdate struct {
-	Label  *string
-	Scopes []string
+	Label   *string
+	Scopes  []string
+	Grantor *Key // who asks: only scopes that it has can be added; nil for an operator
 }
 
 // UpdateKey changes the label and the scopes of a key. Mistakes are *FieldError; an unknown id is ErrNotFound, a revoked key
-// ErrRevoked.
+// ErrRevoked. Scopes that are added and that the grantor lacks are a *ScopeError.
 func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate) (*Key, error) {
 	k, err := r.changeKey(ctx, id, func(k *Key) error {
 		if !k.RevokedAt.IsZero() {
@@ -188,10 +206,15 @@ func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate) (*Key,
 		if u.Label != nil {
 			k.Label = strings.TrimSpace(*u.Label)
 		}
+		var added []string
 		if u.Scopes != nil {
+			added = slices.DeleteFunc(slices.Clone(u.Scopes), k.Allows)
 			k.Scopes = once(u.Scopes)
 		}
-		return checkKey(k.Kind, k.Label, k.Scopes)
+		if err := checkKey(k.Kind, k.Label, k.Scopes); err != nil {
+			return err
+		}
+		return u.Grantor.mayGive(added)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("updating key %q: %w", id, err)
@@ -247,11 +270,14 @@ func FixedText(values map[string]any) (string, error) {
 }
 
 // RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a
-// revoked key ErrRevoked.
-func (r *Registry) RollKey(ctx context.Context, id string, now time.Time) (k *Key, text string, err error) {
+// revoked key ErrRevoked. Who rolls a key gets to use it: scopes that by lacks are a *ScopeError; by is nil for an operator.
+func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Time) (k *Key, text string, err error) {
 	rolled, err := r.changeKey(ctx, id, func(k *Key) error {
 		if !k.RevokedAt.IsZero() {
 			return ErrRevoked
+		}
+		if err := by.mayGive(k.Scopes); err != nil {
+			return err
 		}
 		text = k.renew()
 		k.LastRolledAt = moment(now)

@@ -201,7 +201,7 @@ func TestRollKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, text, err := r.RollKey(t.Context(), before.ID, now.Add(time.Minute))
+	after, text, err := r.RollKey(t.Context(), before.ID, nil, now.Add(time.Minute))
 	if err != nil {
 		t.Fatalf("RollKey() = %v", err)
 	}
@@ -216,7 +216,7 @@ func TestRollKey(t *testing.T) {
 	if diff := cmp.Diff(&want, after); diff != "" {
 		t.Errorf("RollKey() (-want +got):\n%s", diff)
 	}
-	if _, _, err := r.RollKey(t.Context(), "nobody", now); !errors.Is(err, registry.ErrNotFound) {
+	if _, _, err := r.RollKey(t.Context(), "nobody", nil, now); !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("RollKey() of an unknown key = %v, want %v", err, registry.ErrNotFound)
 	}
 }
@@ -240,7 +240,7 @@ func TestRevokeKey(t *testing.T) {
 	if diff := cmp.Diff([]*registry.Key{&want}, r.Snapshot().Keys(p.ID)); diff != "" {
 		t.Errorf("Keys() (-want +got):\n%s", diff)
 	}
-	if _, _, err := r.RollKey(t.Context(), k.ID, now); !errors.Is(err, registry.ErrRevoked) {
+	if _, _, err := r.RollKey(t.Context(), k.ID, nil, now); !errors.Is(err, registry.ErrRevoked) {
 		t.Errorf("RollKey() of a revoked key = %v, want %v", err, registry.ErrRevoked)
 	}
 	if _, err := r.RevokeKey(t.Context(), "nobody", now); !errors.Is(err, registry.ErrNotFound) {

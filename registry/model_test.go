@@ -115,7 +115,7 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 		},
 		"roll": func(rt *rapid.T) {
 			r, p, at := one(rt)
-			_, _, err := r.RollKey(ctx, anyKey(rt, r, p), at)
+			_, _, err := r.RollKey(ctx, anyKey(rt, r, p), nil, at)
 			check(rt, err)
 		},
 		"revoke": func(rt *rapid.T) {

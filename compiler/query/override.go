@@ -1,6 +1,9 @@
 package query
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Overrides are filters that a request puts over a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
 type Overrides struct {
@@ -18,6 +21,22 @@ func ParseOverrides(raw []byte) (*Overrides, error) {
 	r := &reader{}
 	out, err := r.overrides(raw)
 	return out, cmp.Or(err, r.err())
+}
+
+// HogQL reports whether the overrides hold an expression: a property filter or a breakdown of the type hogql.
+func (ov *Overrides) HogQL() bool {
+	if ov.Breakdowns != nil && slices.ContainsFunc(ov.Breakdowns.Fields, func(b Breakdown) bool { return b.Type == "hogql" }) {
+		return true
+	}
+	return ov.Properties != nil && ov.Properties.hogql()
+}
+
+// hogql reports whether a filter of the condition is an expression.
+func (c *Condition) hogql() bool {
+	if c.Filter != nil {
+		return c.Filter.Type == "hogql"
+	}
+	return slices.ContainsFunc(c.All, func(member Condition) bool { return member.hogql() })
 }
 
 // ParseRunOverrides is ParseOverrides for the run of an endpoint, which tells the first mistake by its field (contract: api.md,

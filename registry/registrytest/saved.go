@@ -17,7 +17,7 @@ func newInsight(project int64, shortID string) registry.Insight {
 	return registry.Insight{
 		ShortID: shortID, Project: project, Name: new("Größe ' \" \x00"), DerivedName: new(""), Description: new("d"),
 		Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select 'ä\u0000'"}`), Filters: json.RawMessage(`{"a":1}`), Order: new(-3),
-		Favorited: true, Saved: true, Tags: []string{"b", "a"}, CreatedAt: at, UpdatedAt: at, LastModifiedAt: at, CreatedBy: "key", LastModifiedBy: "key",
+		Favorited: true, Saved: true, NeedsQueryScope: true, Tags: []string{"b", "a"}, CreatedAt: at, UpdatedAt: at, LastModifiedAt: at, CreatedBy: "key", LastModifiedBy: "key",
 	}
 }
 
@@ -70,6 +70,7 @@ func testInsights(t exam) {
 	later := at.Add(time.Hour)
 	full.Name, full.DerivedName, full.Description, full.Query, full.Order = nil, new("derived"), nil, nil, nil
 	full.Filters, full.Favorited, full.Saved, full.Deleted, full.Tags = json.RawMessage(`{}`), false, false, true, []string{}
+	full.NeedsQueryScope = false
 	full.UpdatedAt, full.LastModifiedAt, full.LastModifiedBy = later, later, "another"
 	write(t, s, func(ctx context.Context, tx registry.Tx) error { return tx.UpdateInsight(ctx, full) })
 	expect(t, s, registry.ProjectRecord{Project: p, Insights: []registry.Insight{full, bare}}, there)

@@ -117,7 +117,7 @@ func TestOpenRefusesANewerFile(t *testing.T) {
 		return err
 	})
 	_, err := Open(t.Context(), path)
-	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 12: a newer version of the program wrote it"
+	want := "opening the registry " + path + ": its tables are at version 99, and this program knows versions up to 13: a newer version of the program wrote it"
 	if err == nil || err.Error() != want {
 		t.Errorf("Open() = %v, want %s", err, want)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const insightColumns = `id, project_id, short_id, name, derived_name, description, query, filters, sort, deleted, favorited, saved, tags,
-	created_at, updated_at, last_modified_at, created_by, last_modified_by`
+	created_at, updated_at, last_modified_at, created_by, last_modified_by, needs_query_scope`
 
 func scanInsight(row scanner) (i registry.Insight, err error) {
 	var query sql.NullString
@@ -19,7 +19,7 @@ func scanInsight(row scanner) (i registry.Insight, err error) {
 	var tags sql.NullString
 	var created, updated, modified sql.NullInt64
 	if err := row.Scan(&i.ID, &i.Project, &i.ShortID, &i.Name, &i.DerivedName, &i.Description, &query, &filters, &i.Order,
-		&i.Deleted, &i.Favorited, &i.Saved, &tags, &created, &updated, &modified, &i.CreatedBy, &i.LastModifiedBy); err != nil {
+		&i.Deleted, &i.Favorited, &i.Saved, &tags, &created, &updated, &modified, &i.CreatedBy, &i.LastModifiedBy, &i.NeedsQueryScope); err != nil {
 		return i, err
 	}
 	if query.Valid {
@@ -45,10 +45,10 @@ func (t *tx) InsertInsight(ctx context.Context, i registry.Insight) (int64, erro
 	}
 	return t.insert(ctx, i.Project, "adding an insight",
 		`INSERT INTO insights (project_id, short_id, name, derived_name, description, query, filters, sort, deleted, favorited, saved, tags,
-			created_at, updated_at, last_modified_at, created_by, last_modified_by)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			created_at, updated_at, last_modified_at, created_by, last_modified_by, needs_query_scope)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 		i.Project, i.ShortID, i.Name, i.DerivedName, i.Description, orNull(i.Query), string(i.Filters), i.Order, i.Deleted, i.Favorited,
-		i.Saved, tags, toTime(i.CreatedAt), toTime(i.UpdatedAt), toTime(i.LastModifiedAt), i.CreatedBy, i.LastModifiedBy)
+		i.Saved, tags, toTime(i.CreatedAt), toTime(i.UpdatedAt), toTime(i.LastModifiedAt), i.CreatedBy, i.LastModifiedBy, i.NeedsQueryScope)
 }
 
 // UpdateInsight replaces what of an insight can change.
@@ -59,9 +59,9 @@ func (t *tx) UpdateInsight(ctx context.Context, i registry.Insight) error {
 	}
 	return t.exec(ctx, i.Project, "changing an insight",
 		`UPDATE insights SET name = ?, derived_name = ?, description = ?, query = ?, filters = ?, sort = ?, deleted = ?, favorited = ?, saved = ?,
-			tags = ?, updated_at = ?, last_modified_at = ?, last_modified_by = ? WHERE id = ? AND project_id = ?`,
+			tags = ?, updated_at = ?, last_modified_at = ?, last_modified_by = ?, needs_query_scope = ? WHERE id = ? AND project_id = ?`,
 		i.Name, i.DerivedName, i.Description, orNull(i.Query), string(i.Filters), i.Order, i.Deleted, i.Favorited, i.Saved,
-		tags, toTime(i.UpdatedAt), toTime(i.LastModifiedAt), i.LastModifiedBy, i.ID, i.Project)
+		tags, toTime(i.UpdatedAt), toTime(i.LastModifiedAt), i.LastModifiedBy, i.NeedsQueryScope, i.ID, i.Project)
 }
 
 // insert runs an INSERT that returns the new row's number.

@@ -1,0 +1,269 @@
+package module
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// powers says of every route that can run a query or hand out a credential which scope alone suffices, and of the others nothing.
+// The addresses are those of the table of routes; the body is one that would do it.
+var powers = map[string]struct{ scope, target, body string }{
+	"POST query":                        {"query:read", "query/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
+	"POST query/:name":                  {"query:read", "query/HogQLQuery/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
+	"GET query/:name":                   {"query:read", "query/x/", ``},
+	"GET query/:name/log":               {"query:read", "query/x/log/", ``},
+	"POST mcp_tools/execute_sql":        {"query:read", "mcp_tools/execute_sql/", `{"args": {"query": "select 1"}}`},
+	"POST mcp_tools/read_taxonomy":      {"query:read", "mcp_tools/read_taxonomy/", `{"args": {"query": {"kind": "events"}}}`},
+	"GET cohorts":                       {"cohort:read", "cohorts/", ``},
+	"GET cohorts/:name":                 {"cohort:read", "cohorts/1/", ``},
+	"GET event_definitions":             {"event_definition:read", "event_definitions/", ``},
+	"GET property_definitions":          {"property_definition:read", "property_definitions/", ``},
+	"GET insights":                      {"insight:read", "insights/?refresh=blocking", ``},
+	"GET insights/:name":                {"insight:read", "insights/1/?refresh=blocking", ``},
+	"POST insights":                     {"insight:write query:read", "insights/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"PATCH insights/:name":              {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"PUT insights/:name":                {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"GET dashboards/:name":              {"dashboard:read", "dashboards/1/?refresh=blocking", ``},
+	"GET dashboards/:name/run_insights": {"dashboard:read", "dashboards/1/run_insights/?refresh=blocking", ``},
+	"POST dashboards":                   {"dashboard:write query:read", "dashboards/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
+	"PATCH dashboards/:name":            {"dashboard:write query:read", "dashboards/1/", `{"tiles": [{"id": 1, "filters_overrides": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}]}`},
+	"PUT dashboards/:name":              {"dashboard:write query:read", "dashboards/1/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
+
+	// Contract api.md, section 6.4: these scopes publish and run queries by themselves.
+	"POST endpoints":                               {"endpoint:write", "endpoints/", `{"name": "more", "query": {"kind": "HogQLQuery", "query": "select 1"}}`},
+	"PATCH endpoints/:name":                        {"endpoint:write", "endpoints/mine/", `{"query": {"kind": "HogQLQuery", "query": "select 3"}}`},
+	"PUT endpoints/:name":                          {"endpoint:write", "endpoints/mine/", `{"query": {"kind": "HogQLQuery", "query": "select 3"}}`},
+	"POST endpoints/:name/materialization_preview": {"endpoint:read", "endpoints/mine/materialization_preview/", `{}`},
+	"GET endpoints/:name/run":                      {"endpoint:read", "endpoints/mine/run", ``},
+	"POST endpoints/:name/run":                     {"endpoint:read", "endpoints/mine/run", `{}`},
+	"POST endpoint_tokens":                         {"endpoint:read", "endpoint_tokens/", `{"endpoints": ["mine"]}`},
+	"POST project_secret_api_keys":                 {"project:write endpoint:read", "project_secret_api_keys/", `{"label": "new", "scopes": ["endpoint:read"]}`},
+	"PATCH project_secret_api_keys/:name":          {"project:write endpoint:read", "project_secret_api_keys/KEY/", `{"scopes": ["query:read", "endpoint:read"]}`},
+	"PUT project_secret_api_keys/:name":            {"project:write endpoint:read", "project_secret_api_keys/KEY/", `{"scopes": ["query:read", "endpoint:read"]}`},
+	"POST project_secret_api_keys/:name/roll":      {"project:write query:read", "project_secret_api_keys/KEY/roll/", ``},
+}
+
+// powerless are the routes that read and write what is kept, and neither run a query nor hand out a credential.
+var powerless = strings.Fields(`
+	DELETE_query/:name GET_endpoints GET_endpoints/:name DELETE_endpoints/:name GET_endpoints/:name/openapi.json GET_endpoints/openapi.json
+	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs
+	GET_endpoints/:name/materialization_status DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
+	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
+	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
+	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
+	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
+	GET_/organizations/:name/projects GET_/organizations/:name/project`)
+
+// powersWorld is a world with one of each thing that the table of powers names.
+func powersWorld(t *testing.T) (*world, *registry.Key) {
+	t.Helper()
+	w, i := insightWorld(t)
+	w.loseClickHouse(t)
+	w.newEndpoint(t, "mine", "select 1")
+	tile := registry.TileFields{Insight: i.ID}
+	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, registry.DashboardFields{Tiles: []registry.TileFields{tile}}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "query:read")
+	return w, secret
+}
+
+// TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each
+// scope alone. A route that is new has to be put into one of the two lists.
+func TestPowersOfScopes(t *testing.T) {
+	scopes := map[string]bool{}
+	for at, all := range routes {
+		for method, r := range all {
+			name := method + " " + strings.TrimRight(at.resource+"/"+at.name+"/"+at.action, "/")
+			if at.action != "openapi.json" {
+				name, _, _ = strings.Cut(name, ".") // the formats of a run are as the run
+			}
+			if _, powerful := powers[name]; !powerful && at.name != "" && at.name != ":name" {
+				name = method + " " + at.resource + "/" + at.name
+			}
+			_, powerful := powers[name]
+			if powerful == slices.Contains(powerless, strings.Replace(name, " ", "_", 1)) && !fixedEndpointNames[at.name] {
+				t.Errorf("%s stands in no list, or in both", name)
+			}
+			scopes[r.scope] = true
+		}
+	}
+	delete(scopes, anyScope)
+	w, secret := powersWorld(t)
+	for name, power := range powers {
+		method, _, _ := strings.Cut(name, " ")
+		target := "/api/projects/@current/" + strings.Replace(power.target, "KEY", secret.ID, 1)
+		for scope := range scopes {
+			key, text := w.newKey(t, w.project.ID, registry.Personal, scope)
+			if key.Allows(power.scope) && name != "POST endpoint_tokens" {
+				continue
+			}
+			if answer := w.as(t, text, method, target, power.body); answer.Code != http.StatusForbidden {
+				t.Errorf("%s with %s alone: %d %s", name, scope, answer.Code, answer.Body)
+			}
+		}
+	}
+	snap := w.rt.registry.Snapshot()
+	if len(snap.Insights(w.project.ID)) != 1 || len(snap.Dashboards(w.project.ID)) != 1 || snap.KeyByID(w.project.ID, secret.ID).Hash != secret.Hash {
+		t.Error("refused requests changed something")
+	}
+	for name, power := range powers {
+		t.Run(name, func(t *testing.T) {
+			w, secret := powersWorld(t)
+			method, _, _ := strings.Cut(name, " ")
+			kind := registry.Personal
+			if name == "POST endpoint_tokens" {
+				kind = registry.Secret
+			}
+			_, text := w.newKey(t, w.project.ID, kind, strings.Fields(power.scope)...)
+			answer := w.as(t, text, method, "/api/projects/@current/"+strings.Replace(power.target, "KEY", secret.ID, 1), power.body)
+			if answer.Code == http.StatusForbidden || answer.Code == http.StatusUnauthorized {
+				t.Errorf("with %s: %d %s", power.scope, answer.Code, answer.Body)
+			}
+		})
+	}
+}
+
+// fixedEndpointNames are addresses below endpoints/ that serve what an endpoint of that name would, beside a method of their own.
+var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, everyEndpoint: true}
+
+// as sends a request with another key.
+func (w *world) as(t *testing.T, secret, method, target, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	other := *w
+	other.secret = secret
+	return other.send(t, method, target, body)
+}
+
+func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
+	w, secret := powersWorld(t)
+	_, text := w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:write")
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"a key with one scope more", "POST", "", `{"label": "a", "scopes": ["endpoint:read", "query:read"]}`,
+			"403 API key missing required scope 'query:read': a key can only give out scopes that it has"},
+		{"a key with two more", "POST", "", `{"label": "a", "scopes": ["query:read", "account:read"]}`,
+			"403 API key missing required scopes 'account:read', 'query:read': a key can only give out scopes that it has"},
+		{"more scopes", "PATCH", secret.ID, `{"scopes": ["query:read", "account:read"]}`,
+			"403 API key missing required scope 'account:read': a key can only give out scopes that it has"},
+		{"rolling a key with more", "POST", secret.ID + "/roll", ``,
+			"403 API key missing required scope 'query:read': a key can only give out scopes that it has"},
+		{"a scope that is none", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, outcomeOf(t, w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, tt := range []struct {
+		name, method, path, body string
+		want                     int
+	}{
+		{"the scopes that a key has already, and a new label", "PATCH", secret.ID, `{"label": "b", "scopes": ["query:read"]}`, 200},
+		{"scopes that both have", "PATCH", secret.ID, `{"scopes": ["query:read", "endpoint:read"]}`, 200},
+		{"fewer scopes", "PATCH", secret.ID, `{"scopes": ["endpoint:read"]}`, 200},
+		{"rolling a key with what both have", "POST", secret.ID + "/roll", ``, 200},
+		{"a key with what both have", "POST", "", `{"label": "c", "scopes": ["endpoint:read"]}`, 201},
+	} {
+		if answer := w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body); answer.Code != tt.want {
+			t.Errorf("%s: %d %s", tt.name, answer.Code, answer.Body)
+		}
+	}
+}
+
+// TestInsightOfAKeyWithoutQueries: a key with insight:write alone saves an insight (contract api.md, section 6.4) and gets no row of it,
+// by no way; those who may query run it, and who saves it again makes it an insight like others.
+func TestInsightOfAKeyWithoutQueries(t *testing.T) {
+	w, _ := powersWorld(t)
+	author, authorText := w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write")
+	_, analyst := w.newKey(t, w.project.ID, registry.Personal, "insight:write", "query:read")
+	_, reader := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	const query = `{"kind":"HogQLQuery","query":"select 42"}`
+	made := w.as(t, authorText, http.MethodPost, "/api/projects/1/insights/", `{"name": "own", "query": `+query+`}`)
+	if made.Code != http.StatusCreated || fieldOf(t, made, "result") != nil {
+		t.Fatalf("saving: %d %s", made.Code, made.Body)
+	}
+	number, _ := fieldOf(t, made, "id").(float64)
+	saved := w.rt.registry.Snapshot().Insight(w.project.ID, int64(number))
+	if saved == nil || saved.CreatedBy != author.ID || !saved.NeedsQueryScope {
+		t.Fatalf("saved: %+v", saved)
+	}
+	w.cacheInsight(t, saved, began, `[42,"marker"]`)
+	path := fmt.Sprintf("/api/projects/1/insights/%d/", saved.ID)
+	if answer := w.as(t, analyst, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
+		t.Errorf("who may query sees no result: %d %s", answer.Code, answer.Body)
+	}
+	for who, text := range map[string]string{"its author": authorText, "a reader": reader} {
+		if answer := w.as(t, text, http.MethodGet, path, ""); answer.Code != http.StatusOK || fieldOf(t, answer, "result") != nil {
+			t.Errorf("%s: %d %s", who, answer.Code, answer.Body)
+		}
+		for _, mode := range slices.Sorted(maps.Keys(map[string]bool{"true": true, "blocking": true, "async": true, "force_async": true, "lazy_async": true})) {
+			if answer := w.as(t, text, http.MethodGet, path+"?refresh="+mode, ""); answer.Code != http.StatusForbidden {
+				t.Errorf("%s, refresh=%s: %d %s", who, mode, answer.Code, answer.Body)
+			}
+		}
+		list := w.as(t, text, http.MethodGet, "/api/projects/1/insights/?search=own&refresh=blocking", "")
+		if list.Code != http.StatusOK || strings.Contains(list.Body.String(), "marker") || !strings.Contains(list.Body.String(), "missing required scope 'query:read'") {
+			t.Errorf("%s, a list: %d %s", who, list.Code, list.Body)
+		}
+	}
+	if answer := w.as(t, analyst, http.MethodPatch, path, `{"query": `+query+`}`); answer.Code != http.StatusOK {
+		t.Fatalf("saving again: %d %s", answer.Code, answer.Body)
+	}
+	for _, change := range []string{`{"name": "other"}`, `{"query": { "kind": "HogQLQuery", "query": "select 42"} }`} { // nothing that runs
+		if answer := w.as(t, authorText, http.MethodPatch, path+"?refresh=blocking", change); answer.Code == http.StatusForbidden {
+			t.Errorf("%s: %d %s", change, answer.Code, answer.Body)
+		}
+	}
+	if answer := w.as(t, reader, http.MethodGet, path, ""); !strings.Contains(answer.Body.String(), "marker") {
+		t.Errorf("a reader of what an analyst saved: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestOverridesWithExpressions: an expression in filters that are put over a saved insight is a query of its own, whoever asks before.
+func TestOverridesWithExpressions(t *testing.T) {
+	w, i := insightWorld(t)
+	w.loseClickHouse(t)
+	_, reader := w.newKey(t, w.project.ID, registry.Personal, "insight:read", "endpoint:read")
+	_, analyst := w.newKey(t, w.project.ID, registry.Personal, "insight:read", "endpoint:read", "query:read")
+	if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: w.project.ID, Name: "trend", Query: []byte(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "x"}]}`),
+	}, began); err != nil {
+		t.Fatal(err)
+	}
+	for _, over := range []string{
+		`{"properties": [{"type": "hogql", "key": "1 = 1"}]}`,
+		`{"properties": {"type": "AND", "values": [{"type": "OR", "values": [{"type": "hogql", "key": "1 = 1"}]}]}}`,
+		`{"breakdown_filter": {"breakdown_type": "hogql", "breakdown": "event"}}`,
+	} {
+		target := fmt.Sprintf("/api/projects/1/insights/%d/?refresh=blocking&filters_override=%s", i.ID, strings.NewReplacer(" ", "%20", `"`, "%22").Replace(over))
+		body := `{"filters_override": ` + over + `}`
+		for range 2 { // the second time from what is remembered of requests
+			if answer := w.as(t, analyst, http.MethodGet, target, ""); answer.Code == http.StatusForbidden {
+				t.Errorf("%s: %d %s", over, answer.Code, answer.Body)
+			}
+			if answer := w.as(t, analyst, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code == http.StatusForbidden {
+				t.Errorf("a run with %s: %d %s", over, answer.Code, answer.Body)
+			}
+			if answer := w.as(t, reader, http.MethodGet, target, ""); answer.Code != http.StatusForbidden {
+				t.Errorf("a reader with %s: %d %s", over, answer.Code, answer.Body)
+			}
+			if answer := w.as(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", body); answer.Code != http.StatusForbidden {
+				t.Errorf("a reader's run with %s: %d %s", over, answer.Code, answer.Body)
+			}
+		}
+	}
+	plain := `{"filters_override": {"date_from": "-7d", "properties": [{"type": "event", "key": "a", "value": "b"}]}}`
+	if answer := w.as(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", plain); answer.Code == http.StatusForbidden {
+		t.Errorf("plain filters: %d %s", answer.Code, answer.Body)
+	}
+}
