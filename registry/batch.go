@@ -38,7 +38,7 @@ func (r *Registry) Apply(ctx context.Context, project int64, b Batch, now time.T
 	}
 	var updated []Endpoint
 	var variables []Variable
-	err = r.write(ctx, func(tx Tx) error {
+	err = r.write(ctx, project, func(tx Tx) error {
 		updated, variables = nil, nil
 		if _, err := tx.Project(ctx, project); err != nil {
 			return fmt.Errorf("project %d: %w", project, err)

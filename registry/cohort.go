@@ -38,7 +38,7 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, c.Project, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, c.Project); err != nil {
 			return fmt.Errorf("project %d: %w", c.Project, err)
 		}
@@ -57,7 +57,7 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 // RenameCohort gives a cohort another name. Mistakes are *FieldError; an unknown cohort is ErrNotFound.
 func (r *Registry) RenameCohort(ctx context.Context, project, id int64, name string) (*Cohort, error) {
 	var c Cohort
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		if c, err = tx.Cohort(ctx, project, id); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (r *Registry) RenameCohort(ctx context.Context, project, id int64, name str
 
 // DeleteCohort forgets a cohort. Its number is not given again; its members stay in ClickHouse. An unknown one is ErrNotFound.
 func (r *Registry) DeleteCohort(ctx context.Context, project, id int64, now time.Time) error {
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		return tx.DeleteCohort(ctx, project, id, moment(now))
 	}, func(d *draft) { d.deleteCohort(project, id) })
 	if err != nil {

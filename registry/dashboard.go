@@ -20,6 +20,7 @@ type Dashboard struct {
 	Description    string
 	Pinned         bool
 	Deleted        bool            // its tiles stay as they are, and come back with it
+	DeletedAt      time.Time       // zero: it is not deleted
 	Filters        json.RawMessage // an object: filters that are put over its insights
 	Variables      json.RawMessage // an object: values of insight variables, by id
 	BreakdownColor json.RawMessage // colours of breakdown values, for those who draw it
@@ -43,6 +44,7 @@ type Tile struct {
 	ShowDescription *bool
 	FilterOverrides json.RawMessage // an object: filters in place of the dashboard's
 	Deleted         bool
+	DeletedAt       time.Time // zero: it is not deleted
 }
 
 // Text is what a tile without an insight shows.
@@ -51,6 +53,23 @@ type Text struct {
 	CreatedBy      string    `json:"created_by"`
 	LastModifiedBy string    `json:"last_modified_by"` // id of a key, as CreatedBy; empty while nobody has changed the text
 	LastModifiedAt time.Time `json:"last_modified_at"`
+}
+
+// delete sets whether the tile is deleted, and since when.
+func (t *Tile) delete(deleted bool, at time.Time) {
+	t.DeletedAt = since(t.DeletedAt, deleted, at)
+	t.Deleted = deleted
+}
+
+// since is from when on something is deleted: from at, unless it was before.
+func since(before time.Time, deleted bool, at time.Time) time.Time {
+	switch {
+	case !deleted:
+		return time.Time{}
+	case before.IsZero():
+		return at
+	}
+	return before
 }
 
 func newTile(project, dashboard, insight int64) Tile {
@@ -101,8 +120,8 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 		Project: project, Filters: json.RawMessage(`{}`), Variables: json.RawMessage(`{}`), BreakdownColor: json.RawMessage(`[]`),
 		Tags: []string{}, CreatedAt: at, CreatedBy: by,
 	}
-	f.apply(&created)
-	err := r.write(ctx, func(tx Tx) (err error) {
+	f.apply(&created, at)
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, project); err != nil {
 			return fmt.Errorf("project %d: %w", project, err)
 		}
@@ -133,7 +152,7 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 	at := moment(now)
 	var updated Dashboard
 	var insights []Insight
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		before, err := tx.Dashboard(ctx, project, id)
 		if err != nil {
 			return err
@@ -142,7 +161,7 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 			return ErrNotFound
 		}
 		updated = before
-		f.apply(&updated)
+		f.apply(&updated, at)
 		if err := tx.UpdateDashboard(ctx, updated); err != nil {
 			return err
 		}
@@ -242,9 +261,10 @@ func (f *TileFields) validate(at int) error {
 	return nil
 }
 
-func (f *DashboardFields) apply(d *Dashboard) {
+func (f *DashboardFields) apply(d *Dashboard, at time.Time) {
 	d.Name, d.Description, d.Pinned = f.Name.or(d.Name), f.Description.or(d.Description), f.Pinned.or(d.Pinned)
 	d.Deleted, d.ColorTheme = f.Deleted.or(d.Deleted), f.ColorTheme.or(d.ColorTheme)
+	d.DeletedAt = since(d.DeletedAt, d.Deleted, at)
 	if f.Filters.Given {
 		d.Filters = compact(f.Filters.Value)
 	}
@@ -294,9 +314,9 @@ func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int, by au
 		} else if err != nil {
 			return err
 		}
-		t.Deleted = false
+		t.delete(false, by.at)
 	}
-	t.Deleted = f.Deleted.or(t.Deleted)
+	t.delete(f.Deleted.or(t.Deleted), by.at)
 	t.Color, t.ShowDescription = f.Color.or(t.Color), f.ShowDescription.or(t.ShowDescription)
 	if f.Layouts.Given {
 		t.Layouts = compact(f.Layouts.Value)

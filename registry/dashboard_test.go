@@ -75,7 +75,7 @@ func TestTextTiles(t *testing.T) {
 	want := []registry.Tile{
 		{ID: 1, Insight: i.ID},
 		{ID: 2, Text: &registry.Text{CreatedBy: "author", LastModifiedBy: "editor", LastModifiedAt: then}, Color: new("blue")},
-		{ID: 3, Text: &registry.Text{Body: new(""), CreatedBy: "author", LastModifiedAt: moment}, Deleted: true},
+		{ID: 3, Text: &registry.Text{Body: new(""), CreatedBy: "author", LastModifiedAt: moment}, Deleted: true, DeletedAt: then},
 		{ID: 4, Text: &registry.Text{Body: new("# A"), CreatedBy: "editor", LastModifiedAt: then}},
 	}
 	for n := range want {

@@ -171,6 +171,19 @@ func (d *draft) putKey(k Key) {
 	d.addKey(p, k, before)
 }
 
+func (d *draft) removeKey(p *projectState, own *ownParts, id string) {
+	e := p.keys[id]
+	if e == nil {
+		return
+	}
+	if !own.keys {
+		own.keys = true
+		p.keys = maps.Clone(p.keys)
+	}
+	d.keys.remove(e.Hash)
+	delete(p.keys, id)
+}
+
 func (d *draft) addKey(p *projectState, k Key, before *keyEntry) {
 	e := &keyEntry{Key: k}
 	if before != nil {
@@ -246,11 +259,22 @@ func (d *draft) putInsight(i Insight) {
 	if p == nil {
 		return
 	}
+	d.ownInsights(p, own)
+	p.insights[i.ID] = &i
+}
+
+func (d *draft) ownInsights(p *projectState, own *ownParts) {
 	if !own.insights {
 		own.insights = true
 		p.insights = maps.Clone(p.insights)
 	}
-	p.insights[i.ID] = &i
+}
+
+func (d *draft) ownDashboards(p *projectState, own *ownParts) {
+	if !own.dashboards {
+		own.dashboards = true
+		p.dashboards = maps.Clone(p.dashboards)
+	}
 }
 
 func (d *draft) putDashboards(changed []Dashboard) {
@@ -259,10 +283,7 @@ func (d *draft) putDashboards(changed []Dashboard) {
 		if p == nil {
 			return
 		}
-		if !own.dashboards {
-			own.dashboards = true
-			p.dashboards = maps.Clone(p.dashboards)
-		}
+		d.ownDashboards(p, own)
 		p.dashboards[board.ID] = &board
 	}
 }

@@ -121,7 +121,7 @@ func (r *Registry) CreateEndpoint(ctx context.Context, n NewEndpoint, now time.T
 		return nil, err
 	}
 	e := n.endpoint(moment(now))
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, n.Project, func(tx Tx) error {
 		if _, err := tx.Project(ctx, n.Project); err != nil {
 			return fmt.Errorf("project %d: %w", n.Project, err)
 		}
@@ -194,7 +194,7 @@ func (n NewEndpoint) validate() error {
 
 // DeleteEndpoint takes an endpoint away and frees its name. An unknown one is ErrNotFound.
 func (r *Registry) DeleteEndpoint(ctx context.Context, project int64, name string, now time.Time) error {
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		e, err := tx.Endpoint(ctx, project, name)
 		if err != nil {
 			return err

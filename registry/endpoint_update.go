@@ -43,7 +43,7 @@ func (r *Registry) UpdateEndpoint(ctx context.Context, project int64, name strin
 		return nil, err
 	}
 	var e Endpoint
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		e, err = updateEndpoint(ctx, tx, project, name, u, moment(now))
 		return err
 	}, func(d *draft) { d.putEndpoint(e) })
@@ -202,7 +202,7 @@ func (u EndpointUpdate) sameQuery(current json.RawMessage) bool {
 // unknown endpoint is ErrNotFound.
 func (r *Registry) Promote(ctx context.Context, project int64, name string, version int, check VersionCheck, now time.Time) (*Endpoint, error) {
 	var e Endpoint
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		if e, err = tx.Endpoint(ctx, project, name); err != nil {
 			return err
 		}

@@ -28,17 +28,24 @@ const (
 	CodeNotChoice Code = "invalid_choice"
 	CodeUnique    Code = "unique"
 	CodeNoObject  Code = "does_not_exist"
+	CodeTooBig    Code = "record_too_large"
+	CodeLimit     Code = "limit_reached"
 )
 
 // FieldError is a mistake in one field of what the caller gave.
 type FieldError struct {
-	Field   string // name of the field on the wire, such as data_freshness_seconds
+	Field   string // name of the field on the wire, such as data_freshness_seconds; empty for a limit of the whole project
 	Code    Code
 	Message string // for people, in the contract's words where it has them
 }
 
 // Error returns the message, led by the field.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return e.Message
+	}
+	return e.Field + ": " + e.Message
+}
 
 // ScopeError says that a key was to give out scopes that it lacks.
 type ScopeError struct {

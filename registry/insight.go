@@ -112,7 +112,7 @@ func (r *Registry) CreateInsight(ctx context.Context, project int64, f InsightFi
 // insertInsight adds an insight under its short id, which may be taken.
 func (r *Registry) insertInsight(ctx context.Context, i *Insight, f *InsightFields, at time.Time) error {
 	var changed []Dashboard
-	return r.write(ctx, func(tx Tx) (err error) {
+	return r.write(ctx, i.Project, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, i.Project); err != nil {
 			return fmt.Errorf("project %d: %w", i.Project, err)
 		}
@@ -122,7 +122,7 @@ func (r *Registry) insertInsight(ctx context.Context, i *Insight, f *InsightFiel
 		if err := tx.RecordViews(ctx, i.Project, i.CreatedBy, []int64{i.ID}, at); err != nil {
 			return err
 		}
-		if changed, err = f.place(ctx, tx, i); err != nil {
+		if changed, err = f.place(ctx, tx, i, at); err != nil {
 			return err
 		}
 		return logInsight(ctx, tx, ActivityCreated, i, nil, i.CreatedBy, at)
@@ -150,7 +150,7 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 	at := moment(now)
 	var updated Insight
 	var changed []Dashboard
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		before, err := tx.Insight(ctx, project, id)
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 		if err != nil {
 			return err
 		}
-		if changed, err = f.place(ctx, tx, &updated); err != nil {
+		if changed, err = f.place(ctx, tx, &updated, at); err != nil {
 			return err
 		}
 		changes := insightChanges(&before, &updated)
@@ -202,7 +202,7 @@ func (r *Registry) RecordViews(ctx context.Context, project int64, viewer string
 	if len(there) == 0 {
 		return nil
 	}
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		return tx.RecordViews(ctx, project, viewer, there, moment(now))
 	}, func(*draft) {})
 	if err != nil {
@@ -268,7 +268,7 @@ func (f *InsightFields) apply(i *Insight, at time.Time) {
 
 // place puts the insight on the dashboards that the fields name, and takes it off all others; a deleted one is taken off
 // all. It returns the dashboards that changed.
-func (f *InsightFields) place(ctx context.Context, tx Tx, i *Insight) ([]Dashboard, error) {
+func (f *InsightFields) place(ctx context.Context, tx Tx, i *Insight, at time.Time) ([]Dashboard, error) {
 	wanted := f.Dashboards.Value
 	switch {
 	case f.Deleted.Given && i.Deleted:
@@ -291,7 +291,7 @@ func (f *InsightFields) place(ctx context.Context, tx Tx, i *Insight) ([]Dashboa
 				return nil, err
 			}
 		}
-		t.Deleted = !on
+		t.delete(!on, at)
 		if err := tx.UpdateTile(ctx, t); err != nil {
 			return nil, err
 		}

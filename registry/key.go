@@ -162,7 +162,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		return nil, "", err
 	}
 	text = created.renew()
-	err = r.write(ctx, func(tx Tx) (err error) {
+	err = r.write(ctx, n.Project, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, n.Project); err != nil {
 			return fmt.Errorf("project %d: %w", n.Project, err)
 		}
@@ -306,7 +306,7 @@ func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Ke
 
 func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) error) (*Key, error) {
 	var k Key
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, 0, func(tx Tx) (err error) {
 		if k, err = tx.Key(ctx, id); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, 0, func(tx Tx) (err error) {
 		p.ID, err = tx.InsertProject(ctx, p)
 		return err
 	}, func(d *draft) { d.putProject(p) })
@@ -71,7 +71,7 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 // UpdateProject changes a project. Mistakes are *FieldError; a project that does not exist is ErrNotFound.
 func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectChange) (*Project, error) {
 	var p Project
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, id, func(tx Tx) (err error) {
 		if p, err = tx.Project(ctx, id); err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func (r *Registry) SetProperty(ctx context.Context, project int64, d PropertyDef
 }
 
 // Learn records, in one write, what an import found out: types of properties, which never replace one that is there, and
-// group types. Of two definitions of one property the first counts. Mistakes are *FieldError, a group type that contradicts
+// group types. Of two definitions of one property the first counts; those beyond MaxProperties count for nothing. Mistakes are *FieldError, a group type that contradicts
 // one that is there among them; then nothing is recorded. An unknown project is ErrNotFound.
 func (r *Registry) Learn(ctx context.Context, project int64, defs []PropertyDefinition, groups []GroupType) error {
 	for _, d := range defs {
@@ -84,9 +84,14 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 	defs, groups = slices.Clone(defs), slices.Clone(groups)
 	var newDefs []PropertyDefinition
 	var newGroups []GroupType
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		if _, err := tx.Project(ctx, project); err != nil {
 			return fmt.Errorf("project %d: %w", project, err)
+		}
+		if learn {
+			if defs, err = r.learnable(ctx, tx, project, defs); err != nil {
+				return err
+			}
 		}
 		if newDefs, err = tx.PutProperties(ctx, project, defs, learn); err != nil {
 			return err
@@ -98,6 +103,28 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 		return fmt.Errorf("recording property definitions: %w", err)
 	}
 	return nil
+}
+
+// learnable gives those definitions that a project has room for. What an import learns beyond that reads as a String.
+func (r *Registry) learnable(ctx context.Context, tx Tx, project int64, defs []PropertyDefinition) ([]PropertyDefinition, error) {
+	usage, err := tx.Usage(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	room := max(MaxProperties-usage[KindProperty].Records, 0)
+	if len(defs) <= room {
+		return defs, nil
+	}
+	known := make(map[PropertyDefinition]bool) // with an empty type
+	for _, d := range r.Snapshot().PropertyDefinitions(project) {
+		d.Type = ""
+		known[d] = true
+	}
+	fresh := slices.DeleteFunc(slices.Clone(defs), func(d PropertyDefinition) bool {
+		d.Type = ""
+		return known[d] || utf8.RuneCountInString(d.Name) > maxPropertyName
+	})
+	return fresh[:min(room, len(fresh))], nil
 }
 
 func (d PropertyDefinition) validate() error {

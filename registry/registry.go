@@ -17,6 +17,10 @@ type Options struct {
 	Poll time.Duration
 	// How long to gather uses of keys and endpoints before they are written together. Default: 1s.
 	Gather time.Duration
+	// How often to purge what was deleted PurgeAfter ago. Default: 1h.
+	Purge time.Duration
+	// What one project may keep. Default: those of Limits. See [Registry.SetLimits].
+	Limits Limits
 	// Told of failures of the store in the background. Default: nobody.
 	Logger *zap.Logger
 }
@@ -30,6 +34,7 @@ type Registry struct {
 	log      *zap.Logger
 	snapshot atomic.Pointer[Snapshot]
 	uses     chan timedUse
+	limits   atomic.Pointer[Limits]
 
 	mu     sync.Mutex // held by what replaces the snapshot
 	closed bool
@@ -42,12 +47,14 @@ type Registry struct {
 func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 	r := &Registry{store: store, log: cmp.Or(opts.Logger, zap.NewNop()), uses: make(chan timedUse, usesWaiting)}
 	r.snapshot.Store(&Snapshot{})
+	r.SetLimits(opts.Limits)
 	if err := r.reload(ctx); err != nil {
 		return nil, fmt.Errorf("reading the registry: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
 	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, time.Second)) })
+	r.done.Go(func() { r.purgeDeleted(background, cmp.Or(opts.Purge, time.Hour)) })
 	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, time.Second)) })
 	return r, nil
 }
@@ -91,15 +98,15 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// write persists what do does, and then shows it: change does the same to the snapshot. Nothing is shown that isn't
-// persisted.
-func (r *Registry) write(ctx context.Context, do func(Tx) error, change func(*draft)) error {
+// write persists what do does to a project, and then shows it: change does the same to the snapshot. Nothing is shown that isn't
+// persisted. The project is held to its limits; 0 stands for a write that adds nothing to any.
+func (r *Registry) write(ctx context.Context, project int64, do func(Tx) error, change func(*draft)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return ErrClosed
 	}
-	revision, err := r.store.Write(ctx, do)
+	revision, err := r.store.Write(ctx, func(tx Tx) error { return r.bounded(ctx, project, tx, do) })
 	if err != nil || revision == 0 {
 		return err
 	}

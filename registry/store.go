@@ -114,6 +114,17 @@ type Tx interface {
 	// PutGroupTypes adds group types. One that is there already as it is given is no conflict. It returns those that are new.
 	PutGroupTypes(ctx context.Context, project int64, types []GroupType) ([]GroupType, error)
 
+	// Usage returns what a project keeps, by kind, deleted records too; kinds without records may be left out. Bytes are those of the
+	// texts, more or less; what it takes must not grow with the number of records.
+	Usage(ctx context.Context, project int64) (Usage, error)
+	// TrimActivities removes the oldest entries of a project's activity log, so that at most so many are left, which take at most so many bytes.
+	// It changes nothing that Load gives.
+	TrimActivities(ctx context.Context, project int64, entries int, bytes int64) error
+	// Purge removes for good what of a project was deleted before a time, and keys that were revoked or expired before it: all but
+	// personal keys that are the author of something that stays. A dashboard goes with its tiles, an insight with its tiles and views, an
+	// endpoint with its versions. Numbers are not given again.
+	Purge(ctx context.Context, project int64, before time.Time) (Purged, error)
+
 	// KeyUsed moves the last use of a key forward to at, never back; an unknown key is no error. It tells whether it moved.
 	KeyUsed(ctx context.Context, id string, at time.Time) (bool, error)
 	// EndpointExecuted moves the last execution of an endpoint and of one of its versions forward to at, never back; an

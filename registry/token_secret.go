@@ -58,7 +58,7 @@ func (r *Registry) RotateTokenSecret(ctx context.Context, project int64, revoke 
 }
 
 func (r *Registry) changeTokenSecrets(ctx context.Context, project int64, change func([]TokenSecret) []TokenSecret) (secrets []TokenSecret, err error) {
-	err = r.write(ctx, func(tx Tx) error {
+	err = r.write(ctx, project, func(tx Tx) error {
 		if _, err := tx.Project(ctx, project); err != nil {
 			return fmt.Errorf("project %d: %w", project, err)
 		}

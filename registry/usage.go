@@ -126,7 +126,7 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // Close waits for it
 	defer cancel()
 	var moved []timedUse
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, 0, func(tx Tx) error {
 		moved = moved[:0]
 		for u, at := range pending {
 			record := func() (bool, error) { return tx.EndpointExecuted(ctx, u.endpoint, u.version, at) }

@@ -70,7 +70,7 @@ func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.T
 	if err != nil {
 		return nil, err
 	}
-	err = r.write(ctx, func(tx Tx) error {
+	err = r.write(ctx, n.Project, func(tx Tx) error {
 		if _, err := tx.Project(ctx, n.Project); err != nil {
 			return fmt.Errorf("project %d: %w", n.Project, err)
 		}
@@ -112,7 +112,7 @@ type VariableUpdate struct {
 // UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
 func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string, u VariableUpdate) (*Variable, error) {
 	var v Variable
-	err := r.write(ctx, func(tx Tx) (err error) {
+	err := r.write(ctx, project, func(tx Tx) (err error) {
 		if v, err = tx.Variable(ctx, project, id); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (u VariableUpdate) apply(v *Variable) error {
 
 // DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
 func (r *Registry) DeleteVariable(ctx context.Context, project int64, id string) error {
-	err := r.write(ctx, func(tx Tx) error {
+	err := r.write(ctx, project, func(tx Tx) error {
 		return tx.DeleteVariable(ctx, project, id)
 	}, func(d *draft) { d.deleteVariable(project, id) })
 	if err != nil {

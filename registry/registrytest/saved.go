@@ -125,9 +125,10 @@ func testDashboards(t exam) {
 
 	d.Name, d.Description, d.Pinned, d.Deleted, d.ColorTheme, d.Tags = nil, "", false, true, nil, []string{"u"}
 	d.Filters, d.Variables, d.BreakdownColor = json.RawMessage(`{}`), json.RawMessage(`{"v":{}}`), json.RawMessage(`null`)
+	d.DeletedAt = at
 	tile := d.Tiles[1]
 	tile.Layouts, tile.Color, tile.ShowDescription, tile.Deleted = json.RawMessage(`{}`), nil, nil, true
-	tile.FilterOverrides = json.RawMessage(`{"date_to":"-1d"}`)
+	tile.FilterOverrides, tile.DeletedAt = json.RawMessage(`{"date_to":"-1d"}`), at.Add(time.Hour)
 	text := d.Tiles[2]
 	text.Text = &registry.Text{CreatedBy: "key", LastModifiedBy: "another", LastModifiedAt: at.Add(time.Hour)}
 	d.Tiles = []registry.Tile{d.Tiles[0], tile, text}

@@ -102,10 +102,10 @@ func (t *tx) CountKeys(ctx context.Context, project int64, kind registry.KeyKind
 	return n, told(err, "counting keys")
 }
 
-// NextUser returns the number of a new user. Keys are never taken out, so no number comes twice.
+// NextUser returns the number of a new user. A purge remembers the greatest one, so that no number comes twice.
 func (t *tx) NextUser(ctx context.Context) (int64, error) {
 	var user int64
-	err := t.sql.QueryRowContext(ctx, `SELECT coalesce(max(user_id), 0) + 1 FROM keys`).Scan(&user)
+	err := t.sql.QueryRowContext(ctx, `SELECT max(users, coalesce((SELECT max(user_id) FROM keys), 0)) + 1 FROM registry`).Scan(&user)
 	return user, told(err, "numbering a user")
 }
 

@@ -10,18 +10,18 @@ import (
 )
 
 const dashboardColumns = `id, project_id, name, description, pinned, deleted, filters, variables, breakdown_color, color_theme, tags,
-	created_at, created_by`
+	created_at, created_by, deleted_at`
 
 func scanDashboard(row scanner) (d registry.Dashboard, err error) {
 	var filters, variables, colors string
 	var tags sql.NullString
-	var created sql.NullInt64
+	var created, deleted sql.NullInt64
 	if err := row.Scan(&d.ID, &d.Project, &d.Name, &d.Description, &d.Pinned, &d.Deleted, &filters, &variables, &colors, &d.ColorTheme,
-		&tags, &created, &d.CreatedBy); err != nil {
+		&tags, &created, &d.CreatedBy, &deleted); err != nil {
 		return d, err
 	}
 	d.Filters, d.Variables, d.BreakdownColor = json.RawMessage(filters), json.RawMessage(variables), json.RawMessage(colors)
-	d.CreatedAt = fromTime(created)
+	d.CreatedAt, d.DeletedAt = fromTime(created), fromTime(deleted)
 	d.Tags, err = fromJSON[string](tags)
 	return d, err
 }
@@ -43,10 +43,11 @@ func (t *tx) InsertDashboard(ctx context.Context, d registry.Dashboard) (int64, 
 		return 0, err
 	}
 	return t.insert(ctx, d.Project, "adding a dashboard",
-		`INSERT INTO dashboards (project_id, name, description, pinned, deleted, filters, variables, breakdown_color, color_theme, tags, created_at, created_by)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		`INSERT INTO dashboards (project_id, name, description, pinned, deleted, filters, variables, breakdown_color, color_theme, tags, created_at, created_by,
+			deleted_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 		d.Project, d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme,
-		tags, toTime(d.CreatedAt), d.CreatedBy)
+		tags, toTime(d.CreatedAt), d.CreatedBy, toTime(d.DeletedAt))
 }
 
 // UpdateDashboard replaces what of a dashboard can change.
@@ -56,21 +57,25 @@ func (t *tx) UpdateDashboard(ctx context.Context, d registry.Dashboard) error {
 		return err
 	}
 	return t.exec(ctx, d.Project, "changing a dashboard",
-		`UPDATE dashboards SET name = ?, description = ?, pinned = ?, deleted = ?, filters = ?, variables = ?, breakdown_color = ?, color_theme = ?, tags = ?
+		`UPDATE dashboards SET name = ?, description = ?, pinned = ?, deleted = ?, filters = ?, variables = ?, breakdown_color = ?, color_theme = ?, tags = ?,
+			deleted_at = ?
 		WHERE id = ? AND project_id = ?`,
-		d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme, tags, d.ID, d.Project)
+		d.Name, d.Description, d.Pinned, d.Deleted, string(d.Filters), string(d.Variables), string(d.BreakdownColor), d.ColorTheme, tags,
+		toTime(d.DeletedAt), d.ID, d.Project)
 }
 
-const tileColumns = `id, project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted`
+const tileColumns = `id, project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted, deleted_at`
 
 func scanTile(row scanner) (tile registry.Tile, err error) {
 	var layouts, overrides string
 	var insight sql.NullInt64
 	var text sql.NullString
+	var deleted sql.NullInt64
 	if err := row.Scan(&tile.ID, &tile.Project, &tile.Dashboard, &insight, &text, &layouts, &tile.Color, &tile.ShowDescription, &overrides,
-		&tile.Deleted); err != nil {
+		&tile.Deleted, &deleted); err != nil {
 		return tile, err
 	}
+	tile.DeletedAt = fromTime(deleted)
 	tile.Insight, tile.Layouts, tile.FilterOverrides = insight.Int64, json.RawMessage(layouts), json.RawMessage(overrides)
 	if text.Valid {
 		if err := json.Unmarshal([]byte(text.String), &tile.Text); err != nil {
@@ -125,9 +130,10 @@ func (t *tx) InsertTile(ctx context.Context, tile registry.Tile) (int64, error) 
 		return 0, err
 	}
 	return t.insert(ctx, tile.Project, "adding a tile to a dashboard",
-		`INSERT INTO dashboard_tiles (project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		tile.Project, tile.Dashboard, insight, text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted)
+		`INSERT INTO dashboard_tiles (project_id, dashboard_id, insight_id, text, layouts, color, show_description, filter_overrides, deleted, deleted_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		tile.Project, tile.Dashboard, insight, text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted,
+		toTime(tile.DeletedAt))
 }
 
 // UpdateTile replaces what of a tile can change.
@@ -137,6 +143,8 @@ func (t *tx) UpdateTile(ctx context.Context, tile registry.Tile) error {
 		return err
 	}
 	return t.exec(ctx, tile.Project, "changing a tile of a dashboard",
-		`UPDATE dashboard_tiles SET text = ?, layouts = ?, color = ?, show_description = ?, filter_overrides = ?, deleted = ? WHERE id = ? AND project_id = ?`,
-		text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted, tile.ID, tile.Project)
+		`UPDATE dashboard_tiles SET text = ?, layouts = ?, color = ?, show_description = ?, filter_overrides = ?, deleted = ?, deleted_at = ?
+		WHERE id = ? AND project_id = ?`,
+		text, string(tile.Layouts), tile.Color, tile.ShowDescription, string(tile.FilterOverrides), tile.Deleted, toTime(tile.DeletedAt),
+		tile.ID, tile.Project)
 }

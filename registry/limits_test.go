@@ -1,0 +1,310 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
+)
+
+// large is a valid query of about so many bytes.
+func large(bytes int) json.RawMessage { return query(strings.Repeat("x", bytes)) }
+
+// code is the code of a mistake; empty for none.
+func code(t *testing.T, err error) registry.Code {
+	t.Helper()
+	if found := mistake(t, err); found != nil {
+		return found.Code
+	}
+	return ""
+}
+
+// TestRecordsAreBounded writes records that are too large by each method that writes one. Nothing of them stays.
+func TestRecordsAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	ctx := t.Context()
+	i := createInsight(t, r, p.ID, named("i"))
+	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
+	must(r.CreateEndpoint(ctx, registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
+	v := must(r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "v", Type: registry.VariableString}, now))(t)
+	before := r.Snapshot()
+	too := large(registry.MaxRecord)
+	text := string(json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", registry.MaxSmallRecord))))
+	object := json.RawMessage(`{"a":` + text + `}`)
+	tags := strings.Fields(strings.Repeat("tag ", 1))
+	for n := range registry.MaxRecord / 200 {
+		tags = append(tags, fmt.Sprintf("%0200d", n))
+	}
+	for name, do := range map[string]func() error{
+		"a new insight": func() error {
+			_, err := r.CreateInsight(ctx, p.ID, registry.InsightFields{Query: registry.To(too)}, "k", now)
+			return err
+		},
+		"a changed insight": func() error {
+			_, err := r.UpdateInsight(ctx, p.ID, i.ID, registry.InsightFields{Query: registry.To(too)}, false, "k", now)
+			return err
+		},
+		"the tags of an insight": func() error {
+			_, err := r.UpdateInsight(ctx, p.ID, i.ID, registry.InsightFields{Tags: registry.To(tags)}, false, "k", now)
+			return err
+		},
+		"a new dashboard": func() error {
+			_, err := r.CreateDashboard(ctx, p.ID, registry.DashboardFields{Filters: registry.To(too)}, "k", now)
+			return err
+		},
+		"a changed dashboard": func() error {
+			_, err := r.UpdateDashboard(ctx, p.ID, d.ID, registry.DashboardFields{Description: registry.To(string(too))}, "k", now)
+			return err
+		},
+		"a tile": func() error {
+			_, err := r.UpdateDashboard(ctx, p.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: d.Tiles[0].ID, Layouts: registry.To(object)}}}, "k", now)
+			return err
+		},
+		"a new tile": func() error {
+			_, err := r.CreateDashboard(ctx, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID, FilterOverrides: registry.To(object)}}}, "k", now)
+			return err
+		},
+		"a new endpoint": func() error {
+			_, err := r.CreateEndpoint(ctx, registry.NewEndpoint{Project: p.ID, Name: "f", Query: too}, now)
+			return err
+		},
+		"a new version": func() error {
+			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Query: too}, now)
+			return err
+		},
+		"a description": func() error {
+			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Description: new(string(too))}, now)
+			return err
+		},
+		"the tags of an endpoint": func() error {
+			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Tags: &tags}, now)
+			return err
+		},
+		"a batch": func() error {
+			return r.Apply(ctx, p.ID, registry.Batch{NewEndpoints: []registry.NewEndpoint{{Name: "g", Query: too}}}, now)
+		},
+		"a new variable": func() error {
+			_, err := r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "w", Type: registry.VariableString, Default: json.RawMessage(text)}, now)
+			return err
+		},
+		"a changed variable": func() error {
+			_, err := r.UpdateVariable(ctx, p.ID, v.ID, registry.VariableUpdate{Default: json.RawMessage(text)})
+			return err
+		},
+	} {
+		if got := code(t, do()); got != registry.CodeTooBig {
+			t.Errorf("%s: %q, want %q", name, got, registry.CodeTooBig)
+		}
+	}
+	checkSame(t, before, r.Snapshot())
+	fits := large(registry.MaxRecord - 100)
+	must(r.UpdateInsight(ctx, p.ID, i.ID, registry.InsightFields{Query: registry.To(fits)}, false, "k", now))(t)
+	must(r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Query: fits}, now))(t)
+}
+
+// TestRecordsOfAProjectAreBounded adds records of each kind until the project has as many as it may. Deleting frees nothing, purging does.
+func TestRecordsOfAProjectAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	other := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Other"}, now))(t)
+	r.SetLimits(registry.Limits{Records: 3})
+	ctx := t.Context()
+	for name, add := range map[string]func(project int64, n int) error{
+		"insights": func(project int64, _ int) error {
+			_, err := r.CreateInsight(ctx, project, named("i"), "k", now)
+			return err
+		},
+		"dashboards": func(project int64, _ int) error {
+			_, err := r.CreateDashboard(ctx, project, registry.DashboardFields{}, "k", now)
+			return err
+		},
+		"endpoints": func(project int64, n int) error {
+			_, err := r.CreateEndpoint(ctx, registry.NewEndpoint{Project: project, Name: fmt.Sprintf("e%d", n), Query: query("select 1")}, now)
+			return err
+		},
+		"endpoints of a batch": func(project int64, n int) error {
+			return r.Apply(ctx, project, registry.Batch{NewEndpoints: []registry.NewEndpoint{{Name: fmt.Sprintf("b%d", n), Query: query("select 1")}}}, now)
+		},
+		"insight variables": func(project int64, n int) error {
+			_, err := r.CreateVariable(ctx, registry.NewVariable{Project: project, Name: fmt.Sprintf("v%d", n), Type: registry.VariableString}, now)
+			return err
+		},
+		"keys": func(project int64, _ int) error {
+			_, _, err := r.CreateKey(ctx, registry.NewKey{Project: project, Scopes: []string{"*"}}, now)
+			return err
+		},
+		"cohorts": func(project int64, n int) error {
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: project, Name: fmt.Sprint(n)}, now)
+			return err
+		},
+	} {
+		var err error
+		added := 0
+		for n := 0; n < 5 && err == nil; n++ {
+			if err = add(p.ID, n); err == nil {
+				added++
+			}
+		}
+		if got := code(t, err); got != registry.CodeLimit || added > 3 {
+			t.Errorf("%s: added %d, then %q: %v", name, added, got, err)
+		}
+	}
+	if _, err := r.CreateInsight(ctx, other.ID, named("i"), "k", now); err != nil {
+		t.Errorf("another project: %v", err)
+	}
+	// What changes nothing of the number goes on, also under a lower limit.
+	r.SetLimits(registry.Limits{Records: 1})
+	first := r.Snapshot().Insights(p.ID)[0]
+	must(r.UpdateInsight(ctx, p.ID, first.ID, registry.InsightFields{Description: registry.To(new("d"))}, false, "k", now))(t)
+	r.SetLimits(registry.Limits{Records: 3})
+	must(r.UpdateInsight(ctx, p.ID, first.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", now))(t)
+	if _, err := r.CreateInsight(ctx, p.ID, named("i"), "k", now); code(t, err) != registry.CodeLimit {
+		t.Errorf("after deleting one: %v", err)
+	}
+	purged := must(r.Purge(ctx, p.ID, now.Add(time.Second)))(t)
+	if diff := cmp.Diff([]int64{first.ID}, purged.Insights); diff != "" {
+		t.Errorf("purged (-want +got):\n%s", diff)
+	}
+	must(r.CreateInsight(ctx, p.ID, named("i"), "k", now))(t)
+}
+
+func TestBytesOfAProjectAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	r.SetLimits(registry.Limits{Bytes: 3 << 20})
+	var err error
+	added := 0
+	for err == nil && added < 10 {
+		if _, err = r.CreateInsight(t.Context(), p.ID, registry.InsightFields{Name: registry.To(new("i")), Query: registry.To(large(1_000_000))}, "k", now); err == nil {
+			added++
+		}
+	}
+	if got := code(t, err); got != registry.CodeLimit || added != 3 {
+		t.Errorf("added %d of 1 MB to a project that may take 3, then %v", added, err)
+	}
+	if _, err := r.UpdateInsight(t.Context(), p.ID, 1, registry.InsightFields{Query: registry.To(query("select 1"))}, false, "k", now); err != nil {
+		t.Errorf("making one smaller: %v", err)
+	}
+}
+
+func TestTilesAndVersionsAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	i := createInsight(t, r, p.ID, named("i"))
+	tiles := make([]registry.TileFields, registry.MaxTiles)
+	for n := range tiles {
+		tiles[n].Text = registry.To(new("x"))
+	}
+	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: tiles})
+	_, err := r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Dashboards: registry.To([]int64{d.ID})}, false, "k", now)
+	if code(t, err) != registry.CodeLimit {
+		t.Errorf("one tile more by its insight: %v", err)
+	}
+	_, err = r.UpdateDashboard(t.Context(), p.ID, d.ID, registry.DashboardFields{Tiles: tiles[:1]}, "k", now)
+	if code(t, err) != registry.CodeLimit {
+		t.Errorf("one tile more: %v", err)
+	}
+	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
+	batch := registry.Batch{}
+	for n := range registry.MaxVersions {
+		batch.Endpoints = append(batch.Endpoints, registry.NamedEndpointUpdate{Name: "e", EndpointUpdate: registry.EndpointUpdate{Query: query(fmt.Sprint("select ", n+2))}})
+	}
+	if err := r.Apply(t.Context(), p.ID, batch, now); code(t, err) != registry.CodeLimit {
+		t.Errorf("a version too many: %v", err)
+	}
+}
+
+func TestLearnedPropertiesAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	defs := make([]registry.PropertyDefinition, registry.MaxProperties+500)
+	for n := range defs {
+		defs[n] = registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprintf("p%05d", n), Type: registry.PropertyNumeric}
+	}
+	for range 2 {
+		if err := r.Learn(t.Context(), p.ID, defs, []registry.GroupType{{Name: "org"}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.Snapshot().PropertyDefinitions(p.ID)); n != registry.MaxProperties {
+			t.Errorf("%d properties have a type, want %d", n, registry.MaxProperties)
+		}
+	}
+	if err := r.SetProperty(t.Context(), p.ID, defs[len(defs)-1]); code(t, err) != registry.CodeLimit {
+		t.Errorf("setting one more: %v", err)
+	}
+	other := defs[0]
+	other.Type = registry.PropertyBoolean
+	if err := r.SetProperty(t.Context(), p.ID, other); err != nil {
+		t.Errorf("setting one that is there: %v", err)
+	}
+}
+
+// TestActivityLogIsBounded: values that are too large for the log are named by their size.
+func TestActivityLogIsBounded(t *testing.T) {
+	r, p := fresh(t)
+	i := createInsight(t, r, p.ID, named("i"))
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Query: registry.To(large(500_000))}, false, "k", now))(t)
+	entries, _, err := r.Activities(t.Context(), p.ID, registry.ActivityPage{Scope: registry.ScopeInsight, Limit: 1})
+	if err != nil || len(entries) != 1 || len(entries[0].Changes) != 1 {
+		t.Fatalf("%+v: %v", entries, err)
+	}
+	if got := string(entries[0].Changes[0].After); !strings.Contains(got, "bytes, too many for the log") {
+		t.Errorf("the log shows %.100s", got)
+	}
+	if got := r.Snapshot().Insight(p.ID, i.ID); len(got.Query) < 500_000 {
+		t.Errorf("the insight itself was cut: %.100s", got.Query)
+	}
+}
+
+// TestPurge: the snapshot after a purge is the one that a new process reads.
+func TestPurge(t *testing.T) {
+	path := sqlitetest.Path(t)
+	r := openAt(t, path, quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	i, kept := createInsight(t, r, p.ID, named("i")), createInsight(t, r, p.ID, named("kept"))
+	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}, {Insight: kept.ID}, {Text: registry.To(new("x"))}}})
+	gone := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: kept.ID}}})
+	k, text, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Kind: registry.Secret, Scopes: []string{"endpoint:read"}}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(r.RevokeKey(t.Context(), k.ID, now))(t)
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", now))(t)
+	must(r.UpdateDashboard(t.Context(), p.ID, gone.ID, registry.DashboardFields{Deleted: registry.To(true)}, "k", now))(t)
+	must(r.Purge(t.Context(), p.ID, now.Add(-time.Hour)))(t)
+	if r.Snapshot().AnyInsight(p.ID, i.ID) == nil || r.Snapshot().AnyDashboard(p.ID, gone.ID) == nil {
+		t.Error("a purge took what was deleted later")
+	}
+	must(r.Purge(t.Context(), p.ID, now))(t)
+	snap := r.Snapshot()
+	if snap.AnyInsight(p.ID, i.ID) != nil || snap.AnyDashboard(p.ID, gone.ID) != nil || snap.KeyByID(p.ID, k.ID) != nil || snap.KeyByHash(registry.HashKey(text)) != nil {
+		t.Error("the snapshot has what was purged")
+	}
+	if left := snap.Dashboard(p.ID, d.ID); left == nil || len(left.Tiles) != 2 {
+		t.Errorf("the other dashboard: %+v", left)
+	}
+	checkSame(t, openAt(t, path, quiet).Snapshot(), snap)
+	if _, err := r.Purge(t.Context(), 99, now); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("a purge of no project: %v", err)
+	}
+}
+
+// TestPurgeInTheBackground: what was deleted long ago goes without anybody asking.
+func TestPurgeInTheBackground(t *testing.T) {
+	r := openAt(t, sqlitetest.Path(t), registry.Options{Poll: time.Hour, Gather: time.Hour, Purge: 10 * time.Millisecond})
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	old, recent := createInsight(t, r, p.ID, named("old")), createInsight(t, r, p.ID, named("recent"))
+	must(r.UpdateInsight(t.Context(), p.ID, recent.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", time.Now()))(t)
+	must(r.UpdateInsight(t.Context(), p.ID, old.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", time.Now().Add(-registry.PurgeAfter-time.Hour)))(t)
+	for deadline := time.Now().Add(30 * time.Second); r.Snapshot().AnyInsight(p.ID, old.ID) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is purged")
+		}
+	}
+	if r.Snapshot().AnyInsight(p.ID, recent.ID) == nil {
+		t.Error("what was just deleted is purged")
+	}
+}
