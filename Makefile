@@ -4,8 +4,11 @@ TOOL    := go tool -modfile=tools/go.mod
 
 .PHONY: run build engine test conformance bench lint fmt golden fuzz clean
 
-run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C stops it.
-	@$(GO) build -o bin/demo ./demo && exec bin/demo
+PORT       := 8080
+ADMIN_PORT := 2019
+
+run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C stops it. Other ports: make run PORT=8081 ADMIN_PORT=2020
+	@$(GO) build -o bin/demo ./demo && exec bin/demo -port $(PORT) -admin-port $(ADMIN_PORT)
 
 build: ## Build bin/caddy: Caddy with this module in it.
 	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build

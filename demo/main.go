@@ -1,5 +1,7 @@
 // Command demo serves a demo project on http://localhost:8080: it starts the server, and on the first run makes a project
 // of real events with two keys, two endpoints and an insight of each kind. It stops the server when it is stopped itself.
+//
+// What the server logs goes to a file, so that the keys stay the last thing on the screen.
 package main
 
 import (
@@ -7,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,18 +18,27 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
 const (
-	server    = "bin/caddy"
-	config    = "demo/Caddyfile"
-	events    = "demo/commits.ndjson.gz"
-	stateFile = ".demo/demo.json"
-	site      = "http://localhost:8080"
-	admin     = "localhost:2019"
+	config = "demo/Caddyfile"
+	events = "demo/commits.ndjson.gz"
 )
+
+// settings are what the command line says.
+type settings struct {
+	server      string // the program
+	folder      string // holds everything that the demo keeps
+	port, admin int
+}
+
+func (s *settings) site() string         { return fmt.Sprintf("http://localhost:%d", s.port) }
+func (s *settings) adminAddress() string { return fmt.Sprintf("localhost:%d", s.admin) }
+func (s *settings) stateFile() string    { return filepath.Join(s.folder, "demo.json") }
+func (s *settings) logFile() string      { return filepath.Join(s.folder, "server.log") }
 
 // demo is what was made on the first run. The keys stand in it because a server shows them only once.
 type demo struct {
@@ -34,11 +46,19 @@ type demo struct {
 	PersonalKey string `json:"personal_key"`
 	SecretKey   string `json:"secret_key"`
 	Ready       bool   `json:"ready"`
+
+	settings *settings
 }
 
 func main() {
+	var s settings
+	flag.StringVar(&s.server, "server", "bin/caddy", "the `program` that serves")
+	flag.StringVar(&s.folder, "folder", ".demo", "the `folder` for everything that the demo keeps")
+	flag.IntVar(&s.port, "port", 8080, "the port of the site")
+	flag.IntVar(&s.admin, "admin-port", 2019, "the port of Caddy's admin API")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := s.run(ctx)
 	stopped := ctx.Err() != nil
 	stop()
 	if err != nil && !stopped {
@@ -47,12 +67,25 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
-	caddy := exec.Command(server, "run", "--config", config, "--adapter", "caddyfile")
-	caddy.Stdout, caddy.Stderr = os.Stdout, os.Stderr
+func (s *settings) run(ctx context.Context) error {
+	if err := s.checkPorts(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return fmt.Errorf("making the demo's folder: %w", err)
+	}
+	log, err := os.Create(s.logFile())
+	if err != nil {
+		return fmt.Errorf("opening the server's log: %w", err)
+	}
+	defer log.Close()
+	fmt.Printf("Starting the server on %s; its log is %s.\n", s.site(), s.logFile())
+	caddy := exec.Command(s.server, "run", "--config", config, "--adapter", "caddyfile") //nolint:gosec // who runs the demo names the program
+	caddy.Stdout, caddy.Stderr = log, log
+	caddy.Env = s.environment()
 	caddy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches us alone; we pass it on
 	if err := caddy.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", server, err)
+		return fmt.Errorf("starting %s: %w", s.server, err)
 	}
 	ended := make(chan struct{})
 	var status error // of the server, once ended is closed
@@ -64,25 +97,48 @@ func run(ctx context.Context) error {
 		_ = caddy.Process.Signal(syscall.SIGTERM) // it may have ended already
 		<-ended
 	}()
-	if err := waitReady(ctx, ended); err != nil {
-		return err
+	if err := s.waitReady(ctx, ended); err != nil {
+		return s.explain(err)
 	}
-	d, err := prepare(ctx)
+	d, err := s.prepare(ctx)
 	if err != nil {
-		return err
+		return s.explain(err)
 	}
 	d.print()
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-ended:
-		return fmt.Errorf("the server stopped: %w", status)
+		return s.explain(fmt.Errorf("the server stopped: %w", status))
 	}
 }
 
-// waitReady returns once the server answers, or tells why it never will.
-func waitReady(ctx context.Context, ended <-chan struct{}) error {
-	limit := time.NewTimer(time.Minute)
+// environment is that of the server. Caddy's own folders lie below the demo's, so that the demo leaves alone what another
+// Caddy of the same user keeps there.
+func (s *settings) environment() []string {
+	folder := s.folder
+	if absolute, err := filepath.Abs(folder); err == nil {
+		folder = absolute
+	}
+	return append(os.Environ(),
+		"DEMO_PORT="+strconv.Itoa(s.port), "DEMO_ADMIN_PORT="+strconv.Itoa(s.admin), "DEMO_FOLDER="+folder,
+		"XDG_CONFIG_HOME="+filepath.Join(folder, "caddy"), "XDG_DATA_HOME="+filepath.Join(folder, "caddy"))
+}
+
+// explain adds the end of the server's log to an error.
+func (s *settings) explain(err error) error {
+	raw, readErr := os.ReadFile(s.logFile())
+	if readErr != nil || len(raw) == 0 {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	const most = 12
+	return fmt.Errorf("%w\n\nThe end of %s:\n\n%s", err, s.logFile(), strings.Join(lines[max(0, len(lines)-most):], "\n"))
+}
+
+// waitReady returns once the server answers, or says why it never will.
+func (s *settings) waitReady(ctx context.Context, ended <-chan struct{}) error {
+	limit := time.NewTimer(3 * time.Minute)
 	defer limit.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -91,11 +147,11 @@ func waitReady(ctx context.Context, ended <-chan struct{}) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ended:
-			return errors.New("the server stopped at start; see its messages above")
+			return errors.New("the server stopped at start")
 		case <-limit.C:
-			return errors.New("the server did not answer within a minute")
+			return errors.New("the server did not answer within three minutes")
 		case <-tick.C:
-			resp, err := http.Get(site + "/api/projects/@current/query/")
+			resp, err := http.Get(s.site() + "/api/projects/@current/query/")
 			if err == nil {
 				return resp.Body.Close()
 			}
@@ -104,8 +160,8 @@ func waitReady(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // prepare makes what the first run lacks, and remembers it.
-func prepare(ctx context.Context) (*demo, error) {
-	d, err := load()
+func (s *settings) prepare(ctx context.Context) (*demo, error) {
+	d, err := s.load()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +172,7 @@ func prepare(ctx context.Context) (*demo, error) {
 		var project struct {
 			ID int64 `json:"id"`
 		}
-		if err := command(ctx, &project, "project", "create", "--name", "Demo: the history of a public project"); err != nil {
+		if err := s.command(ctx, &project, "project", "create", "--name", "Demo: the history of a public project"); err != nil {
 			return nil, err
 		}
 		d.Project = project.ID
@@ -136,7 +192,7 @@ func prepare(ctx context.Context) (*demo, error) {
 			var made struct {
 				Key string `json:"key"`
 			}
-			if err := command(ctx, &made, "key", "create", "--project", number, "--kind", k.kind, "--scopes", k.scopes, "--label", k.label); err != nil {
+			if err := s.command(ctx, &made, "key", "create", "--project", number, "--kind", k.kind, "--scopes", k.scopes, "--label", k.label); err != nil {
 				return nil, err
 			}
 			*k.to = made.Key
@@ -145,7 +201,7 @@ func prepare(ctx context.Context) (*demo, error) {
 			return nil, err
 		}
 	}
-	if err := command(ctx, nil, "import", "--project", number, events); err != nil {
+	if err := s.command(ctx, nil, "import", "--project", number, events); err != nil {
 		return nil, err
 	}
 	if err := d.publish(ctx); err != nil {
@@ -219,7 +275,7 @@ func (d *demo) post(ctx context.Context, path string, body any) error {
 
 // request sends a request of the personal key to a route of the project.
 func (d *demo) request(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
-	url := fmt.Sprintf("%s/api/projects/%d/%s", site, d.Project, path)
+	url := fmt.Sprintf("%s/api/projects/%d/%s", d.settings.site(), d.Project, path)
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
@@ -238,8 +294,8 @@ func (d *demo) request(ctx context.Context, method, path string, body []byte) (s
 }
 
 // command runs one of the server's own commands and reads its result into out.
-func command(ctx context.Context, out any, args ...string) error {
-	cmd := exec.CommandContext(ctx, server, append(append([]string{"analytics"}, args...), "--address", admin)...)
+func (s *settings) command(ctx context.Context, out any, args ...string) error {
+	cmd := exec.CommandContext(ctx, s.server, append(append([]string{"analytics"}, args...), "--address", s.adminAddress())...) //nolint:gosec // who runs the demo names the program
 	cmd.Stderr = os.Stderr
 	result, err := cmd.Output()
 	if err != nil {
@@ -254,9 +310,9 @@ func command(ctx context.Context, out any, args ...string) error {
 	return nil
 }
 
-func load() (*demo, error) {
-	d := new(demo)
-	raw, err := os.ReadFile(stateFile)
+func (s *settings) load() (*demo, error) {
+	d := &demo{settings: s}
+	raw, err := os.ReadFile(s.stateFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return d, nil
 	}
@@ -264,7 +320,7 @@ func load() (*demo, error) {
 		return nil, fmt.Errorf("reading the demo's state: %w", err)
 	}
 	if err := json.Unmarshal(raw, d); err != nil {
-		return nil, fmt.Errorf("reading %s: %w; delete .demo to start over", stateFile, err)
+		return nil, fmt.Errorf("reading %s: %w; delete %s to start over", s.stateFile(), err, s.folder)
 	}
 	return d, nil
 }
@@ -274,16 +330,14 @@ func (d *demo) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding the demo's state: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(stateFile), 0o700); err != nil {
-		return fmt.Errorf("keeping the demo's state: %w", err)
-	}
-	if err := os.WriteFile(stateFile, raw, 0o600); err != nil {
+	if err := os.WriteFile(d.settings.stateFile(), raw, 0o600); err != nil {
 		return fmt.Errorf("keeping the demo's state: %w", err)
 	}
 	return nil
 }
 
 func (d *demo) print() {
+	site := d.settings.site()
 	api := fmt.Sprintf("%s/api/projects/%d", site, d.Project)
 	fmt.Printf(`
 The demo project %d is served on %s (Ctrl-C stops it).

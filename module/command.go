@@ -27,7 +27,10 @@ go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), cohortCommand(), endpointsCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), cohortCommand(), endpointsCommand(), versionCommand())
+			root.Args = subcommandOnly
+			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			root.SetFlagErrorFunc(flagMistake)
 		},
 	})
 }
@@ -210,7 +213,7 @@ func propertyCommand() *cobra.Command {
 
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
+		Use: use, Short: short, Args: subcommandOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return errors.Join(errors.New(use+" needs one of its subcommands"), cmd.Usage())
 		},

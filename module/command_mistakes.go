@@ -1,0 +1,51 @@
+package module
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// subcommandOnly refuses words that are not one of the command's subcommands: cobra takes care of those that are.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s; its commands are %s", args[0], cmd.CommandPath(), didYouMean(args[0], "", names), strings.Join(names, ", "))
+}
+
+// flagMistake explains an error in the flags of a command.
+func flagMistake(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return fmt.Errorf("%w%s; see %s --help", err, didYouMean(unknown.GetSpecifiedName(), "--", names), cmd.CommandPath())
+}
+
+// didYouMean asks for the nearest name, if one is near.
+func didYouMean(typed, prefix string, names []string) string {
+	nearest := schema.Nearest(typed, slices.Values(names))
+	if nearest == "" {
+		return ""
+	}
+	return ": did you mean " + prefix + nearest + "?"
+}
