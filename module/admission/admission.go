@@ -1,0 +1,324 @@
+// Package admission decides who may run on ClickHouse now and who waits. It shares a number of places between projects.
+//
+// A free place goes to the waiting project that holds the fewest places, and among equals to the one that has not been served for the
+// longest time. Running queries cannot be stopped in favor of others, so some places are kept for projects that hold none: see
+// [Limits.Spare]. Within a project, queries that somebody waits for come first, in the order in which they came.
+package admission
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits say how many queries run and wait.
+type Limits struct {
+	Places  int // the queries of all projects together that run at once; at least 1
+	Project int // the queries of one project that run at once; at least 1
+	Queue   int // the queries of one project that wait, of those that somebody waits for and of the others each
+}
+
+// Spare is how many of the places only projects that hold none may take: a quarter, and at least one where there are two or more. A
+// project that comes to a busy server finds a free place there, whatever the others run.
+func (l Limits) Spare() int {
+	if l.Places < 2 {
+		return 0
+	}
+	return max(1, l.Places/4)
+}
+
+// The reasons for which a request gets no place.
+var (
+	ErrQueueFull = errors.New("as many queries of the project wait as may")
+	ErrTooLong   = errors.New("no place became free in time")
+)
+
+// Request asks for a place.
+type Request struct {
+	Project int64
+	// Closed once somebody waits for the query; [Awaited] is closed already. Until then the project's queries that somebody waits
+	// for come first. nil: nobody ever waits.
+	Awaited <-chan struct{}
+	// The longest that the request waits. Zero: until its context ends.
+	Wait time.Duration
+	// The request is let into the queue however long that is.
+	Uncounted bool
+}
+
+// Awaited is for requests that somebody waits for from the start.
+var Awaited = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Scheduler hands out places. Its methods may be called from several goroutines at once.
+type Scheduler struct {
+	mu       sync.Mutex
+	limits   Limits
+	held     int
+	serial   uint64 // of the newest turn
+	projects map[int64]*share
+	waiting  map[*share]struct{} // the projects with requests in a queue
+}
+
+// share is what one project holds and waits for. All of it is guarded by Scheduler.mu.
+type share struct {
+	project int64
+	held    int
+	turn    uint64               // when the project was last served or, if later, began to ask
+	queues  [priorities]list.List // of *ticket
+}
+
+type priority int
+
+const (
+	awaited priority = iota
+	background
+	priorities
+)
+
+// ticket is a request in a queue, or one that got its place.
+type ticket struct {
+	share   *share
+	queue   priority
+	at      *list.Element // nil once it is out of the queue
+	granted *Place        // set before ready is closed
+	ready   chan struct{}
+}
+
+// New gives a scheduler.
+func New(limits Limits) *Scheduler {
+	return &Scheduler{limits: limits, projects: map[int64]*share{}, waiting: map[*share]struct{}{}}
+}
+
+// Limits are those that hold now.
+func (s *Scheduler) Limits() Limits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limits
+}
+
+// SetLimits puts other limits in place of those that hold now. Queries that have a place keep it, and count.
+func (s *Scheduler) SetLimits(limits Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = limits
+	s.dispatch()
+}
+
+// Enter waits for a place, which the caller has to leave. The error is ErrQueueFull, ErrTooLong, or the cause of the context's end.
+func (s *Scheduler) Enter(ctx context.Context, r Request) (*Place, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	t, err := s.join(r)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.ready: // without a timer
+		return t.granted, nil
+	default:
+	}
+	var tooLong <-chan time.Time
+	if r.Wait > 0 {
+		timer := time.NewTimer(r.Wait)
+		defer timer.Stop()
+		tooLong = timer.C
+	}
+	becomesAwaited := r.Awaited
+	if t.queue == awaited {
+		becomesAwaited = nil
+	}
+	for {
+		select {
+		case <-t.ready:
+			return t.granted, nil
+		case <-becomesAwaited:
+			becomesAwaited = nil
+			s.promote(t)
+		case <-tooLong:
+			return s.quit(t, ErrTooLong)
+		case <-ctx.Done():
+			place, err := s.quit(t, context.Cause(ctx))
+			if err == nil {
+				place.Leave()
+			}
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// HasRoom reports whether a request would be let into its project's queue now, if it had to wait.
+func (s *Scheduler) HasRoom(r Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.projects[r.Project]
+	return known == nil || known.queues[r.priority()].Len() < s.limits.Queue
+}
+
+// Each gives the queries of each project that run and that wait. A project that has asked once stays listed.
+func (s *Scheduler) Each(yield func(project int64, running, waiting int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.projects {
+		yield(p.project, p.held, p.waiting())
+	}
+}
+
+func (r Request) priority() priority {
+	select {
+	case <-r.Awaited:
+		return awaited
+	default: // also for nil
+		return background
+	}
+}
+
+// join puts a request into its project's queue, where it may find a place at once.
+func (s *Scheduler) join(r Request) (*ticket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.projects[r.Project]
+	if p == nil {
+		p = &share{project: r.Project}
+		s.projects[r.Project] = p
+	}
+	t := &ticket{share: p, queue: r.priority(), ready: make(chan struct{})}
+	if p.held == 0 && p.waiting() == 0 {
+		s.serial++
+		p.turn = s.serial
+	}
+	before := p.queues[t.queue].Len()
+	s.enqueue(t)
+	s.dispatch()
+	if t.at != nil && before >= s.limits.Queue && !r.Uncounted {
+		s.dequeue(t)
+		return nil, ErrQueueFull
+	}
+	return t, nil
+}
+
+// promote moves a request that somebody waits for now behind those for which that is so already.
+func (s *Scheduler) promote(t *ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.at == nil {
+		return
+	}
+	s.dequeue(t)
+	t.queue = awaited
+	s.enqueue(t)
+	s.dispatch() // it may come before other projects now
+}
+
+// quit takes a request out of its queue. One that got a place in the meantime has it; the error is for any other.
+func (s *Scheduler) quit(t *ticket, err error) (*Place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.at == nil {
+		return t.granted, nil
+	}
+	s.dequeue(t)
+	return nil, err
+}
+
+func (s *Scheduler) enqueue(t *ticket) {
+	t.at = t.share.queues[t.queue].PushBack(t)
+	s.waiting[t.share] = struct{}{}
+}
+
+func (s *Scheduler) dequeue(t *ticket) {
+	t.share.queues[t.queue].Remove(t.at)
+	t.at = nil
+	if t.share.waiting() == 0 {
+		delete(s.waiting, t.share)
+	}
+}
+
+// dispatch gives places to those who wait while there are any for them. It is called after every change, so that nobody waits whom
+// a place is free for.
+func (s *Scheduler) dispatch() {
+	for {
+		var next *share
+		for p := range s.waiting {
+			if s.mayTake(p) && (next == nil || p.before(next)) {
+				next = p
+			}
+		}
+		if next == nil {
+			return
+		}
+		t := next.first()
+		s.dequeue(t)
+		s.held++
+		next.held++
+		s.serial++
+		next.turn = s.serial
+		t.granted = &Place{scheduler: s, share: next}
+		close(t.ready)
+	}
+}
+
+// mayTake reports whether a place is free for a project.
+func (s *Scheduler) mayTake(p *share) bool {
+	free := s.limits.Places - s.held
+	if p.held > 0 {
+		free -= s.limits.Spare()
+	}
+	return free > 0 && p.held < s.limits.Project
+}
+
+func (p *share) waiting() int { return p.queues[awaited].Len() + p.queues[background].Len() }
+
+// first is the request that is served next.
+func (p *share) first() *ticket {
+	for i := range p.queues {
+		if front := p.queues[i].Front(); front != nil {
+			t, _ := front.Value.(*ticket)
+			return t
+		}
+	}
+	return nil
+}
+
+// before reports whether a project that waits is served before another one: it holds fewer places; or as many, but somebody waits for
+// its query; or else its last turn was earlier.
+func (p *share) before(other *share) bool {
+	if p.held != other.held {
+		return p.held < other.held
+	}
+	if mine, theirs := p.queues[awaited].Len() > 0, other.queues[awaited].Len() > 0; mine != theirs {
+		return mine
+	}
+	return p.turn < other.turn
+}
+
+// Place lets one query of a project run.
+type Place struct {
+	scheduler *Scheduler
+	share     *share
+	left      atomic.Bool
+}
+
+// Covers reports whether the place is held, and by the project.
+func (p *Place) Covers(project int64) bool {
+	return p != nil && p.scheduler != nil && !p.left.Load() && p.share.project == project
+}
+
+// Leave gives the place back. It may be called more than once.
+func (p *Place) Leave() {
+	if p.left.Swap(true) {
+		return
+	}
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	p.share.held--
+	s.dispatch()
+}

@@ -1,0 +1,188 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+)
+
+// enter takes a place that must be free.
+func enter(t *testing.T, s *admission.Scheduler, project int64) *admission.Place {
+	t.Helper()
+	place, err := s.Enter(t.Context(), admission.Request{Project: project, Awaited: admission.Awaited, Wait: time.Nanosecond})
+	if err != nil {
+		t.Fatalf("project %d gets no place: %v", project, err)
+	}
+	return place
+}
+
+// TestNewcomerFindsAPlace: whatever one project runs, the first query of another does not wait.
+func TestNewcomerFindsAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.New(admission.Limits{Places: 4, Project: 10, Queue: 80})
+		var places []*admission.Place
+		for range 3 {
+			places = append(places, enter(t, s, 1))
+		}
+		if _, err := s.Enter(t.Context(), admission.Request{Project: 1, Awaited: admission.Awaited, Wait: time.Minute}); !errors.Is(err, admission.ErrTooLong) {
+			t.Errorf("a fourth place of four for one project: %v", err)
+		}
+		places = append(places, enter(t, s, 2))
+		for _, p := range places {
+			p.Leave()
+		}
+	})
+}
+
+// TestShares: projects that ask for all they can get end up with equal parts, however many each asks for, and nothing stays unused but
+// what is spare.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.New(admission.Limits{Places: 16, Project: 10, Queue: 1000})
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var served [4]atomic.Int64
+		for project, clients := range []int{1: 100, 2: 20, 3: 8} {
+			for range clients {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						place, err := s.Enter(ctx, admission.Request{Project: int64(project), Awaited: admission.Awaited})
+						if err != nil {
+							return
+						}
+						served[project].Add(1)
+						time.Sleep(time.Second)
+						place.Leave()
+					}
+				})
+			}
+		}
+		time.Sleep(1000*time.Second + time.Millisecond)
+		stop()
+		all.Wait()
+		for project := 1; project <= 3; project++ {
+			if n := served[project].Load(); n < 3950 || n > 4050 { // a third of 12 places for 1000 seconds
+				t.Errorf("project %d was served %d times, want about 4000", project, n)
+			}
+		}
+	})
+}
+
+// TestOneOfManyIsServedSoon: with a single place, a project that asks waits for one query of each other project at most.
+func TestOneOfManyIsServedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.New(admission.Limits{Places: 1, Project: 10, Queue: 80})
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for project := range int64(5) {
+			for range 10 {
+				all.Go(func() {
+					for {
+						place, err := s.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited})
+						if err != nil {
+							return
+						}
+						time.Sleep(time.Second)
+						place.Leave()
+					}
+				})
+			}
+		}
+		time.Sleep(100*time.Second + time.Millisecond)
+		began := time.Now()
+		place, err := s.Enter(ctx, admission.Request{Project: 9, Awaited: admission.Awaited, Wait: time.Minute})
+		if waited := time.Since(began); err != nil || waited > 6*time.Second {
+			t.Errorf("a newcomer waits %s: %v", waited, err)
+		} else {
+			place.Leave()
+		}
+		stop()
+		all.Wait()
+	})
+}
+
+// TestCovers: a place covers its own project alone, until it is left.
+func TestCovers(t *testing.T) {
+	s := admission.New(admission.Limits{Places: 2, Project: 2, Queue: 2})
+	place := enter(t, s, 7)
+	var none *admission.Place
+	if !place.Covers(7) || place.Covers(8) || none.Covers(7) || new(admission.Place).Covers(0) {
+		t.Error("a place covers another project, or not its own")
+	}
+	place.Leave()
+	if place.Covers(7) {
+		t.Error("a place that was left covers its project")
+	}
+}
+
+func TestUncounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.New(admission.Limits{Places: 1, Project: 1, Queue: 0})
+		place := enter(t, s, 1)
+		if s.HasRoom(admission.Request{Project: 1}) {
+			t.Error("there is room in a queue of none")
+		}
+		if _, err := s.Enter(t.Context(), admission.Request{Project: 1}); !errors.Is(err, admission.ErrQueueFull) {
+			t.Errorf("beyond the queue: %v", err)
+		}
+		time.AfterFunc(time.Hour, place.Leave)
+		second, err := s.Enter(t.Context(), admission.Request{Project: 1, Uncounted: true})
+		if err != nil {
+			t.Fatalf("uncounted: %v", err)
+		}
+		second.Leave()
+	})
+}
+
+// TestEndsLoseNoPlace: requests whose contexts end at any moment leave all places free.
+func TestEndsLoseNoPlace(t *testing.T) {
+	s := admission.New(admission.Limits{Places: 3, Project: 2, Queue: 1000})
+	var all sync.WaitGroup
+	var running, most atomic.Int64
+	for i := range 64 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 300 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(200))*time.Microsecond)
+				place, err := s.Enter(ctx, admission.Request{Project: int64(i % 4), Awaited: admission.Awaited, Wait: time.Duration(random.IntN(200)) * time.Microsecond})
+				if err == nil {
+					most.Store(max(most.Load(), running.Add(1)))
+					running.Add(-1)
+					place.Leave()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > 3 {
+		t.Errorf("%d ran at once", most.Load())
+	}
+	s.Each(func(project int64, running, waiting int) {
+		if running != 0 || waiting != 0 {
+			t.Errorf("at the end %d queries of project %d run and %d wait", running, project, waiting)
+		}
+	})
+	for project := range int64(3) {
+		enter(t, s, project)
+	}
+}
+
+func BenchmarkEnter(b *testing.B) {
+	s := admission.New(admission.Limits{Places: 40, Project: 10, Queue: 80})
+	b.ReportAllocs()
+	for b.Loop() {
+		place, err := s.Enter(b.Context(), admission.Request{Project: 1, Awaited: admission.Awaited})
+		if err != nil {
+			b.Fatal(err)
+		}
+		place.Leave()
+	}
+}
