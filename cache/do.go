@@ -37,6 +37,8 @@ type Policy struct {
 	Keep time.Duration
 	// Refs to a result that the call computes may be given out, so that it is kept for Config.Hold after it may last be served.
 	Refs bool
+	// Nobody waits for the call itself: see Awaited. Default: somebody does.
+	Background bool
 }
 
 // fresh tells whether an entry is fresh under the policy.

@@ -24,8 +24,9 @@ type flight struct {
 	refreshing *record // the stale record that a background refresh is to replace; nil for a call's flight
 	claimed    int64   // when that call arrived, in Unix nanoseconds
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	awaited chan struct{} // closed once a call that is not a background one waits
 
 	// Guarded by Cache.mu.
 	waiters    int
@@ -85,20 +86,20 @@ func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joine
 			return joined{hit: rec.entry}, false, nil
 		}
 		f := newFlight(ctx, key, c.lifetime(p), load)
-		f.waiters = 1
+		f.join(p)
 		c.start(f)
 		return joined{flight: f}, false, nil
 	case p.Mode != Recompute && !running.settled:
-		running.waiters++
+		running.join(p)
 		return joined{flight: running}, true, nil
 	case p.Mode != Recompute && p.fresh(running.entry):
 		return joined{hit: running.entry}, false, nil
 	case running.next == nil || running.next.waiters == 0:
 		running.next = newFlight(ctx, key, c.lifetime(p), load)
-		running.next.waiters = 1
+		running.next.join(p)
 		return joined{flight: running.next}, false, nil
 	default:
-		running.next.waiters++
+		running.next.join(p)
 		return joined{flight: running.next}, true, nil
 	}
 }
@@ -126,9 +127,32 @@ func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
 }
 
 func newFlight(ctx context.Context, key Key, lifetime lifetime, load Load) *flight {
-	f := &flight{key: key, lifetime: lifetime, load: load, done: make(chan struct{})}
-	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight{key: key, lifetime: lifetime, load: load, awaited: make(chan struct{}), done: make(chan struct{})}
+	f.ctx, f.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), awaitedKey{}, f.awaited))
 	return f
+}
+
+// join adds a call to those that wait. The caller holds mu.
+func (f *flight) join(p Policy) {
+	f.waiters++
+	if p.Background {
+		return
+	}
+	select {
+	case <-f.awaited:
+	default:
+		close(f.awaited)
+	}
+}
+
+type awaitedKey struct{}
+
+// Awaited gives a channel that is closed once somebody waits for what the load of this context computes: the call that began it,
+// unless it is a background one, or any that joined it. For a background refresh that is none at first. It is nil for other
+// contexts.
+func Awaited(ctx context.Context) <-chan struct{} {
+	awaited, _ := ctx.Value(awaitedKey{}).(chan struct{})
+	return awaited
 }
 
 // start runs a flight. The caller holds mu.
