@@ -52,9 +52,9 @@ func analyze(q *query.HogQL, parsed hogql.Query, env Env, uses bool) (*analysis,
 		found.limited = found.bound
 	}
 	if uses {
-		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.Database, env.Now)
+		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.Database, env.Now, env.spend)
 	} else {
-		found.resolved, found.outputs, err = resolve.Query(found.limited, env.Database, env.Now)
+		found.resolved, found.outputs, err = resolve.Query(found.limited, env.Database, env.Now, env.spend)
 	}
 	if err != nil && !note(&mistakes, err, open) {
 		return nil, err

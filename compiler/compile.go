@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -45,11 +46,19 @@ type Env struct {
 	TestAccounts *query.Condition
 	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
 	PathCleaning []query.PathCleaning
+	// Expired is asked now and then, about once a millisecond of work, whether the compile has to end; its error is then that of the
+	// compile. It is how a caller bounds processor time and stops when nobody waits any more: the compiler has no clock. Nil is never.
+	Expired func() error
+
+	spend *budget.Budget
 }
+
+// ErrTooSlow is for Expired to return for a compile that used up its time.
+var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the query took too long: simplify it, or split it up.")
 
 // world is what insights are built for.
 func (e *Env) world() *insight.World {
-	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning}
+	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning, Spend: e.spend}
 }
 
 // Compiled is a query that is ready to run.
@@ -81,9 +90,11 @@ type Compiled struct {
 	Missing func(row []byte) (bool, error)
 }
 
-// Compile makes SQL of a query. Mistakes of its author are a *diag.Error or diag.Errors; any other error is a bug.
+// Compile makes SQL of a query, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
+// error is what Expired returned, or a bug.
 func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
+	env.spend = budget.New(env.Expired)
 	switch q := q.(type) {
 	case *query.HogQL:
 		return compileHogQL(q, env)
@@ -116,11 +127,13 @@ func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 	}
 }
 
-// recoverBug makes an error of a stage's own panic. Panics of the Go runtime are bugs too, and no query may end the
+// recoverBug makes an error of a stage's own panic, and of the end of the budget. Panics of the Go runtime are bugs too, and no query may end the
 // process; but those keep their type, so that the log has it.
 func recoverBug(err *error) {
 	switch r := recover().(type) {
 	case nil:
+	case budget.Stop:
+		*err = r.Err
 	case error:
 		*err = fmt.Errorf("BUG: compiling: %w", r)
 	default:
@@ -129,7 +142,7 @@ func recoverBug(err *error) {
 }
 
 func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
-	parsed, err := hogql.Parse(q.Query)
+	parsed, err := hogql.ParseWithin(q.Query, env.spend)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +150,13 @@ func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, params, err := sql.Print(found.resolved, env.Database)
+	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
 	if err != nil {
 		return nil, err
 	}
 	cut := found.cut
 	compiled := &Compiled{
-		SQL: text, Params: params, HogQL: hogql.Print(found.limited),
+		SQL: text, Params: params, HogQL: hogql.PrintWithin(found.limited, env.spend),
 		Limit: cut.Limit, Probe: cut.Probe, DefaultLimit: cut.Default, SetQuery: cut.Set,
 		Columns: make([]string, len(found.outputs)),
 	}
@@ -167,6 +180,7 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		Now:      env.Now,
 		Location: env.Database.Location,
 		Clean:    insight.Cleaner(env.PathCleaning),
+		Spend:    env.spend,
 	}
 	if len(q.Variables) > 0 {
 		v.Variables = make(map[string]bind.Variable, len(q.Variables))

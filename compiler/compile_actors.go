@@ -72,7 +72,7 @@ var idColumns = []string{insight.ActorID, "person_id", "id"}
 
 // peopleOfText reads a query of the user's own, one of whose columns has the ids of people.
 func peopleOfText(q *query.Actors, source *query.HogQL, env Env) (*insight.People, error) {
-	parsed, err := hogql.Parse(source.Query)
+	parsed, err := hogql.ParseWithin(source.Query, env.spend)
 	if err != nil {
 		return nil, err
 	}

@@ -40,16 +40,16 @@ func compileEvents(q *query.Events, env Env) (*Compiled, error) {
 
 // compileListing makes SQL of the tree of a list of rows.
 func compileListing(built *insight.Listing, env Env) (*Compiled, error) {
-	resolved, _, err := resolve.Query(built.Query, env.Database, env.Now)
+	resolved, _, err := resolve.Query(built.Query, env.Database, env.Now, env.spend)
 	if err != nil {
 		return nil, each(unplaced(err))
 	}
-	text, params, err := sql.Print(resolved, env.Database)
+	text, params, err := sql.Print(resolved, env.Database, env.spend)
 	if err != nil {
 		return nil, err
 	}
 	return &Compiled{
-		SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: built.Columns, Limit: built.Limit, Offset: built.Offset,
+		SQL: text, Params: params, HogQL: hogql.PrintWithin(built.Query, env.spend), Columns: built.Columns, Limit: built.Limit, Offset: built.Offset,
 		Probe: true, DefaultLimit: true, Row: built.Row, Types: built.Types, Missing: built.Missing,
 	}, nil
 }

@@ -25,15 +25,15 @@ func compileInsight(q query.Insight, env Env) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, outputs, err := resolve.Query(built.Query, env.Database, env.Now)
+	resolved, outputs, err := resolve.Query(built.Query, env.Database, env.Now, env.spend)
 	if err != nil {
 		return nil, unplaced(err)
 	}
-	text, params, err := sql.Print(resolved, env.Database)
+	text, params, err := sql.Print(resolved, env.Database, env.spend)
 	if err != nil {
 		return nil, err
 	}
-	compiled := &Compiled{SQL: text, Params: params, HogQL: hogql.Print(built.Query), Columns: make([]string, len(outputs)), Shape: built.Shape}
+	compiled := &Compiled{SQL: text, Params: params, HogQL: hogql.PrintWithin(built.Query, env.spend), Columns: make([]string, len(outputs)), Shape: built.Shape}
 	for i, output := range outputs {
 		compiled.Columns[i] = output.Name
 	}

@@ -16,14 +16,14 @@ func TestManyMistakes(t *testing.T) {
 		"casts": ", 1::strng", "units": ", dateDiff('dya', now(), now())", "tables": ", (select 1 from evnts)",
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := "select 'é'" + strings.Repeat(part, 500_000/len(part)) + " from events e"
+			text := "select 'é'" + strings.Repeat(part, 8_000) + " from events e"
 			began := time.Now()
 			m := describe(t, &query.Metadata{Language: query.LanguageHogQL, Query: text})
 			took := time.Since(began)
 			if len(m.Errors)+len(m.Warnings) < 100 {
 				t.Errorf("%d mistakes and %d warnings", len(m.Errors), len(m.Warnings))
 			}
-			if took > 30*time.Second { // it was 50 with a hint for each, on an idle machine and without the race detector
+			if took > 30*time.Second { // with a hint for each it was more
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -3,13 +3,13 @@ package compiler
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -48,9 +48,23 @@ type Notice struct {
 const undecided = "undecisive"
 
 // Describe tells what is right and what is wrong with a text. Mistakes in the text are no error of Describe.
-func Describe(q *query.Metadata, env Env) (m *Metadata, err error) {
+func Describe(q *query.Metadata, env Env) (*Metadata, error) {
+	env.spend = budget.New(env.Expired)
+	m, err := describe(q, env)
+	if err != nil {
+		return newMetadata(q).refuse(err, q)
+	}
+	return m, nil
+}
+
+func newMetadata(q *query.Metadata) *Metadata {
+	return &Metadata{Query: q.Query, Errors: []Notice{}, Warnings: []Notice{}, Notices: []Notice{}, Tables: []string{}, Indices: undecided}
+}
+
+// describe is Describe whose error may be the end of the budget.
+func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	defer recoverBug(&err)
-	m = &Metadata{Query: q.Query, Errors: []Notice{}, Warnings: []Notice{}, Notices: []Notice{}, Tables: []string{}, Indices: undecided}
+	m = newMetadata(q)
 	node := &query.HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
 	parsed, err := parseAsked(q, env)
 	if err != nil {
@@ -64,7 +78,7 @@ func Describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	if err != nil {
 		return m.refuse(err, q)
 	}
-	if _, _, err := sql.Print(found.resolved, env.Database); err != nil {
+	if _, _, err := sql.Print(found.resolved, env.Database, env.spend); err != nil {
 		return m.refuse(err, q)
 	}
 	m.IsValid, m.Physical = true, physicalTables(found.resolved)
@@ -91,9 +105,9 @@ func DescribeMistakes(text string, mistakes diag.Errors) *Refusal {
 // the query around it lies behind the end of the text.
 func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	if q.Language == query.LanguageHogQL {
-		return hogql.Parse(q.Query)
+		return hogql.ParseWithin(q.Query, env.spend)
 	}
-	e, err := hogql.ParseExpr(q.Query)
+	e, err := hogql.ParseExprWithin(q.Query, env.spend)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +115,7 @@ func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	if source == nil {
 		source = &query.HogQL{Query: "select event from events"}
 	}
-	around, err := hogql.Parse(strings.Repeat(" ", len(q.Query)+1) + source.Query)
+	around, err := hogql.ParseWithin(strings.Repeat(" ", len(q.Query)+1)+source.Query, env.spend)
 	if err != nil {
 		return nil, err
 	}
@@ -196,14 +210,15 @@ func identifier(name string) string {
 
 // tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are none.
 func tableNames(q hogql.Query) []string {
-	names, ctes := []string{}, []string{}
+	names := []string{}
+	ctes := map[string]bool{}
 	v := hogql.Visitor{
 		Query: func(q hogql.Query) bool {
 			switch q := q.(type) {
 			case *hogql.Select:
-				ctes = appendNames(ctes, q.With)
+				noteNames(ctes, q.With)
 			case *hogql.SetQuery:
-				ctes = appendNames(ctes, q.With)
+				noteNames(ctes, q.With)
 			case *hogql.QueryPlaceholder:
 			}
 			return true
@@ -220,16 +235,15 @@ func tableNames(q hogql.Query) []string {
 		},
 	}
 	v.WalkQuery(q)
-	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(ctes, name) })
+	names = slices.DeleteFunc(names, func(name string) bool { return ctes[name] })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-func appendNames(names []string, ctes []*hogql.CTE) []string {
+func noteNames(names map[string]bool, ctes []*hogql.CTE) {
 	for _, cte := range ctes {
-		names = append(names, cte.Name.Text)
+		names[cte.Name.Text] = true
 	}
-	return names
 }
 
 func chainText(chain []hogql.Name) string {
@@ -257,6 +271,7 @@ func physicalTables(q hogql.Query) []string {
 // note adds the warnings and notices. They are worded as mistakes are, and only of what stands in the text itself.
 func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 	var warnings, remarks diag.List
+	beside := definedBeside(env.Database)
 	if q.Language == query.LanguageHogQL {
 		warnLimit(&warnings, found.bound, cmp.Or(env.MaxRows, bind.MaxRows))
 		warnScan(&warnings, found.bound)
@@ -273,7 +288,7 @@ func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 		if warnings.Full() {
 			continue
 		}
-		if near := schema.Nearest(use.Key.Name, definedBeside(env.Database, use.Key)); near != "" {
+		if near := schema.Nearest(use.Key.Name, env.spend.Hints(slices.Values(beside(use.Key)))); near != "" {
 			e := diag.New(diag.HogQLError, use.At, "%s property '%s' has no definition in this project. Did you mean '%s'?",
 				scopeNames[use.Key.Scope], use.Key.Name, near)
 			e.Hint = near
@@ -308,14 +323,18 @@ func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string
 	return text
 }
 
-// definedBeside yields the names of the defined properties of the same scope.
-func definedBeside(db *schema.Database, key schema.PropertyKey) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for other := range db.Properties {
-			if other.Scope == key.Scope && other.Group == key.Group && !yield(other.Name) {
-				return
+// definedBeside returns a function that lists the names of the defined properties of the same scope. It looks for them once.
+func definedBeside(db *schema.Database) func(schema.PropertyKey) []string {
+	var names map[schema.PropertyKey][]string // by a key without a name
+	return func(key schema.PropertyKey) []string {
+		if names == nil {
+			names = map[schema.PropertyKey][]string{}
+			for other := range db.Properties {
+				scope := schema.PropertyKey{Scope: other.Scope, Group: other.Group}
+				names[scope] = append(names[scope], other.Name)
 			}
 		}
+		return names[schema.PropertyKey{Scope: key.Scope, Group: key.Group}]
 	}
 }
 
@@ -363,7 +382,7 @@ func warnScan(warnings *diag.List, q hogql.Query) {
 		},
 		Query: func(q hogql.Query) bool {
 			sel, ok := q.(*hogql.Select)
-			timed = timed || ok && slices.Contains(appendNames(nil, sel.With), "events") // which then need not be the table
+			timed = timed || ok && slices.ContainsFunc(sel.With, func(cte *hogql.CTE) bool { return cte.Name.Text == "events" }) // which then need not be the table
 			return !timed
 		},
 	}

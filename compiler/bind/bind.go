@@ -4,11 +4,13 @@ package bind
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -35,6 +37,8 @@ type Values struct {
 	Location *time.Location
 	// Clean is as in Subject.
 	Clean func(path hogql.Expr) hogql.Expr
+	// Spend is the budget of the compile; nil bounds nothing.
+	Spend *budget.Budget
 }
 
 // Variable is the value of an insight variable: the one given with the query, else its default.
@@ -57,9 +61,11 @@ type binder struct {
 	walk     hogql.Rewriter
 	selects  []*hogql.Select // the SELECTs around the current node, outermost first
 	mistakes diag.List
+	names    []string // of the values, for messages; once they are wanted
 }
 
 func (b *binder) query(q hogql.Query) hogql.Query {
+	b.values.Spend.Nodes(1)
 	switch q := q.(type) {
 	case *hogql.Select:
 		b.selects = append(b.selects, q)
@@ -76,7 +82,7 @@ func (b *binder) query(q hogql.Query) hogql.Query {
 		if query, isQuery := v.(hogql.Query); isQuery {
 			return query
 		}
-		b.mistake(q.Pos, "The placeholder {%s} does not stand for a query", hogql.PrintExpr(q.X))
+		b.mistake(q.Pos, "The placeholder {%s} does not stand for a query", excerpt(q.X))
 	}
 	return q
 }
@@ -101,11 +107,12 @@ func (b *binder) table(t hogql.Table) hogql.Table {
 			return &hogql.TableName{Pos: p.Pos, Chain: name.Chain, Alias: p.Alias, Columns: name.Columns, Sample: name.Sample}
 		}
 	}
-	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", hogql.PrintExpr(p.X))
+	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", excerpt(p.X))
 	return t
 }
 
 func (b *binder) expr(e hogql.Expr) hogql.Expr {
+	b.values.Spend.Work(1)
 	if p, ok := e.(*hogql.Placeholder); ok {
 		return b.placeholder(p)
 	}
@@ -131,9 +138,9 @@ func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	case hogql.Query:
 		return &hogql.Subquery{Pos: p.Pos, Query: v}
 	}
-	c, err := toConstant(v)
+	c, err := b.toConstant(v)
 	if err != nil {
-		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", hogql.PrintExpr(p.X), err)
+		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", excerpt(p.X), err)
 		return p
 	}
 	return &hogql.Const{Pos: p.Pos, Value: c}
@@ -175,19 +182,45 @@ func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
 		b.mistake(f.Pos, "Unresolved placeholder: {%s}", name)
 		return
 	}
-	among := slices.Sorted(maps.Keys(b.values.Values))
+	if b.mistakes.Full() {
+		return
+	}
+	among := b.available()
 	b.mistakes.Add(&diag.Error{
-		Code: diag.QueryError, Span: f.Chain[i].Pos, Hint: schema.Nearest(f.Chain[i].Text, maps.Keys(known)),
+		Code: diag.QueryError, Span: f.Chain[i].Pos, Hint: b.nearest(f.Chain[i].Text, maps.Keys(known)),
 		Detail: fmt.Sprintf("Placeholder {%s} is not available in this context. You can use the following: %s",
 			name, strings.Join(among, ", ")),
 	})
 }
 
+// mostAvailable is how many names of values a message lists.
+const mostAvailable = 20
+
+// available lists the names of the values, not all when there are many.
+func (b *binder) available() []string {
+	if b.names == nil {
+		b.values.Spend.Nodes(len(b.values.Values))
+		b.names = slices.Sorted(maps.Keys(b.values.Values))
+		if len(b.names) > mostAvailable {
+			b.names = append(b.names[:mostAvailable:mostAvailable], "…")
+		}
+	}
+	return b.names
+}
+
+// nearest is schema.Nearest, as long as the budget has hints.
+func (b *binder) nearest(name string, among iter.Seq[string]) string {
+	return schema.Nearest(name, b.values.Spend.Hints(among))
+}
+
 func (b *binder) variable(at hogql.Span, code string) (any, bool) {
 	v, ok := b.values.Variables[code]
 	if !ok {
+		if b.mistakes.Full() {
+			return nil, false
+		}
 		detail := fmt.Sprintf("Variable %s is missing from query", code)
-		near := schema.Nearest(code, maps.Keys(b.values.Variables))
+		near := b.nearest(code, maps.Keys(b.values.Variables))
 		if near != "" {
 			detail += ". Did you mean: " + near
 		}
@@ -206,6 +239,12 @@ func (b *binder) variable(at hogql.Span, code string) (any, bool) {
 
 func (b *binder) mistake(at hogql.Span, format string, args ...any) {
 	b.mistakes.Addf(diag.QueryError, at, format, args...)
+}
+
+// excerpt gives the text of an expression for a message.
+func excerpt(e hogql.Expr) string {
+	text, _ := hogql.Excerpt(e)
+	return text
 }
 
 // names gives the parts of a plain chain of names, nil for any other expression.

@@ -424,7 +424,7 @@ func TestUserValue(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e, err := bind.UserValue(tt.text)
+			e, err := bind.UserValue(tt.text, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

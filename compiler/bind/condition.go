@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -27,6 +28,8 @@ type Subject struct {
 	Location *time.Location
 	// Clean gives the value that a path has after the project's rules for names of paths; nil when it has none.
 	Clean func(path hogql.Expr) hogql.Expr
+	// Spend is the budget of the compile; nil bounds nothing.
+	Spend *budget.Budget
 	// At is the place of what is made, Attr that of the filter in the request's JSON.
 	At   hogql.Span
 	Attr string
@@ -91,6 +94,8 @@ func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.Pr
 
 // PropertyCondition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
 func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
+	s.Spend.Nodes(1)
+	s.Spend.Bytes(len(f.Key))
 	if own := rowFilters[s.Rows]; s.Rows != "" && f.Type != own && f.Type != "hogql" {
 		return nil, s.refuse("Property filters of type '%s' cannot be used over the %s table: use %s or hogql", f.Type, s.Rows, own)
 	}
@@ -127,7 +132,7 @@ func (s Subject) unsupported(f Property) *diag.Error {
 
 // expression reads a filter that is an expression of its own.
 func (s Subject) expression(text string) (hogql.Expr, error) {
-	e, err := UserExpr(text)
+	e, err := UserExpr(text, s.Spend)
 	if err != nil {
 		return nil, &diag.Error{Code: err.Code, Span: s.At, Attr: s.Attr + ".key", Detail: "The HogQL expression of a property filter " + err.Detail}
 	}
@@ -136,8 +141,8 @@ func (s Subject) expression(text string) (hogql.Expr, error) {
 
 // UserExpr parses an expression that a request's JSON holds. It may not hold placeholders. The detail of the mistake goes
 // on from the name of what the expression is for.
-func UserExpr(text string) (hogql.Expr, *diag.Error) {
-	e, err := hogql.ParseExpr(text)
+func UserExpr(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
+	e, err := hogql.ParseExprWithin(text, spend)
 	if err != nil {
 		return nil, &diag.Error{Code: diag.SyntaxError, Detail: "is invalid: " + detail(err)}
 	}
@@ -155,8 +160,8 @@ func UserExpr(text string) (hogql.Expr, *diag.Error) {
 
 // UserValue is UserExpr for an expression of which the value alone counts. Names that it gives with AS and does not use itself
 // are taken off: they would stand beside names of the query around it.
-func UserValue(text string) (hogql.Expr, *diag.Error) {
-	e, err := UserExpr(text)
+func UserValue(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
+	e, err := UserExpr(text, spend)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // toConstant makes the value of a hogql.Const of a value as callers have it. Objects and values of other Go types are
 // refused.
-func toConstant(v any) (any, error) {
+func (b *binder) toConstant(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string, int64, uint64, float64, time.Time:
 		return v, nil
@@ -23,15 +23,17 @@ func toConstant(v any) (any, error) {
 	case json.Number:
 		return number(v)
 	case []string:
+		b.values.Spend.Nodes(len(v))
 		out := make([]any, len(v))
 		for i, item := range v {
 			out[i] = item
 		}
 		return out, nil
 	case []any:
+		b.values.Spend.Nodes(len(v))
 		out := make([]any, len(v))
 		for i, item := range v {
-			c, err := toConstant(item)
+			c, err := b.toConstant(item)
 			if err != nil {
 				return nil, err
 			}
@@ -62,6 +64,7 @@ func number(n json.Number) (any, error) {
 // eval computes the expression in a pair of braces. Its value is a constant, or an expression that sql(…) quotes.
 // When it has none, eval notes the mistake.
 func (b *binder) eval(e hogql.Expr) (any, bool) {
+	b.values.Spend.Nodes(1)
 	switch e := e.(type) {
 	case *hogql.Const:
 		return e.Value, true
@@ -100,7 +103,7 @@ func (b *binder) eval(e hogql.Expr) (any, bool) {
 }
 
 func (b *binder) notEvaluable(e hogql.Expr) (any, bool) {
-	b.mistake(e.At(), "This expression cannot be used in a placeholder: %s", hogql.PrintExpr(e))
+	b.mistake(e.At(), "This expression cannot be used in a placeholder: %s", excerpt(e))
 	return nil, false
 }
 
@@ -157,8 +160,10 @@ func (b *binder) evalCall(c *hogql.Call) (any, bool) {
 		case !isText:
 			return b.notEvaluable(c)
 		case name == "lower":
+			b.values.Spend.Bytes(len(s))
 			return strings.ToLower(s), true
 		default:
+			b.values.Spend.Bytes(len(s))
 			return strings.ToUpper(s), true
 		}
 	}
@@ -172,7 +177,10 @@ func (b *binder) concat(at hogql.Expr, args any) (any, bool) {
 	for _, v := range list {
 		switch v := v.(type) {
 		case nil:
-		case string, int64, uint64, float64, json.Number:
+		case string:
+			b.values.Spend.Bytes(len(v))
+			s.WriteString(v)
+		case int64, uint64, float64, json.Number:
 			fmt.Fprint(&s, v)
 		case bool:
 			if v {
@@ -240,6 +248,7 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 		if !isList {
 			list = []any{right}
 		}
+		b.values.Spend.Nodes(len(list))
 		found := false
 		for _, item := range list {
 			found = found || equal(left, item)

@@ -36,7 +36,7 @@ func (f *Property) complete() bool {
 func (b *binder) property(at hogql.Span, table filtered, attr string, f Property) hogql.Expr {
 	s := Subject{
 		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,
-		Clean: b.values.Clean, At: at, Attr: attr,
+		Clean: b.values.Clean, Spend: b.values.Spend, At: at, Attr: attr,
 	}
 	if table.name != "events" {
 		s.Rows = table.name
@@ -144,10 +144,14 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	return nil, false
 }
 
+// nodesPerValue is about how many parts the comparison with one value has.
+const nodesPerValue = 3
+
 // each joins the conditions on several values: OR for operators that look for one, AND for those that shut all out.
 func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Expr, bool)) (hogql.Expr, bool) {
 	var all []hogql.Expr
 	for _, v := range values {
+		c.subject.Spend.Nodes(nodesPerValue)
 		if v != nil {
 			if _, ok := toText(v); !ok {
 				return nil, false

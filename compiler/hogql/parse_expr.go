@@ -28,6 +28,7 @@ func (p *parser) expr(level int) Expr {
 	c := chain{parser: p, start: p.start(), level: level}
 	c.x = p.prefix()
 	for p.mistake == nil && c.operator() {
+		p.spend.Nodes(1)
 		p.links++
 	}
 	if p.mistake != nil {
@@ -293,6 +294,7 @@ func (p *parser) prefix() Expr {
 		if !ok {
 			return x
 		}
+		p.spend.Nodes(1)
 		p.links++
 		x = more
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
@@ -18,8 +19,11 @@ const (
 // Parse reads one query (contract: hogql.md, sections 3 to 5). The mistake that it finds is a *diag.Error with its place
 // in the text; it stops at the first. Whatever the text is, Parse takes time and memory in proportion to its length, and
 // the tree is at most 256 nodes deep.
-func Parse(text string) (Query, error) {
-	p, err := newParser(text, "query")
+func Parse(text string) (Query, error) { return ParseWithin(text, nil) }
+
+// ParseWithin is Parse that spends from the budget of a compile.
+func ParseWithin(text string, spend *budget.Budget) (Query, error) {
+	p, err := newParser(text, "query", spend)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +42,11 @@ func Parse(text string) (Query, error) {
 }
 
 // ParseExpr reads one expression, in the way of Parse.
-func ParseExpr(text string) (Expr, error) {
-	p, err := newParser(text, "expression")
+func ParseExpr(text string) (Expr, error) { return ParseExprWithin(text, nil) }
+
+// ParseExprWithin is ParseExpr that spends from the budget of a compile.
+func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
+	p, err := newParser(text, "expression", spend)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +68,7 @@ func ParseExpr(text string) (Expr, error) {
 type parser struct {
 	text    string
 	whole   string // what the text is, for messages
+	spend   *budget.Budget
 	tokens  []token
 	pos     int
 	lexical *diag.Error // the mistake of the tokBad, if there is one
@@ -70,14 +78,15 @@ type parser struct {
 	depth, deepest, links int
 }
 
-func newParser(text, whole string) (*parser, error) {
+func newParser(text, whole string, spend *budget.Budget) (*parser, error) {
 	if len(text) > maxText {
 		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is longer than %d bytes", whole, maxText)
 	}
 	if at, ok := invalidUTF8(text); ok {
 		return nil, diag.New(diag.SyntaxError, Span{Start: at, End: at + 1}, "The %s is not valid UTF-8", whole)
 	}
-	p := &parser{text: text, whole: whole}
+	spend.Bytes(len(text))
+	p := &parser{text: text, whole: whole, spend: spend}
 	p.tokens, p.lexical = lex(text)
 	if p.at(tokEnd) {
 		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is empty", whole)
@@ -208,6 +217,7 @@ func badExpr() Expr { return &Const{} }
 // enter starts a production that can hold itself; leave ends it. When enter returns false, the text goes too deep and the
 // production must return at once.
 func (p *parser) enter() bool {
+	p.spend.Nodes(1)
 	p.depth++
 	p.deepest = max(p.deepest, p.depth)
 	if p.depth > maxDepth {

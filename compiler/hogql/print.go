@@ -3,12 +3,17 @@ package hogql
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 )
 
 // Print gives the text of q, on one line. Parse makes the same tree of it, but for the places and for quotes around names
 // that may go without.
-func Print(q Query) string {
-	var p printer
+func Print(q Query) string { return PrintWithin(q, nil) }
+
+// PrintWithin is Print that spends from the budget of a compile: a tree whose parts are shared is longer as text.
+func PrintWithin(q Query, spend *budget.Budget) string {
+	p := printer{spend: spend}
 	p.query(q)
 	return p.text.String()
 }
@@ -22,8 +27,33 @@ func PrintExpr(e Expr) string {
 
 // FunctionForm gives the text of e with functions for operators, as plus(1, 2): the name of a column that has neither an
 // alias nor a name (contract: hogql.md, section 1).
-func FunctionForm(e Expr) string {
-	p := printer{functions: true}
+func FunctionForm(e Expr) string { return FunctionFormWithin(e, nil) }
+
+// FunctionFormWithin is FunctionForm that spends from the budget of a compile.
+func FunctionFormWithin(e Expr, spend *budget.Budget) string {
+	p := printer{functions: true, spend: spend}
+	p.expr(e, levelAlias)
+	return p.text.String()
+}
+
+// longestExcerpt bounds an excerpt in bytes: what a message has room for.
+const longestExcerpt = 200
+
+// Excerpt gives the text of e for a message, in the way of Print. One that is long is cut, and whole is false.
+func Excerpt(e Expr) (text string, whole bool) {
+	p := printer{most: longestExcerpt + 1}
+	p.expr(e, levelAlias)
+	text = p.text.String()
+	if len(text) <= longestExcerpt {
+		return text, true
+	}
+	return strings.ToValidUTF8(text[:longestExcerpt], "") + "…", false
+}
+
+// ShortForm gives at least the first most bytes of FunctionForm, as far as there are so many, with the word value in the place of
+// each text: the values of clients have no place in what is logged.
+func ShortForm(e Expr, most int) string {
+	p := printer{functions: true, quiet: true, most: most}
 	p.expr(e, levelAlias)
 	return p.text.String()
 }
@@ -32,10 +62,14 @@ func FunctionForm(e Expr) string {
 type printer struct {
 	text      strings.Builder
 	functions bool // operators are written as functions
+	quiet     bool // texts are not shown
+	most      int  // bytes after which nothing more is wanted; 0 for no end
+	spend     *budget.Budget
 }
 
 func (p *printer) put(texts ...string) {
 	for _, s := range texts {
+		p.spend.Bytes(len(s))
 		p.text.WriteString(s)
 	}
 }
@@ -113,6 +147,7 @@ func (p *printer) function(name string) {
 // quote writes s between quotes, with the escapes that the lexer reads.
 func (p *printer) quote(s string, quote byte) {
 	const hexDigits = "0123456789abcdef"
+	p.spend.Bytes(len(s) + 2)
 	b := &p.text
 	b.WriteByte(quote)
 	for i := 0; i < len(s); {

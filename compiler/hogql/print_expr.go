@@ -10,6 +10,10 @@ import (
 
 // expr writes e, in parentheses when its operator is looser than the level.
 func (p *printer) expr(e Expr, level int) {
+	if p.most > 0 && p.text.Len() >= p.most {
+		return
+	}
+	p.spend.Nodes(1)
 	if p.functions && p.functionForm(e) {
 		return
 	}
@@ -181,6 +185,9 @@ func (p *printer) bare(e Expr) {
 
 // value writes a constant.
 func (p *printer) value(v any) {
+	if p.most > 0 && p.text.Len() >= p.most {
+		return
+	}
 	switch v := v.(type) {
 	case nil:
 		p.put("NULL")
@@ -193,10 +200,22 @@ func (p *printer) value(v any) {
 	case float64:
 		p.float(v)
 	case string:
+		if p.quiet {
+			v = "value"
+		}
 		p.quote(v, '\'')
 	case time.Time:
+		if p.quiet {
+			p.value("")
+			return
+		}
 		p.put("toDateTime64('", v.UTC().Format("2006-01-02 15:04:05.000000"), "', 6, 'UTC')")
 	case []any:
+		if p.quiet {
+			p.value("")
+			return
+		}
+		p.spend.Nodes(len(v))
 		p.put("[")
 		commas(p, v, p.value)
 		p.put("]")

@@ -1,6 +1,7 @@
 package hogql
 
 func (p *printer) query(q Query) {
+	p.spend.Nodes(1)
 	switch n := q.(type) {
 	case *Select:
 		p.selectQuery(n)
@@ -211,6 +212,7 @@ var (
 )
 
 func (p *printer) table(t Table) {
+	p.spend.Nodes(1)
 	switch n := t.(type) {
 	case *TableName:
 		p.chain(n.Chain)

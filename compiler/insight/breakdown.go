@@ -145,7 +145,7 @@ func (w *World) wholeText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
 
 func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 	if b.Type == "hogql" {
-		e, err := bind.UserValue(b.Property)
+		e, err := bind.UserValue(b.Property, w.Spend)
 		if err != nil {
 			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
 		}

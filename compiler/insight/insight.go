@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -24,6 +25,8 @@ type World struct {
 	TestAccounts *query.Condition
 	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
 	PathCleaning []query.PathCleaning
+	// Spend is the budget of the compile; nil bounds nothing.
+	Spend *budget.Budget
 }
 
 // Zone is the project's time zone.

@@ -39,7 +39,7 @@ func (w *World) Known(e hogql.Expr, attr string) error {
 			continue
 		}
 		mistake := diag.Field(diag.QueryError, attr, "Unable to resolve field: %s", name)
-		mistake.Hint = schema.Nearest(name, w.Database.FieldNames(events))
+		mistake.Hint = schema.Nearest(name, w.Spend.Hints(w.Database.FieldNames(events)))
 		return mistake
 	}
 	return nil

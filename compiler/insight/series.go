@@ -147,6 +147,7 @@ func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, e
 }
 
 func (w *World) condition(c *query.Condition, subject func(attr string) bind.Subject) (hogql.Expr, error) {
+	w.Spend.Nodes(1)
 	if c == nil {
 		return nil, nil
 	}
@@ -187,7 +188,8 @@ func incomplete(f *query.Property) bool {
 
 func (w *World) subject(attr string) bind.Subject {
 	return bind.Subject{
-		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning), Attr: attr,
+		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning),
+		Spend: w.Spend, Attr: attr,
 	}
 }
 

@@ -23,7 +23,7 @@ func BenchmarkQuery(b *testing.B) {
 			db := &schema.Database{Project: project}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := resolve.Query(q, db, noon); err != nil {
+				if _, _, err := resolve.Query(q, db, noon, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

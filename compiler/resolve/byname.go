@@ -10,6 +10,7 @@ import (
 // has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT want the same names.
 func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 	var names []string
+	known := map[string]bool{}
 	union := true
 	for i, m := range members {
 		if i > 0 {
@@ -26,7 +27,8 @@ func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 				return members
 			}
 			seen[c.name] = true
-			if !slices.Contains(names, c.name) {
+			if !known[c.name] {
+				known[c.name] = true
 				names = append(names, c.name)
 			}
 		}
@@ -37,22 +39,27 @@ func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 			r.mistake(q.Members[max(i, 1)].At(), "INTERSECT and EXCEPT BY NAME need members with the same columns")
 			return members
 		}
-		out[i] = arranged(m, names)
+		out[i] = r.arranged(m, names)
 	}
 	return out
 }
 
 // arranged gives a query's columns in the order of the names.
-func arranged(rel *relation, wanted []string) *relation {
+func (r *resolver) arranged(rel *relation, wanted []string) *relation {
 	if slices.EqualFunc(rel.columns, wanted, func(c *column, name string) bool { return c.name == name }) {
 		return rel
+	}
+	r.spend.Columns(len(wanted))
+	at := make(map[string]int, len(rel.columns))
+	for i, c := range rel.columns {
+		at[c.name] = i
 	}
 	sel := &hogql.Select{Pos: rel.core.At(), From: &hogql.Derived{Pos: rel.core.At(), Query: rel.core, Alias: hogql.Name{Text: "q"}}}
 	out := &relation{core: sel}
 	var printed names
 	for _, name := range wanted {
 		var value hogql.Expr = literal(nil)
-		if i := slices.IndexFunc(rel.columns, func(c *column) bool { return c.name == name }); i >= 0 {
+		if i, ok := at[name]; ok {
 			c := rel.columns[i]
 			value = &hogql.Column{Table: "q", Name: c.printed, Type: c.typ}
 		}

@@ -251,6 +251,7 @@ func (s *scope) windowNames(yield func(string) bool) {
 
 // windowAhead tells whether the SELECT names a window further on.
 func (s *scope) windowAhead(name string) bool {
+	s.r.spend.Work(len(s.windows))
 	for _, w := range s.windows {
 		if w.Name.Text == name {
 			return true
@@ -266,7 +267,7 @@ func (s *scope) unknownFunction(c *hogql.Call) {
 		return
 	}
 	e := diag.New(diag.QueryError, c.NamePos, "Unsupported function call '%s(...)'", c.Name)
-	if near := schema.NearestFunction(c.Name); near != "" {
+	if near := schema.Nearest(c.Name, s.r.spend.Hints(schema.FunctionNames())); near != "" {
 		e.Hint = near
 		e.Detail += ". Perhaps you meant '" + near + "(...)'?"
 	}

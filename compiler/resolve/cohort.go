@@ -3,6 +3,7 @@ package resolve
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // inCohort resolves IN COHORT and NOT IN COHORT: the test whether a person is in the set of a cohort's members, which
@@ -46,8 +47,12 @@ func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 		return value, true
 	case string:
 		if id, ok = r.db.Cohorts.ByName(value); !ok {
-			mistake := diag.New(diag.QueryError, at, "Could not find a cohort with the name %s", hogql.PrintExpr(e))
-			if near := r.db.Cohorts.NearestName(value); near != "" {
+			if r.mistakes.Full() {
+				return 0, false
+			}
+			written, _ := hogql.Excerpt(e)
+			mistake := diag.New(diag.QueryError, at, "Could not find a cohort with the name %s", written)
+			if near := schema.Nearest(value, r.spend.Hints(r.db.Cohorts.Names())); near != "" {
 				mistake.Hint = near
 				mistake.Fix = hogql.PrintExpr(&hogql.Const{Value: near})
 			}

@@ -65,18 +65,19 @@ func (s *scope) expr(e hogql.Expr) hogql.Expr {
 	case *hogql.Interval:
 		return s.interval(e)
 	case *hogql.Placeholder:
-		s.r.mistake(e.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(e.X))
+		s.r.mistake(e.Pos, "Unresolved placeholder: %s", excerpt(e.X))
 	case *hogql.Subquery:
 		return s.subquery(e)
 	case *hogql.Alias:
 		return s.aliased(e)
 	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Native:
-		s.r.mistake(e.At(), "Unable to resolve field: %s", hogql.FunctionForm(e)) // only the resolver makes these
+		s.r.mistake(e.At(), "Unable to resolve field: %s", excerpt(e)) // only the resolver makes these
 	}
 	return &hogql.Const{Pos: e.At()}
 }
 
 func (s *scope) list(items []hogql.Expr) []hogql.Expr {
+	s.r.spend.Work(len(items))
 	if plainConstants(items) {
 		return slices.Clone(items)
 	}
@@ -330,12 +331,28 @@ func (s *scope) caseOf(e *hogql.Case) hogql.Expr {
 		typ := common(append(slices.Clone(thens), otherwise)...)
 		return native(typ, e.Pos, "transform", x, &hogql.Array{Items: ifs}, &hogql.Array{Items: thens}, otherwise)
 	}
-	args := make([]hogql.Expr, 0, 2*len(e.Whens)+1)
-	for i, w := range e.Whens {
-		is := s.compare(&hogql.Compare{Pos: w.If.At(), Op: hogql.Equals, Left: e.X, Right: w.If}, true)
-		args = append(args, is, thens[i])
+	return s.cases(e, x, ifs, append(thens, otherwise))
+}
+
+// cases compares the subject of a CASE with one value after the other. Each of them is resolved; values has one more, for the rest.
+func (s *scope) cases(e *hogql.Case, x hogql.Expr, ifs, values []hogql.Expr) hogql.Expr {
+	choose := func(first, again []hogql.Expr) hogql.Expr {
+		args := make([]hogql.Expr, 0, 2*len(ifs)+1)
+		for i, w := range e.Whens {
+			subject := again[0]
+			if i == 0 {
+				subject = first[0]
+			}
+			n := &hogql.Compare{Pos: w.If.At(), Op: hogql.Equals, Left: e.X, Right: w.If}
+			left, right := s.wordSides(n, subject, ifs[i])
+			args = append(args, s.compared(n, left, right, true), values[i])
+		}
+		return choice(e.Pos, append(args, values[len(ifs)]))
 	}
-	return choice(e.Pos, append(args, otherwise))
+	if s.document(e.X) != nil { // a property, which may be read in another form beside a word
+		return choose([]hogql.Expr{x}, []hogql.Expr{x})
+	}
+	return s.once(e.Pos, choose, x)
 }
 
 // matches tells whether transform can compare x with the values.

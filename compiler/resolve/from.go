@@ -11,13 +11,13 @@ import (
 
 // with resolves the CTEs of one WITH. Each sees those before it.
 func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *environment {
-	outer := env
+	var seen few[struct{}]
 	for _, c := range list {
 		name := c.Name.Text
-		for e := env; e != outer; e = e.outer {
-			if e.name == name {
-				r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
-			}
+		if seen.at(name) != nil {
+			r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
+		} else {
+			seen.put(name, struct{}{})
 		}
 		next := &environment{outer: env, name: name, value: c.X}
 		before := r.selects
@@ -39,13 +39,14 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 }
 
 // columnNames are what the columns of a relation are called around it.
-func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span) []string {
+func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span) *labels {
+	r.spend.Work(len(rel.columns))
 	names := make([]string, len(rel.columns))
 	for i, c := range rel.columns {
 		names[i] = c.name
 	}
 	if len(given) == 0 {
-		return names
+		return &labels{names: names}
 	}
 	if len(given) > len(names) && len(names) > 0 {
 		r.tooManyNames(len(names), given, at)
@@ -55,7 +56,7 @@ func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span)
 			names[i] = n.Text
 		}
 	}
-	return names
+	return &labels{names: names}
 }
 
 // from resolves FROM: the tables become the sources of the scope.
@@ -63,7 +64,7 @@ func (s *scope) from(sel *hogql.Select) {
 	if sel.From == nil {
 		return
 	}
-	if name, ok := sel.From.(*hogql.TableName); ok && len(name.Columns) == 0 && s.env.find(single(name.Chain)) == nil {
+	if name, ok := sel.From.(*hogql.TableName); ok && len(name.Columns) == 0 && s.r.find(s.env, single(name.Chain)) == nil {
 		if table, known := s.r.db.Table(single(name.Chain)); known && table.Merge == nil && table.Grouping == nil && s.r.db.Stored(table) {
 			src := s.newTable(table, tableAlias(name))
 			src.direct = !s.mayJoin(sel, src)
@@ -116,7 +117,7 @@ func (s *scope) table(t hogql.Table) hogql.Table {
 	case *hogql.Join:
 		return s.join(t)
 	case *hogql.TablePlaceholder:
-		s.r.mistake(t.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(t.X))
+		s.r.mistake(t.Pos, "Unresolved placeholder: %s", excerpt(t.X))
 	case *hogql.Scan: // only the resolver makes it
 		s.r.mistake(t.Pos, "Unknown table `%s`.", t.Table)
 	}
@@ -125,7 +126,7 @@ func (s *scope) table(t hogql.Table) hogql.Table {
 
 func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 	name := single(t.Chain)
-	if env := s.env.find(name); env != nil && name != "" {
+	if env := s.r.find(s.env, name); env != nil && name != "" {
 		if env.table == nil {
 			s.r.mistake(chainAt(t.Chain, t.Pos), "CTE `%s` is a value, not a table", name)
 			s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
@@ -134,7 +135,7 @@ func (s *scope) tableName(t *hogql.TableName) hogql.Table {
 		if t.Sample != nil {
 			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
 		}
-		src := &querySource{name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
+		src := &querySource{r: s.r, name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env, t.Pos)}}, Alias: hogql.Name{Text: src.alias}}
 	}
@@ -177,8 +178,11 @@ func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environm
 		r.mistake(at, "Table function 'numbers' requires arguments")
 		return
 	}
+	if r.mistakes.Full() {
+		return
+	}
 	e := diag.New(diag.QueryError, at, "Unknown table `%s`.", dotted(chain))
-	e.Hint = schema.Nearest(dotted(chain), func(yield func(string) bool) {
+	e.Hint = schema.Nearest(dotted(chain), r.spend.Hints(func(yield func(string) bool) {
 		for name := range r.db.TableNames() {
 			if !yield(name) {
 				return
@@ -192,7 +196,7 @@ func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environm
 				return
 			}
 		}
-	})
+	}))
 	r.mistakes.Add(e)
 }
 
@@ -244,7 +248,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 func (s *scope) derived(t *hogql.Derived) hogql.Table {
 	rel := s.r.query(t.Query, s.env)
 	src := &querySource{
-		name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
+		r: s.r, name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
 	}
 	s.addSource(src, nameAt(t.Alias, t.Pos))
 	return &hogql.Derived{Pos: t.Pos, Query: rel.core, Alias: hogql.Name{Text: src.alias}}
@@ -403,12 +407,13 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 // selected gives the expression that a name stands for which no table has and the select list defines.
 func (s *scope) selected(e hogql.Expr, columns []hogql.Expr) hogql.Expr {
 	f, ok := e.(*hogql.Field)
-	if !ok || len(f.Chain) != 1 || s.aliases.byName[f.Chain[0].Text] != nil || s.env.find(f.Chain[0].Text) != nil {
+	if !ok || len(f.Chain) != 1 || s.aliases.byName[f.Chain[0].Text] != nil || s.r.find(s.env, f.Chain[0].Text) != nil {
 		return e
 	}
 	if _, n := s.unqualified(f.Chain[0]); n > 0 {
 		return e
 	}
+	s.r.spend.Work(len(columns))
 	for _, c := range columns {
 		if a, ok := c.(*hogql.Alias); ok && a.Name.Text == f.Chain[0].Text {
 			return a.X

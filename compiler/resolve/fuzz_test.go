@@ -34,7 +34,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		db := database(t, "America/New_York")
-		core, _, err := resolve.Query(q, db, noon)
+		core, _, err := resolve.Query(q, db, noon, nil)
 		var found diag.Errors
 		switch {
 		case errors.As(err, &found):
@@ -44,7 +44,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		c := guardChecker{t: t}
 		c.query(core)
-		if _, _, err := sql.Print(core, db); err != nil && strings.HasPrefix(err.Error(), "BUG") {
+		if _, _, err := sql.Print(core, db, nil); err != nil && strings.HasPrefix(err.Error(), "BUG") {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

@@ -14,7 +14,7 @@ func (r *resolver) near(name string, among iter.Seq[string], at hogql.Span, form
 		return
 	}
 	e := diag.New(diag.QueryError, at, format, args...)
-	e.Hint = schema.Nearest(name, among)
+	e.Hint = schema.Nearest(name, r.spend.Hints(among))
 	r.mistakes.Add(e)
 }
 
@@ -42,6 +42,12 @@ func chainAt(chain []hogql.Name, whole hogql.Span) hogql.Span {
 		return whole
 	}
 	return nameAt(chain[0], whole).To(nameAt(chain[len(chain)-1], whole))
+}
+
+// excerpt gives the text of an expression for a message.
+func excerpt(e hogql.Expr) string {
+	text, _ := hogql.Excerpt(e)
+	return text
 }
 
 // functionAt is the place of the function's name in a call.

@@ -18,7 +18,7 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 	if sub, ok := n.Right.(*hogql.Subquery); ok {
 		return s.inSubquery(n, name, sub)
 	}
-	if list, ok := members(n.Right); ok {
+	if list, ok := s.members(n.Right); ok {
 		return s.inList(n, name, list)
 	}
 	left, right := s.expr(n.Left), s.expr(n.Right)
@@ -36,7 +36,9 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 	if not {
 		op = hogql.NotEquals
 	}
-	return s.compare(&hogql.Compare{Pos: n.Pos, Op: op, Left: n.Left, Right: n.Right}, false)
+	equal := &hogql.Compare{Pos: n.Pos, Op: op, Left: n.Left, Right: n.Right}
+	left, right = s.wordSides(equal, left, right)
+	return s.compared(equal, left, right, false)
 }
 
 // inSubquery resolves the test whether a subquery gives a value, or a tuple of values in as many columns.
@@ -55,7 +57,7 @@ func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) h
 }
 
 // members lists what a set holds that is written out.
-func members(e hogql.Expr) ([]hogql.Expr, bool) {
+func (s *scope) members(e hogql.Expr) ([]hogql.Expr, bool) {
 	if t, ok := e.(*hogql.Tuple); ok {
 		return t.Items, true
 	}
@@ -70,6 +72,7 @@ func members(e hogql.Expr) ([]hogql.Expr, bool) {
 	if !ok {
 		return []hogql.Expr{c}, true
 	}
+	s.r.spend.Nodes(len(list))
 	items := make([]hogql.Expr, len(list))
 	for i, v := range list {
 		items[i] = &hogql.Const{Pos: c.Pos, Value: v}
@@ -80,6 +83,7 @@ func members(e hogql.Expr) ([]hogql.Expr, bool) {
 // inList resolves the test whether a value is one of several.
 func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.Expr {
 	not := name == "notIn"
+	s.r.spend.Work(len(list))
 	var left hogql.Expr
 	items := list
 	if words := allWords(list); words {
@@ -101,6 +105,7 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.E
 		items = []hogql.Expr{&hogql.Tuple{Pos: n.Right.At(), Items: items}}
 	}
 	if typeOf(left).Kind == hogql.DateTime {
+		s.r.spend.Nodes(len(items))
 		items = s.r.instants(items)
 		left = bare(left)
 	}

@@ -16,7 +16,7 @@ import (
 // mistakes gives the mistakes of a query, one a line, with their hints behind an arrow.
 func mistakes(t *testing.T, text string) string {
 	t.Helper()
-	_, _, err := resolve.Query(mustParse(t, text), database(t, "UTC"), noon)
+	_, _, err := resolve.Query(mustParse(t, text), database(t, "UTC"), noon, nil)
 	var found diag.Errors
 	if err != nil && !errors.As(err, &found) {
 		t.Fatalf("Query(%q): %v is no diag.Errors", text, err)
@@ -165,7 +165,7 @@ func TestOutputNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.in, func(t *testing.T) {
-			_, outputs, err := resolve.Query(mustParse(t, tt.in), database(t, "UTC"), noon)
+			_, outputs, err := resolve.Query(mustParse(t, tt.in), database(t, "UTC"), noon, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,9 +231,9 @@ func TestLargeQueries(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			q := mustParse(t, tt.in)
-			core, _, err := resolve.Query(q, database(t, "UTC"), noon)
+			core, _, err := resolve.Query(q, database(t, "UTC"), noon, nil)
 			if err == nil {
-				_, _, err = sql.Print(core, database(t, "UTC"))
+				_, _, err = sql.Print(core, database(t, "UTC"), nil)
 			}
 			got := ""
 			if found, ok := errors.AsType[diag.Errors](err); ok {
@@ -249,7 +249,7 @@ func TestLargeQueries(t *testing.T) {
 func TestQueryLeavesItsInput(t *testing.T) {
 	for _, text := range nasty {
 		q := mustParse(t, text)
-		if _, _, err := resolve.Query(q, database(t, "UTC"), noon); err != nil {
+		if _, _, err := resolve.Query(q, database(t, "UTC"), noon, nil); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if diff := cmp.Diff(mustParse(t, text), q); diff != "" {

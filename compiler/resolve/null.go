@@ -39,15 +39,19 @@ var comparisons = map[hogql.CompareOp]comparison{
 
 // compare resolves a comparison. With filter, a NULL may stand for false.
 func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
-	c, ok := comparisons[n.Op]
-	switch {
-	case ok:
-	case n.Op == hogql.InCohort || n.Op == hogql.NotInCohort:
+	if n.Op == hogql.InCohort || n.Op == hogql.NotInCohort {
 		return s.inCohort(n)
-	default:
+	}
+	if _, ok := comparisons[n.Op]; !ok {
 		return s.membership(n)
 	}
 	left, right := s.sides(n)
+	return s.compared(n, left, right, filter)
+}
+
+// compared makes a comparison of sides that are resolved. It is none of membership.
+func (s *scope) compared(n *hogql.Compare, left, right hogql.Expr, filter bool) hogql.Expr {
+	c := comparisons[n.Op]
 	left, right = s.r.comparands(left, right)
 	s.checkText(n.Left, left, right)
 	s.checkText(n.Right, right, left)
@@ -114,19 +118,36 @@ func truthOf(b bool, at hogql.Span) hogql.Expr { return &hogql.Const{Pos: at, Va
 // sides resolves the two sides of a comparison. A property beside a word is read as a string only: nothing else that a
 // property can hold has the text of a word.
 func (s *scope) sides(n *hogql.Compare) (left, right hogql.Expr) {
-	if n.Op == hogql.Equals || n.Op == hogql.NotEquals {
-		if isWord(n.Right) {
-			if e := s.stringProperty(n.Left); e != nil {
-				return e, n.Right
-			}
-		}
-		if isWord(n.Left) {
-			if e := s.stringProperty(n.Right); e != nil {
-				return n.Left, e
-			}
-		}
+	if left, right, ok := s.besideWord(n); ok {
+		return left, right
 	}
 	return s.expr(n.Left), s.expr(n.Right)
+}
+
+// wordSides is sides where both are resolved already: neither is resolved again, unless it is a property beside a word.
+func (s *scope) wordSides(n *hogql.Compare, left, right hogql.Expr) (hogql.Expr, hogql.Expr) {
+	if l, r, ok := s.besideWord(n); ok {
+		return l, r
+	}
+	return left, right
+}
+
+// besideWord gives the sides of a test for equality of a property and a word.
+func (s *scope) besideWord(n *hogql.Compare) (left, right hogql.Expr, ok bool) {
+	if n.Op != hogql.Equals && n.Op != hogql.NotEquals {
+		return nil, nil, false
+	}
+	if isWord(n.Right) {
+		if e := s.stringProperty(n.Left); e != nil {
+			return e, n.Right, true
+		}
+	}
+	if isWord(n.Left) {
+		if e := s.stringProperty(n.Right); e != nil {
+			return n.Left, e, true
+		}
+	}
+	return nil, nil, false
 }
 
 // stringProperty reads a property of type String as a string only; nil when e is something else.
@@ -169,9 +190,12 @@ func (s *scope) checkText(side, value, other hogql.Expr) {
 	if typeOf(value).Kind != hogql.String || is[*hogql.Const](value) {
 		return
 	}
-	if c, ok := other.(*hogql.Const); ok && numeric(constType(c.Value).Kind) {
-		e := diag.New(diag.QueryError, side.At(), "Cannot compare text with a number: write toFloat(%s)", hogql.PrintExpr(side))
-		e.Fix = "toFloat(" + hogql.PrintExpr(side) + ")"
+	if c, ok := other.(*hogql.Const); ok && numeric(constType(c.Value).Kind) && !s.r.mistakes.Full() {
+		written, whole := hogql.Excerpt(side)
+		e := diag.New(diag.QueryError, side.At(), "Cannot compare text with a number: write toFloat(%s)", written)
+		if whole {
+			e.Fix = "toFloat(" + written + ")"
+		}
 		s.r.mistakes.Add(e)
 	}
 }

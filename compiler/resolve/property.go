@@ -40,6 +40,7 @@ const (
 // document finds the JSON document or property that an expression stands for, without any computing on the way; nil when
 // it is something else.
 func (s *scope) document(e hogql.Expr) *property {
+	s.r.spend.Work(1)
 	base, keys := peel(e)
 	if a, ok := base.(*hogql.Alias); ok {
 		if d := s.document(a.X); d != nil {
@@ -181,6 +182,11 @@ func (p *property) key() schema.PropertyKey {
 
 // property reads a property in the form that is wanted.
 func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr {
+	if len(p.keys) > longestChain {
+		r.mistake(at, "The query has a chain of more than %d names", longestChain)
+		return &hogql.Const{Pos: at}
+	}
+	r.spend.Work(len(p.keys))
 	for _, key := range p.keys {
 		if key.Index && key.Text == "0" {
 			first := firstByDot
@@ -301,6 +307,7 @@ func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) 
 	if !rel.extensible(i) {
 		return 0, false
 	}
+	r.spend.Columns(1)
 	c := &column{hidden: true, from: rel.columns[i].from.with(keys)}
 	if rel.scope != nil {
 		value := r.property(c.from, want, hogql.Span{})

@@ -10,12 +10,13 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 		r.mistake(c.Pos, "The recursive CTE `%s` must be one query to start from, UNION ALL, and queries that go on from it", c.Name.Text)
 	}
 	if !ok {
-		return &cte{rel: &relation{core: c.Query}, open: true}
+		return &cte{rel: &relation{core: c.Query}, names: &labels{}, open: true}
 	}
 	env = r.with(set.With, set.Recursive, env)
 	first := r.query(set.Members[0], env)
 	core := &hogql.SetQuery{Pos: set.Pos, Ops: set.Ops, Members: []hogql.Query{first.core}}
 	rel := &relation{core: core}
+	r.spend.Columns(len(first.columns))
 	for _, col := range first.columns {
 		// No property can be added to a column that its own query reads: from stays empty.
 		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ})

@@ -28,6 +28,7 @@ package resolve
 import (
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -40,23 +41,15 @@ type Output struct {
 	Type hogql.Type
 }
 
-// Limits of one query. All are far above what people write, and end what macros and CTEs can blow up.
-const (
-	maxNodes = 1_000_000
-	maxDepth = 1_000
-	// maxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in the place of each use, so that CTEs which use others
-	// twice would double with each one; and a thousand SELECTs take it seconds to plan.
-	maxSelects = 500
-	// maxGrown bounds what a query reads of one table that it joins or merges: each property of native JSON is several
-	// sub-columns, and ClickHouse takes ten seconds for two thousand of a joined person.
-	maxGrown = 500
-)
+// maxDepth bounds how deep the nodes of a query may be nested once its CTEs and macros are expanded. It is far above what people
+// write, and keeps the stack small.
+const maxDepth = 1_000
 
 // Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
 // the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
-// mistake, not only the first.
-func Query(q hogql.Query, db *schema.Database, now time.Time) (hogql.Query, []Output, error) {
-	return run(q, &resolver{db: db, now: now, zone: db.Zone()})
+// mistake, not only the first. It spends from the budget of the compile.
+func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.Query, []Output, error) {
+	return run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend})
 }
 
 func run(q hogql.Query, r *resolver) (hogql.Query, []Output, error) {
@@ -86,6 +79,7 @@ type resolver struct {
 	db       *schema.Database
 	now      time.Time
 	zone     string
+	spend    *budget.Budget
 	mistakes diag.List
 	survey   *survey // nil when nobody asks
 
@@ -97,11 +91,11 @@ type resolver struct {
 	grown []*hogql.Select
 	refs  names // of ctes
 
-	nodes, depth int
-	spent        bool // too many nodes or too deep; noted once
-	selects      int  // each use of a CTE counted with all that it holds
-	crowded      bool // too many of them; noted once
-	overgrown    bool // too many columns of one table; noted once
+	depth     int
+	deep      bool // too deep; noted once
+	selects   int  // each use of a CTE counted with all that it holds
+	crowded   bool // too many of them; noted once
+	overgrown bool // too many columns of one table; noted once
 }
 
 // relation is a resolved query and the columns that it gives.
@@ -134,15 +128,17 @@ type environment struct {
 // cte is a table CTE; ref is its name in the core form once it is used.
 type cte struct {
 	rel   *relation
-	names []string
+	names *labels
 	ref   string
 	size  int  // how many SELECTs a use of it stands for
 	open  bool // it is recursive, and being resolved
 	used  bool // from outside of itself
 }
 
-func (env *environment) find(name string) *environment {
+// find finds the CTE of a name; nil when there is none.
+func (r *resolver) find(env *environment, name string) *environment {
 	for ; env != nil; env = env.outer {
+		r.spend.Work(1)
 		if env.name == name {
 			return env
 		}
@@ -166,21 +162,21 @@ func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	case *hogql.SetQuery:
 		return r.set(q, env)
 	case *hogql.QueryPlaceholder:
-		r.mistake(q.Pos, "Unresolved placeholder: %s", hogql.FunctionForm(q.X))
+		r.mistake(q.Pos, "Unresolved placeholder: %s", excerpt(q.X))
 	}
 	return &relation{core: q}
 }
 
 // enter counts one node on the way down, and tells whether there is room for it.
 func (r *resolver) enter(at hogql.Span) bool {
-	r.nodes++
+	r.spend.Nodes(1)
 	r.depth++
-	if r.nodes <= maxNodes && r.depth <= maxDepth {
+	if r.depth <= maxDepth {
 		return true
 	}
-	if !r.spent {
-		r.spent = true
-		r.mistake(at, "The query is too large or too deeply nested.")
+	if !r.deep {
+		r.deep = true
+		r.mistake(at, "The query is too deeply nested: it grows deeper than %d levels once its common table expressions and macros are expanded.", maxDepth)
 	}
 	r.depth--
 	return false
@@ -190,10 +186,10 @@ func (r *resolver) leave() { r.depth-- }
 
 // count notes that the query holds n more SELECTs.
 func (r *resolver) count(n int, at hogql.Span) {
-	r.selects = min(r.selects+n, maxSelects+1)
-	if r.selects > maxSelects && !r.crowded {
+	r.selects = min(r.selects+n, budget.MaxSelects+1)
+	if r.selects > budget.MaxSelects && !r.crowded {
 		r.crowded = true
-		r.mistake(at, "The query has more than %d SELECTs, each use of a CTE counted.", maxSelects)
+		r.mistake(at, "The query has more than %d SELECTs, each use of a CTE counted.", budget.MaxSelects)
 	}
 }
 

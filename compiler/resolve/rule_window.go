@@ -6,14 +6,16 @@ import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 // outside of it give NULL.
 func (s *scope) lagLead(c *calling) hogql.Expr {
 	args := s.arguments(c)
-	typ := typeOf(args[0])
+	value, typ := args[0], typeOf(args[0])
 	args[0] = native(nullable(typ), args[0].At(), "toNullable", args[0])
-	return &hogql.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, c.args[0]), Type: nullable(typ)}
+	return &hogql.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, value), Type: nullable(typ)}
 }
 
-// wholePartition is a window with a frame of all rows, unless it has a frame of rows.
+// wholePartition is a window with a frame of all rows, unless it has a frame of rows. It is in the order of x, which is resolved,
+// where it has no order of its own.
 func (s *scope) wholePartition(w *hogql.Window, x hogql.Expr) *hogql.Window {
 	if named := w.Name.Text; named != "" {
+		s.r.spend.Work(len(s.windows))
 		for _, n := range s.windows {
 			if n.Name.Text == named && n.Window != nil {
 				whole := *n.Window
@@ -31,7 +33,7 @@ func (s *scope) wholePartition(w *hogql.Window, x hogql.Expr) *hogql.Window {
 	out := s.over(w)
 	out.Name = hogql.Name{}
 	if len(out.OrderBy) == 0 {
-		out.OrderBy = []*hogql.Order{{Pos: x.At(), X: s.expr(x)}}
+		out.OrderBy = []*hogql.Order{{Pos: x.At(), X: x}}
 	}
 	if out.Frame == nil || out.Frame.Range {
 		out.Frame = &hogql.Frame{Start: hogql.Bound{Kind: hogql.UnboundedPreceding}, End: hogql.Bound{Kind: hogql.UnboundedFollowing}}

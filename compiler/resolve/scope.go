@@ -48,7 +48,8 @@ type alias struct {
 	state   aliasState
 	value   hogql.Expr // once it is defined
 	typ     hogql.Type
-	grouped bool // holds an aggregate
+	grouped bool  // holds an aggregate
+	window  *bool // whether it is the result of a window function; nil until somebody asks
 }
 
 type aliasState uint8
@@ -207,8 +208,10 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
 	}
 	head := f.Chain[0].Text
 	if a := s.alias(head, from); a != nil {
-		if doc := s.documentOfAlias(a); doc != nil && len(f.Chain) > 1 {
-			return s.r.property(doc.with(f.Chain[1:]), typedValue, f.Pos), true
+		if len(f.Chain) > 1 {
+			if doc := s.documentOfAlias(a); doc != nil {
+				return s.r.property(doc.with(f.Chain[1:]), typedValue, f.Pos), true
+			}
 		}
 		return s.below(s.reference(a, f.Pos), f.Chain[1:], f.Pos), true
 	}
@@ -218,7 +221,7 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
 		}
 		return s.read(p, f.Chain[1:], f.Pos), true
 	}
-	if env := s.env.find(head); env != nil && env.value != nil {
+	if env := s.r.find(s.env, head); env != nil && env.value != nil {
 		return s.columnCTE(env, f), true
 	}
 	return nil, false
@@ -227,6 +230,7 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
 // param finds a lambda's parameter by the first name of a chain.
 func (s *scope) param(f *hogql.Field, from *frame) hogql.Expr {
 	for fr := from; fr != nil; fr = fr.outer {
+		s.r.spend.Work(1 + len(fr.shown))
 		for i, name := range fr.shown {
 			if name == f.Chain[0].Text {
 				p := *fr.params[i]
@@ -256,6 +260,9 @@ func (s *scope) alias(name string, from *frame) *alias {
 
 // overWindow tells whether the alias holds the result of a window function.
 func (a *alias) overWindow() bool {
+	if a.window != nil {
+		return *a.window
+	}
 	found := false
 	if a.node != nil {
 		hogql.WalkExpr(a.node.X, func(e hogql.Expr) bool {
@@ -264,6 +271,7 @@ func (a *alias) overWindow() bool {
 			return !found && !is[*hogql.Subquery](e)
 		})
 	}
+	a.window = &found
 	return found
 }
 

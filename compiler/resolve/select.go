@@ -5,12 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
 // selection resolves one SELECT.
 func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	r.count(1, sel.Pos)
+	if windows := sel.Windows; len(windows) > budget.MaxKeys {
+		r.mistake(windows[budget.MaxKeys].Pos, "The query has more than %d windows", budget.MaxKeys)
+		return &relation{core: sel}
+	}
 	s := &scope{
 		r: r, env: r.with(sel.With, sel.Recursive, env),
 		core: &hogql.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
@@ -59,15 +64,16 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 		out = append(out, &column{name: name, printed: printed, typ: typeOf(e), from: from})
 	}
 	for _, e := range list {
-		if items, ok := s.star(e); ok {
+		if items, ok := s.star(e); ok { // which has spent its columns before it made them
 			for _, item := range items {
 				add(item.name, item.value, item.from, "")
 			}
 			continue
 		}
+		s.r.spend.Columns(1)
 		named, ok := e.(*hogql.Alias)
 		if !ok {
-			add(outputName(e), s.expr(e), s.document(e), s.unique(quietName(e)))
+			add(s.r.outputName(e), s.expr(e), s.document(e), s.unique(quietName(e)))
 			continue
 		}
 		a := s.frame.byName[named.Name.Text]
@@ -82,11 +88,19 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 
 // outputName names a column without an alias (contract: hogql.md, section 1): the keys behind the last «properties» of a
 // chain joined by __, else the chain's last name, else the expression in function form.
-func outputName(e hogql.Expr) string {
+func (r *resolver) outputName(e hogql.Expr) string {
+	if name, ok := chainName(e); ok {
+		return name
+	}
+	return hogql.FunctionFormWithin(e, r.spend)
+}
+
+// chainName is the outputName of a chain of names; ok is false for any other expression.
+func chainName(e hogql.Expr) (name string, ok bool) {
 	base, keys := peel(e)
 	field, ok := base.(*hogql.Field)
 	if !ok {
-		return hogql.FunctionForm(e)
+		return "", false
 	}
 	chain := slices.Concat(field.Chain, keys)
 	for i := len(chain) - 2; i >= 0; i-- {
@@ -95,29 +109,40 @@ func outputName(e hogql.Expr) string {
 			for _, n := range chain[i+1:] {
 				parts = append(parts, n.Text)
 			}
-			return strings.Join(parts, "__")
+			return strings.Join(parts, "__"), true
 		}
 	}
 	if len(keys) > 0 {
-		return hogql.FunctionForm(e)
+		return "", false
 	}
-	return chain[len(chain)-1].Text
+	return chain[len(chain)-1].Text, true
 }
 
 // quietName is outputName without the texts of constants: the values of clients are parameters, and have no place in the
 // text of a query, where logs would show them.
 func quietName(e hogql.Expr) string {
-	return outputName(hogql.RewriteExpr(e, func(e hogql.Expr) hogql.Expr {
-		c, ok := e.(*hogql.Const)
-		if !ok {
-			return e
+	if is[*hogql.Field](e) {
+		name, _ := chainName(e)
+		return name
+	}
+	if base, _ := peel(e); is[*hogql.Field](base) {
+		if name, ok := chainName(hogql.RewriteExpr(e, quietKey)); ok {
+			return name
 		}
-		switch c.Value.(type) {
-		case nil, bool, int64, uint64, float64:
-			return e
-		}
+	}
+	return hogql.ShortForm(e, longestName)
+}
+
+// quietKey puts a word in the place of a text.
+func quietKey(e hogql.Expr) hogql.Expr {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return e
+	}
+	if _, ok := c.Value.(string); ok {
 		return &hogql.Const{Pos: c.Pos, Value: "value"}
-	}))
+	}
+	return e
 }
 
 // conditionOf resolves a clause that rows must meet; nil when all do.
@@ -151,8 +176,8 @@ func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
 	out := &hogql.GroupBy{Pos: g.Pos, Mode: g.Mode, Keys: s.keys(g.Keys), Totals: g.Totals}
 	inSets := 0
 	for _, set := range g.Sets {
-		if inSets += len(set); inSets > maxKeys {
-			s.r.mistake(g.Pos, "The query has more than %d keys in GROUPING SETS", maxKeys)
+		if inSets += len(set); inSets > budget.MaxKeys {
+			s.r.mistake(g.Pos, "The query has more than %d keys in GROUPING SETS", budget.MaxKeys)
 			break
 		}
 		out.Sets = append(out.Sets, s.keys(set))
@@ -160,13 +185,10 @@ func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
 	return out
 }
 
-// maxKeys bounds the keys of a clause: the time that ClickHouse takes to plan GROUP BY grows with their square.
-const maxKeys = 1_000
-
 // keys resolves the keys of GROUP BY and LIMIT BY, where a whole number is the place of a column in the select list.
 func (s *scope) keys(list []hogql.Expr) []hogql.Expr {
-	if len(list) > maxKeys {
-		s.r.mistake(list[maxKeys].At(), "The query has more than %d keys in %s", maxKeys, cmp.Or(s.clause, "LIMIT BY"))
+	if len(list) > budget.MaxKeys {
+		s.r.mistake(list[budget.MaxKeys].At(), "The query has more than %d keys in %s", budget.MaxKeys, cmp.Or(s.clause, "LIMIT BY"))
 		return nil
 	}
 	out := make([]hogql.Expr, len(list))
@@ -293,6 +315,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	core := &hogql.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]hogql.Query, len(q.Members))}
 	rel := &relation{core: core, ops: q.Ops, members: members}
 	first := members[0]
+	r.spend.Columns(len(first.columns))
 	for _, c := range first.columns {
 		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, hidden: c.hidden})
 	}

@@ -1,41 +1,67 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
+// labels are the names of columns, of which several may be the same.
+type labels struct {
+	names  []string
+	byName map[string]int // the first of each name; once somebody looks for one among many
+}
+
+// find returns the place of the first column of a name.
+func (l *labels) find(name string) (int, bool) {
+	if len(l.names) <= manyEntries {
+		i := slices.Index(l.names, name)
+		return i, i >= 0
+	}
+	if l.byName == nil {
+		l.byName = make(map[string]int, len(l.names))
+		for i, n := range l.names {
+			if _, known := l.byName[n]; !known {
+				l.byName[n] = i
+			}
+		}
+	}
+	i, ok := l.byName[name]
+	return i, ok
+}
+
 // querySource is a subquery or a CTE in FROM.
 type querySource struct {
+	r     *resolver
 	name  string // in the query; empty for a subquery without a name
 	alias string // in the core form
 	rel   *relation
-	names []string // of the columns of rel, as this use calls them
+	names *labels // of the columns of rel, as this use calls them
 }
 
 func (q *querySource) called() string { return q.name }
 
 func (q *querySource) find(name string) (place, bool) {
-	for i, n := range q.names {
-		if n == name {
-			return place{name: name, query: q, index: i}, true
-		}
+	i, ok := q.names.find(name)
+	if !ok {
+		return place{}, false
 	}
-	return place{}, false
+	return place{name: name, query: q, index: i}, true
 }
 
 func (q *querySource) columns() []place {
-	out := make([]place, 0, len(q.names))
-	for i, name := range q.names {
+	q.r.spend.Work(len(q.names.names))
+	out := make([]place, 0, len(q.names.names))
+	for i, name := range q.names.names {
 		out = append(out, place{name: name, query: q, index: i})
 	}
 	return out
 }
 
 func (q *querySource) each(yield func(string) bool) {
-	for _, name := range q.names {
+	for _, name := range q.names.names {
 		if !yield(name) {
 			return
 		}

@@ -2,7 +2,7 @@ package resolve
 
 import (
 	"regexp"
-	"slices"
+	"regexp/syntax"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
@@ -26,9 +26,8 @@ func (s *scope) star(e hogql.Expr) (items []item, ok bool) {
 }
 
 func (s *scope) matching(e *hogql.ColumnsMatching) []item {
-	pattern, err := regexp.Compile(e.Pattern)
-	if err != nil {
-		s.r.mistake(e.Pos, "Invalid regular expression in COLUMNS: %s", e.Pattern)
+	pattern := s.pattern(e)
+	if pattern == nil {
 		return nil
 	}
 	src := s.starred(nil, e.Pos)
@@ -37,7 +36,9 @@ func (s *scope) matching(e *hogql.ColumnsMatching) []item {
 	}
 	var out []item
 	for _, p := range src.columns() {
+		s.r.spend.Work(stepsPerMatch)
 		if pattern.MatchString(p.name) {
+			s.r.spend.Columns(1)
 			out = append(out, s.item(p, e.Pos))
 		}
 	}
@@ -45,6 +46,52 @@ func (s *scope) matching(e *hogql.ColumnsMatching) []item {
 		s.r.mistake(e.Pos, "No columns match COLUMNS('%s')", e.Pattern)
 	}
 	return out
+}
+
+// stepsPerMatch is about what it costs to look for a pattern in the name of a column.
+const stepsPerMatch = 16
+
+// Bounds on a pattern of COLUMNS, so that what it compiles to is small: a few signs can stand for a hundred megabytes.
+const (
+	maxPattern       = 256   // bytes
+	maxPatternStates = 5_000 // once its repetitions are written out
+)
+
+// pattern compiles the pattern of COLUMNS; nil after a mistake.
+func (s *scope) pattern(e *hogql.ColumnsMatching) *regexp.Regexp {
+	if len(e.Pattern) > maxPattern {
+		s.r.mistake(e.Pos, "The regular expression in COLUMNS is longer than %d bytes", maxPattern)
+		return nil
+	}
+	parsed, err := syntax.Parse(e.Pattern, syntax.Perl)
+	if err != nil {
+		s.r.mistake(e.Pos, "Invalid regular expression in COLUMNS: %s", e.Pattern)
+		return nil
+	}
+	n := states(parsed)
+	if n > maxPatternStates {
+		s.r.mistake(e.Pos, "The regular expression in COLUMNS is too large: it has more than %d states", maxPatternStates)
+		return nil
+	}
+	s.r.spend.Nodes(n)
+	pattern, err := regexp.Compile(e.Pattern)
+	if err != nil {
+		s.r.mistake(e.Pos, "Invalid regular expression in COLUMNS: %s", e.Pattern)
+		return nil
+	}
+	return pattern
+}
+
+// states is about how many states a pattern compiles to.
+func states(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += states(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return min(n, maxPatternStates+1)
 }
 
 func (s *scope) item(p place, at hogql.Span) item {
@@ -90,26 +137,52 @@ func (s *scope) asterisk(e *hogql.Star) []item {
 		return nil
 	}
 	columns := src.columns()
-	named := func(name string) func(place) bool { return func(p place) bool { return p.name == name } }
-	for _, x := range e.Exclude {
-		if !slices.ContainsFunc(columns, named(x.Text)) {
-			s.r.unresolved(x.Text, x.Pos, src.each)
-		}
-		columns = slices.DeleteFunc(columns, named(x.Text))
-	}
-	for _, x := range e.Replace {
-		if !slices.ContainsFunc(columns, named(x.Name.Text)) {
-			s.r.unresolved(x.Name.Text, x.Name.Pos, src.each)
-		}
-	}
-	out := make([]item, 0, len(columns))
+	excluded, replaced := s.exceptions(e, src, columns)
+	shown := len(columns)
 	for _, p := range columns {
-		i := slices.IndexFunc(e.Replace, func(a *hogql.Alias) bool { return a.Name.Text == p.name })
-		if i < 0 {
-			out = append(out, s.item(p, e.Pos))
-			continue
+		if excluded[p.name] {
+			shown--
 		}
-		out = append(out, item{name: p.name, value: s.expr(e.Replace[i].X)})
+	}
+	s.r.spend.Columns(shown)
+	out := make([]item, 0, shown)
+	for _, p := range columns {
+		switch replacement := replaced[p.name]; {
+		case excluded[p.name]:
+		case replacement != nil:
+			out = append(out, item{name: p.name, value: s.expr(replacement)})
+		default:
+			out = append(out, s.item(p, e.Pos))
+		}
 	}
 	return out
+}
+
+// exceptions are the columns that EXCLUDE and REPLACE of an asterisk name. Both are nil for most.
+func (s *scope) exceptions(e *hogql.Star, src source, columns []place) (excluded map[string]bool, replaced map[string]hogql.Expr) {
+	if len(e.Exclude) == 0 && len(e.Replace) == 0 {
+		return nil, nil
+	}
+	left := make(map[string]bool, len(columns))
+	for _, p := range columns {
+		left[p.name] = true
+	}
+	excluded = make(map[string]bool, len(e.Exclude))
+	for _, x := range e.Exclude {
+		if !left[x.Text] {
+			s.r.unresolved(x.Text, x.Pos, src.each)
+		}
+		delete(left, x.Text)
+		excluded[x.Text] = true
+	}
+	replaced = make(map[string]hogql.Expr, len(e.Replace))
+	for _, x := range e.Replace {
+		if !left[x.Name.Text] {
+			s.r.unresolved(x.Name.Text, x.Name.Pos, src.each)
+		}
+		if replaced[x.Name.Text] == nil {
+			replaced[x.Name.Text] = x.X
+		}
+	}
+	return excluded, replaced
 }

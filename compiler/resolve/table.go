@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -239,12 +240,13 @@ func (g *grown) column(key, name, alias string, made func() hogql.Expr) *hogql.C
 	if c := g.made(key); c != nil {
 		return c
 	}
+	g.r.spend.Columns(1)
 	e := made()
 	name = g.names.unique(name)
 	g.core.Columns = append(g.core.Columns, named(e, name))
-	if len(g.core.Columns) > maxGrown && !g.r.overgrown {
+	if len(g.core.Columns) > budget.MaxGrown && !g.r.overgrown {
 		g.r.overgrown = true
-		g.r.mistake(e.At(), "The query reads more than %d columns and properties of one joined table.", maxGrown)
+		g.r.mistake(e.At(), "The query reads more than %d columns and properties of one joined table.", budget.MaxGrown)
 	}
 	c := &hogql.Column{Table: alias, Name: name, Type: typeOf(e)}
 	g.byKey.put(key, c)
@@ -316,8 +318,9 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	seen := map[*environment]bool{}
 	var v hogql.Visitor
 	v.Expr = func(e hogql.Expr) bool {
+		s.r.spend.Work(1)
 		if f, ok := e.(*hogql.Field); ok {
-			if env := s.env.find(f.Chain[0].Text); env != nil && env.value != nil && !seen[env] {
+			if env := s.r.find(s.env, f.Chain[0].Text); env != nil && env.value != nil && !seen[env] {
 				seen[env] = true
 				v.WalkExpr(env.value)
 			}

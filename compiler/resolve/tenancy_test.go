@@ -75,7 +75,7 @@ func TestEveryScanIsGuarded(t *testing.T) {
 	db := database(t, "Europe/Berlin")
 	for _, text := range nasty {
 		t.Run(text, func(t *testing.T) {
-			core, _, err := resolve.Query(mustParse(t, text), db, noon)
+			core, _, err := resolve.Query(mustParse(t, text), db, noon, nil)
 			if err != nil {
 				t.Fatalf("Query: %v", err)
 			}

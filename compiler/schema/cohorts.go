@@ -1,8 +1,8 @@
 package schema
 
 import (
+	"iter"
 	"maps"
-	"slices"
 	"strconv"
 )
 
@@ -47,10 +47,8 @@ func (c Cohorts) ByName(name string) (id int64, ok bool) {
 	return id, ok
 }
 
-// NearestName names the cohort that was probably meant, or "" when none is near.
-func (c Cohorts) NearestName(name string) string {
-	return Nearest(name, slices.Values(slices.Sorted(maps.Keys(c.ids))))
-}
+// Names yields the names of the cohorts, in no order.
+func (c Cohorts) Names() iter.Seq[string] { return maps.Keys(c.ids) }
 
 // MissingMembers names a table of members that the physical layout lacks, so that nobody's membership can be told; it is
 // empty when both are there.

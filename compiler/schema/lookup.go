@@ -93,13 +93,13 @@ func Functions() iter.Seq[*Function] {
 	}
 }
 
-// NearestFunction names the function that was probably meant, or "" when none is near.
-func NearestFunction(name string) string {
-	return Nearest(name, func(yield func(string) bool) {
+// FunctionNames yields the names of the functions that are shown to people.
+func FunctionNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
 		for f := range Functions() {
 			if !f.Hidden() && !yield(f.Name) {
 				return
 			}
 		}
-	})
+	}
 }

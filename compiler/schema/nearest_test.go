@@ -44,7 +44,7 @@ func TestNearest(t *testing.T) {
 func TestNearestLong(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	if allocs := testing.AllocsPerRun(3, func() {
-		if got := schema.NearestFunction(long); got != "" {
+		if got := schema.Nearest(long, schema.FunctionNames()); got != "" {
 			t.Errorf("a long name is near %q", got)
 		}
 	}); allocs > 5 {
@@ -66,8 +66,8 @@ func TestNearestFunction(t *testing.T) {
 		{"dictGet", ""},
 	}
 	for _, tt := range tests {
-		if got := schema.NearestFunction(tt.in); got != tt.want {
-			t.Errorf("NearestFunction(%q) = %q, want %q", tt.in, got, tt.want)
+		if got := schema.Nearest(tt.in, schema.FunctionNames()); got != tt.want {
+			t.Errorf("Nearest(%q) of functions = %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }

@@ -61,6 +61,7 @@ func (p *printer) aliasesIn(s *hogql.Select, list ...hogql.Expr) {
 }
 
 func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
+	p.spend.Nodes(1)
 	switch e := e.(type) {
 	case *hogql.Alias:
 		if !ownName(s, e) {

@@ -89,7 +89,7 @@ func (p *printer) time(t time.Time) {
 
 // list writes an array. Strings, and long lists of integers, are one parameter however many there are.
 func (p *printer) list(items []any, at hogql.Span) {
-	if typ, text, ok := arrayParam(items); ok {
+	if typ, text, ok := p.arrayParam(items); ok {
 		p.bind(typ, text)
 		return
 	}
@@ -110,7 +110,8 @@ func (p *printer) values(values []any, at hogql.Span) {
 }
 
 // arrayParam makes one Array parameter of a list of strings and NULLs, or of a long list of integers.
-func arrayParam(items []any) (typ, text string, ok bool) {
+func (p *printer) arrayParam(items []any) (typ, text string, ok bool) {
+	p.spend.Work(len(items))
 	var strs, ints, nulls, size int
 	for _, item := range items {
 		switch item := item.(type) {
@@ -138,6 +139,7 @@ func arrayParam(items []any) (typ, text string, ok bool) {
 	if nulls > 0 {
 		typ = "Nullable(" + typ + ")"
 	}
+	p.spend.Bytes(size)
 	b := append(make([]byte, 0, size+2), '[')
 	for i, item := range items {
 		if i > 0 {
@@ -174,8 +176,12 @@ func appendQuoted(b []byte, s string) []byte {
 // fewParams is the number of parameters up to which a look along them is quicker than a map.
 const fewParams = 8
 
+// paramKey tells parameters apart.
+type paramKey struct{ typ, value string }
+
 // bind writes the parameter that holds a value. Equal values share one.
 func (p *printer) bind(typ, value string) {
+	p.spend.Bytes(len(value))
 	if len(p.params) <= fewParams {
 		for i := range p.params {
 			if p.params[i].Value == value && p.params[i].Type == typ {
@@ -185,16 +191,16 @@ func (p *printer) bind(typ, value string) {
 		}
 	} else {
 		if p.lookup == nil {
-			p.lookup = make(map[string]int, 4*fewParams)
+			p.lookup = make(map[paramKey]int, 4*fewParams)
 			for i, known := range p.params {
-				p.lookup[known.Type+" "+known.Value] = i
+				p.lookup[paramKey{known.Type, known.Value}] = i
 			}
 		}
-		if i, known := p.lookup[typ+" "+value]; known {
+		if i, known := p.lookup[paramKey{typ, value}]; known {
 			p.param(i)
 			return
 		}
-		p.lookup[typ+" "+value] = len(p.params)
+		p.lookup[paramKey{typ, value}] = len(p.params)
 	}
 	p.params = append(p.params, Param{Name: paramName(len(p.params)), Type: typ, Value: value})
 	p.param(len(p.params) - 1)

@@ -326,7 +326,7 @@ func (p *printer) membership(n *hogql.Native) {
 
 // set writes the constants on the right side of IN.
 func (p *printer) set(values []any, at hogql.Span) {
-	if typ, text, ok := arrayParam(values); ok && len(values) > 1 {
+	if typ, text, ok := p.arrayParam(values); ok && len(values) > 1 {
 		p.bind(typ, text)
 		return
 	}

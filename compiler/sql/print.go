@@ -8,6 +8,7 @@ package sql
 import (
 	"fmt"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -21,13 +22,6 @@ type Param struct {
 	Value string
 }
 
-// Bounds on what Print makes: the bytes of the text, and the number of parameters. A macro or a property can make a short
-// query long; this is where that ends. What is longer takes the engine seconds to read and plan.
-const (
-	maxText   = 1 << 20
-	maxParams = 10_000
-)
-
 // bug is a panic value: an earlier stage let something through.
 type bug string
 
@@ -36,9 +30,9 @@ type mistake struct{ err *diag.Error }
 
 // Print writes q, which must be in core form, for the project of db. The error is a *diag.Error when the author of the
 // query can mend it, and a bug otherwise: a node that is not core, a function that is not allowed, a table that is not
-// physical, a scan without its guard.
-func Print(q hogql.Query, db *schema.Database) (text string, params []Param, err error) {
-	p := printer{db: db, buf: make([]byte, 0, 512)}
+// physical, a scan without its guard. It spends from the budget of the compile.
+func Print(q hogql.Query, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
+	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512)}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -56,9 +50,10 @@ func Print(q hogql.Query, db *schema.Database) (text string, params []Param, err
 
 type printer struct {
 	db     *schema.Database
+	spend  *budget.Budget
 	buf    []byte
 	params []Param
-	lookup map[string]int // type and value → index in params; only once there are many
+	lookup map[paramKey]int // index in params; only once there are many
 	scope  *scope
 	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
 	ctes   []cte
@@ -75,13 +70,14 @@ func (p *printer) bug(format string, args ...any) {
 	panic(bug(fmt.Sprintf(format, args...)))
 }
 
-// checkSize ends the printing of a text that grows past its bounds.
+// checkSize ends the printing of a text that grows past its bounds: a macro or a property can make a short query long.
 func (p *printer) checkSize(at hogql.Span) {
-	if len(p.params) > maxParams {
+	p.spend.Nodes(1)
+	if len(p.params) > budget.MaxParams {
 		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it has more than %d different texts and times. "+
-			"A list of constants, as in x IN ('a', 'b'), counts as one.", maxParams)})
+			"A list of constants, as in x IN ('a', 'b'), counts as one.", budget.MaxParams)})
 	}
-	if len(p.buf) > maxText {
-		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", maxText)})
+	if len(p.buf) > budget.MaxSQL {
+		panic(mistake{diag.New(diag.QueryError, at, "The query is too large: it compiles to more than %d bytes of SQL.", budget.MaxSQL)})
 	}
 }

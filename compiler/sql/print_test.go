@@ -228,7 +228,7 @@ func TestPrint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, params, err := sql.Print(tt.query, database)
+			got, params, err := sql.Print(tt.query, database, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestPrintRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			text, _, err := sql.Print(tt.query, database)
+			text, _, err := sql.Print(tt.query, database, nil)
 			if err == nil {
 				t.Fatalf("printed %s", text)
 			}
@@ -308,7 +308,7 @@ func TestPrintLongLists(t *testing.T) {
 		strs[i], ints[i] = strings.Repeat("x", 8), int64(i)
 	}
 	for _, list := range [][]any{strs, ints} {
-		text, params, err := sql.Print(from(events(), fn("in", col("event"), c(list))), database)
+		text, params, err := sql.Print(from(events(), fn("in", col("event"), c(list))), database, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestPrintSize(t *testing.T) {
 	for range 19 { // a tree of half a million leaves in few nodes
 		e = fn("plus", e, e)
 	}
-	_, _, err := sql.Print(from(events(), e), database)
+	_, _, err := sql.Print(from(events(), e), database, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "The query is too large") {
 		t.Errorf("got %v, want that the query is too large", err)
 	}

@@ -93,7 +93,7 @@ func names(texts []string, columns []hogql.Expr) []string {
 
 // expr reads an expression of one of the node's lists.
 func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := bind.UserExpr(text)
+	e, mistake := bind.UserExpr(text, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
 	}

@@ -178,7 +178,7 @@ func (b *builder) actors() error {
 		return nil
 	}
 	attr := b.q.Field("funnelsFilter.funnelAggregateByHogQL")
-	e, mistake := bind.UserValue(own)
+	e, mistake := bind.UserValue(own, b.w.Spend)
 	if mistake != nil {
 		return diag.Field(mistake.Code, attr, "The HogQL expression of the actors %s", mistake.Detail)
 	}

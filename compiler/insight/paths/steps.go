@@ -92,7 +92,7 @@ func (b *builder) own() (hogql.Expr, error) {
 		return insight.Call("toString", insight.Field("event")), nil
 	}
 	attr := b.query.Field("pathsFilter.pathsHogQLExpression")
-	e, mistake := bind.UserExpr(b.query.Expression)
+	e, mistake := bind.UserExpr(b.query.Expression, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, attr, "The HogQL expression of a path %s", mistake.Detail)
 	}

@@ -159,7 +159,7 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 		return measure{}, missing(s, "math_hogql", "hogql")
 	}
 	attr := s.At + ".math_hogql"
-	e, err := bind.UserValue(s.Math.HogQL)
+	e, err := bind.UserValue(s.Math.HogQL, b.w.Spend)
 	if err != nil {
 		return measure{}, diag.Field(err.Code, attr, "The aggregate expression %s", err.Detail)
 	}

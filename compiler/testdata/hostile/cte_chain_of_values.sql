@@ -1,0 +1,2 @@
+-- each CTE is a value that uses the one before twice
+with 1 as a0, a0 + a0 as a1, a1 + a1 as a2, a2 + a2 as a3, a3 + a3 as a4, a4 + a4 as a5, a5 + a5 as a6, a6 + a6 as a7, a7 + a7 as a8, a8 + a8 as a9, a9 + a9 as a10, a10 + a10 as a11, a11 + a11 as a12, a12 + a12 as a13, a13 + a13 as a14, a14 + a14 as a15, a15 + a15 as a16, a16 + a16 as a17, a17 + a17 as a18, a18 + a18 as a19, a19 + a19 as a20, a20 + a20 as a21, a21 + a21 as a22, a22 + a22 as a23, a23 + a23 as a24, a24 + a24 as a25, a25 + a25 as a26, a26 + a26 as a27, a27 + a27 as a28 select a28

@@ -1,0 +1,2 @@
+-- IN whose left side is IN: each level was resolved twice
+select ((((((((((((((((((((((((((((((event in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) from events

@@ -1,0 +1,2 @@
+-- IN whose right side is IN
+select (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in (event in event)))))))))))))))))))))))))))))) from events

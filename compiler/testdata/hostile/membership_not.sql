@@ -1,0 +1,2 @@
+-- NOT IN whose left side is NOT IN
+select ((((((((((((((((((((((((((((((event not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) not in event) from events

@@ -1,0 +1,2 @@
+-- NOT over IN over NOT
+select not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (not (event in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) in event) from events

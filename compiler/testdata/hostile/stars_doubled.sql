@@ -1,0 +1,2 @@
+-- two asterisks a level: each level doubles the columns
+select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select *, * from (select * from events)))))))))))))))))))
