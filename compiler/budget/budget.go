@@ -143,6 +143,17 @@ func (b *Budget) Hints(names iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
+// Catch makes an error of a Stop. It is deferred.
+func Catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case Stop:
+		*err = r.Err
+	default:
+		panic(r)
+	}
+}
+
 func stop(format string, args ...any) {
 	panic(Stop{diag.New(diag.QueryError, diag.Span{}, format, args...)})
 }

@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -23,7 +24,7 @@ func BenchmarkQuery(b *testing.B) {
 			db := &schema.Database{Project: project}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := resolve.Query(q, db, noon, nil); err != nil {
+				if _, _, err := resolve.Query(q, db, noon, budget.New(nil)); err != nil {
 					b.Fatal(err)
 				}
 			}

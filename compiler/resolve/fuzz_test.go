@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
@@ -34,7 +35,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		db := database(t, "America/New_York")
-		core, _, err := resolve.Query(q, db, noon, nil)
+		core, _, err := resolve.Query(q, db, noon, budget.New(nil))
 		var found diag.Errors
 		switch {
 		case errors.As(err, &found):

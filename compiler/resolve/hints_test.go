@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -70,7 +71,7 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, got, _ := resolve.Survey(mustParse(t, tt.in), db, noon, nil)
+			_, _, got, _ := resolve.Survey(mustParse(t, tt.in), db, noon, budget.New(nil))
 			for i := range got {
 				if got[i].Storage.Kind != schema.NativeJSON {
 					t.Errorf("%v is stored as %v, want native JSON", got[i].Key, got[i].Storage)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -55,7 +56,7 @@ func mustParse(t *testing.T, text string) hogql.Query {
 // compiled gives the SQL of a query with its parameters in place, the texts of properties written P(path).
 func compiled(t *testing.T, db *schema.Database, text string) string {
 	t.Helper()
-	core, _, err := resolve.Query(mustParse(t, text), db, noon, nil)
+	core, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
 	if err != nil {
 		t.Fatalf("Query(%q): %v", text, err)
 	}

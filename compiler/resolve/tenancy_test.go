@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -75,7 +76,7 @@ func TestEveryScanIsGuarded(t *testing.T) {
 	db := database(t, "Europe/Berlin")
 	for _, text := range nasty {
 		t.Run(text, func(t *testing.T) {
-			core, _, err := resolve.Query(mustParse(t, text), db, noon, nil)
+			core, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
 			if err != nil {
 				t.Fatalf("Query: %v", err)
 			}
