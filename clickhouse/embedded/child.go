@@ -32,6 +32,8 @@ type orders struct {
 	Password   string `json:"password"`
 	MaxMemory  int64  `json:"max_memory"`
 	MaxQueries int    `json:"max_queries"`
+	// As in [Config].
+	StuckTimeout time.Duration `json:"stuck_timeout"`
 }
 
 // status is what the child tells the parent, once.
@@ -105,9 +107,17 @@ func serveChild(control *os.File, dataDir, library string, ready func()) error {
 		Password:   o.Password,
 		MaxMemory:  o.MaxMemory,
 		MaxQueries: o.MaxQueries,
-		Ready:      ready,
+		Stuck:      o.StuckTimeout,
+		GiveUp: func(reason string) {
+			fmt.Fprintln(os.Stderr, reason) // the parent logs it
+			os.Exit(stuckStatus)
+		},
+		Ready: ready,
 	})
 }
+
+// stuckStatus is the exit status of a child whose queries do not end.
+const stuckStatus = 3
 
 var errByHand = errors.New("this command is run by the server itself, not by hand")
 

@@ -49,6 +49,12 @@ type Config struct {
 	MaxQueries int
 	// How long [Start] waits for the first answer. Default: 1 minute.
 	StartTimeout time.Duration
+	// How often the engine is asked for a row of a table, and how long it may take to answer. After three reads without an answer the
+	// child is killed and another is started. Default: 5 seconds.
+	WatchInterval time.Duration
+	// How long a query that was stopped may go on. After it the child ends, to be started again, as it does when half of the places
+	// have been taken by such queries for a sixth of the time. Default: 1 minute.
+	StuckTimeout time.Duration
 	// How long [Engine.Close] waits for running queries before it kills the child. Default: 10 seconds.
 	StopTimeout time.Duration
 }

@@ -30,10 +30,12 @@ type Engine struct {
 	orders   orders
 	dsn      string
 
-	pid    atomic.Int64
-	cancel context.CancelFunc
-	done   chan struct{}
-	killed error // why the last child did not stop by itself; valid once done is closed
+	pid      atomic.Int64
+	reads    atomic.Bool // the last read of a table was answered
+	restarts atomic.Uint64
+	cancel   context.CancelFunc
+	done     chan struct{}
+	killed   error // why the last child did not stop by itself; valid once done is closed
 }
 
 // Start runs the engine and waits until it answers. The context bounds the start alone; the engine runs
@@ -58,7 +60,7 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 		log:      log,
 		listener: listener,
 		socket:   socket,
-		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries},
+		orders:   orders{User: "analytics", Password: rand.Text(), MaxMemory: cfg.MaxMemory, MaxQueries: cfg.MaxQueries, StuckTimeout: cfg.StuckTimeout},
 		done:     make(chan struct{}),
 	}
 	dsn := url.URL{
@@ -103,6 +105,12 @@ func (cfg *Config) complete() error {
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = time.Minute
 	}
+	if cfg.WatchInterval == 0 {
+		cfg.WatchInterval = 5 * time.Second
+	}
+	if cfg.StuckTimeout == 0 {
+		cfg.StuckTimeout = time.Minute
+	}
 	if cfg.StopTimeout == 0 {
 		cfg.StopTimeout = 10 * time.Second
 	}
@@ -133,14 +141,22 @@ func (e *Engine) supervise(ctx context.Context, c *child) {
 	failures := 0
 	for {
 		started := time.Now()
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			e.watch(ctx, c)
+		}()
 		select {
 		case <-ctx.Done():
+			<-watched
 			e.killed = c.stop(e.cfg.StopTimeout)
 			e.pid.Store(0)
 			return
 		case <-c.exited:
 		}
+		<-watched
 		e.pid.Store(0)
+		e.restarts.Add(1)
 		e.log.Error("the embedded engine died; starting it again",
 			zap.Error(c.err), zap.Duration("uptime", time.Since(started)), zap.Strings("last_lines", c.tail.lines(60)))
 		if time.Since(started) > steady {
@@ -268,6 +284,7 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	select {
 	case s := <-answer:
 		if s.Ready {
+			e.reads.Store(true) // it made its tables
 			e.pid.Store(int64(c.cmd.Process.Pid))
 			return c, nil
 		}

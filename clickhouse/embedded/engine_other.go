@@ -24,6 +24,16 @@ func (e *Engine) DSN() string { return "" }
 // PID is 0.
 func (e *Engine) PID() int { return 0 }
 
+// Stats is how the engine is: never up.
+type Stats struct {
+	Up       bool
+	Restarts uint64
+	Resident int64
+}
+
+// Stats is zero.
+func (e *Engine) Stats() Stats { return Stats{} }
+
 // Close does nothing.
 func (e *Engine) Close() error { return nil }
 

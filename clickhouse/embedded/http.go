@@ -45,6 +45,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Type", "text/html; charset=UTF-8")
 		_, _ = io.WriteString(w, "Ok.\n") // a client that has gone needs no answer
 		return
+	case r.URL.Path == watchPath:
+		s.answerWatch(w, r)
+		return
 	case r.URL.Path != "/":
 		http.Error(w, "There is no handle "+r.URL.Path, http.StatusNotFound)
 		return
@@ -77,6 +80,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			out.fail(err)
 			return
 		}
+		q.free = true
 	}
 	if err := s.run(r.Context(), q, out); err != nil {
 		out.fail(err)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type query struct {
 	params   []param
 	data     io.Reader // rows that follow an INSERT, nil when there are none
 	whole    bool      // nothing is sent before the result is complete
+	free     bool      // runs without a slot
 
 	mark   string             // what the text begins with in system.processes
 	cancel context.CancelFunc // stops it from elsewhere
@@ -50,10 +52,12 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 		return err
 	}
 	defer s.leave(q)
-	if !asksForProcesses(q.text) {
+	leave := func() {}
+	if !q.free && !asksForProcesses(q.text) {
 		select {
 		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
+			leave = sync.OnceFunc(func() { <-s.slots })
+			defer leave()
 		case <-ctx.Done():
 			return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it began")
 		}
@@ -70,6 +74,7 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 
 	ended := make(chan struct{})
 	defer close(ended)
+	go s.strays.follow(ctx, ended, leave)
 	unwatch := context.AfterFunc(ctx, func() { s.kill(q.mark, ended) })
 	defer unwatch()
 	err = s.execute(ctx, c, q, out)
@@ -312,9 +317,7 @@ func insert(c *conn, q *query, st statement, out *answer) error {
 
 // kill stops the query with this mark, and tries again until it has ended: it may not have begun yet.
 func (s *server) kill(mark string, ended <-chan struct{}) {
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		s.control.Lock()
 		if s.control.conn == nil {
 			s.control.Unlock()
@@ -326,7 +329,7 @@ func (s *server) kill(mark string, ended <-chan struct{}) {
 		select {
 		case <-ended:
 			return
-		case <-again.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -35,6 +35,9 @@ type serveConfig struct {
 	// As in [Config].
 	MaxMemory  int64
 	MaxQueries int
+	// As StuckTimeout in [Config], and what to do after it: it ends the process.
+	Stuck  time.Duration
+	GiveUp func(reason string)
 	// How long running queries get to finish once the context is done. Default: 2 seconds.
 	Grace time.Duration
 	// Called once, when queries are answered.
@@ -117,6 +120,9 @@ type server struct {
 	display, version, zone string
 	settings               map[string]bool // the names of all settings
 
+	heart  heart
+	strays strays
+
 	control struct { // a session for killing queries
 		sync.Mutex
 		conn *conn
@@ -147,6 +153,7 @@ func newServer(cfg serveConfig) (*server, error) {
 		slots: make(chan struct{}, n),
 	}
 	s.queries.byID = make(map[string]*query)
+	s.strays = strays{obeys: cfg.Stuck / obeysShare, stuck: cfg.Stuck, most: max(n/2, 1), giveUp: cfg.GiveUp}
 	configFile, err := writeConfig(cfg, n)
 	if err != nil {
 		return nil, fmt.Errorf("writing the engine's configuration: %w", err)
@@ -187,11 +194,15 @@ func (s *server) learn() error {
 	if s.control.conn, err = s.lib.open("--path=" + s.path); err != nil {
 		return err
 	}
-	return nil
+	return s.makeHeart()
 }
+
+// obeysShare is the part of Config.StuckTimeout within which a query that was stopped ends, or is a stray.
+const obeysShare = 6
 
 // close stops the engine. No query may be running.
 func (s *server) close() {
+	s.heart.close()
 	s.control.Lock()
 	s.control.conn.close()
 	s.control.conn = nil
