@@ -35,6 +35,8 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			concurrency        <number>
 //			rate               <number>/<s|m|h>
 //			endpoint_rate      <number>/<s|m|h>
+//			records            <number>
+//			records_size       <size>
 //		}
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -109,5 +111,7 @@ func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
 		"concurrency":        value(d, &l.Concurrency, positive),
 		"rate":               value(d, &l.Rate, module.ParseRate),
 		"endpoint_rate":      value(d, &l.EndpointRate, module.ParseRate),
+		"records":            value(d, &l.Records, positive),
+		"records_size":       value(d, &l.RecordsSize, within(module.ParseSize, module.CheckRecordsSize)),
 	})
 }

@@ -39,6 +39,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
 		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
+		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
 		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
 		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),

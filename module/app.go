@@ -13,6 +13,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -55,7 +57,7 @@ type CacheConfig struct {
 	Stale *caddy.Duration `json:"stale,omitempty"`
 }
 
-// Limits bounds the work on ClickHouse. Cached answers do not count.
+// Limits bounds the work on ClickHouse, where cached answers do not count, and what projects keep.
 type Limits struct {
 	// The longest that a query may run. Default: 60s.
 	MaxExecutionTime caddy.Duration `json:"max_execution_time,omitempty"`
@@ -68,6 +70,11 @@ type Limits struct {
 	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
 	// Default: any number.
 	EndpointRate Rate `json:"endpoint_rate,omitzero"`
+	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts and keys; deleted ones count until they
+	// are purged. Default: 10000.
+	Records int `json:"records,omitempty"`
+	// What all records of a project may take together, in memory as on disk. Default: 256MiB.
+	RecordsSize Size `json:"records_size,omitempty"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -127,6 +134,12 @@ func (a *App) setDefaults() {
 	if a.Limits.Concurrency == 0 {
 		a.Limits.Concurrency = 10
 	}
+	if a.Limits.Records == 0 {
+		a.Limits.Records = registry.DefaultRecords
+	}
+	if a.Limits.RecordsSize == 0 {
+		a.Limits.RecordsSize = registry.DefaultRecordsBytes
+	}
 	if a.Limits.Rate == (Rate{}) {
 		a.Limits.Rate = Rate{Queries: 240, Per: time.Minute}
 	}
@@ -141,6 +154,7 @@ func (a *App) Start() error {
 	if err := a.applyFolders(context.Background(), rt); err != nil {
 		return err
 	}
+	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil

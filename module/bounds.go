@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // CheckMaxSize tells what is wrong with the cache's size.
@@ -13,6 +15,9 @@ func CheckMaxSize(size Size) error { return atLeast(size, 1<<20) }
 
 // CheckMaxMemory tells what is wrong with the memory of a query.
 func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
+
+// CheckRecordsSize reports what is wrong with what the records of a project may take.
+func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord) }
 
 // CheckTTL tells what is wrong with the freshness of the query route.
 func CheckTTL(ttl caddy.Duration) error {
@@ -63,6 +68,10 @@ func (a *App) Validate() error {
 	if a.Limits.Concurrency <= 0 {
 		check("limits concurrency", errNotPositive)
 	}
+	if a.Limits.Records <= 0 {
+		check("limits records", errNotPositive)
+	}
+	check("limits records_size", CheckRecordsSize(a.Limits.RecordsSize))
 	if a.Limits.Rate.Queries <= 0 {
 		check("limits rate", errNotPositive)
 	}

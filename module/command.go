@@ -84,7 +84,7 @@ func projectCommand() *cobra.Command {
 	list := leaf("list", "Lists the projects", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/projects", nil)
 	})
-	return group("project", "Creates, changes and lists projects", create, set, list)
+	return group("project", "Creates, changes, lists and purges projects", create, set, list, purgeLeaf())
 }
 
 // projectLists adds the flags of the settings that are lists.

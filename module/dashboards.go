@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
@@ -132,6 +133,9 @@ func orNullObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// maxDashboardBytes is what the insights of a dashboard take at most: once they take more, the others are shown without their results.
+const maxDashboardBytes = 64 << 20
+
 // recordTiles gives the tiles of a dashboard in the order in which they stand there.
 func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]tileRecord, error) {
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
@@ -148,6 +152,8 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 	out := make([]tileRecord, len(tiles))
 	level, _ := rq.access("insight")
 	readable := rq.key.Allows("insight:read")
+	params = params.several()
+	var size atomic.Int64
 	err := rq.sideBySide(len(tiles), func(own *request, i int) error {
 		t := &tiles[i]
 		out[i] = tileRecord{
@@ -162,7 +168,9 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 			out[i].Insight = appendJSON(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
 			return nil
 		}
-		res, err := own.result(s, params.several())
+		asked := params
+		asked.full = size.Load() > maxDashboardBytes
+		res, err := own.result(s, asked)
 		if err != nil {
 			return err
 		}
@@ -170,6 +178,7 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.answer.Status.Cached()
 		}
 		out[i].Insight = own.appendInsight(nil, s, res, nil)
+		size.Add(int64(len(out[i].Insight)))
 		return nil
 	})
 	return out, err

@@ -213,8 +213,14 @@ func (rq *request) trending() error {
 	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
 		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
 	})
-	ranked = ranked[:min(limit, len(ranked))]
-	rq.reply(http.StatusOK, page[*trendingInsight]{Count: len(ranked), Results: ranked})
+	out := &list{}
+	for _, t := range ranked[:min(limit, len(ranked))] {
+		if !out.add(appendJSON(nil, t)) {
+			break
+		}
+	}
+	out.count = len(out.records)
+	rq.writeList(out)
 	return nil
 }
 

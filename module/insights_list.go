@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,7 +42,7 @@ func (rq *request) listInsights() error {
 	if err := rq.sortInsights(rows); err != nil {
 		return err
 	}
-	part, out, err := cutPage[insightRow, json.RawMessage](rq, rows)
+	part, out, err := cutPage(rq, rows)
 	if err != nil {
 		return err
 	}
@@ -49,12 +50,14 @@ func (rq *request) listInsights() error {
 		for _, row := range part {
 			basic := rq.basicInsight(row.Insight)
 			row.complete(&basic.insightHead)
-			out.Results = append(out.Results, appendJSON(nil, basic))
+			if !out.add(appendJSON(nil, basic)) {
+				break
+			}
 		}
-	} else if out.Results, err = rq.fullInsights(part); err != nil {
+	} else if err := rq.addInsights(out, part); err != nil {
 		return err
 	}
-	rq.reply(http.StatusOK, out)
+	rq.writeList(out)
 	return nil
 }
 
@@ -63,23 +66,37 @@ func (row insightRow) complete(head *insightHead) {
 	head.LastViewedAt, head.SearchMatchType = orNil(row.viewed), orNull(row.match)
 }
 
-// fullInsights gives insights with their results, in the mode that the request names.
-func (rq *request) fullInsights(rows []insightRow) ([]json.RawMessage, error) {
+// addInsights adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
+// computed, but for the few that are on their way when it is full.
+func (rq *request) addInsights(to *list, rows []insightRow) error {
 	params, err := rq.insightParams()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out := make([]json.RawMessage, len(rows))
+	var size atomic.Int64
 	err = rq.sideBySide(len(rows), func(own *request, i int) error {
+		if size.Load() > maxListBytes {
+			return nil
+		}
 		s := own.shown(rows[i].Insight)
 		res, err := own.result(s, params.several())
 		if err != nil {
 			return err
 		}
 		out[i] = own.appendInsight(nil, s, res, rows[i].complete)
+		size.Add(int64(len(out[i])))
 		return nil
 	})
-	return out, err
+	if err != nil {
+		return err
+	}
+	for _, record := range out {
+		if record == nil || !to.add(record) {
+			break
+		}
+	}
+	return nil
 }
 
 // sideBySide calls do for each of n insights, some at the same time, each with a request of its own. What they say in headers,

@@ -23,6 +23,7 @@ type insightParams struct {
 	clientID string
 	text     bool // results are shown as tables of text
 	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
+	full     bool // the answer has no room for the result
 }
 
 func (rq *request) insightParams() (insightParams, error) {
@@ -168,6 +169,9 @@ type insightResult struct {
 // errConcurrency is what the peer says when too many queries of a project run at once.
 const errConcurrency = "concurrency_limit_exceeded"
 
+// errTooMuchAtOnce stands in the place of results that an answer has no room for.
+var errTooMuchAtOnce = fmt.Sprintf("The results of this dashboard take more than %s. Ask for this insight by itself.", Size(maxDashboardBytes))
+
 // result answers the query of an insight. Mistakes in the query are errors; when anything else fails, the insight is shown
 // without its result, with the reason in its query_status: contract section 4.4.
 func (rq *request) result(s shownInsight, params insightParams) (insightResult, error) {
@@ -185,8 +189,11 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	if err != nil {
 		return insightResult{}, err
 	}
-	if withheld {
+	switch {
+	case withheld:
 		return insightResult{plan: p, failure: missingScope(queryScope).Detail}, nil
+	case params.full:
+		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
 	from := origin{insight: &s.ID}
 	if s.tile != nil {

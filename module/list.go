@@ -1,6 +1,7 @@
 package module
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,45 +16,87 @@ type page[T any] struct {
 	Results  []T     `json:"results"`
 }
 
-const defaultPage = 100
+// list is a page while it is filled. An answer holds as many records as the caller's limit and
+// maxListBytes allow.
+type list struct {
+	count, limit, offset int
+	records              []json.RawMessage
+	size                 int
+}
+
+const (
+	defaultPage = 100
+	// maxListBytes is what the records of a list take at most, unless the first alone takes more.
+	maxListBytes = 16 << 20
+)
 
 // writePage sends the part of all that the caller's limit and offset name.
 func writePage[T any](rq *request, all []T) error {
-	part, out, err := cutPage[T, T](rq, all)
+	part, out, err := cutPage(rq, all)
 	if err != nil {
 		return err
 	}
-	out.Results = append(out.Results, part...)
-	rq.reply(http.StatusOK, out)
+	for _, record := range part {
+		if !out.add(appendJSON(nil, record)) {
+			break
+		}
+	}
+	rq.writeList(out)
 	return nil
 }
 
-// cutPage gives the part of all that the caller's limit and offset name, and the envelope for what is made of it.
-func cutPage[T, R any](rq *request, all []T) ([]T, page[R], error) {
-	out := page[R]{Count: len(all), Results: []R{}}
+// cutPage gives the part of all that the caller's limit and offset name, and the list that is made of it.
+func cutPage[T any](rq *request, all []T) ([]T, *list, error) {
 	limit, _, err := rq.queryInt("limit")
 	if err != nil {
-		return nil, out, err
+		return nil, nil, err
 	}
 	offset, _, err := rq.queryInt("offset")
 	if err != nil {
-		return nil, out, err
+		return nil, nil, err
 	}
 	if limit == 0 {
 		limit = defaultPage
 	}
 	if limit < 0 || offset < 0 {
-		return nil, out, validation("", "invalid_input", "limit and offset must not be negative.")
+		return nil, nil, validation("", "invalid_input", "limit and offset must not be negative.")
 	}
 	part := all[min(offset, len(all)):]
-	if limit < len(part) { // so that offset+limit is no more than there are, and does not overflow
-		part = part[:limit]
-		out.Next = rq.pageURL(limit, offset+limit)
+	return part[:min(limit, len(part))], &list{count: len(all), limit: limit, offset: offset}, nil
+}
+
+// add appends a record, and reports whether there was room for it.
+func (l *list) add(record json.RawMessage) bool {
+	if len(l.records) > 0 && l.size+len(record) > maxListBytes {
+		return false
 	}
-	if offset > 0 {
-		out.Previous = rq.pageURL(limit, max(offset-limit, 0))
+	l.records, l.size = append(l.records, record), l.size+len(record)
+	return true
+}
+
+// writeList sends a list. Its next page begins after the last record that is given, however many the caller asked for.
+func (rq *request) writeList(l *list) {
+	var next, previous *string
+	if n := len(l.records); n > 0 && n < l.count-l.offset {
+		next = rq.pageURL(l.limit, l.offset+n)
 	}
-	return part, out, nil
+	if l.offset > 0 {
+		previous = rq.pageURL(l.limit, max(l.offset-l.limit, 0))
+	}
+	body := make([]byte, 0, l.size+len(l.records)+512)
+	body = append(body, `{"count":`...)
+	body = strconv.AppendInt(body, int64(l.count), 10)
+	body = appendJSON(append(body, `,"next":`...), next)
+	body = appendJSON(append(body, `,"previous":`...), previous)
+	body = append(body, `,"results":[`...)
+	for i, record := range l.records {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, record...)
+	}
+	rq.uncached()
+	writeBody(rq.w, http.StatusOK, append(body, ']', '}'))
 }
 
 // pageURL is the address of this request with another limit and offset.

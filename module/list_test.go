@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestWritePage checks the envelope of lists, also for numbers whose sum does not fit.
@@ -88,5 +91,72 @@ func TestPagesMeet(t *testing.T) {
 	}
 	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoints/?is_active=0", ""); fieldOf(t, answer, "count") != 0.0 {
 		t.Errorf("is_active=0: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestListsAreCutByBytes follows the links of lists whose records are large: each page is small, and no record is left out or comes twice.
+func TestListsAreCutByBytes(t *testing.T) {
+	w, _ := insightWorld(t)
+	const records = 40
+	text := strings.Repeat("x", 900_000)
+	for n := range records {
+		query := appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(query)), Tags: registry.To([]string{"large"})}, w.key.ID, began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, query := range []string{`?tags=["large"]`, `?tags=["large"]&basic=true&limit=30`, `?tags=["large"]&limit=7`} {
+		seen := map[int64]bool{}
+		pages := 0
+		next := "http://example.com/api/projects/1/insights/" + query
+		for next != "" {
+			answer := w.send(t, http.MethodGet, next, "")
+			var got page[struct {
+				ID int64 `json:"id"`
+			}]
+			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK || got.Count != records {
+				t.Fatalf("%s: %d, %d records: %v", next, answer.Code, got.Count, err)
+			}
+			if answer.Body.Len() > maxListBytes+1024 {
+				t.Errorf("%s: an answer of %d bytes", next, answer.Body.Len())
+			}
+			for _, one := range got.Results {
+				if seen[one.ID] {
+					t.Errorf("%s: insight %d comes twice", query, one.ID)
+				}
+				seen[one.ID] = true
+			}
+			next, pages = deref(got.Next), pages+1
+			if pages > records {
+				t.Fatal("the list does not end")
+			}
+		}
+		if len(seen) != records || pages < 3 {
+			t.Errorf("%s: %d insights on %d pages", query, len(seen), pages)
+		}
+	}
+}
+
+// TestLimitsOverTheAPI: a client that reaches a limit is told what to do, and nothing is changed.
+func TestLimitsOverTheAPI(t *testing.T) {
+	w, _ := insightWorld(t)
+	w.rt.registry.SetLimits(registry.Limits{Records: 1})
+	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name": "one more"}`)
+	var got apiError
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := apiError{
+		Type: "validation_error", Code: "limit_reached",
+		Detail: "This project has 1 insights, which is the most it can have. Delete some; deleted ones count until they are purged, 30 days later or by " +
+			"`caddy analytics project purge`.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || answer.Code != http.StatusBadRequest {
+		t.Errorf("%d (-want +got):\n%s", answer.Code, diff)
+	}
+	large := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select '%s'"}}`, strings.Repeat("x", registry.MaxRecord))
+	answer = w.send(t, http.MethodPatch, "/api/projects/1/insights/1/", large)
+	if code := fieldOf(t, answer, "code"); answer.Code != http.StatusBadRequest || code != "record_too_large" || fieldOf(t, answer, "attr") != "query" {
+		t.Errorf("a large query: %d %.300s", answer.Code, answer.Body)
 	}
 }
