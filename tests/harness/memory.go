@@ -32,7 +32,7 @@ func (s *Server) Peak() (Memory, error) { return s.memory("VmHWM:") }
 
 // eachProcess calls do with the server's process and those of its engine.
 func (s *Server) eachProcess(do func(pid string) error) error {
-	children, err := s.children()
+	children, err := s.Children()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // ProcessorTime is the processor time that the server and its engine have taken so far: unlike the time by the clock, it
 // says little of what else the machine does.
 func (s *Server) ProcessorTime() (time.Duration, error) {
-	children, err := s.children()
+	children, err := s.Children()
 	if err != nil {
 		return 0, err
 	}
@@ -39,8 +39,8 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
 }
 
-// children are the processes that the server started: its engine.
-func (s *Server) children() (pids []string, err error) {
+// Children are the ids of the processes that the server started: its engine.
+func (s *Server) Children() (pids []string, err error) {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,392 @@
+// Package hostile puts a hostile key beside a good one. Its times mean something only when nothing else runs on the machine.
+package hostile_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+const (
+	// hostileTime is how long the hostile key is at work. HOSTILE_TIME overrides it.
+	hostileTime = 5 * time.Minute
+	// aloneTime is how long the good key is measured by itself.
+	aloneTime = time.Minute
+	// hostileClients is how many requests of the hostile key are under way at any time.
+	hostileClients = 8
+	// mostSlowdown bounds the good key's times beside the hostile key, as a multiple of those that it has alone.
+	mostSlowdown = 3
+	// mostGrowth bounds the memory of the server's process, in bytes above what it takes when idle.
+	mostGrowth = 512 << 20
+	// engineShare is the part of the machine's memory that the engine may use: one half.
+	engineShare = 2
+)
+
+// TestHostileKey runs a key that does all it can to hurt the service beside a key of another project that does ordinary
+// work. The ordinary work must neither fail nor become much slower, memory must stay bounded, and nothing may restart.
+func TestHostileKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes")
+	}
+	server := harness.Start(t, "limits {", "max_execution_time 10s", "max_memory 1GiB", "}")
+	good := newGoodKey(t, server)
+	hostile := newHostileKey(t, server)
+	child := engine(t, server)
+
+	good.work(t, 5*time.Second) // what happens only once is not measured
+	alone := good.work(t, aloneTime)
+	idle, err := server.Rest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := hostile.start(t)
+	beside := good.work(t, timeFromEnv(t, "HOSTILE_TIME", hostileTime))
+	stop()
+	peak, err := server.Peak()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Logf("alone:  %s", alone)
+	t.Logf("beside: %s", beside)
+	t.Logf("memory above idle: server %d MiB, engine %d MiB (peak %d MiB)", (peak.Server-idle.Server)>>20, (peak.Engine-idle.Engine)>>20, peak.Engine>>20)
+	t.Logf("hostile answers: %s", hostile.answers())
+	if n := hostile.total(); n < 100 {
+		t.Errorf("only %d hostile requests were answered: this shows nothing", n)
+	}
+	compare(t, "the 99th percentile of cached answers", alone.cached.percentile(99), beside.cached.percentile(99))
+	compare(t, "the median of uncached answers", alone.uncached.percentile(50), beside.uncached.percentile(50))
+	if grown := peak.Server - idle.Server; grown > mostGrowth {
+		t.Errorf("the server grew by %d MiB", grown>>20)
+	}
+	if limit := machineMemory(t) / engineShare; peak.Engine > limit {
+		t.Errorf("the engine grew to %d MiB; its limit is %d MiB", peak.Engine>>20, limit>>20)
+	}
+	if engine(t, server) != child {
+		t.Error("the engine was restarted")
+	}
+}
+
+// engine finds the process of the server's embedded engine: its one child.
+func engine(t *testing.T, server *harness.Server) string {
+	t.Helper()
+	children, err := server.Children()
+	if err != nil || len(children) != 1 {
+		t.Fatalf("the server has the children %v: %v", children, err)
+	}
+	return children[0]
+}
+
+// compare fails the test when something became much slower.
+func compare(t *testing.T, what string, alone, beside time.Duration) {
+	t.Helper()
+	ratio := float64(beside) / float64(alone)
+	t.Logf("%s: %.2f times what it is alone", what, ratio)
+	if ratio > mostSlowdown {
+		t.Errorf("%s went from %s to %s", what, alone, beside)
+	}
+}
+
+func timeFromEnv(t *testing.T, name string, def time.Duration) time.Duration {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return def
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return d
+}
+
+// machineMemory is the memory of this machine, in bytes.
+func machineMemory(t *testing.T) int64 {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(raw), "MemTotal: %d kB", &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// times are how long requests took.
+type times []time.Duration
+
+// percentile is the time within which p of 100 requests were answered.
+func (ts times) percentile(p int) time.Duration {
+	if len(ts) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(ts))
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+}
+
+// measured is what the good key saw.
+type measured struct{ cached, uncached times }
+
+func (m measured) String() string {
+	return fmt.Sprintf("%d cached answers, median %s, 99th percentile %s; %d uncached answers, median %s, 99th percentile %s",
+		len(m.cached), m.cached.percentile(50), m.cached.percentile(99),
+		len(m.uncached), m.uncached.percentile(50), m.uncached.percentile(99))
+}
+
+// newEvents makes a project with some events, and gives its number.
+func newEvents(t *testing.T, server *harness.Server, name string) int64 {
+	t.Helper()
+	id, _ := server.Project(t, name)
+	var lines strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&lines, `{"event":"e%d","distinct_id":"%s%d","timestamp":"2024-01-%02dT00:00:00Z","properties":{"n":%d,"s":"%s"}}`+"\n",
+			i%5, name, i%500, i%28+1, i, strings.Repeat("x", i%50))
+	}
+	server.MustCommand(t, nil, strings.NewReader(lines.String()), "import", "--project", fmt.Sprint(id), "-")
+	return id
+}
+
+// goodKey does ordinary work: runs of an endpoint that are answered from the cache, and queries that are not.
+type goodKey struct {
+	client  *harness.Client
+	queries atomic.Int64
+}
+
+func newGoodKey(t *testing.T, server *harness.Server) *goodKey {
+	t.Helper()
+	id := newEvents(t, server, "good")
+	good := &goodKey{client: server.Client(id, server.Key(t, id, harness.AllScopes, "personal"))}
+	answer := good.client.Do(t, http.MethodPost, "endpoints/", map[string]any{
+		"name": "daily", "data_freshness_seconds": 86400,
+		"query": map[string]any{"kind": "HogQLQuery", "query": "select toDate(timestamp) as day, count() as n from events group by day order by day"},
+	})
+	if answer.Status != http.StatusCreated {
+		t.Fatalf("publishing: %d %s", answer.Status, answer.Raw)
+	}
+	return good
+}
+
+// work works for a time. A request that is not answered with 200 fails the test.
+func (g *goodKey) work(t *testing.T, d time.Duration) (m measured) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var both sync.WaitGroup
+	both.Go(func() {
+		m.cached = g.repeat(ctx, t, 20*time.Millisecond, "endpoints/daily/run", func() any { return map[string]any{} })
+	})
+	both.Go(func() {
+		m.uncached = g.repeat(ctx, t, 500*time.Millisecond, "query/", func() any {
+			text := fmt.Sprintf("select event, count(), uniq(person_id) from events where properties.n != '%d' group by event order by event", g.queries.Add(1))
+			return map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": text}}
+		})
+	})
+	both.Wait()
+	return m
+}
+
+// repeat sends a request at every tick, and gives the times of the answers.
+func (g *goodKey) repeat(ctx context.Context, t *testing.T, every time.Duration, path string, body func() any) (ts times) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	failed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return ts
+		case <-tick.C:
+		}
+		began := time.Now()
+		answer, err := g.client.Send(http.MethodPost, path, body())
+		ts = append(ts, time.Since(began))
+		if err != nil || answer.Status != http.StatusOK {
+			if failed++; failed <= 3 {
+				t.Errorf("the good key's request of %s after %s: %v: %d %s", path, time.Since(began), err, answer.Status, answer.Raw)
+			}
+		}
+	}
+}
+
+// hostileKey tries to hurt others with a key of its own project.
+type hostileKey struct {
+	client  *harness.Client
+	address string // of the site
+	attacks []func(context.Context)
+	turn    atomic.Int64
+
+	mu       sync.Mutex
+	statuses map[string]int
+}
+
+func newHostileKey(t *testing.T, server *harness.Server) *hostileKey {
+	t.Helper()
+	id := newEvents(t, server, "hostile")
+	key := server.Key(t, id, "query:read,endpoint:read,endpoint:write,insight:read,insight:write", "personal")
+	h := &hostileKey{client: server.Client(id, key), address: strings.TrimPrefix(server.URL, "http://"), statuses: map[string]int{}}
+	for _, query := range hostileQueries(t) {
+		body := map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": query}}
+		h.attacks = append(h.attacks, func(ctx context.Context) { h.send(ctx, "query/", body) })
+	}
+	for i, query := range []string{
+		"select (select count() from numbers(1000000000000)) as n",
+		"select * from (select *, (select uniqExact(number) from numbers(10000000000)) as n from events)",
+	} {
+		h.attacks = append(h.attacks, func(ctx context.Context) {
+			h.send(ctx, "endpoints/", map[string]any{
+				"name": fmt.Sprintf("hostile_%d_%d", i, h.turn.Load()), "query": map[string]any{"kind": "HogQLQuery", "query": query},
+			})
+		})
+	}
+	h.attacks = append(h.attacks, h.halfABody)
+	return h
+}
+
+// hostileQueries are the texts of compiler/testdata/hostile, and those that are hard on the engine.
+func hostileQueries(t *testing.T) []string {
+	t.Helper()
+	queries := []string{
+		"select count() from numbers(1000000000000)",
+		"select count() from events a cross join events b cross join events c",
+		"select uniqExact(number) from numbers(100000000000)",
+		"select repeat('x', 1000000000)",
+		"select arrayMap(x -> repeat('x', 1000000), range(1000))",
+		"select groupArray(repeat('x', 1000000)) from numbers(10000)",
+		"select repeat(toString(number), 100000) from numbers(50000) limit 50000",
+		"select length(arrayFold((a, x) -> arrayPushBack(a, x), range(1000000), emptyArrayUInt64()))",
+		"select arrayFold((a, x) -> (a * 31 + x) % 1000003, range(100000000), 0)",
+		"select count() from numbers(100000000) where match(toString(number), '(0|1|2|3)*(4|5|6)*(7|8|9)*x')",
+		"select number, count() from numbers(10000000000) group by number order by number limit 10",
+		"select toTimeZone(now(), 'file:/dev/zero')",
+		"select toTimeZone(now(), concat('Fixed/UTC+', toString(number % 10), ':00:00')) from numbers(10)",
+		"select multiMatchAny('x', ['a{1,30000}'])",
+		"select JSONExtract('{}', 'a', 'DateTime(\\'file:/dev/zero\\')')",
+		"select max(sipHash64(repeat('x', 1000000), number)) from numbers(100000000)",
+		"select arraySort(x -> sipHash64(x), range(50000000))",
+		"select number as a, a + 1 as b from numbers(10000000000) order by b desc limit 10",
+	}
+	files, err := filepath.Glob("../../../compiler/testdata/hostile/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no hostile queries: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, string(raw))
+	}
+	return queries
+}
+
+// start begins the attacks; stop ends them and waits for the last.
+func (h *hostileKey) start(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for range hostileClients {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				n := h.turn.Add(1)
+				h.attacks[int(n)%len(h.attacks)](ctx)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		clients.Wait()
+	}
+}
+
+// send sends one request. Every fourth client hangs up before the answer can be there.
+func (h *hostileKey) send(ctx context.Context, path string, body any) {
+	if h.turn.Load()%4 == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	url := fmt.Sprintf("http://%s/api/projects/%d/%s", h.address, h.client.Project, path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(raw)))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+h.client.Key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.count("no answer")
+		return
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body) // a hostile client does not care
+	h.count(fmt.Sprint(resp.StatusCode))
+	if resp.StatusCode == http.StatusTooManyRequests { // a little patience, or refusals are all that it gets
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// halfABody opens a connection, sends the beginning of a request, and waits.
+func (h *hostileKey) halfABody(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", h.address)
+	if err != nil {
+		h.count("no connection")
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/projects/%d/query/ HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{",
+		h.client.Project, h.address, h.client.Key)
+	<-ctx.Done()
+}
+
+func (h *hostileKey) count(status string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.statuses[status]++
+}
+
+// total is how many requests were answered.
+func (h *hostileKey) total() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for status, count := range h.statuses {
+		if !strings.HasPrefix(status, "no ") {
+			n += count
+		}
+	}
+	return n
+}
+
+// answers lists how often each status came.
+func (h *hostileKey) answers() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []string
+	for status, n := range h.statuses {
+		list = append(list, fmt.Sprintf("%s × %d", status, n))
+	}
+	slices.SortFunc(list, cmp.Compare[string])
+	return strings.Join(list, ", ")
+}
