@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
@@ -23,6 +24,7 @@ type Client struct {
 	config   Config
 	logger   *zap.Logger
 	database string
+	patience time.Duration // with a short question of our own
 
 	open     context.Context // ends with Close
 	end      context.CancelFunc
@@ -46,6 +48,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		config:   config.withDefaults(),
 		logger:   logger,
 		database: options.Auth.Database,
+		patience: options.DialTimeout,
 		stopping: make(chan struct{}, maxStopping),
 		imports:  map[int64]chan struct{}{},
 	}
@@ -72,7 +75,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.server(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
+	ctx, cancel := c.soon(ctx)
 	defer cancel()
 	if err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
 		return c.ownFailure(ctx, "pinging ClickHouse", err)

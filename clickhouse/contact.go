@@ -19,6 +19,7 @@ type contact struct {
 	database string
 	http     bool
 	tls      bool
+	dial     dialFunc
 
 	up      atomic.Bool // so that queries which go well take no lock
 	mu      sync.Mutex
@@ -36,6 +37,7 @@ const repeatAfter = time.Minute
 func (k *contact) init(options *driver.Options) {
 	k.hosts, k.user, k.password, k.database = options.Addr, options.Auth.Username, options.Auth.Password, options.Auth.Database
 	k.http, k.tls = options.Protocol == driver.HTTP, options.TLS != nil
+	k.dial = dialer(options.DialContext, nil)
 	k.noticed = map[string]time.Time{}
 }
 
@@ -77,6 +79,9 @@ func (c *Client) noteFailure(err *Error) {
 	}
 	k := &c.contact
 	now := k.explain(err)
+	if now == silence {
+		now = k.explainSilence()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	same := k.outage != nil && k.outage.advice == now.advice
@@ -102,6 +107,9 @@ func (k *contact) clean(text string) string {
 	}
 	return text
 }
+
+// Clean takes the password of the DSN out of a text for the log, and bounds its length.
+func (c *Client) Clean(text string) string { return c.contact.clean(text) }
 
 // safe gives an error that can be logged.
 func (c *Client) safe(err error) error { return errors.New(c.contact.clean(err.Error())) }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -104,6 +105,54 @@ func exceptionOf(err error) (code int, text string) {
 	return 0, ""
 }
 
+// Outages that show in more than one way.
+var (
+	silence = outage{
+		"it does not answer in time",
+		"is the server hung or overloaded, or does a firewall drop packets? Check host and port of the clickhouse DSN: " + ports,
+	}
+	webPort   = outage{"this port speaks HTTP, not ClickHouse's native protocol", "use http:// in the clickhouse DSN, or the native port: " + ports}
+	plainPort = outage{"this port does not speak TLS", "use the port for TLS, or take secure=true (https://) out of the clickhouse DSN: " + ports}
+)
+
+// explainSilence finds out whether a port that does not answer waits for the end of a line: an HTTP server does, when it is spoken to
+// in another protocol. What was found before is not looked for again.
+func (k *contact) explainSilence() outage {
+	k.mu.Lock()
+	known := k.outage
+	k.mu.Unlock()
+	switch {
+	case known != nil && (*known == silence || *known == webPort || *known == plainPort):
+		return *known
+	case k.http && !k.tls || !k.speaksHTTP():
+		return silence
+	case k.tls:
+		return plainPort
+	}
+	return webPort
+}
+
+// speaksHTTP asks the first host for its health over HTTP.
+func (k *contact) speaksHTTP() bool {
+	const wait = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	conn, err := k.dial(ctx, k.hosts[0])
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
+		return false
+	}
+	if _, err := io.WriteString(conn, "GET /ping HTTP/1.0\r\n\r\n"); err != nil {
+		return false
+	}
+	begin := make([]byte, len("HTTP/"))
+	_, err = io.ReadFull(conn, begin)
+	return err == nil && string(begin) == "HTTP/"
+}
+
 // unexpectedPacket is what the driver says of an answer that is not in the native protocol: the number is the answer's first byte.
 var unexpectedPacket = regexp.MustCompile(`unexpected packet \[?(\d+)\]?`)
 
@@ -119,14 +168,14 @@ func (k *contact) wrongPort(err error) (outage, bool) {
 	if packet := unexpectedPacket.FindStringSubmatch(text); packet != nil {
 		switch packet[1] {
 		case strconv.Itoa(firstOfHTTP):
-			return outage{"this port speaks HTTP, not ClickHouse's native protocol", "use http:// in the clickhouse DSN, or the native port: " + ports}, true
+			return webPort, true
 		case strconv.Itoa(firstOfTLS):
 			return k.speaksTLS(), true
 		}
 		return outage{"what listens there does not speak ClickHouse's native protocol", "check host and port of the clickhouse DSN: " + ports}, true
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(text, "server gave HTTP response to HTTPS client") {
-		return outage{"this port does not speak TLS", "use the port for TLS, or take secure=true (https://) out of the clickhouse DSN: " + ports}, true
+		return plainPort, true
 	}
 	switch {
 	case strings.Contains(text, "is for clickhouse-client program"):
@@ -169,10 +218,7 @@ func (k *contact) unconnected(err error) (outage, bool) {
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return outage{"there is no way to the host", "check the host of the clickhouse DSN, and the network"}, true
 	case silent(err):
-		return outage{
-			"it does not answer in time",
-			"is the server hung or overloaded, or does a firewall drop packets? Check host and port of the clickhouse DSN: " + ports,
-		}, true
+		return silence, true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		advice := "look into the log of ClickHouse, and check that the port is the right one: " + ports
 		if k.tls {

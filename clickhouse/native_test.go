@@ -22,7 +22,7 @@ import (
 
 // oldServer starts the ClickHouse server that Debian packs (18.16). It speaks the native protocol, which the
 // embedded engine does not. Without the package the test is skipped, but not in CI.
-func oldServer(t *testing.T) (address string) {
+func oldServer(t *testing.T) (address, web string) {
 	t.Helper()
 	binary, err := exec.LookPath("clickhouse-server")
 	if err != nil {
@@ -32,15 +32,15 @@ func oldServer(t *testing.T) (address string) {
 		t.Skip("the package clickhouse-server is not installed")
 	}
 	dir := t.TempDir()
-	ports, err := harness.FreePorts(1)
+	ports, err := harness.FreePorts(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	port := strconv.Itoa(ports[0])
-	address = "127.0.0.1:" + port
+	address, web = "127.0.0.1:"+port, "127.0.0.1:"+strconv.Itoa(ports[1])
 	for name, text := range map[string]string{
 		"config.xml": `<yandex><logger><level>warning</level><log>` + dir + `/log</log><errorlog>` + dir + `/errors</errorlog></logger>
-			<tcp_port>` + port + `</tcp_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
+			<tcp_port>` + port + `</tcp_port><http_port>` + strconv.Itoa(ports[1]) + `</http_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
 			<users_config>` + dir + `/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
 			<mark_cache_size>5368709</mark_cache_size><timezone>UTC</timezone></yandex>`,
 		"users.xml": `<yandex><profiles><default></default></profiles><quotas><default></default></quotas><users><default><password>secret</password>
@@ -72,13 +72,18 @@ func oldServer(t *testing.T) (address string) {
 		}
 	})
 	harness.Eventually(t, patience, func() error {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			return fmt.Errorf("the server does not start: %w", err)
+		for _, address := range []string{web, address} {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return fmt.Errorf("the server does not start: %w", err)
+			}
+			if err := conn.Close(); err != nil {
+				return err
+			}
 		}
-		return conn.Close()
+		return nil
 	})
-	return address
+	return address, web
 }
 
 // native opens a client on an old server.
@@ -91,7 +96,7 @@ func native(t *testing.T, address string, config clickhouse.Config) *clickhouse.
 }
 
 func TestNative(t *testing.T) {
-	address := oldServer(t)
+	address, _ := oldServer(t)
 	t.Run("values", func(t *testing.T) { nativeValues(t, native(t, address, clickhouse.Config{})) })
 	t.Run("cancel", func(t *testing.T) {
 		nativeCancel(t, native(t, address, clickhouse.Config{Concurrency: 2, MaxResultRows: 1 << 40}))

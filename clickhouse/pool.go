@@ -35,7 +35,7 @@ const controlConnections = 4
 func openControl(options *driver.Options) (pool, error) {
 	own := *options
 	own.MaxOpenConns, own.MaxIdleConns = controlConnections, controlConnections
-	own.ReadTimeout = min(own.ReadTimeout, askTimeout)
+	own.ReadTimeout = min(own.ReadTimeout, own.DialTimeout)
 	return openPool(&own)
 }
 

@@ -2,8 +2,7 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
-	"time"
+	"errors"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -15,11 +14,8 @@ type server struct {
 	readonly string          // the user's own value of the setting
 }
 
-// askTimeout is how long a server may take to answer a short question of our own, connecting included.
-const askTimeout = 10 * time.Second
-
 var (
-	errSilence = fmt.Errorf("no answer within %s", askTimeout)
+	errSilence = errors.New("no answer in time")
 	errSilent  = &Error{Kind: Unavailable, Message: unavailable, cause: errSilence}
 )
 
@@ -30,7 +26,7 @@ func (c *Client) server(ctx context.Context) (*server, error) {
 		return known, nil
 	}
 	answer := c.asked.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeoutCause(c.open, askTimeout, errSilent)
+		ctx, cancel := c.soon(c.open)
 		defer cancel()
 		return c.askServer(ctx)
 	})
@@ -44,6 +40,11 @@ func (c *Client) server(ctx context.Context) (*server, error) {
 	case <-ctx.Done():
 		return nil, c.failure(ctx, askingServer, context.Cause(ctx))
 	}
+}
+
+// soon gives a context for a short question of our own: connecting and the answer together take no longer than a connection may.
+func (c *Client) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.patience, errSilent)
 }
 
 const askingServer = "asking ClickHouse for its settings"

@@ -38,7 +38,7 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 
 // kill stops a query by its id, and notes when it goes on.
 func (c *Client) kill(id string) error {
-	asking, cancel := context.WithTimeoutCause(c.open, askTimeout, errSilent)
+	asking, cancel := c.soon(c.open)
 	defer cancel()
 	if err := c.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
 		return conn.Exec(ctx, "KILL QUERY WHERE query_id = "+literal(id)+" ASYNC")

@@ -46,6 +46,20 @@ func fakeWith(t *testing.T, config clickhouse.Config, answer http.HandlerFunc) *
 	return openWith(t, config)
 }
 
+// fakeAnswer answers the questions which the client asks by itself, and all others with nothing.
+func fakeAnswer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil: // the client hung up
+	case strings.HasPrefix(string(body), "SELECT displayName()"):
+		send(w, greeting("25.8.1.1"))
+	case strings.HasPrefix(string(body), "SELECT name, value, version()"):
+		send(w, nativeBlock(nil, nil, [][2]string{{"name", "String"}, {"value", "String"}, {"version()", "String"}}, "additional_table_filters", "", "25.8.1.1"))
+	case strings.HasPrefix(string(body), "SELECT 1"):
+		send(w, nativeBlock(nil, nil, [][2]string{{"1", "UInt32"}}, uint32(1)))
+	}
+}
+
 // send writes what a client may no longer want.
 func send(w io.Writer, b []byte) { _, _ = w.Write(b) }
 

@@ -91,7 +91,7 @@ func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 	var waiting []*EndpointFolder
 	for i := range a.Endpoints {
 		f := &a.Endpoints[i]
-		switch err := f.apply(ctx, rt); {
+		switch err := f.applyAtStart(ctx, rt); {
 		case err != nil && isWaiting(err):
 			a.logger.Warn("the endpoint files can't be applied yet; trying again", zap.String("folder", f.Folder), zap.Error(err))
 			waiting = append(waiting, f)
@@ -115,6 +115,16 @@ func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 		}
 	}()
 	return nil
+}
+
+// applyAtStart applies the files unless ClickHouse does not answer: the start does not wait for it.
+func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
+	looking, cancel := context.WithTimeoutCause(ctx, startWait, errStillLooking)
+	defer cancel()
+	if _, err := rt.warehouse.layout(looking); err != nil {
+		return err
+	}
+	return f.apply(ctx, rt)
 }
 
 // endFolders ends the background task, if there is one.

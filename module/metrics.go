@@ -146,11 +146,34 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	} {
 		ch <- prometheus.MustNewConstMetric(c.desc, c.kind, c.value)
 	}
+	rt.collectEngine(ch)
 	rt.limits.each(func(project, running, waiting int64) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)
 		ch <- prometheus.MustNewConstMetric(queriesWaiting, prometheus.GaugeValue, float64(waiting), id)
 	})
+}
+
+// collectEngine gives how ClickHouse is, and the embedded engine where there is one.
+func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
+	if rt.warehouse != nil {
+		reachable, _ := rt.warehouse.client.Reachable()
+		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, truth(reachable))
+	}
+	if rt.engine == nil {
+		return
+	}
+	s := rt.engine.Stats()
+	ch <- prometheus.MustNewConstMetric(engineUp, prometheus.GaugeValue, truth(s.Up))
+	ch <- prometheus.MustNewConstMetric(engineRestarts, prometheus.CounterValue, float64(s.Restarts))
+	ch <- prometheus.MustNewConstMetric(engineMemory, prometheus.GaugeValue, float64(s.Resident))
+}
+
+func truth(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -164,6 +187,10 @@ var (
 	cacheRefreshFailures = describe("cache_refresh_failures_total", "Background refreshes that failed.")
 	cacheRejected        = describe("cache_rejected_total", "Results and pages that were not kept: too large, or asked for too rarely.")
 	cacheEvicted         = describe("cache_evicted_total", "Results and pages pushed out or expired.")
+	clickhouseReachable  = describe("clickhouse_reachable", "Whether ClickHouse answered when it was last asked: 1 or 0.")
+	engineUp             = describe("engine_up", "Whether the embedded engine runs and reads its tables: 1 or 0.")
+	engineRestarts       = describe("engine_restarts_total", "Restarts of the embedded engine that nobody asked for.")
+	engineMemory         = describe("engine_resident_memory_bytes", "Memory that the embedded engine takes.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
 	queriesWaiting       = describe("queries_waiting", "Queries that wait for a free place.", "project")
 )

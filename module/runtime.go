@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,7 +13,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -24,6 +21,7 @@ import (
 // runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.
 type runtime struct {
 	registry  *registry.Registry
+	engine    *embedded.Engine // nil in front of a ClickHouse server
 	warehouse *warehouse
 	cache     *cache.Cache
 	plans     *cache.Memo[*plan]
@@ -44,12 +42,16 @@ type runtime struct {
 
 // open takes a share of everything that the config names, from the bottom up.
 func (a *App) open(ctx context.Context) (*runtime, error) {
-	dsn, err := a.server(ctx)
+	engine, err := a.startEngine(ctx)
 	if err != nil {
 		return nil, err
 	}
+	dsn := a.ClickHouse
+	if engine != nil {
+		dsn = engine.DSN()
+	}
 	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.Limits.Concurrency)
-	house, err := a.openWarehouse(ctx, warehouseKey, dsn)
+	house, err := a.connect(ctx, warehouseKey, dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -93,19 +95,18 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	return &runtime{
-		registry: reg, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
+		registry: reg, engine: engine, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
 		endpointRate: a.Limits.EndpointRate,
 	}, nil
 }
 
-// server is the DSN of the ClickHouse server to ask: the configured one, or that of the embedded engine, which is started.
-func (a *App) server(ctx context.Context) (dsn string, err error) {
+// startEngine takes a share of the embedded engine, unless the config names a server.
+func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 	if a.ClickHouse != "" {
-		return a.ClickHouse, nil
+		return nil, nil
 	}
-	key := fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary)
-	engine, err := keep(a, key, func() (*embedded.Engine, func() error, error) {
+	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
 		e, err := embedded.Start(ctx, embedded.Config{
 			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
 		}, a.logger.Named("engine"))
@@ -114,34 +115,27 @@ func (a *App) server(ctx context.Context) (dsn string, err error) {
 		}
 		return e, e.Close, nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return engine.DSN(), nil
 }
 
-// openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error.
-func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse, error) {
+// connect takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
+func (a *App) connect(ctx context.Context, key, dsn string) (*warehouse, error) {
 	house, err := keep(a, key, func() (*warehouse, func() error, error) {
-		client, err := clickhouse.Open(clickhouse.Config{
+		w, err := openWarehouse(clickhouse.Config{
 			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
 			MaxResultRows: maxResultRows,
 			Concurrency:   busyProjects * a.Limits.Concurrency,
 			Embedded:      a.ClickHouse == "",
 		}, a.logger.Named("clickhouse"))
 		if err != nil {
-			return nil, nil, fmt.Errorf("connecting to ClickHouse: %w", err)
+			return nil, nil, err
 		}
-		return &warehouse{client: client}, client.Close, nil
+		return w, w.close, nil
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || a.ClickHouse != "" {
+		return house, err
 	}
 	if _, err := house.layout(ctx); err != nil {
-		if a.ClickHouse == "" {
-			return nil, fmt.Errorf("preparing the embedded engine: %w", err)
-		}
-		a.logger.Warn("ClickHouse is not there yet; queries answer 503 until it is", zap.Error(err))
+		return nil, fmt.Errorf("preparing the embedded engine: %w", err)
 	}
 	return house, nil
 }
@@ -227,45 +221,6 @@ func isOutage(err error) bool {
 	case clickhouse.UserError, clickhouse.Unrunnable, clickhouse.TooSlow, clickhouse.TooLarge:
 	}
 	return false
-}
-
-// warehouse is the connection to ClickHouse, and what is known of the tables there.
-type warehouse struct {
-	client *clickhouse.Client
-	known  atomic.Pointer[schema.Layout]
-	mu     sync.Mutex // one discovery at a time
-}
-
-// layout returns how the physical tables store properties. The first call that reaches ClickHouse creates the tables that
-// are missing and looks; the error is a *clickhouse.Error.
-func (w *warehouse) layout(ctx context.Context) (*schema.Layout, error) {
-	if l := w.known.Load(); l != nil {
-		return l, nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l := w.known.Load(); l != nil {
-		return l, nil
-	}
-	if err := w.client.Migrate(ctx); err != nil {
-		return nil, fmt.Errorf("creating tables: %w", err)
-	}
-	columns, err := w.client.PhysicalColumns(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("looking at the tables: %w", err)
-	}
-	l := layoutOf(columns)
-	w.known.Store(l)
-	return l, nil
-}
-
-// layoutOf is what the compiler has to know of the physical columns.
-func layoutOf(columns []clickhouse.PhysicalColumn) *schema.Layout {
-	physical := make([]schema.PhysicalColumn, len(columns))
-	for i, c := range columns {
-		physical[i] = schema.PhysicalColumn(c)
-	}
-	return schema.NewLayout(physical)
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {
