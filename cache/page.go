@@ -125,7 +125,12 @@ func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
 		}
 	}
 	if packed == nil || len(packed) >= len(plain) {
-		packed, encoding = exact(plain), Identity
+		encoding = Identity
+		if cap(plain) > maxScratch {
+			packed = fit(plain) // nobody else renders into this memory
+		} else {
+			packed = exact(plain)
+		}
 	}
 	return Body{
 		Bytes:         packed,

@@ -103,9 +103,11 @@ func (b *Builder) maxBytes() int64 {
 func (b *Builder) Result() *Result {
 	result := &Result{columns: b.columns, more: b.more}
 	if rows := b.rows; rows != nil {
-		result.data, result.starts = exact(rows.data), exact(rows.starts)
 		b.rows = nil
-		if cap(rows.data) <= maxRowBuffer {
+		if cap(rows.data) > maxRowBuffer {
+			result.data, result.starts = fit(rows.data), fit(rows.starts)
+		} else {
+			result.data, result.starts = exact(rows.data), exact(rows.starts)
 			rows.data, rows.starts = rows.data[:0], rows.starts[:0]
 			rowBuffers.Put(rows)
 		}
@@ -167,7 +169,7 @@ func (r *Result) AppendRows(dst []byte, offset, limit int) []byte {
 		return append(dst, '[', ']')
 	}
 	rows := r.data[r.starts[first]:r.end(last-1)]
-	dst = slices.Grow(dst, len(rows)+2)
+	dst = slices.Grow(dst, len(rows)+len(rows)/16+2) // with room for what comes behind them: growing copies all
 	dst = append(dst, '[')
 	dst = append(dst, rows...)
 	return append(dst, ']')

@@ -7,7 +7,7 @@ import (
 
 // MaxRowBytes is the most that one row may have as JSON, or on its way over the native protocol. A row is looked at as a whole,
 // so that none may take much memory.
-const MaxRowBytes = 64 << 20
+const MaxRowBytes = 32 << 20
 
 // grace is how long a query may take beyond its limit until we end it ourselves. ClickHouse ends most of them at the limit, but
 // some functions do not look at the clock, and a result may be sent or read slowly.

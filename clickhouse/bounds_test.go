@@ -200,3 +200,12 @@ func TestLate(t *testing.T) {
 		}
 	}
 }
+
+// TestRowOfNoTable: a result that comes from no table is held to no bound by ClickHouse, one from SELECT 1 is.
+func TestRowOfNoTable(t *testing.T) {
+	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), MaxResultBytes: 1 << 20})
+	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT arrayMap(i -> repeat('x', 1000000), range(300)) FROM (SELECT 1)", Project: project()}, &rows{})
+	if e, ok := errors.AsType[*clickhouse.Error](err); !ok || e.Kind != clickhouse.TooLarge || e.Code != 396 {
+		t.Errorf("got %v, want the engine's own bound", err)
+	}
+}

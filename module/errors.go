@@ -212,8 +212,8 @@ func engineError(err *clickhouse.Error) *apiError {
 		return serverError(statusTooSlow, "error",
 			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
 	case clickhouse.TooLarge:
-		return validation("", "query_too_large", "The result is too large: it may take %s and have %d rows. Ask for fewer rows or columns.",
-			Size(maxResultBytes), maxResultRows)
+		return validation("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
+			"Ask for fewer rows or columns.", Size(maxResultBytes), maxResultRows, Size(clickhouse.MaxRowBytes))
 	case clickhouse.Busy:
 		e := serverError(http.StatusServiceUnavailable, "error",
 			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)

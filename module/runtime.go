@@ -165,10 +165,10 @@ const busyProjects = 8
 // runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
 const runsShare = 4
 
-// The most that one result may hold in memory; larger ones are refused. Only insights come near the rows: other queries have a
-// LIMIT.
+// The most that one result may hold in memory; larger ones are refused. On its way a result is there several times: as rows, as a page,
+// and as what has yet to be collected as garbage. Only insights come near the rows: other queries have a LIMIT.
 const (
-	maxResultBytes = 256 << 20
+	maxResultBytes = 64 << 20
 	maxResultRows  = 1_000_000
 )
 

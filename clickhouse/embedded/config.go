@@ -52,8 +52,8 @@ type Config struct {
 	// How often the engine is asked for a row of a table, and how long it may take to answer. After three reads without an answer the
 	// child is killed and another is started. Default: 5 seconds.
 	WatchInterval time.Duration
-	// How long a query that was stopped may go on. After it the child ends, to be started again, as it does when half of the places
-	// have been taken by such queries for a sixth of the time. Default: 1 minute.
+	// How long a query that was stopped may go on. After a twelfth of it the query gives back its place; after all of it the child
+	// ends, to be started again, as it does when more queries than there are places went on that way. Default: 2 minutes.
 	StuckTimeout time.Duration
 	// How long [Engine.Close] waits for running queries before it kills the child. Default: 10 seconds.
 	StopTimeout time.Duration

@@ -109,7 +109,7 @@ func (cfg *Config) complete() error {
 		cfg.WatchInterval = 5 * time.Second
 	}
 	if cfg.StuckTimeout == 0 {
-		cfg.StuckTimeout = time.Minute
+		cfg.StuckTimeout = 2 * time.Minute
 	}
 	if cfg.StopTimeout == 0 {
 		cfg.StopTimeout = 10 * time.Second

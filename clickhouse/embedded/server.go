@@ -153,7 +153,7 @@ func newServer(cfg serveConfig) (*server, error) {
 		slots: make(chan struct{}, n),
 	}
 	s.queries.byID = make(map[string]*query)
-	s.strays = strays{obeys: cfg.Stuck / obeysShare, stuck: cfg.Stuck, most: max(n/2, 1), giveUp: cfg.GiveUp}
+	s.strays = strays{obeys: cfg.Stuck / obeysShare, stuck: cfg.Stuck, most: n, giveUp: cfg.GiveUp}
 	configFile, err := writeConfig(cfg, n)
 	if err != nil {
 		return nil, fmt.Errorf("writing the engine's configuration: %w", err)
@@ -198,7 +198,7 @@ func (s *server) learn() error {
 }
 
 // obeysShare is the part of Config.StuckTimeout within which a query that was stopped ends, or is a stray.
-const obeysShare = 6
+const obeysShare = 12
 
 // close stops the engine. No query may be running.
 func (s *server) close() {

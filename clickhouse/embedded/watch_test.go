@@ -92,7 +92,7 @@ const deaf = "SELECT countSubstrings(repeat('a', 1000000), concat(repeat('a', 40
 // TestStray stops a query that does not end. Its place is given back.
 func TestStray(t *testing.T) {
 	cfg := config(t.TempDir())
-	cfg.MaxQueries, cfg.StuckTimeout, cfg.StopTimeout = 1, 12*time.Second, slack
+	cfg.MaxQueries, cfg.StuckTimeout, cfg.StopTimeout = 1, 18*time.Second, slack
 	e := start(t, cfg, zap.NewNop())
 	c := connect(t, e)
 	stopDeaf(t, c, "one")

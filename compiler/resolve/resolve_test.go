@@ -328,24 +328,24 @@ func TestQueries(t *testing.T) {
 			"alias of a column is the column", "select timestamp as t from events where t > '2024-01-01'",
 			"SELECT timestamp AS t FROM events WHERE team_id = 7 AND timestamp > toDateTime64('2024-01-01', 6, 'UTC')",
 		},
-		{"alias before its definition", "select a + 1 as b, 2 + 3 as a", "SELECT a + 1 AS b, 2 + 3 AS a"},
+		{"alias before its definition", "select a + 1 as b, 2 + 3 as a", "SELECT a + 1 AS b, 2 + 3 AS a FROM (SELECT 1)"},
 		{
 			"alias that a lambda uses", "select arrayMap(x -> a + x, [1]) as b, x + 1 as a from (select 5 as x) as t",
 			"SELECT arrayMap(x -> a + x, [1]) AS b, t.x + 1 AS a FROM (SELECT 5 AS x) AS t",
 		},
-		{"column CTE", "with 2 + 3 as five select five", "SELECT 2 + 3 AS five"},
+		{"column CTE", "with 2 + 3 as five select five", "SELECT 2 + 3 AS five FROM (SELECT 1)"},
 		{
 			"table CTEs go to the top", "select a from (with x as (select 1 as a) select a from x) as t",
-			"WITH x AS (SELECT 1 AS a) SELECT a FROM (SELECT a FROM x) AS t",
+			"WITH x AS (SELECT 1 AS a FROM (SELECT 1)) SELECT a FROM (SELECT a FROM x) AS t",
 		},
-		{"unused CTE", "with x as (select 1 as a) select 2 as b", "SELECT 2 AS b"},
+		{"unused CTE", "with x as (select 1 as a) select 2 as b", "SELECT 2 AS b FROM (SELECT 1)"},
 		{
 			"CTE with the name of a table", "with events as (select event from events) select event from events",
 			"WITH events_ AS (SELECT event FROM events WHERE team_id = 7) SELECT event FROM events_",
 		},
 		{
 			"CTE of the first member", "with x as (select 1 as a) select a from x union all select a from x",
-			"WITH x AS (SELECT 1 AS a) SELECT * FROM (SELECT a FROM x UNION ALL SELECT a FROM x)",
+			"WITH x AS (SELECT 1 AS a FROM (SELECT 1)) SELECT * FROM (SELECT a FROM x UNION ALL SELECT a FROM x)",
 		},
 		{
 			"positions", "select event, count() as n from events group by 1 order by 2 desc",
@@ -367,7 +367,7 @@ func TestQueries(t *testing.T) {
 		},
 		{"sample", "select event from events sample 1", "SELECT event FROM events WHERE team_id = 7"},
 		{"sample of a part", "select event from events sample 1/10", "SELECT event FROM events SAMPLE 1 / 10 WHERE team_id = 7"},
-		{"name of ClickHouse's own", "select 1 as __grouping_set, 2 as _part", "SELECT 1 AS grouping_set, 2 AS part"},
+		{"name of ClickHouse's own", "select 1 as __grouping_set, 2 as _part", "SELECT 1 AS grouping_set, 2 AS part FROM (SELECT 1)"},
 		{"flag", "select is_deleted from raw_persons where is_deleted", "SELECT raw_persons.is_deleted != 0 AS is_deleted FROM person AS raw_persons WHERE team_id = 7 AND raw_persons.is_deleted != 0"},
 		{"enum", "select person_mode as m from events", "SELECT toString(person_mode) AS m FROM events WHERE team_id = 7"},
 		{"prewhere", "select event from events prewhere event = 'a'", "SELECT event FROM events WHERE team_id = 7 AND event = 'a'"},

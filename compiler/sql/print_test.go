@@ -94,16 +94,16 @@ func TestPrint(t *testing.T) {
 				c(nil), c(true), c(false), c(int64(math.MinInt64)), c(uint64(math.MaxUint64)), c(5.0), c(-0.1), c(1e21),
 				c(math.Inf(1)), c(math.Inf(-1)), c(math.NaN()),
 			}},
-			"SELECT NULL, 1, 0, -9223372036854775808, 18446744073709551615, 5.0, -0.1, 1e+21, inf, -inf, nan", nil,
+			"SELECT NULL, 1, 0, -9223372036854775808, 18446744073709551615, 5.0, -0.1, 1e+21, inf, -inf, nan FROM (SELECT 1)", nil,
 		},
 		{
 			"a time by the wall clock of its zone", &hogql.Select{Columns: []hogql.Expr{c(time.Date(2024, 7, 1, 10, 0, 0, 5000, time.UTC))}},
-			"SELECT toDateTime64({p0:String}, 6, {p1:String})",
+			"SELECT toDateTime64({p0:String}, 6, {p1:String}) FROM (SELECT 1)",
 			[]sql.Param{{"p0", "String", "2024-07-01 12:00:00.000005"}, {"p1", "String", "Europe/Berlin"}},
 		},
 		{
 			"a time in the hour that comes twice", &hogql.Select{Columns: []hogql.Expr{c(time.Date(2024, 10, 27, 0, 30, 0, 0, time.UTC))}},
-			"SELECT toTimeZone(toDateTime64({p0:String}, 6, {p1:String}), {p2:String})",
+			"SELECT toTimeZone(toDateTime64({p0:String}, 6, {p1:String}), {p2:String}) FROM (SELECT 1)",
 			[]sql.Param{{"p0", "String", "2024-10-27 00:30:00.000000"}, {"p1", "String", "UTC"}, {"p2", "String", "Europe/Berlin"}},
 		},
 		{
@@ -180,7 +180,7 @@ func TestPrint(t *testing.T) {
 				Members: []hogql.Query{one, &hogql.SetQuery{Members: []hogql.Query{one, one}, Ops: []hogql.SetOp{hogql.Except}}, one},
 				Ops:     []hogql.SetOp{hogql.UnionAll, hogql.UnionDistinct},
 			},
-			"SELECT 1 UNION ALL (SELECT 1 EXCEPT SELECT 1) UNION DISTINCT SELECT 1", nil,
+			"SELECT 1 FROM (SELECT 1) UNION ALL (SELECT 1 FROM (SELECT 1) EXCEPT SELECT 1 FROM (SELECT 1)) UNION DISTINCT SELECT 1 FROM (SELECT 1)", nil,
 		},
 		{
 			"order and limit of a whole set", &hogql.SetQuery{
@@ -188,7 +188,7 @@ func TestPrint(t *testing.T) {
 				OrderBy: []*hogql.Order{{X: &hogql.AliasRef{Name: "x"}, Desc: true, Nulls: hogql.NullsLast}},
 				Limit:   &hogql.Limit{N: c(int64(3)), Offset: c(int64(1))},
 			},
-			"SELECT * FROM (SELECT 1 UNION ALL SELECT 1) ORDER BY x DESC NULLS LAST LIMIT 3 OFFSET 1", nil,
+			"SELECT * FROM (SELECT 1 FROM (SELECT 1) UNION ALL SELECT 1 FROM (SELECT 1)) ORDER BY x DESC NULLS LAST LIMIT 3 OFFSET 1", nil,
 		},
 		{
 			"every clause", &hogql.Select{

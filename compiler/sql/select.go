@@ -39,6 +39,8 @@ func (p *printer) selection(s *hogql.Select) {
 	if s.From != nil {
 		p.str(" FROM ")
 		p.table(s.From, false)
+	} else if p.scope.outer == nil {
+		p.str(" FROM (SELECT 1)") // ClickHouse holds no bound of rows, bytes or time over a result that comes from no table
 	}
 	p.arrayJoin(s.ArrayJoin)
 	var guard hogql.Expr

@@ -240,11 +240,11 @@ func TestQueueOfAProject(t *testing.T) {
 // TestResultBounds: a result that is too large to be kept is refused with the bound, and one of too many rows is cut.
 func TestResultBounds(t *testing.T) {
 	c := newProject(t)
-	const detail = "The result is too large: it may take 256 MiB and have 1000000 rows. Ask for fewer rows or columns."
-	publish(t, c, "large", "select number, repeat('x', 1000000) from numbers(300) limit 300")
+	const detail = "The result is too large: it may take 64 MiB and have 1000000 rows, and one row may take 32 MiB. Ask for fewer rows or columns."
+	publish(t, c, "large", "select number, repeat('x', 1000000) from numbers(100) limit 100")
 	large := c.Do(t, http.MethodPost, "endpoints/large/run", nil)
 	if large.Status != http.StatusBadRequest || large.Body["code"] != "query_too_large" || large.Body["detail"] != detail {
-		t.Errorf("300 MB: %d %.300s", large.Status, large.Raw)
+		t.Errorf("100 MB: %d %.300s", large.Status, large.Raw)
 	}
 	publish(t, c, "many", "select number from numbers(60000) limit 60000")
 	many := c.Do(t, http.MethodPost, "endpoints/many/run", map[string]int{"limit": 60000})
