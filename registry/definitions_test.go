@@ -38,6 +38,15 @@ func TestCreateProject(t *testing.T) {
 		{"long name", registry.NewProject{Name: strings.Repeat("x", 201)}, nil, &registry.FieldError{Field: "name", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 200 characters."}},
 		{"unknown zone", registry.NewProject{Name: "x", Timezone: "Mars/Base"}, nil, noZone("Mars/Base")},
 		{"a zone of the machine", registry.NewProject{Name: "x", Timezone: "Local"}, nil, noZone("Local")},
+		{"a fixed offset", registry.NewProject{Name: "x", Timezone: "Fixed/UTC+01:00:00"}, nil, noZone("Fixed/UTC+01:00:00")},
+		{"a zone that ClickHouse does not know", registry.NewProject{Name: "x", Timezone: "America/Coyhaique"}, nil, noZone("America/Coyhaique")},
+		{
+			"a zone in another case", registry.NewProject{Name: "x", Timezone: "europe/berlin"}, nil,
+			&registry.FieldError{
+				Field: "timezone", Code: registry.CodeNotChoice,
+				Message: `"europe/berlin" is not a valid choice. Perhaps you meant "Europe/Berlin"?`,
+			},
+		},
 		{"a path for a zone", registry.NewProject{Name: "x", Timezone: "../etc/passwd"}, nil, noZone("../etc/passwd")},
 		{"week start -1", registry.NewProject{Name: "x", WeekStart: -1}, nil, &registry.FieldError{Field: "week_start_day", Code: registry.CodeTooSmall, Message: "Ensure this value is greater than or equal to 0."}},
 		{"week start 2", registry.NewProject{Name: "x", WeekStart: 2}, nil, &registry.FieldError{Field: "week_start_day", Code: registry.CodeTooLarge, Message: "Ensure this value is less than or equal to 1."}},

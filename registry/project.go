@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Project is a tenant: events, keys and endpoints belong to exactly one.
@@ -114,7 +115,7 @@ func (p *Project) check() error {
 		return tooLong("name", maxProjectName)
 	}
 	if _, err := loadZone(p.Timezone); err != nil {
-		return notChoice("timezone", p.Timezone)
+		return unknownZone(p.Timezone)
 	}
 	if err := inRange("week_start_day", p.WeekStart, 0, 1); err != nil {
 		return err
@@ -150,12 +151,21 @@ func pathCleaning(p *Project) ([]query.PathCleaning, error) {
 	return query.ParsePathCleaning([]byte(p.PathCleaningFilters)) // the caller names the field
 }
 
-// loadZone finds an IANA zone. "Local" is a name to Go only: it would mean another zone on each machine.
+// loadZone finds an IANA zone of those that queries may name.
 func loadZone(name string) (*time.Location, error) {
-	if name == "Local" || name == "" {
+	if _, ok := schema.LookupZone(name); !ok {
 		return nil, fmt.Errorf("unknown time zone %q", name)
 	}
 	return time.LoadLocation(name)
+}
+
+// unknownZone says that there is no such zone, and which one was probably meant.
+func unknownZone(name string) *FieldError {
+	mistake := notChoice("timezone", name)
+	if near := schema.NearestZone(name); near != "" {
+		mistake.Message += fmt.Sprintf(" Perhaps you meant %q?", near)
+	}
+	return mistake
 }
 
 // moment cuts a time to what every store can hold: UTC, microseconds.

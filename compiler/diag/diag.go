@@ -111,6 +111,9 @@ func (l *List) Add(e *Error) {
 // Full tells that what is added would be dropped, so that nobody needs to look for its hint.
 func (l *List) Full() bool { return len(l.found) == maxMistakes }
 
+// Any reports whether a mistake was noted.
+func (l *List) Any() bool { return len(l.found) > 0 }
+
 // Addf notes one mistake at a place.
 func (l *List) Addf(code Code, at Span, format string, args ...any) {
 	l.Add(New(code, at, format, args...))

@@ -181,6 +181,7 @@ func conditionAt(f *schema.Function, args int) int {
 // finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone behind them.
 func (s *scope) finish(c *calling, args []hogql.Expr) hogql.Expr {
 	f := c.f
+	s.constants(c, args)
 	typ := resultType(f, args)
 	if f.Name == "toFloat" && typeOf(args[0]).Kind == hogql.Float {
 		return args[0]

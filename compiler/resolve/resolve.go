@@ -20,6 +20,7 @@
 //	null.go        comparisons that never give NULL, AND and OR that fold; membership.go is about IN
 //	zone.go        times in the project's zone
 //	call.go        functions; ordered.go holds ORDER BY and FILTER in them, rule_*.go holds the rewrites of those that are more than another name
+//	constant.go    arguments that name something of the engine: zones, types, character sets
 //	once.go        values that an expression needs twice
 //	names.go       names that are printed
 //	survey.go      what a query uses, for those who look at it

@@ -9,7 +9,7 @@ func (s *scope) toDateTimeCall(c *calling) hogql.Expr {
 	zone := hogql.Expr(literal(s.r.zone))
 	x := s.expr(c.args[0])
 	if len(c.args) > 1 {
-		zone = s.expr(c.args[1])
+		zone = s.zoneName(c.f, s.expr(c.args[1]))
 	}
 	return s.toDateTime(c.Pos, x, zone)
 }
@@ -61,7 +61,7 @@ func (s *scope) toDate(c *calling) hogql.Expr {
 func (s *scope) now(c *calling) hogql.Expr {
 	zone := hogql.Expr(literal(s.r.zone))
 	if len(c.args) > 0 {
-		zone = s.expr(c.args[0])
+		zone = s.zoneName(c.f, s.expr(c.args[0]))
 	}
 	return native(timeType, c.Pos, c.f.ClickHouse(), literal(int64(6)), zone)
 }
@@ -109,7 +109,7 @@ func (s *scope) parseTime(c *calling) hogql.Expr {
 	args := s.arguments(c)
 	zone := hogql.Expr(literal(s.r.zone))
 	if len(args) > 1 {
-		zone = args[1]
+		zone = s.zoneName(c.f, args[1])
 	}
 	return native(nullable(timeType), c.Pos, c.f.ClickHouse(), args[0], literal(int64(6)), zone)
 }

@@ -30,6 +30,17 @@ type Function struct {
 	// Zone is the number of arguments from which on the caller has given the time zone; with fewer, the project's zone is
 	// put last. 0: the function takes no zone.
 	Zone int
+	// ZoneAt is the argument, from 1, that is a time zone where the caller gives it: the constant name of one that
+	// LookupZone finds. Every function that takes a zone has it, or its caller's text would reach the engine's loader of
+	// zones, which opens files. 0: no argument is one.
+	ZoneAt int
+	// OriginAt says that the argument at ZoneAt may also be a time: the origin of toStartOfInterval.
+	OriginAt bool
+	// TypeLast says that the last argument is the text of a type, a constant that typetext reads.
+	TypeLast bool
+	// NamesAt are the arguments, from 1, that must be one of Names.
+	NamesAt []int
+	Names   *Names
 	// Casts are ClickHouse conversions put around the arguments, by position and empty for none: the engine takes only
 	// UInt32 as the second argument of timeSlots, and a constant has the least type that holds it.
 	Casts []string

@@ -67,10 +67,17 @@ func aggMacro(name string, args int, hogQL string) Function {
 	return f
 }
 
-func (f Function) as(native string) Function       { f.Native = native; return f }
-func (f Function) fold() Function                  { f.Fold = true; return f }
-func (f Function) volatile() Function              { f.Volatile = true; return f }
-func (f Function) zone(from int) Function          { f.Zone = from; return f }
+func (f Function) as(native string) Function { f.Native = native; return f }
+func (f Function) fold() Function            { f.Fold = true; return f }
+func (f Function) volatile() Function        { f.Volatile = true; return f }
+func (f Function) zone(from int) Function    { f.Zone, f.ZoneAt = from, from; return f }
+func (f Function) zoneAt(arg int) Function   { f.ZoneAt = arg; return f }
+func (f Function) orOrigin() Function        { f.OriginAt = true; return f }
+func (f Function) typeLast() Function        { f.TypeLast = true; return f }
+func (f Function) named(list *Names, at ...int) Function {
+	f.Names, f.NamesAt = list, at
+	return f
+}
 func (f Function) rule(r Rule) Function            { f.Rule = r; return f }
 func (f Function) extra(constants ...any) Function { f.Extra = constants; return f }
 func (f Function) casts(to ...string) Function     { f.Casts = to; return f }
