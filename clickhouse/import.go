@@ -35,6 +35,8 @@ type ImportOptions struct {
 	Now time.Time
 	// Properties whose type is known and stays as it is.
 	KnownTypes []LearnedProperty
+	// How many properties may have a type, known ones among them; 0: any number.
+	MaxTypes int
 	// The cohorts of the project, which lines can put people into.
 	Cohorts []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
@@ -43,13 +45,16 @@ type ImportOptions struct {
 
 // ImportReport says what became of the lines.
 type ImportReport struct {
-	Events     int // events that are in ClickHouse now, duplicates included
-	Duplicates int // of these, events that were there before
-	Persons    int // lines that describe a person
-	Groups     int // lines that describe a group
-	Cohorts    int // lines that put people into a cohort
-	Members    int // people that are in a cohort now and were not before
-	Bad        int // lines that were left out
+	Events     int  // events that are in ClickHouse now, duplicates included
+	Duplicates int  // of these, events that were there before
+	Persons    int  // lines that describe a person
+	Groups     int  // lines that describe a group
+	Cohorts    int  // lines that put people into a cohort
+	Members    int  // people that are in a cohort now and were not before
+	LeftOut    int  // properties for which their person or group had no room: see MaxNames
+	LeftOutAt  int  // the first line that has one; 0 for none
+	Untyped    bool // properties were found beyond ImportOptions.MaxTypes, and have no type
+	Bad        int  // lines that were left out
 	BadLines   []BadLine
 	Learned    []LearnedProperty // types that were not known before
 	GroupTypes []GroupType       // all group types of the project, in the order of their index
@@ -153,7 +158,7 @@ func (c *Client) newImporter(ctx context.Context, options ImportOptions) (*impor
 		options: options,
 		layout:  layout,
 		groups:  map[string]int{},
-		types:   newTypeLearner(options.KnownTypes, options.LearnTypes),
+		types:   newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes),
 		state:   newImportState(),
 		refused: map[int]bool{},
 	}
@@ -165,7 +170,7 @@ func (c *Client) newImporter(ctx context.Context, options ImportOptions) (*impor
 
 func (i *importer) result() ImportReport {
 	report := i.report
-	report.Learned = i.types.learned()
+	report.Learned, report.Untyped = i.types.learned(), i.types.full
 	report.GroupTypes = nil
 	for name, index := range i.groups {
 		report.GroupTypes = append(report.GroupTypes, GroupType{Name: name, Index: index})

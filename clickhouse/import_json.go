@@ -14,6 +14,16 @@ import (
 // maxDepth is how deeply the objects and arrays of a line may be nested.
 const maxDepth = 64
 
+// The bounds of names: each becomes a path of a JSON column, which ClickHouse keeps track of in every part and merge.
+const (
+	// MaxNames is how many names the properties of an event, a person or a group may have, those of nested objects too.
+	MaxNames = 2000
+	// maxLineNames leaves room for the names of a line itself.
+	maxLineNames = MaxNames + 50
+)
+
+var errManyNames = fmt.Errorf("it has more than %d property names", MaxNames)
+
 // object is a JSON object with its members in their order, each key once. The values are in canonical form.
 type object []member
 
@@ -69,8 +79,11 @@ func (o object) json() string {
 
 // parseObject reads a JSON object and brings its values into a form that the engine's JSON columns take: valid
 // UTF-8, each key once (the last one counts), integers beyond 64 bits as floats, bounded nesting.
-func parseObject(text []byte) (object, error) {
-	r := jsonReader{in: text, out: make([]byte, 0, len(text))}
+func parseObject(text []byte) (object, error) { return parseNames(text, maxLineNames) }
+
+// parseNames is parseObject for an object that may have so many names at all depths.
+func parseNames(text []byte, most int) (object, error) {
+	r := jsonReader{in: text, out: make([]byte, 0, len(text)), names: most}
 	r.space()
 	if r.peek() != '{' {
 		return nil, errors.New("it is not a JSON object")
@@ -92,6 +105,7 @@ type jsonReader struct {
 	pos   int
 	out   []byte
 	depth int
+	names int // how many more there may be
 }
 
 func (r *jsonReader) peek() byte {
@@ -153,6 +167,9 @@ func (r *jsonReader) members() (object, error) {
 		if at, ok := seen[key]; ok {
 			o[at].value = value
 			continue
+		}
+		if r.names--; r.names < 0 {
+			return nil, errManyNames
 		}
 		seen[key] = len(o)
 		o = append(o, member{key, value})

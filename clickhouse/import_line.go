@@ -67,7 +67,11 @@ func parseImportLine(text []byte) (importLine, error) {
 		return line, err
 	}
 	if properties := o.get("properties"); properties != nil && string(properties) != "null" {
-		if line.properties, err = parseObject(properties); err != nil {
+		line.properties, err = parseNames(properties, MaxNames)
+		switch {
+		case errors.Is(err, errManyNames):
+			return line, err
+		case err != nil:
 			return line, errors.New("its properties are not a JSON object")
 		}
 	}

@@ -69,7 +69,7 @@ func (i *importer) person(ctx context.Context, line importLine) error {
 		}
 	}
 	for _, m := range line.properties {
-		target.set(line.number, m.key, m.value)
+		i.give(target, line.number, m)
 	}
 	if !line.createdAt.IsZero() && (!target.given || !target.createdAt.Equal(line.createdAt)) {
 		target.createdAt, target.given = line.createdAt, true
@@ -103,7 +103,7 @@ func (i *importer) join(ctx context.Context, line int, target *person, name stri
 	}
 	for _, m := range source.properties {
 		if target.properties.get(m.key) == nil {
-			target.set(line, m.key, m.value)
+			i.give(target, line, m)
 		}
 	}
 	if !source.createdAt.IsZero() && (target.createdAt.IsZero() || source.createdAt.Before(target.createdAt)) {
@@ -116,7 +116,7 @@ func (i *importer) join(ctx context.Context, line int, target *person, name stri
 	}
 	i.movesInto(source, target)
 	source.deleted = true
-	source.properties, source.text = nil, ""
+	source.properties, source.text, source.size = nil, "", profileSize{}
 	source.change(line)
 	return nil
 }
@@ -167,16 +167,31 @@ func (i *importer) profile(ctx context.Context, line importLine) (id uuid.UUID, 
 	p.seen(line.number, line.timestamp)
 	for _, m := range objectOf(line.properties.get("$set_once")) {
 		if p.properties.get(m.key) == nil {
-			p.set(line.number, m.key, m.value)
+			i.give(p, line.number, m)
 		}
 	}
 	for _, m := range objectOf(line.properties.get("$set")) {
-		p.set(line.number, m.key, m.value)
+		i.give(p, line.number, m)
 	}
 	for _, key := range unsetKeys(line.properties.get("$unset")) {
 		p.unset(line.number, key)
 	}
 	return p.id, p, nil
+}
+
+// give sets a property of a person. One that the person has no room for is left out and counted; the line goes in.
+func (i *importer) give(p *person, line int, m member) {
+	if !p.set(line, m.key, m.value) {
+		i.leftOut(line)
+	}
+}
+
+// leftOut counts a property for which its person or group has no room.
+func (i *importer) leftOut(line int) {
+	i.report.LeftOut++
+	if i.report.LeftOutAt == 0 {
+		i.report.LeftOutAt = line
+	}
 }
 
 // objectOf reads a value that should be an object; anything else is passed over, as the peer does.
@@ -265,6 +280,10 @@ func (i *importer) describe(line int, id groupID, properties object) *group {
 	}
 	for _, m := range properties {
 		if old := g.properties.get(m.key); old != nil && string(old) == string(m.value) {
+			continue
+		}
+		if !g.size.room(g.properties, m.key, m.value) {
+			i.leftOut(line)
 			continue
 		}
 		g.properties = g.properties.set(m.key, m.value)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ type person struct {
 	changed    bool
 	line       int // that changed it last
 	properties object
+	size       profileSize
 	text       string // properties as JSON; empty when it has to be made again
 }
 
@@ -47,14 +49,69 @@ func (p *person) change(line int) {
 	p.line = line
 }
 
-// set gives the person a property.
-func (p *person) set(line int, key string, value []byte) {
+// set gives the person a property, and reports whether there was room for it.
+func (p *person) set(line int, key string, value []byte) bool {
 	if old := p.properties.get(key); old != nil && string(old) == string(value) {
-		return
+		return true
+	}
+	if !p.size.room(p.properties, key, value) {
+		return false
 	}
 	p.properties = p.properties.set(key, value)
 	p.text = ""
 	p.change(line)
+	return true
+}
+
+// maxProfile is how many bytes the properties of a person or group may take: each of its events repeats them.
+const maxProfile = 2 << 20
+
+// profileSize is what the properties of a person or group come to.
+type profileSize struct {
+	names, bytes int
+	known        bool
+}
+
+// room reports whether there is room for a property beside those in o, and counts it if so. One that becomes smaller always has room.
+func (s *profileSize) room(o object, key string, value []byte) bool {
+	if !s.known {
+		s.known, s.names, s.bytes = true, 0, 0
+		for _, m := range o {
+			s.names += 1 + namesIn(m.value)
+			s.bytes += propertyBytes(m.key, m.value)
+		}
+	}
+	names, bytes := s.names+1+namesIn(value), s.bytes+propertyBytes(key, value)
+	if old := o.get(key); old != nil {
+		names -= 1 + namesIn(old)
+		bytes -= propertyBytes(key, old)
+	}
+	if grows := names > s.names || bytes > s.bytes; grows && (names > MaxNames || bytes > maxProfile) {
+		return false
+	}
+	s.names, s.bytes = names, bytes
+	return true
+}
+
+func propertyBytes(key string, value []byte) int { return len(key) + len(value) + len(`"":,`) }
+
+// namesIn counts the names of the objects in a value of canonical JSON: what stands before a colon outside of strings.
+func namesIn(value []byte) (n int) {
+	if len(value) == 0 || value[0] != '{' && value[0] != '[' {
+		return 0
+	}
+	inString := false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case c == ':' && !inString:
+			n++
+		}
+	}
+	return n
 }
 
 func (p *person) unset(line int, key string) {
@@ -62,7 +119,7 @@ func (p *person) unset(line int, key string) {
 		return
 	}
 	p.properties = p.properties.without(key)
-	p.text = ""
+	p.text, p.size = "", profileSize{}
 	p.change(line)
 }
 
@@ -100,6 +157,7 @@ type group struct {
 	changed    bool
 	line       int
 	properties object
+	size       profileSize
 	text       string
 }
 
@@ -249,7 +307,7 @@ func (i *importer) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) e
 				return err
 			}
 			p.version = uint64(version) //nolint:gosec // versions begin at 0
-			if p.properties, err = parseObject([]byte(cells[2].text())); err != nil {
+			if p.properties, err = parseNames([]byte(cells[2].text()), math.MaxInt); err != nil {
 				return fmt.Errorf("the properties of person %s: %w", p.id, err)
 			}
 			i.state.persons[p.id] = p
@@ -278,7 +336,7 @@ func (i *importer) loadGroups(ctx context.Context, wanted map[groupID]bool) erro
 					return err
 				}
 				key := cells[0].text()
-				if g.properties, err = parseObject([]byte(cells[2].text())); err != nil {
+				if g.properties, err = parseNames([]byte(cells[2].text()), math.MaxInt); err != nil {
 					return fmt.Errorf("the properties of a group: %w", err)
 				}
 				i.state.groups[groupID{index, key}] = g

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -25,10 +26,15 @@ type typeLearner struct {
 	known map[propertyKey]bool
 	found map[propertyKey]string
 	learn bool
+	most  int  // how many properties may be known
+	full  bool // there were more
 }
 
-func newTypeLearner(known []LearnedProperty, learn bool) typeLearner {
-	l := typeLearner{known: map[propertyKey]bool{}, found: map[propertyKey]string{}, learn: learn}
+// maxLearnedName is how many bytes a name may have whose type is learned: four for each of the 400 characters of a definition.
+const maxLearnedName = 1600
+
+func newTypeLearner(known []LearnedProperty, learn bool, most int) typeLearner {
+	l := typeLearner{known: map[propertyKey]bool{}, found: map[propertyKey]string{}, learn: learn, most: cmp.Or(most, math.MaxInt)}
 	for _, p := range known {
 		l.known[propertyKey{p.Scope, p.GroupTypeIndex, p.Name}] = true
 	}
@@ -45,7 +51,11 @@ func (l *typeLearner) observe(scope string, group int, properties object) {
 			continue
 		}
 		key := propertyKey{scope, group, m.key}
-		if l.known[key] || string(m.value) == "null" {
+		if l.known[key] || string(m.value) == "null" || len(m.key) > maxLearnedName {
+			continue
+		}
+		if len(l.known) >= l.most {
+			l.full = true
 			continue
 		}
 		l.known[key] = true

@@ -15,7 +15,7 @@ type PhysicalColumn struct {
 }
 
 // Migrate creates the physical tables that are missing (api.md, section 9.2). Tables that are there, such as a
-// PostHog's own, are left as they are.
+// PostHog's own, are left as they are; those that an earlier version of ours made get settings that came later.
 func (c *Client) Migrate(ctx context.Context) error {
 	have := map[string]bool{}
 	columns, err := c.PhysicalColumns(ctx)
@@ -25,18 +25,25 @@ func (c *Client) Migrate(ctx context.Context) error {
 	for _, column := range columns {
 		have[column.Table] = true
 	}
+	paths, err := c.knowsSharedPaths(ctx)
+	if err != nil {
+		return err
+	}
 	for _, t := range tables {
 		if have[t.name] {
 			continue
 		}
-		if err := c.exec(ctx, t.create()); err != nil {
+		if err := c.exec(ctx, t.create(paths)); err != nil {
 			if code, _ := exceptionOf(err); t.optional && forbidden[code] {
 				continue
 			}
 			return c.ownFailure(ctx, "creating the table "+t.name, err)
 		}
 	}
-	return nil
+	if !paths {
+		return nil
+	}
+	return c.boundPaths(ctx)
 }
 
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.
@@ -73,9 +80,9 @@ type table struct {
 	optional bool // queries that do not name it can do without it
 }
 
-func (t table) create() string {
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (\n    %s\n) ENGINE = %s%s ORDER BY (%s)%s SETTINGS non_replicated_deduplication_window = 10000%s",
-		identifier(t.name), strings.Join(t.columns, ",\n    "), t.engine, partition(t.name), t.order, sample(t.name), t.tail)
+func (t table) create(paths bool) string {
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (\n    %s\n) ENGINE = %s%s ORDER BY (%s)%s SETTINGS %s",
+		identifier(t.name), strings.Join(t.columns, ",\n    "), t.engine, partition(t.name), t.order, sample(t.name), t.settings(paths))
 }
 
 // partition gives events one partition a year. By month, as the peer does, the import of a project's whole past
@@ -97,8 +104,7 @@ func sample(name string) string {
 	return ""
 }
 
-// The number of paths that get a column of their own. Rarer paths share one, whose buckets are still read path
-// by path.
+// The number of paths that get a column of their own. Rarer paths share one: see sharedPaths.
 const (
 	eventJSON  = "JSON(max_dynamic_paths = 256)"
 	personJSON = "JSON(max_dynamic_paths = 128)"

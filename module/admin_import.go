@@ -15,8 +15,11 @@ type importReport struct {
 	Duplicates int              `json:"duplicates"`
 	Persons    int              `json:"persons"`
 	Groups     int              `json:"groups"`
-	Cohorts    int              `json:"cohorts"` // lines
-	Members    int              `json:"members"` // people that are new in cohorts
+	Cohorts    int              `json:"cohorts"`                       // lines
+	Members    int              `json:"members"`                       // people that are new in cohorts
+	LeftOut    int              `json:"left_out_properties"`           // of people and groups that have as many as they can
+	LeftOutAt  int              `json:"left_out_at,omitempty"`         // the first line with one
+	Untyped    bool             `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
 	Bad        int              `json:"bad"`
 	BadLines   []badLine        `json:"bad_lines"` // the first of them
 	Learned    []propertyBody   `json:"learned_properties"`
@@ -53,7 +56,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	began := time.Now()
 	options := clickhouse.ImportOptions{
 		Project: project.ID, LearnTypes: r.URL.Query().Get("learn_types") != "false", Now: began,
-		KnownTypes: knownTypes(snap, project.ID), GroupTypes: groupTypes(snap, project.ID),
+		KnownTypes: knownTypes(snap, project.ID), MaxTypes: registry.MaxProperties, GroupTypes: groupTypes(snap, project.ID),
 		Cohorts: cohortIDs(snap, project.ID),
 	}
 	report, err := rt.warehouse.client.Import(r.Context(), options, r.Body)
@@ -67,6 +70,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	out := importReport{
 		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
 		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []badLine{},
+		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
 		Learned: []propertyBody{}, GroupTypes: []knownGroupType{}, Seconds: time.Since(began).Seconds(),
 	}
 	for _, bad := range report.BadLines {

@@ -12,6 +12,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // errBadLines makes the exit status tell that some lines did not go in.
@@ -66,6 +69,12 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		report.Events, report.Duplicates, report.Persons, report.Groups, name)
 	if report.Cohorts > 0 {
 		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
+	}
+	if report.LeftOut > 0 {
+		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, clickhouse.MaxNames)
+	}
+	if report.Untyped {
+		fmt.Fprintf(stderr, "the project has types for %d properties, which is the most it can have: others read as text\n", registry.MaxProperties)
 	}
 	if report.Bad > 0 {
 		err = fmt.Errorf("%w: %d", errBadLines, report.Bad)

@@ -111,6 +111,7 @@ func (r *Registry) learnable(ctx context.Context, tx Tx, project int64, defs []P
 	if err != nil {
 		return nil, err
 	}
+	defs = slices.DeleteFunc(slices.Clone(defs), func(d PropertyDefinition) bool { return utf8.RuneCountInString(d.Name) > maxPropertyName })
 	room := max(MaxProperties-usage[KindProperty].Records, 0)
 	if len(defs) <= room {
 		return defs, nil
@@ -122,7 +123,7 @@ func (r *Registry) learnable(ctx context.Context, tx Tx, project int64, defs []P
 	}
 	fresh := slices.DeleteFunc(slices.Clone(defs), func(d PropertyDefinition) bool {
 		d.Type = ""
-		return known[d] || utf8.RuneCountInString(d.Name) > maxPropertyName
+		return known[d]
 	})
 	return fresh[:min(room, len(fresh))], nil
 }
