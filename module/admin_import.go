@@ -40,11 +40,12 @@ type knownGroupType struct {
 // adminImport reads NDJSON from the request's body into a project. What it learns of properties and group types is
 // recorded even when the import breaks off: those lines are in.
 func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
-	// Caddy gives admin requests ten seconds; an import takes as long as its file.
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Time{}); err != nil {
+	// Caddy gives admin requests ten seconds; an import takes as long as its file, as long as its lines come.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
+	body := bePatient(w, r, importPause, 0)
+	defer body.leave()
 	snap := rt.registry.Snapshot()
 	project, err := adminProject(snap, r.URL.Query().Get("project"))
 	if err != nil {

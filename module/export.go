@@ -132,10 +132,6 @@ type exportWriter struct {
 	until time.Time
 }
 
-// sendTimeout is how long a client may take for a piece of a file, within the time that the query may take: one that nobody reads
-// keeps its place no longer.
-const sendTimeout = 2 * time.Minute
-
 func (w *exportWriter) Write(piece []byte) (int, error) {
 	if !w.sent {
 		if len(w.held)+len(piece) <= pieceSize {
@@ -174,6 +170,7 @@ func (w *exportWriter) headers() {
 func (w *exportWriter) send() error {
 	w.headers()
 	w.sent = true
+	w.deadline(time.Now().Add(sendTimeout))
 	w.rq.w.WriteHeader(http.StatusOK)
 	_, err := w.rq.w.Write(w.held)
 	w.held = nil
@@ -184,8 +181,11 @@ func (w *exportWriter) send() error {
 func (w *exportWriter) finish() error {
 	if !w.sent {
 		w.rq.w.Header().Set("Content-Length", strconv.Itoa(len(w.held)))
-		return w.send()
+		if err := w.send(); err != nil {
+			return err
+		}
 	}
-	w.deadline(time.Time{}) // the connection may bring another request
+	_ = http.NewResponseController(w.rq.w).Flush() // what is sent later has no deadline
+	w.deadline(time.Time{})                        // the connection may bring another request
 	return nil
 }
