@@ -129,7 +129,7 @@ func (c *Client) failure(ctx context.Context, doing string, err error) error {
 	}
 	c.noteFailure(known)
 	if known.Kind != UserError {
-		c.logger.Debug(doing, zap.Error(c.safe(err)), zap.Stringer("kind", known.Kind))
+		c.logger.Debug(doing, Logged(err), zap.Stringer("kind", known.Kind))
 	}
 	return fmt.Errorf("%s: %w", doing, known)
 }

@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,6 +109,3 @@ func (k *contact) clean(text string) string {
 
 // Clean takes the password of the DSN out of a text for the log, and bounds its length.
 func (c *Client) Clean(text string) string { return c.contact.clean(text) }
-
-// safe gives an error that can be logged.
-func (c *Client) safe(err error) error { return errors.New(c.contact.clean(err.Error())) }

@@ -44,7 +44,7 @@ func (k *contact) explain(e *Error) outage {
 	if why, ok := k.unconnected(err); ok {
 		return why
 	}
-	return outage{reason: k.clean(err.Error()), advice: "look into the log of ClickHouse, and check host and port of the clickhouse DSN: " + ports}
+	return outage{reason: k.clean(withoutAddress(err).Error()), advice: "look into the log of ClickHouse, and check host and port of the clickhouse DSN: " + ports}
 }
 
 // refused explains what ClickHouse itself says.

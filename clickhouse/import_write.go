@@ -359,7 +359,12 @@ func (i *importer) insert(ctx context.Context, name string, rows []importRow) er
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &refused) || !badData[refused.Code]:
+	case !errors.As(err, &refused):
+		return fmt.Errorf("writing %s: %w", name, err)
+	case !badData[refused.Code]:
+		if refused.Kind == UserError { // its message may quote the data, and Caddy logs what its admin API answers
+			return fmt.Errorf("writing %s: ClickHouse refuses the data: code %d, %s", name, refused.Code, refused.Name)
+		}
 		return fmt.Errorf("writing %s: %w", name, err)
 	case len(rows) == 1:
 		if line := rows[0].line; !i.refused[line] {

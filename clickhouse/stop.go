@@ -31,7 +31,7 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 		defer func() { <-c.stopping }()
 		if err := c.kill(id); err != nil && c.open.Err() == nil {
 			c.logger.Warn("ClickHouse was not told to stop a query that met a limit; hanging up has to do. "+
-				"The user of the clickhouse DSN needs the privilege KILL QUERY", zap.String("query_id", id), zap.Error(c.safe(err)))
+				"The user of the clickhouse DSN needs the privilege KILL QUERY", zap.String("query_id", id), Logged(err))
 		}
 	}()
 }

@@ -289,7 +289,7 @@ func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
 	}
 	logger.Error("request failed",
 		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
-		zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Error(e.Cause))
+		zap.String("method", r.Method), zap.String("path", r.URL.Path), logged(e.Cause))
 }
 
 // writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.

@@ -69,7 +69,7 @@ func (rq *request) export(p *plan) error {
 	case out.sent:
 		rq.logExport(p, q.ID, http.StatusInternalServerError)
 		if ctx.Err() == nil { // neither the client has gone, nor was it cancelled
-			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), zap.Error(err))
+			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), logged(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):

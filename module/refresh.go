@@ -223,7 +223,7 @@ func (x *execution) logFailure(err error) {
 	}
 	if failure := toAPIError(err, x.plan.text); failure.Status >= http.StatusInternalServerError {
 		x.rt.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
-			zap.Stringer("key", x.plan.key), zap.Error(failure.Cause))
+			zap.Stringer("key", x.plan.key), logged(failure.Cause))
 	}
 }
 

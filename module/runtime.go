@@ -199,7 +199,7 @@ func (a *App) reportLoad(key cache.Key, err error) {
 	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
 		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
 	} else if !isRefusal(err) {
-		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), zap.Error(err))
+		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), logged(err))
 	}
 }
 

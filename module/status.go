@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
@@ -49,7 +47,7 @@ func (rq *request) progress(r *run) *progress {
 	}
 	read, err := w.progress(rq.r.Context(), rq.rt.warehouse.client)
 	if err != nil {
-		rq.rt.logger.Debug("asking for the progress of a query", zap.Error(err))
+		rq.rt.logger.Debug("asking for the progress of a query", logged(err))
 	}
 	return &read
 }
