@@ -59,6 +59,9 @@ func invalidKey(place string) *apiError {
 	return unauthenticated("authentication_failed", "Personal API key found in request "+place+" is invalid.")
 }
 
+// errSecretKeyQueries tells the holder of a project secret key what it is.
+var errSecretKeyQueries = forbidden("This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read.")
+
 // errNoAccess is the refusal of an endpoint that the key is not meant for: contract section 5.7.
 var errNoAccess = forbidden("You do not have access to this endpoint.")
 
@@ -66,10 +69,13 @@ var errNoAccess = forbidden("You do not have access to this endpoint.")
 // order of the checks is the contract's (section 6.4).
 func authorize(snap *registry.Snapshot, key *registry.Key, project string, at address, rt *route) (*registry.Project, error) {
 	if key.Kind == registry.Secret && !rt.secretKeys {
-		if at.resource != "endpoints" {
-			return nil, invalidKey(inHeader) // only endpoint routes know this kind of key
+		switch at.resource {
+		case "endpoints":
+			return nil, forbidden("This action does not support project secret API key access")
+		case "query": // where people try it first
+			return nil, errSecretKeyQueries
 		}
-		return nil, forbidden("This action does not support project secret API key access")
+		return nil, invalidKey(inHeader) // only endpoint routes know this kind of key
 	}
 	id := key.Project
 	if project != currentAlias {

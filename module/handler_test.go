@@ -25,6 +25,7 @@ func TestAuthorizeOrder(t *testing.T) {
 	own, foreign := strconv.FormatInt(w.project.ID, 10), strconv.FormatInt(other.ID, 10)
 	query, list, run := address{resource: "query"}, address{resource: "endpoints"}, address{"endpoints", "e", "run"}
 	const invalid = "401 authentication_failed: Personal API key found in request Authorization header is invalid."
+	const secretQueries = "403 permission_denied: This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read."
 	tests := []struct {
 		name    string
 		key     *registry.Key
@@ -36,7 +37,8 @@ func TestAuthorizeOrder(t *testing.T) {
 		{"all is well", w.key, own, query, http.MethodPost, ""},
 		{"the current project", w.key, "@current", query, http.MethodPost, ""},
 		{"a secret key that runs", secret, own, run, http.MethodGet, ""},
-		{"a secret key's kind before its project", secret, "999", query, http.MethodPost, invalid},
+		{"a secret key's kind before its project", secret, "999", query, http.MethodPost, secretQueries},
+		{"a secret key where only personal ones are known", secret, own, address{resource: "insights"}, http.MethodGet, invalid},
 		{"a secret key's kind before another project", secret, foreign, list, http.MethodGet, "403 permission_denied: This action does not support project secret API key access"},
 		{"a secret key in another project", secret, foreign, run, http.MethodPost, fmt.Sprintf("403 permission_denied: API key does not have access to the requested project: ID %s.", foreign)},
 		{"the project before the scope", reader, "999", query, http.MethodPost, "404 not_found: Project not found."},

@@ -11,6 +11,7 @@ func TestAuthErrors(t *testing.T) {
 	reader := server.Key(t, c.Project, "insight:read", "personal")
 	secret := server.Key(t, c.Project, "endpoint:read", "secret")
 	const invalid = "Personal API key found in request Authorization header is invalid."
+	const secretQueries = "This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read."
 	tests := []struct {
 		name, header, method, path string
 		status                     int
@@ -23,7 +24,8 @@ func TestAuthErrors(t *testing.T) {
 		{"unknown secret key", "Bearer phs_nosuchkey", "POST", "endpoints/x/run", 401, "authentication_failed", invalid},
 		{"empty key", "Bearer ", "POST", "query/", 401, "not_authenticated", "Authentication credentials were not provided."},
 		{"missing scope", "Bearer " + reader, "POST", "query/", 403, "permission_denied", "API key missing required scope 'query:read'"},
-		{"secret key on the query route", "Bearer " + secret, "POST", "query/", 401, "authentication_failed", invalid},
+		{"secret key on the query route", "Bearer " + secret, "POST", "query/", 403, "permission_denied", secretQueries},
+		{"secret key on insights", "Bearer " + secret, "GET", "insights/", 401, "authentication_failed", invalid},
 		{"secret key that publishes", "Bearer " + secret, "POST", "endpoints/", 403, "permission_denied", "This action does not support project secret API key access"},
 		{"unknown project", "Bearer " + c.Key, "POST", "/api/projects/999999/query/", 404, "not_found", "Project not found."},
 		{"no number", "Bearer " + c.Key, "POST", "/api/projects/main/query/", 404, "not_found", "Project not found."},
