@@ -33,6 +33,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			max_execution_time <duration>
 //			max_memory         <size>
 //			concurrency        <number>
+//			places             <number>
 //			rate               <number>/<s|m|h>
 //			endpoint_rate      <number>/<s|m|h>
 //			records            <number>
@@ -109,6 +110,7 @@ func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
 		"max_execution_time": value(d, &l.MaxExecutionTime, within(duration, module.CheckMaxExecutionTime)),
 		"max_memory":         value(d, &l.MaxMemory, within(module.ParseSize, module.CheckMaxMemory)),
 		"concurrency":        value(d, &l.Concurrency, positive),
+		"places":             value(d, &l.Places, positive),
 		"rate":               value(d, &l.Rate, module.ParseRate),
 		"endpoint_rate":      value(d, &l.EndpointRate, module.ParseRate),
 		"records":            value(d, &l.Records, positive),

@@ -41,6 +41,8 @@ type ImportOptions struct {
 	Cohorts []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
+	// Called before each batch, which is written before done is called. Default: batches do not wait.
+	Turn func(context.Context) (done func(), err error)
 }
 
 // ImportReport says what became of the lines.
@@ -235,12 +237,25 @@ func (i *importer) flush(ctx context.Context, batch *importBatch) error {
 	if len(batch.lines) == 0 {
 		return nil
 	}
-	if err := i.write(ctx, batch.lines); err != nil {
+	if err := i.inTurn(ctx, batch.lines); err != nil {
 		return fmt.Errorf("importing lines %d to %d: %w", batch.lines[0].number, batch.lines[len(batch.lines)-1].number, err)
 	}
 	batch.lines, batch.bytes = batch.lines[:0], 0
 	clear(batch.seen)
 	return nil
+}
+
+// inTurn writes lines when it is their turn.
+func (i *importer) inTurn(ctx context.Context, lines []importLine) error {
+	if i.options.Turn == nil {
+		return i.write(ctx, lines)
+	}
+	done, err := i.options.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return i.write(ctx, lines)
 }
 
 // importBatch is what goes to ClickHouse at once.

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -127,9 +128,18 @@ func (o *counter) Row(json []byte) error {
 	return o.err
 }
 
-// Describe gives the columns of a query without running it.
+// Describe gives the columns of a query without running it, or its scalar subqueries where their values do not decide the columns.
 func (c *Client) Describe(ctx context.Context, q Query) ([]Column, error) {
-	q.SQL = "DESCRIBE TABLE (" + q.SQL + "\n)"
+	// Of a view the engine finds out the columns alone. Asked about a subquery, it runs the scalar subqueries in it.
+	columns, err := c.describe(ctx, q, "DESCRIBE TABLE view(")
+	if e, ok := errors.AsType[*Error](err); !ok || e.Kind != UserError {
+		return columns, err
+	}
+	return c.describe(ctx, q, "DESCRIBE TABLE (")
+}
+
+func (c *Client) describe(ctx context.Context, q Query, opening string) ([]Column, error) {
+	q.SQL = opening + q.SQL + "\n)"
 	var columns []Column
 	err := c.collect(ctx, q, func(cells []cell) error {
 		columns = append(columns, Column{Name: cells[0].text(), Type: cells[1].text()})

@@ -147,7 +147,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(nil, rt.warehouse.known.Load())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(nil, rt.warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
@@ -180,7 +180,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(snap.Cohorts(before.ID), rt.warehouse.known.Load())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(snap.Cohorts(before.ID), rt.warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)

@@ -65,6 +65,10 @@ type Limits struct {
 	MaxMemory Size `json:"max_memory,omitempty"`
 	// How many queries of one project run at once; eight times as many may wait. Default: 10.
 	Concurrency int `json:"concurrency,omitempty"`
+	// How many queries of all projects together run at once. Projects share them fairly, and a quarter of them, at least one, is kept
+	// for projects that run nothing. Default: four times the concurrency; with the embedded engine two for each processor, at least
+	// 4, which is also the most.
+	Places int `json:"places,omitempty"`
 	// How many queries one key may run, such as 240/m or 20/s. Default: 240/m.
 	Rate Rate `json:"rate,omitzero"`
 	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
@@ -155,6 +159,7 @@ func (a *App) Start() error {
 		return err
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
+	rt.places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil

@@ -72,6 +72,9 @@ func (a *App) Validate() error {
 		check("limits records", errNotPositive)
 	}
 	check("limits records_size", CheckRecordsSize(a.Limits.RecordsSize))
+	if a.Limits.Places < 0 {
+		check("limits places", errNotPositive)
+	}
 	if a.Limits.Rate.Queries <= 0 {
 		check("limits rate", errNotPositive)
 	}

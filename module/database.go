@@ -24,7 +24,7 @@ type knownDatabase struct {
 
 // database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
 func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
-	layout, err := rt.warehouse.layout(ctx)
+	layout, err := rt.warehouse.Layout(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -188,7 +188,7 @@ func (p *filesPlanner) endpoint(ctx context.Context, f *endpointfile.File) error
 	if err != nil {
 		return err
 	}
-	pub := &publisher{rt: p.rt, snap: p.preview, project: p.project}
+	pub := p.rt.operatorsPublisher(p.preview, p.project)
 	checked, err := pub.read(raw)
 	if err != nil {
 		return fileMistake(f, "query", err)

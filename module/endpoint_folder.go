@@ -12,7 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -117,11 +119,14 @@ func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 	return nil
 }
 
+// startWait is how long the start of the server waits for ClickHouse where endpoint files are to be applied.
+const startWait = time.Second
+
 // applyAtStart applies the files unless ClickHouse does not answer: the start does not wait for it.
 func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
-	looking, cancel := context.WithTimeoutCause(ctx, startWait, errStillLooking)
+	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
-	if _, err := rt.warehouse.layout(looking); err != nil {
+	if _, err := rt.warehouse.Layout(looking); err != nil {
 		return err
 	}
 	return f.apply(ctx, rt)
@@ -135,7 +140,9 @@ func (a *App) endFolders() {
 }
 
 // isWaiting tells what passes by itself or by the operator's next step from a mistake in the files.
-func isWaiting(err error) bool { return isOutage(err) || errors.Is(err, registry.ErrNotFound) }
+func isWaiting(err error) bool {
+	return isOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
+}
 
 // applyLater applies the files as soon as they can be, unless ctx ends first. The config is loaded by then, so that a mistake is
 // only logged.

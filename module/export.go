@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
@@ -40,22 +41,22 @@ func (rq *request) export(p *plan) error {
 	}
 	ctx, done := rq.following(p)
 	defer done()
-	release, err := x.admit(ctx, time.Now())
+	place, err := x.admit(ctx, admission.Awaited, time.Now())
 	rq.showQuotas(x, 0, err)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer place.Leave()
 	q := x.query(compiled, uuid.NewString())
 	q.Unbounded = true
 	if p.paged {
 		q.Limit, q.Offset = p.limit, p.offset
 	}
-	defer x.rt.runs.beginWork(p.key, &q)()
+	defer x.rt.runs.beginWork(p.key)()
 	asked := time.Now()
-	out.until = x.rt.warehouse.client.Deadline(ctx)
+	out.until = x.rt.warehouse.Deadline(ctx)
 	streaming, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
-	stats, err := x.stream(streaming, q, compiled, out)
+	stats, err := x.stream(streaming, place, q, compiled, out)
 	streamed(err)
 	p.meter(x.rt.metrics).ran(stats, time.Since(asked), err)
 	if err == nil {
@@ -80,16 +81,17 @@ func (rq *request) export(p *plan) error {
 }
 
 // stream runs the query and writes its result to out in the plan's format.
-func (x *execution) stream(ctx context.Context, q clickhouse.Query, compiled *compiler.Compiled, out io.Writer) (clickhouse.Stats, error) {
-	client := x.rt.warehouse.client
+func (x *execution) stream(
+	ctx context.Context, place *admission.Place, q clickhouse.Query, compiled *compiler.Compiled, out io.Writer,
+) (clickhouse.Stats, error) {
 	if file := formats[x.plan.format].file; file != "" {
-		return client.Export(ctx, q, file, out)
+		return x.rt.warehouse.Export(ctx, place, q, file, out)
 	}
 	lines := &lineSink{out: out, append: lineOf(x.plan.format, compiled.Columns)}
 	if x.plan.format == asCSV {
 		lines.buf = rows.AppendCSVHeader(nil, compiled.Columns)
 	}
-	stats, err := client.Query(ctx, q, lines)
+	stats, err := x.rt.warehouse.Query(ctx, place, q, lines)
 	if err == nil {
 		err = lines.flush()
 	}

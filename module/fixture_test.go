@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -65,13 +66,31 @@ func newWorld(tb testing.TB) *world {
 	})
 	w.rt = &runtime{
 		registry: reg, runs: background, metrics: newMetrics(), logs: new(runlog.Logs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
-		limits: newLimiter(10, Rate{Queries: 240, Per: time.Minute}), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
+		limits: newLimiter(Rate{Queries: 240, Per: time.Minute}), places: admission.New(placesFor(10)), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
 	}
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
 	w.project = w.newProject(tb)
 	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "query:read", "endpoint:write", "insight_variable:write")
 	return w
+}
+
+// placesFor are the limits of places for a project's concurrency.
+func placesFor(concurrency int) admission.Limits {
+	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: queueFactor * concurrency}
+}
+
+// fill takes all places of the world's project and all of its queue.
+func (w *world) fill(tb testing.TB, concurrency int) {
+	tb.Helper()
+	limits := placesFor(concurrency)
+	limits.Queue = 0
+	w.rt.places = admission.New(limits)
+	for range concurrency {
+		if _, err := w.rt.places.Enter(tb.Context(), admission.Request{Project: w.project.ID}); err != nil {
+			tb.Fatal(err)
+		}
+	}
 }
 
 func (w *world) newProject(tb testing.TB) *registry.Project {

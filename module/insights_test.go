@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -94,7 +95,7 @@ func TestInsightsSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.rt.limits = newLimiter(10, Rate{Queries: 1, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
 	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,15 +132,12 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 	if answer := ask("force_cache"); answer.Code != http.StatusOK || fieldOf(t, answer, "query_status") != nil {
 		t.Errorf("refresh=force_cache: %d %s", answer.Code, answer.Body)
 	}
-	w.rt.limits.gate(w.project.ID).waiting.Store(100 * queueFactor)
-	for range 10 { // all places are taken
-		w.rt.limits.gate(w.project.ID).places.TryAcquire(1)
-	}
+	w.fill(t, 10)
 	want["message"] = errConcurrency
 	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}
-	w.rt.limits = newLimiter(10, Rate{Queries: 1, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
 	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +145,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 
-	w.rt.limits = newLimiter(10, Rate{Queries: 240, Per: time.Minute})
+	w.rt.limits, w.rt.places = newLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(placesFor(10))
 	if answer := ask("async"); answer.Code != http.StatusAccepted || fieldOf(t, answer, "query_status") == nil || fieldOf(t, answer, "result") != nil {
 		t.Errorf("refresh=async: %d %s", answer.Code, answer.Body)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
 // queriesOf are the quotas of queries of a key, and of an endpoint if its rate is not zero.
@@ -22,11 +24,21 @@ func queriesOf(l *limiter, key string, endpoint Rate) quotas {
 	return qs
 }
 
+// gatekeeper is a runtime that does nothing but admit.
+func gatekeeper(concurrency int, r Rate) *runtime {
+	return &runtime{limits: newLimiter(r), places: admission.New(placesFor(concurrency))}
+}
+
+// awaitedBy is what a query of a project asks for whose caller waits.
+func awaitedBy(project int64) admission.Request {
+	return admission.Request{Project: project, Awaited: admission.Awaited, Wait: 30 * time.Second}
+}
+
 // run lets a query of a project in and ends it at once.
-func (l *limiter) run(ctx context.Context, project int64, qs quotas, now time.Time) error {
-	release, err := l.admit(ctx, project, qs, now, l.wait)
+func (rt *runtime) run(ctx context.Context, project int64, qs quotas, now time.Time) error {
+	place, err := rt.admit(ctx, qs, awaitedBy(project), now)
 	if err == nil {
-		release()
+		place.Leave()
 	}
 	return err
 }
@@ -35,10 +47,10 @@ func (l *limiter) run(ctx context.Context, project int64, qs quotas, now time.Ti
 var plenty = Rate{Queries: 1_000_000, Per: time.Second}
 
 func TestRate(t *testing.T) {
-	l := newLimiter(10, Rate{Queries: 2, Per: time.Minute})
-	key, other := queriesOf(l, "a", Rate{}), queriesOf(l, "b", Rate{})
+	l := gatekeeper(10, Rate{Queries: 2, Per: time.Minute})
+	key, other := queriesOf(l.limits, "a", Rate{}), queriesOf(l.limits, "b", Rate{})
 	for range 2 {
-		if err := l.ready(1, key, began); err != nil {
+		if err := l.ready(key, awaitedBy(1), began); err != nil {
 			t.Fatalf("asking before: %v", err)
 		}
 		if err := l.run(t.Context(), 1, key, began); err != nil {
@@ -73,27 +85,29 @@ func TestRefusedTakesNothing(t *testing.T) {
 		name string
 		ctx  context.Context // of one call
 		busy bool            // all places of the project are taken
-		wait int64           // how many queries wait for one
+		full bool            // so is its queue
 		rate Rate            // of the endpoint
 		want string
 	}{
-		{"by the endpoint's rate", t.Context(), false, 0, Rate{Queries: 1, Per: time.Hour}, "429 throttled: Request was throttled. Expected available in 3600 seconds."},
-		{"by the queue", t.Context(), true, queueFactor, plenty, "429 throttled: Exceeded maximum concurrency limit: 1 for key: project_1 and task: query. " +
+		{"by the endpoint's rate", t.Context(), false, false, Rate{Queries: 1, Per: time.Hour}, "429 throttled: Request was throttled. Expected available in 3600 seconds."},
+		{"by the queue", t.Context(), true, true, plenty, "429 throttled: Exceeded maximum concurrency limit: 1 for key: project_1 and task: query. " +
 			"Too many concurrent requests. Please try again later."},
-		{"by its own end while it waited", gone, true, 0, plenty, "context canceled"},
+		{"by its own end while it waited", gone, true, false, plenty, "context canceled"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := newLimiter(1, Rate{Queries: 5, Per: time.Hour})
-			qs := queriesOf(l, "a", tt.rate)
+			l := gatekeeper(1, Rate{Queries: 5, Per: time.Hour})
+			qs := queriesOf(l.limits, "a", tt.rate)
 			if err := l.run(t.Context(), 1, qs, began); err != nil {
 				t.Fatal(err)
 			}
 			if tt.busy {
-				if _, err := l.enter(t.Context(), 1, 0); err != nil {
+				if _, err := l.places.Enter(t.Context(), awaitedBy(1)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			l.gate(1).waiting.Store(tt.wait)
+			if tt.full {
+				l.places.SetLimits(admission.Limits{Places: 4, Project: 1})
+			}
 			want := []int{qs[0].left(began), qs[1].left(began)}
 			for range 10 {
 				if err := l.run(tt.ctx, 1, qs, began); err == nil || err.Error() != tt.want {
@@ -110,8 +124,8 @@ func TestRefusedTakesNothing(t *testing.T) {
 // TestRefusalNamesTheNarrowest: a refusal that other callers share must not come from what is one caller's own.
 func TestRefusalNamesTheNarrowest(t *testing.T) {
 	hourly, daily := Rate{Queries: 2, Per: time.Hour}, Rate{Queries: 1, Per: time.Minute}
-	l := newLimiter(1, hourly)
-	qs := append(queriesOf(l, "a", daily), quota{newAllowance(Rate{Queries: 3, Per: time.Minute}), limitToken, "t", ""})
+	l := gatekeeper(1, hourly)
+	qs := append(queriesOf(l.limits, "a", daily), quota{newAllowance(Rate{Queries: 3, Per: time.Minute}), limitToken, "t", ""})
 	for i, want := range []struct {
 		owner string
 		wait  time.Duration
@@ -130,20 +144,20 @@ func TestRefusalNamesTheNarrowest(t *testing.T) {
 
 // TestSharedEndpointRate takes from an endpoint with two keys at once: together they get what it has, and their own keep the rest.
 func TestSharedEndpointRate(t *testing.T) {
-	l := newLimiter(1000, Rate{Queries: 40, Per: time.Hour})
+	l := gatekeeper(1000, Rate{Queries: 40, Per: time.Hour})
 	rate := Rate{Queries: 50, Per: time.Hour}
 	var all sync.WaitGroup
 	for range 100 {
 		for _, key := range []string{"a", "b"} {
 			all.Go(func() {
-				if err := l.run(t.Context(), 1, queriesOf(l, key, rate), began); err != nil && !isRefusal(err) {
+				if err := l.run(t.Context(), 1, queriesOf(l.limits, key, rate), began); err != nil && !isRefusal(err) {
 					t.Error(err)
 				}
 			})
 		}
 	}
 	all.Wait()
-	endpoint, a, b := l.ofEndpoint("e", rate).left(began), l.ofKey("a").left(began), l.ofKey("b").left(began)
+	endpoint, a, b := l.limits.ofEndpoint("e", rate).left(began), l.limits.ofKey("a").left(began), l.limits.ofKey("b").left(began)
 	if endpoint != 0 || a+b != 2*40-50 || a < 0 || b < 0 {
 		t.Errorf("the endpoint has %d left, the keys %d and %d", endpoint, a, b)
 	}
@@ -151,21 +165,21 @@ func TestSharedEndpointRate(t *testing.T) {
 
 // TestEndpointRateChanges: another rate begins anew, the same one goes on.
 func TestEndpointRateChanges(t *testing.T) {
-	l := newLimiter(1, plenty)
+	l := gatekeeper(1, plenty)
 	first, second := Rate{Queries: 5, Per: time.Hour}, Rate{Queries: 7, Per: time.Hour}
 	for i, tt := range []struct {
 		rate Rate
 		want int
 	}{{first, 4}, {first, 3}, {second, 6}, {second, 5}, {first, 4}} {
-		if err := l.run(t.Context(), 1, queriesOf(l, "a", tt.rate), began); err != nil {
+		if err := l.run(t.Context(), 1, queriesOf(l.limits, "a", tt.rate), began); err != nil {
 			t.Fatal(err)
 		}
-		if left := l.ofEndpoint("e", tt.rate).left(began); left != tt.want {
+		if left := l.limits.ofEndpoint("e", tt.rate).left(began); left != tt.want {
 			t.Errorf("run %d: %d are left, want %d", i+1, left, tt.want)
 		}
 	}
-	l.forget("e")
-	if left := l.ofEndpoint("e", first).left(began); left != 5 {
+	l.limits.forget("e")
+	if left := l.limits.ofEndpoint("e", first).left(began); left != 5 {
 		t.Errorf("of an endpoint that was deleted %d are left", left)
 	}
 }
@@ -173,9 +187,9 @@ func TestEndpointRateChanges(t *testing.T) {
 // TestQueue fills a project's queue: who comes then hears so at once, who leaves makes room, and all others get their turn.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, plenty)
-		key := queriesOf(l, "a", Rate{})
-		release, err := l.admit(t.Context(), 1, key, time.Now(), l.wait)
+		l := gatekeeper(1, plenty)
+		key := queriesOf(l.limits, "a", Rate{})
+		place, err := l.admit(t.Context(), key, awaitedBy(1), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +213,7 @@ func TestQueue(t *testing.T) {
 			if answer.Status != http.StatusTooManyRequests || answer.RetryAfter != time.Second || time.Since(asked) != 0 {
 				t.Errorf("beyond the queue: %d after %s, retry after %s", answer.Status, time.Since(asked), answer.RetryAfter)
 			}
-			if err := l.ready(1, key, time.Now()); !isRefusal(err) {
+			if err := l.ready(key, awaitedBy(1), time.Now()); !isRefusal(err) {
 				t.Errorf("beyond the queue a background run could begin: %v", err)
 			}
 		}
@@ -208,18 +222,18 @@ func TestQueue(t *testing.T) {
 		if err := <-results; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went away gets %v", err)
 		}
-		if err := l.ready(1, key, time.Now()); err != nil {
+		if err := l.ready(key, awaitedBy(1), time.Now()); err != nil {
 			t.Errorf("after one went away: %v", err)
 		}
 		wait(t.Context())
 		overflow()
-		release()
+		place.Leave()
 		for range queueFactor {
 			if err := <-results; err != nil {
 				t.Errorf("in the queue: %v", err)
 			}
 		}
-		l.each(func(project, running, waiting int64) {
+		l.places.Each(func(project int64, running, waiting int) {
 			if running != 0 || waiting != 0 {
 				t.Errorf("of project %d %d run and %d wait at the end", project, running, waiting)
 			}
@@ -229,9 +243,9 @@ func TestQueue(t *testing.T) {
 
 func TestQueueWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, plenty)
-		key := queriesOf(l, "a", Rate{})
-		if _, err := l.admit(t.Context(), 1, key, time.Now(), l.wait); err != nil {
+		l := gatekeeper(1, plenty)
+		key := queriesOf(l.limits, "a", Rate{})
+		if _, err := l.admit(t.Context(), key, awaitedBy(1), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -243,8 +257,8 @@ func TestQueueWaitEnds(t *testing.T) {
 }
 
 func TestShowQuotas(t *testing.T) {
-	l := newLimiter(1, Rate{Queries: 240, Per: time.Minute})
-	qs := append(queriesOf(l, "a", Rate{Queries: 2, Per: time.Hour}), quota{newAllowance(Rate{Queries: 3, Per: time.Second}), limitToken, "t", ""})
+	l := gatekeeper(1, Rate{Queries: 240, Per: time.Minute})
+	qs := append(queriesOf(l.limits, "a", Rate{Queries: 2, Per: time.Hour}), quota{newAllowance(Rate{Queries: 3, Per: time.Second}), limitToken, "t", ""})
 	show := func(qs quotas, at time.Duration) [2]string {
 		h := http.Header{}
 		qs.show(h, began.Add(at))

@@ -147,7 +147,7 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.desc, c.kind, c.value)
 	}
 	rt.collectEngine(ch)
-	rt.limits.each(func(project, running, waiting int64) {
+	rt.places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)
 		ch <- prometheus.MustNewConstMetric(queriesWaiting, prometheus.GaugeValue, float64(waiting), id)
@@ -157,7 +157,7 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 // collectEngine gives how ClickHouse is, and the embedded engine where there is one.
 func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	if rt.warehouse != nil {
-		reachable, _ := rt.warehouse.client.Reachable()
+		reachable := rt.warehouse.Reachable()
 		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, truth(reachable))
 	}
 	if rt.engine == nil {

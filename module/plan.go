@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -200,23 +201,23 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 		done.version = x.plan.version.Number
 	}
 	_, waiting := traced(ctx, "analytics.wait")
-	release, err := x.admit(ctx, time.Now())
+	place, err := x.admit(ctx, cache.Awaited(ctx), time.Now())
 	waiting(err)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer place.Leave()
 	limits := cache.Limits{MaxBytes: maxResultBytes}
 	if compiled.Probe {
 		limits.Keep = compiled.Limit
 	}
 	rows := cache.NewBuilder(limits)
 	q := x.query(compiled, done.executionID.String())
-	defer x.rt.runs.beginWork(x.plan.key, &q)()
+	defer x.rt.runs.beginWork(x.plan.key)()
 	asked := time.Now()
 	x.picked.Store(asked.UnixNano())
 	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
-	done.stats, err = x.rt.warehouse.client.Query(querying, q, sink{rows, compiled.Row})
+	done.stats, err = x.rt.warehouse.Query(querying, place, q, sink{rows, compiled.Row})
 	queried(err)
 	x.plan.meter(x.rt.metrics).ran(done.stats, time.Since(asked), err)
 	if err != nil {
@@ -240,15 +241,15 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	return cache.NewEntry(result, began, done, done.size()), nil
 }
 
-// admit takes a place for a query, and counts it.
-func (x *execution) admit(ctx context.Context, now time.Time) (release func(), err error) {
-	release, err = x.rt.limits.admit(ctx, x.key.Project, x.quotas(), now, x.patience)
+// admit takes a place for a query, and counts it. The channel is closed once somebody waits for the query.
+func (x *execution) admit(ctx context.Context, awaited <-chan struct{}, now time.Time) (*admission.Place, error) {
+	place, err := x.rt.admit(ctx, x.quotas(), admission.Request{Project: x.project.ID, Awaited: awaited, Wait: x.patience}, now)
 	if err != nil {
 		x.plan.refused(x.rt.metrics, err)
 		return nil, err
 	}
 	x.counted.Store(true)
-	return release, nil
+	return place, nil
 }
 
 // checkPageable refuses pages of what has none.

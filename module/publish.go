@@ -12,10 +12,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -25,11 +27,30 @@ type publisher struct {
 	rt      *runtime
 	snap    *registry.Snapshot // whose variables count
 	project *registry.Project
+	// Takes the place in which ClickHouse is asked.
+	admit func(context.Context) (*admission.Place, error)
 }
 
+// publisher checks what the caller publishes, which counts as a query of theirs.
 func (rq *request) publisher() *publisher {
-	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project}
+	x := rq.execution(&plan{key: cache.KeyParts{Project: rq.project.ID}.Key()})
+	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, admit: func(ctx context.Context) (*admission.Place, error) {
+		place, err := x.admit(ctx, admission.Awaited, time.Now())
+		rq.showQuotas(x, 0, err)
+		return place, err
+	}}
 }
+
+// operatorsPublisher checks what the operator publishes. It counts on no rate, and waits behind the queries of the project that
+// somebody waits for.
+func (rt *runtime) operatorsPublisher(snap *registry.Snapshot, project *registry.Project) *publisher {
+	return &publisher{rt: rt, snap: snap, project: project, admit: func(ctx context.Context) (*admission.Place, error) {
+		return rt.places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.limits.wait, Uncounted: true})
+	}}
+}
+
+// describeTimeout is the longest that ClickHouse is asked about one query that is published.
+const describeTimeout = 5 * time.Second
 
 // publishable is a query that an endpoint may have.
 type publishable struct {
@@ -45,25 +66,49 @@ func (p *publishable) same(current json.RawMessage) bool {
 }
 
 // check checks a query: it parses, its variables exist, its names resolve, and ClickHouse takes it. Its variables are filled
-// in from the project's by their code names.
+// in from the project's by their code names. The error may be that of a limit.
 func (p *publisher) check(ctx context.Context, raw json.RawMessage, now time.Time) (*publishable, error) {
 	checked, err := p.read(raw)
 	if err != nil {
 		return nil, err
 	}
-	if checked.columns, err = p.columns(ctx, checked.node, now); err != nil {
+	d := describer{publisher: p}
+	defer d.close()
+	if checked.columns, err = d.columns(ctx, checked.node, now); err != nil {
 		return nil, err
 	}
-	checked.columns = p.widen(ctx, checked.node, checked.columns, now)
+	checked.columns = d.widen(ctx, checked.node, checked.columns, now)
 	return checked, nil
+}
+
+// describer asks ClickHouse about one query that is published, with several values for its variables. It takes one place for that,
+// when it first asks.
+type describer struct {
+	*publisher
+	place *admission.Place
+	until time.Time // when the place has been held for long enough
+}
+
+func (p *describer) enter(ctx context.Context) (err error) {
+	if p.place == nil {
+		p.place, err = p.admit(ctx)
+		p.until = time.Now().Add(describeTimeout)
+	}
+	return err
+}
+
+func (p *describer) close() {
+	if p.place != nil {
+		p.place.Leave()
+	}
 }
 
 // columns are those of a query as a run without variables has it. A variable without a value is NULL then; where NULL must not stand,
 // every run has to give the variable, and the columns are those of a run that does.
-func (p *publisher) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+func (p *describer) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
 	columns, err := p.columnsOf(ctx, node, now)
-	if err == nil {
-		return columns, nil
+	if err == nil || isRefusal(err) {
+		return columns, err
 	}
 	if filled := p.filled(node, typicalValue); filled != nil {
 		if typical, again := p.columnsOf(ctx, filled, now); again == nil {
@@ -73,7 +118,7 @@ func (p *publisher) columns(ctx context.Context, node query.Node, now time.Time)
 	return nil, err
 }
 
-func (p *publisher) columnsOf(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+func (p *describer) columnsOf(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
 	compiled, err := p.compile(ctx, node, now)
 	if err != nil {
 		return nil, err
@@ -188,10 +233,15 @@ func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time)
 }
 
 // describe asks ClickHouse for the columns of a query. What ClickHouse refuses is refused here, before a customer's
-// dashboard finds it; while ClickHouse is down the types stay unknown.
-func (p *publisher) describe(ctx context.Context, compiled *compiler.Compiled) ([]registry.Column, error) {
+// dashboard finds it; while ClickHouse is down, or when it takes too long, the types stay unknown.
+func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) ([]registry.Column, error) {
+	if err := p.enter(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, p.until)
+	defer cancel()
 	comment := appendJSON(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
-	found, err := p.rt.warehouse.client.Describe(ctx, clickhouse.Query{
+	found, err := p.rt.warehouse.Describe(ctx, p.place, clickhouse.Query{
 		SQL: compiled.SQL, Params: params(compiled), Project: p.project.ID, Comment: string(comment),
 	})
 	var failure *clickhouse.Error
@@ -200,7 +250,7 @@ func (p *publisher) describe(ctx context.Context, compiled *compiler.Compiled) (
 		answer := engineError(failure)
 		answer.Attr = "query"
 		return nil, answer
-	case isOutage(err):
+	case isOutage(err), errors.Is(err, context.DeadlineExceeded):
 		found = nil
 	case err != nil:
 		return nil, fmt.Errorf("describing a query: %w", err)

@@ -14,7 +14,7 @@ import (
 // widen gives the columns of a query the types that they have whatever its variables are: a variable may be NULL, a number may have
 // a fraction, and one without a default is never what the first description took it for. A description that fails says nothing;
 // a column whose types have nothing in common has none.
-func (p *publisher) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
+func (p *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
 	for _, fill := range []fillVariable{typicalValue, nullValue, fractionValue} {
 		filled := p.filled(node, fill)
 		if filled == nil {

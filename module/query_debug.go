@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
 // shown is what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
@@ -109,15 +110,15 @@ func (x *execution) explain(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := x.admit(ctx, time.Now())
+	place, err := x.admit(ctx, admission.Awaited, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer place.Leave()
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
 	q := x.query(compiled, uuid.NewString())
 	q.SQL, q.MaxBytes = "EXPLAIN "+q.SQL, maxExplained
-	if _, err := x.rt.warehouse.client.Query(ctx, q, sink{rows: rows}); err != nil {
+	if _, err := x.rt.warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("asking for the plan of a query: %w", err)
 	}
 	lines := []string{}

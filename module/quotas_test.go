@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -42,7 +43,7 @@ func left(answer *httptest.ResponseRecorder) string {
 func TestQuotasOfAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(10, Rate{Queries: 4, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 4, Per: time.Hour})
 	w.newEndpoint(t, "free", "select 1")
 	e := w.newEndpoint(t, "orders", "select 2")
 	cached, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
@@ -95,15 +96,16 @@ func TestQuotasOfAnswers(t *testing.T) {
 		t.Errorf("with the server's default (-want +got):\n%s", diff)
 	}
 
-	w.rt.limits = newLimiter(1, plenty)
-	w.rt.limits.gate(w.project.ID).waiting.Store(queueFactor)
-	w.rt.limits.gate(w.project.ID).places.TryAcquire(1)
+	w.rt.limits = newLimiter(plenty)
+	w.fill(t, 1)
 	want = `429 "key";q=1000000;w=1 | "key";r=1000000 | 1`
 	for _, refresh := range []string{"blocking", "async"} {
 		if diff := cmp.Diff(want, ask(`{"refresh": "`+refresh+`", `+query+`}`)); diff != "" {
 			t.Errorf("of a full queue, %s (-want +got):\n%s", refresh, diff)
 		}
 	}
+
+	w.rt.places = admission.New(placesFor(1))
 
 	counted := map[string]float64{"/concurrency": 2, "/key": 2, "orders/endpoint": 2, "orders/key": 1}
 	if diff := cmp.Diff(counted, w.refusals(t)); diff != "" {
@@ -148,7 +150,7 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 func TestQuotasOfTokens(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(10, Rate{Queries: 9, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 9, Per: time.Hour})
 	w.newEndpoint(t, "orders", "select 1")
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	token := w.token(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
@@ -192,7 +194,7 @@ func TestSharedRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refusal := w.rt.limits.tooMany(w.project.ID)
+			refusal := w.rt.tooMany(w.project.ID)
 			if tt.owner != "" {
 				refusal = &rateError{owner: tt.owner, limit: tt.limit, err: throttled("no", time.Second)}
 			}
@@ -229,7 +231,7 @@ func TestSharedRefusals(t *testing.T) {
 func TestRefusedRefresh(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(1, Rate{Queries: 1, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
 	e := w.newEndpoint(t, "orders", "select 1")
 	p, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{}`))
 	if err != nil {

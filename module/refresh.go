@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
 // refreshMode says when the answer of a query or an insight is computed, and whether the caller waits for it: contract
@@ -188,7 +189,7 @@ func (rq *request) await(p *plan) (found, error) {
 // begin begins a background run, beside the stored answer if there is one.
 func (rq *request) begin(p *plan, from origin, stored cache.Answer) (found, error) {
 	x := rq.execution(p)
-	if err := rq.rt.limits.ready(rq.project.ID, x.quotas(), rq.start); err != nil {
+	if err := rq.rt.ready(x.quotas(), admission.Request{Project: rq.project.ID}, rq.start); err != nil {
 		p.refused(rq.rt.metrics, err)
 		rq.showQuotas(x, 0, err)
 		return found{}, err
@@ -199,9 +200,11 @@ func (rq *request) begin(p *plan, from origin, stored cache.Answer) (found, erro
 	}
 	x.id, x.patience = cmp.Or(p.clientID, newRunID()), runPatience
 	r, err := rq.rt.runs.begin(job{
-		id: x.id, plan: p, from: from, most: rq.rt.limits.most(), picked: &x.picked, release: release,
+		id: x.id, plan: p, from: from, most: rq.rt.mostRuns(), picked: &x.picked, release: release,
 		answer: func(ctx context.Context) (cache.Answer, error) {
-			got, err := x.answer(ctx, p.policy(time.Now()))
+			policy := p.policy(time.Now())
+			policy.Background = true
+			got, err := x.answer(ctx, policy)
 			if ctx.Err() == nil {
 				x.logFailure(err)
 			}
@@ -209,7 +212,7 @@ func (rq *request) begin(p *plan, from origin, stored cache.Answer) (found, erro
 		},
 	})
 	if errors.Is(err, errTooManyRuns) {
-		err = rq.rt.limits.tooMany(rq.project.ID)
+		err = rq.rt.tooMany(rq.project.ID)
 		p.refused(rq.rt.metrics, err)
 		rq.showQuotas(x, 0, err)
 	}

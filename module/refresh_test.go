@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
 // loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
@@ -32,8 +33,7 @@ func (w *world) loseClickHouse(tb testing.TB) {
 			tb.Error(err)
 		}
 	})
-	w.rt.warehouse = &warehouse{client: client}
-	w.rt.warehouse.known.Store(schema.NewLayout(nil))
+	w.rt.warehouse = warehouse.With(client, schema.NewLayout(nil))
 }
 
 // told says in short what an answer of the query route is.
@@ -230,7 +230,7 @@ func TestStatusOfFailure(t *testing.T) {
 func TestRunsRespectLimits(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(1, Rate{Queries: 1, Per: time.Hour})
+	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
 	ask := func(n int) *httptest.ResponseRecorder {
 		t.Helper()
 		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
@@ -242,9 +242,9 @@ func TestRunsRespectLimits(t *testing.T) {
 	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "throttled" {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
-	w.rt.limits = newLimiter(1, Rate{Queries: 1000, Per: time.Second})
-	w.rt.limits.gate(w.project.ID).waiting.Store(queueFactor)
-	want := w.rt.limits.tooMany(w.project.ID).Error()
+	w.rt.limits = newLimiter(Rate{Queries: 1000, Per: time.Second})
+	w.fill(t, 1)
+	want := w.rt.tooMany(w.project.ID).Error()
 	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(fieldOf(t, answer, "detail"))) {
 		t.Errorf("with a full queue: %d %s", answer.Code, answer.Body)
 	}

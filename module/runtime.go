@@ -13,7 +13,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
@@ -22,7 +24,8 @@ import (
 type runtime struct {
 	registry  *registry.Registry
 	engine    *embedded.Engine // nil in front of a ClickHouse server
-	warehouse *warehouse
+	warehouse *warehouse.Warehouse
+	places    *admission.Scheduler
 	cache     *cache.Cache
 	plans     *cache.Memo[*plan]
 	databases *databases
@@ -50,8 +53,15 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if engine != nil {
 		dsn = engine.DSN()
 	}
-	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.Limits.Concurrency)
-	house, err := a.connect(ctx, warehouseKey, dsn)
+	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places)
+	house, err := a.openWarehouse(ctx, warehouseKey, dsn)
+	if err != nil {
+		return nil, err
+	}
+	// Whatever the other limits are, so that a reload hands out no place twice.
+	places, err := keep(a, "places "+dsn, func() (*admission.Scheduler, func() error, error) {
+		return admission.New(a.placeLimits()), func() error { return nil }, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +82,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := keep(a, fmt.Sprintf("limits %d %s %s", a.Limits.Concurrency, a.Limits.Rate, warehouseKey), func() (*limiter, func() error, error) {
-		return newLimiter(a.Limits.Concurrency, a.Limits.Rate), func() error { return nil }, nil
+	limits, err := keep(a, fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey), func() (*limiter, func() error, error) {
+		return newLimiter(a.Limits.Rate), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
@@ -95,7 +105,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	return &runtime{
-		registry: reg, engine: engine, warehouse: house, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
+		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
 		endpointRate: a.Limits.EndpointRate,
 	}, nil
@@ -117,24 +127,24 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 	})
 }
 
-// connect takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
-func (a *App) connect(ctx context.Context, key, dsn string) (*warehouse, error) {
-	house, err := keep(a, key, func() (*warehouse, func() error, error) {
-		w, err := openWarehouse(clickhouse.Config{
+// openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
+func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse.Warehouse, error) {
+	house, err := keep(a, key, func() (*warehouse.Warehouse, func() error, error) {
+		opened, err := warehouse.Open(clickhouse.Config{
 			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
 			MaxResultRows: maxResultRows,
-			Concurrency:   busyProjects * a.Limits.Concurrency,
+			Concurrency:   a.placeLimits().Places + spareConnections,
 			Embedded:      a.ClickHouse == "",
 		}, a.logger.Named("clickhouse"))
 		if err != nil {
 			return nil, nil, err
 		}
-		return w, w.close, nil
+		return opened, opened.Close, nil
 	})
 	if err != nil || a.ClickHouse != "" {
 		return house, err
 	}
-	if _, err := house.layout(ctx); err != nil {
+	if _, err := house.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("preparing the embedded engine: %w", err)
 	}
 	return house, nil
@@ -159,8 +169,23 @@ func (rt *runtime) forget(e *registry.Endpoint) {
 	rt.limits.forget(e.ID)
 }
 
-// busyProjects is how many projects may run all that they may at once before they wait for each other's connections.
-const busyProjects = 8
+// placeLimits are the limits of places. The embedded engine runs a number of queries at a time, whatever the config says.
+func (a *App) placeLimits() admission.Limits {
+	l := admission.Limits{Places: a.Limits.Places, Project: a.Limits.Concurrency, Queue: queueFactor * a.Limits.Concurrency}
+	switch most := embedded.DefaultMaxQueries(); {
+	case a.ClickHouse != "" && l.Places == 0:
+		l.Places = placesFactor * a.Limits.Concurrency
+	case a.ClickHouse == "" && (l.Places == 0 || l.Places > most):
+		l.Places = most
+	}
+	return l
+}
+
+// placesFactor is how many projects may run all that they may at once on a ClickHouse server.
+const placesFactor = 4
+
+// spareConnections are for what needs no place: pings and discovery.
+const spareConnections = 2
 
 // runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
 const runsShare = 4

@@ -14,6 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -372,10 +373,10 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *browserToken) error {
-		x := &execution{rt: w.rt, key: &token.key, token: token, plan: new(plan)}
-		release, err := x.admit(t.Context(), began)
+		x := &execution{rt: w.rt, key: &token.key, token: token, project: w.project, plan: new(plan)}
+		place, err := x.admit(t.Context(), admission.Awaited, began)
 		if err == nil {
-			release()
+			place.Leave()
 		}
 		return err
 	}

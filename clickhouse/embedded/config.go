@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -58,6 +59,9 @@ type Config struct {
 	// How long [Engine.Close] waits for running queries before it kills the child. Default: 10 seconds.
 	StopTimeout time.Duration
 }
+
+// DefaultMaxQueries is how many queries the engine runs at a time on this machine, unless [Config.MaxQueries] says otherwise.
+func DefaultMaxQueries() int { return max(2*runtime.NumCPU(), 4) }
 
 // DefaultLibrary is where "make engine" puts the engine's library: the user's cache folder.
 func DefaultLibrary() (string, error) {

@@ -143,7 +143,7 @@ func newServer(cfg serveConfig) (*server, error) {
 	}
 	n := cfg.MaxQueries
 	if n <= 0 {
-		n = max(2*runtime.NumCPU(), 4)
+		n = DefaultMaxQueries()
 	}
 	s := &server{
 		lib:   lib,

@@ -69,7 +69,7 @@ type Scheduler struct {
 type share struct {
 	project int64
 	held    int
-	turn    uint64               // when the project was last served or, if later, began to ask
+	turn    uint64                // when the project was last served or, if later, began to ask
 	queues  [priorities]list.List // of *ticket
 }
 

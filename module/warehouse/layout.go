@@ -1,0 +1,131 @@
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+const (
+	// followEvery is how often a ClickHouse that does not answer is asked whether it does again. One that answers is asked by
+	// queries alone.
+	followEvery = 5 * time.Second
+	// retryDiscovery is how long a discovery that failed is not tried again: callers in between get its error.
+	retryDiscovery = time.Second
+	// lookTime is how long a discovery may take, with the creation of tables.
+	lookTime = time.Minute
+	// lookWait is how long a caller waits for it.
+	lookWait = 12 * time.Second
+)
+
+// ErrStillLooking is the error of callers who do not wait for the discovery to end.
+var ErrStillLooking error = &clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse has not answered yet"}
+
+var errNoTables = &clickhouse.Error{Kind: clickhouse.Unavailable, Message: "the tables on ClickHouse cannot be prepared"}
+
+// Known is the layout that was found, or nil.
+func (w *Warehouse) Known() *schema.Layout { return w.known.Load() }
+
+// Layout returns how the physical tables store properties. The first call that reaches ClickHouse creates the tables that
+// are missing and looks; all who ask meanwhile wait for it, but not for long. The error is a *clickhouse.Error or that of ctx.
+func (w *Warehouse) Layout(ctx context.Context) (*schema.Layout, error) {
+	if l := w.known.Load(); l != nil {
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lookWait, ErrStillLooking)
+	defer cancel()
+	return w.Prepare(ctx)
+}
+
+// Prepare is Layout for a caller who waits as long as a discovery may take.
+func (w *Warehouse) Prepare(ctx context.Context) (*schema.Layout, error) {
+	found := w.looks.DoChan("", func() (any, error) { return w.find() })
+	select {
+	case f := <-found:
+		l, _ := f.Val.(*schema.Layout)
+		return l, f.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("looking at the tables: %w", context.Cause(ctx))
+	}
+}
+
+// find is called once at a time.
+func (w *Warehouse) find() (*schema.Layout, error) {
+	if l := w.known.Load(); l != nil {
+		return l, nil
+	}
+	if w.failed != nil && time.Since(w.failedAt) < retryDiscovery {
+		return nil, w.failed
+	}
+	l, err := w.look()
+	if err != nil {
+		w.failed, w.failedAt = err, time.Now()
+		return nil, err
+	}
+	w.failed = nil
+	w.known.Store(l)
+	return l, nil
+}
+
+func (w *Warehouse) look() (*schema.Layout, error) {
+	ctx, cancel := context.WithTimeoutCause(w.open, lookTime, ErrStillLooking)
+	defer cancel()
+	if err := w.client.Migrate(ctx); err != nil {
+		return nil, w.unprepared(fmt.Errorf("creating tables: %w", err))
+	}
+	columns, err := w.client.PhysicalColumns(ctx)
+	if err != nil {
+		return nil, w.unprepared(fmt.Errorf("looking at the tables: %w", err))
+	}
+	return layoutOf(columns), nil
+}
+
+// unprepared gives the error that callers get when the tables cannot be prepared: they made no mistake, whatever ClickHouse says.
+// What the client has not logged is logged once.
+func (w *Warehouse) unprepared(err error) error {
+	var e *clickhouse.Error
+	switch {
+	case w.open.Err() != nil:
+		return err
+	case errors.As(err, &e) && e.Kind == clickhouse.Unavailable:
+		return err
+	}
+	if text := err.Error(); w.said.Swap(text) != any(text) {
+		w.logger.Warn("the tables cannot be prepared; queries get 503 until they can", clickhouse.Logged(err))
+	}
+	return errNoTables
+}
+
+// follow looks at the tables as soon as ClickHouse answers, and sees to it that the end of an outage is noticed without a query.
+func (w *Warehouse) follow() {
+	defer close(w.ended)
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		reachable, _ := w.client.Reachable()
+		switch {
+		case w.known.Load() == nil:
+			_, _ = w.Layout(w.open) // what goes wrong is logged where it shows
+		case !reachable:
+			_ = w.client.Ping(w.open) // likewise
+		}
+		select {
+		case <-w.open.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// layoutOf is what the compiler has to know of the physical columns.
+func layoutOf(columns []clickhouse.PhysicalColumn) *schema.Layout {
+	physical := make([]schema.PhysicalColumn, len(columns))
+	for i, c := range columns {
+		physical[i] = schema.PhysicalColumn(c)
+	}
+	return schema.NewLayout(physical)
+}

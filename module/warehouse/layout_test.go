@@ -1,0 +1,27 @@
+package warehouse
+
+import (
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// TestLayoutKnowsMaterializedColumns: a column that holds a property is known by its comment, and without one by what fills it.
+func TestLayoutKnowsMaterializedColumns(t *testing.T) {
+	db := &schema.Database{Project: 1, Layout: layoutOf([]clickhouse.PhysicalColumn{
+		{Table: "events", Name: "properties", Type: "String"},
+		{Table: "events", Name: "mat_plan", Type: "Nullable(String)", Comment: "column_materializer::properties::plan"},
+		{
+			Table: "events", Name: "own_city", Type: "Nullable(String)", DefaultKind: "MATERIALIZED",
+			DefaultExpression: "JSONExtract(properties, 'city', 'Nullable(String)')",
+		},
+	})}
+	events, _ := db.Table("events")
+	properties, _ := db.Field(events, "properties")
+	for property, want := range map[string]string{"plan": "mat_plan", "city": "own_city", "other": "properties"} {
+		if got := db.Storage(events, properties, property); got.Column != want {
+			t.Errorf("property %s is read from %q, want %q", property, got.Column, want)
+		}
+	}
+}

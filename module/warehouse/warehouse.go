@@ -1,0 +1,123 @@
+// Package warehouse is ClickHouse as the API uses it: what runs there for a project needs a place of the project's, so that no caller
+// can pass the limits by. Only discovery and pings, which hold no project's work and run once at a time, need none.
+package warehouse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+)
+
+// Warehouse is the connection to ClickHouse, and what is known of the tables there. It may be used from several goroutines at once.
+type Warehouse struct {
+	client *clickhouse.Client
+	logger *zap.Logger
+
+	known    atomic.Pointer[schema.Layout]
+	looks    singleflight.Group // one discovery at a time
+	failed   error              // of the last discovery; only find uses it and failedAt
+	failedAt time.Time
+	said     atomic.Value // the last failure that was logged, a string
+
+	open  context.Context // ends with Close
+	end   context.CancelFunc
+	ended chan struct{} // closed when follow has returned
+}
+
+// Open prepares a warehouse, and begins to look for ClickHouse in the background. It does not wait for an answer.
+func Open(config clickhouse.Config, logger *zap.Logger) (*Warehouse, error) {
+	client, err := clickhouse.Open(config, logger)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to ClickHouse: %w", err)
+	}
+	w := prepare(client, logger)
+	go w.follow()
+	return w, nil
+}
+
+// With is a warehouse on a client, which it closes. A layout that is given is not looked for, and nothing is asked but what callers
+// ask.
+func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
+	w := prepare(client, zap.NewNop())
+	w.known.Store(layout)
+	close(w.ended)
+	return w
+}
+
+func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
+	w := &Warehouse{client: client, logger: logger, ended: make(chan struct{})}
+	w.open, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// Close closes the connections. Queries that still run are stopped.
+func (w *Warehouse) Close() error {
+	w.end()
+	err := w.client.Close()
+	<-w.ended
+	return err
+}
+
+// Reachable reports whether ClickHouse answered when it was last asked.
+func (w *Warehouse) Reachable() bool {
+	ok, _ := w.client.Reachable()
+	return ok
+}
+
+// Deadline is when a query that begins now is ended, whatever ClickHouse does.
+func (w *Warehouse) Deadline(ctx context.Context) time.Time { return w.client.Deadline(ctx) }
+
+// Ping asks ClickHouse for a sign of life. It needs no place, and the caller sees to it that it is not asked too often.
+func (w *Warehouse) Ping(ctx context.Context) error { return w.client.Ping(ctx) }
+
+// Query is clickhouse.Client.Query.
+func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse.Query, sink clickhouse.Sink) (clickhouse.Stats, error) {
+	if err := check(at, q.Project); err != nil {
+		return clickhouse.Stats{}, err
+	}
+	return w.client.Query(ctx, q, sink)
+}
+
+// Export is clickhouse.Client.Export.
+func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhouse.Query, format clickhouse.FileFormat, out io.Writer) (clickhouse.Stats, error) {
+	if err := check(at, q.Project); err != nil {
+		return clickhouse.Stats{}, err
+	}
+	return w.client.Export(ctx, q, format, out)
+}
+
+// Describe is clickhouse.Client.Describe.
+func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickhouse.Query) ([]clickhouse.Column, error) {
+	if err := check(at, q.Project); err != nil {
+		return nil, err
+	}
+	return w.client.Describe(ctx, q)
+}
+
+// Import is clickhouse.Client.Import. Each batch waits for a place of the project's, however many other queries wait.
+func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options clickhouse.ImportOptions, in io.Reader) (clickhouse.ImportReport, error) {
+	options.Turn = func(ctx context.Context) (done func(), err error) {
+		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
+		if err != nil {
+			return nil, err
+		}
+		return place.Leave, nil
+	}
+	return w.client.Import(ctx, options, in)
+}
+
+func check(at *admission.Place, project int64) error {
+	if !at.Covers(project) {
+		return fmt.Errorf("BUG: a query of project %d without a place", project)
+	}
+	return nil
+}
