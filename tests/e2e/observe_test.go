@@ -38,7 +38,7 @@ func samples(t *testing.T, s *harness.Server) map[string]string {
 
 // TestMetrics counts runs by project and endpoint, over a reload, and shows no value of a client.
 func TestMetrics(t *testing.T) {
-	s := harness.Start(t, "limits {\n\t\t\trate 4/h\n\t\t}")
+	s := harness.Start(t, "limits {\n\t\t\trate 5/h\n\t\t}") // one of them is publishing
 	id, key := s.Project(t, "metrics")
 	c := s.Client(id, key)
 	if answer := c.Do(t, http.MethodPost, "insight_variables/", map[string]any{"name": "who", "type": "String", "default_value": "nobody"}); answer.Status != http.StatusCreated {
