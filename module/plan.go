@@ -130,7 +130,8 @@ func (rq *request) answer(p *plan) (cache.Answer, error) {
 }
 
 func (rq *request) execution(p *plan) *execution {
-	return &execution{rt: rq.rt, key: rq.key, token: rq.token, project: rq.project, snap: rq.snap, plan: p, patience: rq.rt.limits.wait}
+	return &execution{rt: rq.rt, key: rq.key, token: rq.token, project: rq.project, snap: rq.snap, plan: p, patience: rq.rt.limits.wait,
+		compiles: rq.compiles()}
 }
 
 // meter is where the plan is counted: looked up once.
@@ -155,6 +156,8 @@ type execution struct {
 	project *registry.Project
 	snap    *registry.Snapshot
 	plan    *plan
+	// compiles are those of the request: it may compile more than once.
+	compiles *compiles
 
 	id       string        // of the background run that it is for; empty for none
 	patience time.Duration // the longest that it waits for its turn
@@ -268,7 +271,19 @@ func (x *execution) compile(ctx context.Context, now time.Time) (*compiler.Compi
 	}
 	env := compilerEnv(x.snap, x.project.ID, db, now)
 	env.Mode = x.plan.rows
-	return compiler.Compile(x.plan.node, env)
+	var compiled *compiler.Compiled
+	err = x.compiles.do(ctx, func(expired func() error) error {
+		env.Expired = expired
+		compiled, err = compiler.Compile(x.plan.node, env)
+		return err
+	})
+	if x.compiles.counted > 0 {
+		x.counted.Store(true)
+	}
+	if x.key != nil { // a publication is no run of a plan
+		x.plan.refused(x.rt.metrics, err)
+	}
+	return compiled, err
 }
 
 // query is the compiled plan as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know

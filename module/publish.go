@@ -29,12 +29,14 @@ type publisher struct {
 	project *registry.Project
 	// Takes the place in which ClickHouse is asked.
 	admit func(context.Context) (*admission.Place, error)
+	// compiles are those of the request: a query is compiled for several values of its variables.
+	compiles *compiles
 }
 
 // publisher checks what the caller publishes, which counts as a query of theirs.
 func (rq *request) publisher() *publisher {
 	x := rq.execution(&plan{key: cache.KeyParts{Project: rq.project.ID}.Key()})
-	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, admit: func(ctx context.Context) (*admission.Place, error) {
+	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, compiles: rq.compiles(), admit: func(ctx context.Context) (*admission.Place, error) {
 		place, err := x.admit(ctx, admission.Awaited, time.Now())
 		rq.showQuotas(x, 0, err)
 		return place, err
@@ -44,7 +46,7 @@ func (rq *request) publisher() *publisher {
 // operatorsPublisher checks what the operator publishes. It counts on no rate, and waits behind the queries of the project that
 // somebody waits for.
 func (rt *runtime) operatorsPublisher(snap *registry.Snapshot, project *registry.Project) *publisher {
-	return &publisher{rt: rt, snap: snap, project: project, admit: func(ctx context.Context) (*admission.Place, error) {
+	return &publisher{rt: rt, snap: snap, project: project, compiles: compilesOf(rt, nil, nil, project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
 		return rt.places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.limits.wait, Uncounted: true})
 	}}
 }
@@ -224,7 +226,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 
 // compile compiles a query as a run without variables would.
 func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
-	run := execution{rt: p.rt, project: p.project, snap: p.snap, plan: &plan{node: node, rows: compiler.QueryRoute}}
+	run := execution{rt: p.rt, project: p.project, snap: p.snap, plan: &plan{node: node, rows: compiler.QueryRoute}, compiles: p.compiles}
 	compiled, err := run.compile(ctx, now)
 	if err != nil {
 		return nil, queryMistake(err, node.Text())

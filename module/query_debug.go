@@ -96,9 +96,9 @@ func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compiler.Describe(&query.Metadata{
+	return rq.describe(&query.Metadata{
 		Language: query.LanguageHogQL, Query: q.Query, Globals: q.Values, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers,
-	}, compilerEnv(rq.snap, rq.project.ID, db, rq.start))
+	}, db)
 }
 
 // maxExplained is the most bytes of ClickHouse's plan that an answer shows.
