@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// LeastVersion is the oldest ClickHouse that is asked. The tables that we create have columns of the type JSON, which is ready for
-// production since 25.3; settings and functions that queries need are older.
-const LeastVersion = "25.3"
+// LeastVersion is the oldest ClickHouse that is asked. Properties are read from columns of the type JSON, which is ready for production
+// since 25.3, and since 25.8 a name with a dot is told from a path (json_type_escape_dots_in_keys). The other settings that change what
+// a query means, and the functions that queries are printed with, are older.
+const LeastVersion = "25.8"
 
 // oldError says that a server is too old.
 type oldError struct {
