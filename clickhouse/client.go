@@ -57,7 +57,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		return nil, err
 	}
 	if c.control, err = openControl(options); err != nil {
-		return nil, errors.Join(err, c.pool.close())
+		return nil, errors.Join(err, c.close())
 	}
 	c.open, c.end = context.WithCancel(context.Background())
 	return c, nil
@@ -66,7 +66,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 // Close closes the connections. Queries that still run are stopped.
 func (c *Client) Close() error {
 	c.end()
-	return errors.Join(c.pool.close(), c.control.close())
+	return errors.Join(c.close(), c.control.close())
 }
 
 // Ping asks the server for a sign of life, and refuses one that is too old. It never waits for queries, and no longer than a few

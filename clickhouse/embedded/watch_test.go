@@ -38,8 +38,8 @@ func TestHung(t *testing.T) {
 	eventually(t, "the engine is seen to be away", func() bool { return !e.Stats().Up })
 	select {
 	case err := <-asked:
-		if err == nil || code(err) != 0 {
-			t.Errorf("a query on a hung engine: %v, want a broken connection", err)
+		if code(err) != 0 { // one that has not been taken yet is answered by the next child
+			t.Errorf("a query on a hung engine: %v, want a broken connection or an answer", err)
 		}
 	case <-time.After(2 * slack):
 		t.Fatal("a query on a hung engine hangs too")
