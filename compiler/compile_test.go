@@ -142,13 +142,16 @@ func FuzzCompile(f *testing.F) {
 	for _, text := range slices.Concat(goldenQueries(f), intrusions(f)) {
 		f.Add(text, "' or 1=1 --")
 	}
+	for _, h := range hostile(f) {
+		f.Add(h.text, "x")
+	}
 	w := world{
 		Timezone: "Europe/Berlin", Variables: map[string]any{"x": "y"},
 		Event: map[string]string{"n": "Numeric", "ok": "Boolean", "at": "DateTime"},
 	}
 	env := w.env(f)
 	f.Fuzz(func(t *testing.T, text, value string) {
-		compiled, err := compiler.Compile(&query.HogQL{
+		compiled, err := measured(t, &query.HogQL{
 			Query: text, Values: map[string]any{"e": value, "list": []any{value, nil}},
 			Variables: map[string]query.Variable{"x": {CodeName: "x", Value: value, HasValue: true}},
 			Filters:   &query.Filters{DateFrom: "-7d", Properties: []query.Property{{Type: "event", Key: value, Operator: "exact", Value: value}}},

@@ -54,8 +54,14 @@ type cost struct {
 	allocated uint64
 }
 
+// failer is what tests and checks of properties have in common.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // measured compiles a query. It fails the test when the compile costs too much, whether it succeeds or not, or gives too much.
-func measured(tb testing.TB, q query.Node, env compiler.Env) (*compiler.Compiled, error) {
+func measured(tb failer, q query.Node, env compiler.Env) (*compiler.Compiled, error) {
 	tb.Helper()
 	var spent cost
 	env.Expired = func() error {
@@ -84,6 +90,12 @@ func measured(tb testing.TB, q query.Node, env compiler.Env) (*compiler.Compiled
 	return compiled, err
 }
 
+// onceResolved are queries that grow only where the compiler resolves a part of them twice.
+var onceResolved = map[string]bool{
+	"membership_nested": true, "membership_not": true, "not_nested": true, "case_nested": true, "between_nested": true,
+	"alias_chain": true, "alias_nested": true, "macros_nested": true, "ternaries": true,
+}
+
 // Not parallel: what other tests allocate would count.
 func TestHostile(t *testing.T) { //nolint:paralleltest // see above
 	for _, h := range hostile(t) {
@@ -91,6 +103,9 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // see above
 			_, err := measured(t, &query.HogQL{Query: h.text}, hostileEnv(t))
 			if err != nil {
 				t.Logf("%.120s", err)
+			}
+			if err != nil && onceResolved[h.name] {
+				t.Error("it stands for no more than it says, and is refused")
 			}
 		})
 	}

@@ -19,7 +19,7 @@ const (
 	MaxColumns = 20_000
 	// MaxBytes bounds the texts: names of columns, values of placeholders, the SQL with its parameters, and the HogQL that the
 	// answer shows.
-	MaxBytes = 32 << 20
+	MaxBytes = 16 << 20
 	// MaxHints bounds the names that a mistake's name is compared with to find the nearest. Beyond it, mistakes have no hints.
 	MaxHints = 20_000
 )

@@ -11,15 +11,13 @@ import (
 
 // with resolves the CTEs of one WITH. Each sees those before it.
 func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *environment {
-	var seen few[struct{}]
-	for _, c := range list {
+	if len(list) == 0 {
+		return env
+	}
+	l := &level{outer: env}
+	for i, c := range list {
 		name := c.Name.Text
-		if seen.at(name) != nil {
-			r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
-		} else {
-			seen.put(name, struct{}{})
-		}
-		next := &environment{outer: env, name: name, value: c.X}
+		next := &environment{outer: env, level: l, at: i, name: name, value: c.X}
 		before := r.selects
 		switch {
 		case c.Query == nil:
@@ -32,6 +30,11 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 		if next.table != nil { // it costs where it is used
 			next.table.size = r.selects - before
 			r.selects = before
+		}
+		if l.known.at(name) != nil {
+			r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
+		} else {
+			l.known.put(name, next)
 		}
 		env = next
 	}

@@ -17,7 +17,7 @@ type property struct {
 }
 
 func (p *property) with(keys []hogql.Name) *property {
-	if len(keys) == 0 {
+	if len(keys) == 0 || len(p.keys) > longestChain { // which is refused where it is read
 		return p
 	}
 	return &property{place: p.place, keys: slices.Concat(p.keys, keys)}
@@ -82,6 +82,9 @@ func (s *scope) documentOfAlias(a *alias) *property {
 	a.state, s.frame = aliasOpen, a.home
 	d := s.document(a.node.X)
 	a.state, s.frame = state, inner
+	if d != nil {
+		s.r.spend.Nodes(len(d.keys)) // which are copied where more follow
+	}
 	return d
 }
 

@@ -22,7 +22,8 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ})
 	}
 	out := &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos), ref: r.refs.unique(c.Name.Text), open: true}
-	inside := &environment{outer: env, name: c.Name.Text, table: out}
+	inside := &environment{outer: env, level: &level{outer: env}, name: c.Name.Text, table: out}
+	inside.level.known.put(inside.name, inside)
 	for _, m := range set.Members[1:] {
 		member := r.query(m, inside)
 		if len(member.columns) != len(rel.columns) {

@@ -122,9 +122,17 @@ type column struct {
 // environment is a chain of CTEs, the latest first.
 type environment struct {
 	outer *environment
+	level *level
+	at    int // among those of the level
 	name  string
 	table *cte       // a table CTE
 	value hogql.Expr // a column CTE
+}
+
+// level is one WITH.
+type level struct {
+	outer *environment
+	known few[*environment] // by name
 }
 
 // cte is a table CTE; ref is its name in the core form once it is used.
@@ -139,11 +147,12 @@ type cte struct {
 
 // find finds the CTE of a name; nil when there is none.
 func (r *resolver) find(env *environment, name string) *environment {
-	for ; env != nil; env = env.outer {
+	for env != nil {
 		r.spend.Work(1)
-		if env.name == name {
-			return env
+		if found := env.level.known.at(name); found != nil && (*found).at <= env.at {
+			return *found
 		}
+		env = env.level.outer
 	}
 	return nil
 }

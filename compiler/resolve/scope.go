@@ -36,7 +36,25 @@ type frame struct {
 	outer  *frame
 	byName map[string]*alias
 	params []*hogql.LambdaParam
-	shown  []string // what the params are called in the query
+	shown  []string       // what the params are called in the query
+	places map[string]int // of the first param of each name, where there are many
+}
+
+// place is the place of a param by its name in the query, -1 for none.
+func (fr *frame) place(name string) int {
+	if len(fr.shown) <= manyEntries {
+		return slices.Index(fr.shown, name)
+	}
+	if fr.places == nil {
+		fr.places = make(map[string]int, len(fr.shown))
+		for i, shown := range slices.Backward(fr.shown) {
+			fr.places[shown] = i
+		}
+	}
+	if i, ok := fr.places[name]; ok {
+		return i
+	}
+	return -1
 }
 
 // alias is a name for an expression of the same SELECT.
@@ -230,13 +248,11 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
 // param finds a lambda's parameter by the first name of a chain.
 func (s *scope) param(f *hogql.Field, from *frame) hogql.Expr {
 	for fr := from; fr != nil; fr = fr.outer {
-		s.r.spend.Work(1 + len(fr.shown))
-		for i, name := range fr.shown {
-			if name == f.Chain[0].Text {
-				p := *fr.params[i]
-				p.Pos = f.Pos
-				return &p
-			}
+		s.r.spend.Work(1)
+		if i := fr.place(f.Chain[0].Text); i >= 0 {
+			p := *fr.params[i]
+			p.Pos = f.Pos
+			return &p
 		}
 		if a := fr.byName[f.Chain[0].Text]; a != nil && a.state != aliasOpen {
 			return nil // a nearer alias hides the parameter

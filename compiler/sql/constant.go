@@ -31,6 +31,7 @@ func (p *printer) value(v any, at hogql.Span) {
 	case float64:
 		p.buf = appendFloat(p.buf, v)
 	case string:
+		p.spend.Bytes(len(v))
 		p.bind("String", v)
 	case time.Time:
 		p.time(v)
@@ -181,7 +182,6 @@ type paramKey struct{ typ, value string }
 
 // bind writes the parameter that holds a value. Equal values share one.
 func (p *printer) bind(typ, value string) {
-	p.spend.Bytes(len(value))
 	if len(p.params) <= fewParams {
 		for i := range p.params {
 			if p.params[i].Value == value && p.params[i].Type == typ {
