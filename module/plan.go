@@ -130,8 +130,10 @@ func (rq *request) answer(p *plan) (cache.Answer, error) {
 }
 
 func (rq *request) execution(p *plan) *execution {
-	return &execution{rt: rq.rt, key: rq.key, token: rq.token, project: rq.project, snap: rq.snap, plan: p, patience: rq.rt.limits.wait,
-		compiles: rq.compiles()}
+	return &execution{
+		rt: rq.rt, key: rq.key, token: rq.token, project: rq.project, snap: rq.snap, plan: p, patience: rq.rt.limits.wait,
+		compiles: rq.compiles(),
+	}
 }
 
 // meter is where the plan is counted: looked up once.

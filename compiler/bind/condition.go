@@ -136,7 +136,7 @@ func (s Subject) expression(text string) (hogql.Expr, error) {
 	if err != nil {
 		return nil, &diag.Error{Code: err.Code, Span: s.At, Attr: s.Attr + ".key", Detail: "The HogQL expression of a property filter " + err.Detail}
 	}
-	return moved(e, s.At), nil
+	return moved(e, s.At, s.Spend), nil
 }
 
 // UserExpr parses an expression that a request's JSON holds. It may not hold placeholders. The detail of the mistake goes
@@ -155,7 +155,7 @@ func UserExpr(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	if held {
 		return nil, &diag.Error{Code: diag.QueryError, Detail: "cannot hold placeholders"}
 	}
-	return moved(e, hogql.Span{}), nil
+	return moved(e, hogql.Span{}, spend), nil
 }
 
 // UserValue is UserExpr for an expression of which the value alone counts. Names that it gives with AS and does not use itself

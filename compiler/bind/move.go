@@ -3,6 +3,7 @@ package bind
 import (
 	"reflect"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
@@ -14,21 +15,29 @@ var (
 
 // moved gives a copy of an expression that was parsed from another text, with all of it at one place of this text: so no
 // mistake in it points at a place that it does not have. It is for the rare expressions that come inside of values.
-func moved(e hogql.Expr, to hogql.Span) hogql.Expr {
-	out, _ := reflect.TypeAssert[hogql.Expr](movedValue(reflect.ValueOf(&e).Elem(), reflect.ValueOf(to)))
+func moved(e hogql.Expr, to hogql.Span, spend *budget.Budget) hogql.Expr {
+	m := mover{reflect.ValueOf(to), spend}
+	out, _ := reflect.TypeAssert[hogql.Expr](m.value(reflect.ValueOf(&e).Elem()))
 	return out
 }
 
-func movedValue(v, to reflect.Value) reflect.Value {
+// mover copies a tree.
+type mover struct {
+	to    reflect.Value // the place of what it copies
+	spend *budget.Budget
+}
+
+func (m mover) value(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if v.IsNil() {
 			return v
 		}
-		inner := movedValue(v.Elem(), to)
+		inner := m.value(v.Elem())
 		if v.Kind() == reflect.Interface {
 			return inner
 		}
+		m.spend.Nodes(1)
 		out := reflect.New(inner.Type())
 		out.Elem().Set(inner)
 		return out
@@ -38,19 +47,19 @@ func movedValue(v, to reflect.Value) reflect.Value {
 		}
 		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
-			out.Index(i).Set(movedValue(v.Index(i), to))
+			out.Index(i).Set(m.value(v.Index(i)))
 		}
 		return out
 	case reflect.Struct:
 		if v.Type() == spanType {
-			return to
+			return m.to
 		}
 		if v.Type().PkgPath() != treesPath {
 			return v
 		}
 		out := reflect.New(v.Type()).Elem()
 		for i := range v.NumField() {
-			out.Field(i).Set(movedValue(v.Field(i), to))
+			out.Field(i).Set(m.value(v.Field(i)))
 		}
 		return out
 	default:
