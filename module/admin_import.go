@@ -44,8 +44,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
-	body := bePatient(w, r, importPause, 0)
-	defer body.leave()
+	bePatient(w, r, importPause)
 	snap := rt.registry.Snapshot()
 	project, err := adminProject(snap, r.URL.Query().Get("project"))
 	if err != nil {

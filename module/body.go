@@ -9,6 +9,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -60,6 +61,9 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1)); err != nil {
 		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
 			return bodyTooLarge(limit.Limit)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errStalled()
 		}
 		return parseError("The request body could not be read.")
 	}

@@ -134,6 +134,9 @@ type exportWriter struct {
 	until time.Time
 }
 
+// sendTimeout is how long a client may take for a piece of a file: one that nobody reads keeps its place no longer.
+const sendTimeout = 2 * time.Minute
+
 func (w *exportWriter) Write(piece []byte) (int, error) {
 	if !w.sent {
 		if len(w.held)+len(piece) <= pieceSize {

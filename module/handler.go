@@ -48,14 +48,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
 	w.Header()["X-Request-Id"] = []string{rq.id}
-	body := bePatient(w, r, bodyPause, bodyTime)
-	defer body.leave()
 	if err := rq.serve(h.app); err != nil {
 		answer := toAPIError(err, rq.text)
-		if body.failed() {
-			answer = errStalled()
-		}
-		body.leave() // the server may read the rest of the body before it answers
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 			answer = serverError(statusClientGone, "error", "The client went away.", nil)
 		}

@@ -41,8 +41,8 @@ func TestQueryStringOfOddBytes(t *testing.T) {
 	c := newProject(t)
 	body := `{"query":{"kind":"HogQLQuery","query":"select 1"}}`
 	for _, query := range []string{"\x80", "\x82\x80", "%", "a=%ff", strings.Repeat("\xff", 64)} {
-		got := raw(t, c.Server, fmt.Sprintf("POST /api/projects/%d/query/?%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
-			c.Project, query, c.Key, len(body), body))
+		got := raw(t, c.Server, fmt.Sprintf("POST /api/projects/%d/query/?%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+			c.Project, query, strings.TrimPrefix(c.Server.URL, "http://"), c.Key, len(body), body))
 		if got != http.StatusOK {
 			t.Errorf("?%q answers %d", query, got)
 		}
