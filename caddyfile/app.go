@@ -20,6 +20,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //		registry       <dsn>
 //		data_dir       <folder>
 //		engine_library <file>
+//		public_url     <scheme>://<host>
 //		endpoints      <folder> {
 //			project <number>
 //			prune
@@ -54,6 +55,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"registry":       value(d, &app.Registry, dsn(module.CheckRegistryDSN)),
 		"data_dir":       text(d, &app.DataDir),
 		"engine_library": text(d, &app.EngineLibrary),
+		"public_url":     text(d, &app.PublicURL),
 		"endpoints":      func() error { return parseEndpoints(d, app) },
 		"cache":          func() error { return parseCache(d, &app.Cache) },
 		"limits":         func() error { return parseLimits(d, &app.Limits) },

@@ -31,6 +31,9 @@ type App struct {
 	DataDir string `json:"data_dir,omitempty"`
 	// The libchdb.so of the embedded engine. Default: the one that `make engine` puts into the user's cache folder.
 	EngineLibrary string `json:"engine_library,omitempty"`
+	// What links in answers begin with, such as https://api.example.com, whatever host a request names. Default: the host of the request,
+	// which a site with a host of its own takes no others than.
+	PublicURL string `json:"public_url,omitempty"`
 	// The cache of results.
 	Cache CacheConfig `json:"cache,omitzero"`
 	// What a query, a project and a key may use.
@@ -93,6 +96,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	for name, text := range map[string]*string{
 		"clickhouse": &a.ClickHouse, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
+		"public_url": &a.PublicURL,
 	} {
 		filled, err := repl.ReplaceOrErr(*text, true, true)
 		if err != nil {

@@ -3,6 +3,7 @@ package module
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -18,6 +19,15 @@ func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
 
 // CheckRecordsSize reports what is wrong with what the records of a project may take.
 func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord) }
+
+// CheckPublicURL reports what is wrong with what links begin with.
+func CheckPublicURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host || !hostForm.MatchString(u.Host) {
+		return fmt.Errorf("%q is not a valid scheme and host (want, for example, https://api.example.com)", text)
+	}
+	return nil
+}
 
 // CheckTTL tells what is wrong with the freshness of the query route.
 func CheckTTL(ttl caddy.Duration) error {
@@ -77,6 +87,9 @@ func (a *App) Validate() error {
 	}
 	if a.Limits.Rate.Queries <= 0 {
 		check("limits rate", errNotPositive)
+	}
+	if a.PublicURL != "" {
+		check("public_url", CheckPublicURL(a.PublicURL))
 	}
 	if a.ClickHouse != "" {
 		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 )
 
@@ -119,14 +120,27 @@ func (rq *request) link(changes map[string]int) *string {
 	return &link
 }
 
-// origin is the scheme and host that the caller used.
+// origin is the scheme and host that links in answers begin with: public_url, else what the caller used. It is empty, which makes links
+// relative, for a host that is none: it would put text of an attacker's choice into links.
 func (rq *request) origin() string {
+	if rq.rt != nil && rq.rt.publicURL != "" {
+		return rq.rt.publicURL
+	}
+	if len(rq.r.Host) > maxHost || !hostForm.MatchString(rq.r.Host) {
+		return ""
+	}
 	scheme := "http"
 	if rq.r.TLS != nil {
 		scheme = "https"
 	}
 	return scheme + "://" + rq.r.Host
 }
+
+// maxHost is the most bytes of a name and a port.
+const maxHost = 253 + len(":65535")
+
+// hostForm is a name or an address, with a port or without.
+var hostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
 
 // queryInt reads a number from the query string, and tells whether it was given.
 func (rq *request) queryInt(name string) (n int, given bool, err error) {

@@ -41,6 +41,7 @@ type runtime struct {
 	queryFresh time.Duration // how long an answer of the query route is fresh
 	// What the runs of an endpoint may cause that has no rate of its own; zero: any number.
 	endpointRate Rate
+	publicURL    string // what links begin with; empty for the host of the request
 }
 
 // open takes a share of everything that the config names, from the bottom up.
@@ -107,7 +108,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	return &runtime{
 		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
-		endpointRate: a.Limits.EndpointRate,
+		endpointRate: a.Limits.EndpointRate, publicURL: a.PublicURL,
 	}, nil
 }
 

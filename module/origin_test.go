@@ -1,0 +1,52 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestLinksNameNoOddHost: the host of a request stands in links only when it is one, and never when the config says what it is.
+func TestLinksNameNoOddHost(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		w.newEndpoint(t, "e"+strings.Repeat("x", len(w.rt.registry.Snapshot().Endpoints(w.project.ID))), "select 1")
+	}
+	const path = "/api/projects/@current/endpoints/?limit=1&offset=1"
+	for _, tt := range []struct{ public, host, want string }{
+		{"", "example.com", "http://example.com"},
+		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"", "[::1]:8080", "http://[::1]:8080"},
+		{"", "my_host.internal", "http://my_host.internal"},
+		{"", "", ""},
+		{"", "evil.com/path?", ""},
+		{"", "user@evil.com", ""},
+		{"", `a"b`, ""},
+		{"", "<script>", ""},
+		{"", "a:b", ""},
+		{"", "a:123456", ""},
+		{"", "évil.com", ""},
+		{"", strings.Repeat("a", 300), ""},
+		{"https://api.example.com", "evil.com", "https://api.example.com"},
+		{"https://api.example.com", "<script>", "https://api.example.com"},
+	} {
+		w.rt.publicURL = tt.public
+		rq := w.request(http.MethodGet, path)
+		rq.r.Host = tt.host
+		next, run := rq.pageURL(1, 2), rq.recordEndpoint(rq.snap.Endpoints(w.project.ID)[0]).URL
+		if want := tt.want + "/api/projects/@current/endpoints/?limit=1&offset=2"; *next != want {
+			t.Errorf("%q, host %q: next is %q, want %q", tt.public, tt.host, *next, want)
+		}
+		if !strings.HasPrefix(*run, tt.want+"/api/environments/") {
+			t.Errorf("%q, host %q: url is %q", tt.public, tt.host, *run)
+		}
+	}
+	for text, good := range map[string]bool{
+		"https://api.example.com": true, "http://[::1]:8080": true, "https://api.example.com/": false, "https://a.b/c": false, "ftp://a.b": false,
+		"api.example.com": false, "https://u@a.b": false, "https://": false, "https://a b": false,
+	} {
+		if err := CheckPublicURL(text); (err == nil) != good {
+			t.Errorf("CheckPublicURL(%q) = %v", text, err)
+		}
+	}
+}
