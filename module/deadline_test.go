@@ -39,14 +39,16 @@ func TestPatientBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	answers := bufio.NewReader(conn)
 	const parts = 10
 	for range 2 { // a deadline that was left would end the connection before the second
 		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", parts)
 		for range parts {
 			time.Sleep(pause / 5)
-			fmt.Fprint(conn, "x")
+			if _, err := io.WriteString(conn, "x"); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := <-got; err != nil {
 			t.Fatalf("a slow body: %v", err)
@@ -59,7 +61,9 @@ func TestPatientBody(t *testing.T) {
 			t.Errorf("a slow body: %d", answer.StatusCode)
 		}
 	}
-	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case err := <-got:
 		if !errors.Is(err, os.ErrDeadlineExceeded) {

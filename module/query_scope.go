@@ -24,10 +24,10 @@ func (rq *request) mayOverride(filters json.RawMessage) error {
 	if len(filters) == 0 || isNull(filters) || rq.mayQuery() {
 		return nil
 	}
-	if over, err := query.ParseOverrides(filters); err != nil || !over.HogQL() {
-		return nil
+	if over, err := query.ParseOverrides(filters); err == nil && over.HogQL() {
+		return missingScope(queryScope)
 	}
-	return missingScope(queryScope)
+	return nil
 }
 
 // mayShow refuses a write of an insight whose answer would run a query that the key may not run. The insight is nil when it is new.

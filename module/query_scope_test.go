@@ -148,14 +148,22 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 	w, secret := powersWorld(t)
 	_, text := w.newKey(t, w.project.ID, registry.Personal, "project:write", "endpoint:write")
 	for _, tt := range []struct{ name, method, path, body, want string }{
-		{"a key with one scope more", "POST", "", `{"label": "a", "scopes": ["endpoint:read", "query:read"]}`,
-			"403 API key missing required scope 'query:read': a key can only give out scopes that it has"},
-		{"a key with two more", "POST", "", `{"label": "a", "scopes": ["query:read", "account:read"]}`,
-			"403 API key missing required scopes 'account:read', 'query:read': a key can only give out scopes that it has"},
-		{"more scopes", "PATCH", secret.ID, `{"scopes": ["query:read", "account:read"]}`,
-			"403 API key missing required scope 'account:read': a key can only give out scopes that it has"},
-		{"rolling a key with more", "POST", secret.ID + "/roll", ``,
-			"403 API key missing required scope 'query:read': a key can only give out scopes that it has"},
+		{
+			"a key with one scope more", "POST", "", `{"label": "a", "scopes": ["endpoint:read", "query:read"]}`,
+			"403 API key missing required scope 'query:read': a key can only give out scopes that it has",
+		},
+		{
+			"a key with two more", "POST", "", `{"label": "a", "scopes": ["query:read", "account:read"]}`,
+			"403 API key missing required scopes 'account:read', 'query:read': a key can only give out scopes that it has",
+		},
+		{
+			"more scopes", "PATCH", secret.ID, `{"scopes": ["query:read", "account:read"]}`,
+			"403 API key missing required scope 'account:read': a key can only give out scopes that it has",
+		},
+		{
+			"rolling a key with more", "POST", secret.ID + "/roll", ``,
+			"403 API key missing required scope 'query:read': a key can only give out scopes that it has",
+		},
 		{"a scope that is none", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
