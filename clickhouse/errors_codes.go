@@ -70,7 +70,8 @@ var codes = map[ErrorKind]map[int32]string{
 		668: "invalid_state", 704: "query_cache_used_with_nondeterministic_functions", 717: "experimental_feature_error",
 		719: "query_cache_used_with_system_table", 723: "parquet_exception", 731: "query_cache_used_with_non_throw_overflow_mode",
 		748: "avro_exception", 754: "udf_execution_failed", 756: "cannot_parse_promql_query", 768: "cannot_execute_promql_query",
-		770: "wasm_error", 800: "py_exception_occured", 801: "py_object_not_found", 1000: "poco_exception", 1001: "std_exception",
+		770: "wasm_error", 800: "py_exception_occured", //nolint:misspell // as ClickHouse has it
+		801: "py_object_not_found", 1000: "poco_exception", 1001: "std_exception",
 		1002: "unknown_exception", 1006: "invalid_cursor_lookup", 1007: "illegal_stream",
 	},
 	// A query that is killed has mostly run too long.

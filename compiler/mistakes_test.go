@@ -32,6 +32,10 @@ func TestMistakesOfEveryKind(t *testing.T) {
 
 		{"unknown table", "select 1 from evnts", wrong, "evnts", "Unknown table `evnts`.", "events"},
 		{"unknown field", "select evnt from events", wrong, "evnt", "Unable to resolve field: evnt", "event"},
+		{
+			"text in double quotes with a percent sign", `select event like "%a%" from events`, syntax, `"%a%"`,
+			`The HogQL identifier "%a%" is not permitted as it contains the "%" character`, "Double quotes are for names. Write text in single quotes: '%a%'",
+		},
 		{"unknown field of a table", "select e.evnt from events e", wrong, "evnt", "Field not found: evnt", "event"},
 		{"field below a plain value", "select event.x from events", wrong, "x", "Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map", ""},
 		{"unknown function", "select coutn() from events", wrong, "coutn", "Unsupported function call 'coutn(...)'. Perhaps you meant 'count(...)'?", "count"},

@@ -145,6 +145,9 @@ func checkJSON(body []byte) error {
 	if json.Valid(body) {
 		return nil
 	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return jsonMistake(body, 0, "the body is empty")
+	}
 	var discarded json.RawMessage
 	err := json.Unmarshal(body, &discarded)
 	offset := len(body)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -114,7 +116,32 @@ func (rq *request) endpoint() (*registry.Endpoint, error) {
 	if e := rq.snap.Endpoint(rq.project.ID, rq.at.name); e != nil {
 		return e, nil
 	}
-	return nil, notFound("Not found.")
+	return nil, rq.noEndpoint()
+}
+
+// missingEndpoint is what the answer about an endpoint that is not there says beside the standard detail.
+type missingEndpoint struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // the nearest name
+}
+
+// noEndpoint names the endpoint that is not there, and the nearest of those that the caller may run.
+func (rq *request) noEndpoint() error {
+	nearest := schema.Nearest(rq.at.name, func(yield func(string) bool) {
+		for _, e := range rq.snap.Endpoints(rq.project.ID) {
+			if e.Active && rq.token == nil && rq.key.MayRun(e.Name) && !yield(e.Name) {
+				return
+			}
+		}
+	})
+	const most = 128 // bytes of a name
+	missing := missingEndpoint{Message: fmt.Sprintf("This project has no endpoint named %q.", strings.ToValidUTF8(rq.at.name[:min(most, len(rq.at.name))], "")), Hint: nearest}
+	if nearest != "" {
+		missing.Message += fmt.Sprintf(" Did you mean %q?", nearest)
+	}
+	answer := notFound("Not found.")
+	answer.Extra = missing
+	return answer
 }
 
 func (rq *request) listEndpoints() error {

@@ -112,7 +112,10 @@ func bodyTooLarge(most int64) *apiError {
 }
 
 func unsupportedMedia(detail string) *apiError {
-	return &apiError{Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail}
+	return &apiError{
+		Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail,
+		Extra: advice{"Send JSON, with the header Content-Type: application/json."},
+	}
 }
 
 // Statuses that have no name in HTTP.
@@ -198,10 +201,27 @@ func mistakeError(mistakes diag.Errors, text string) *apiError {
 	return e
 }
 
+// advice is what the extra of an error says to its reader where there is no place to point at.
+type advice struct {
+	Hint string `json:"hint"`
+}
+
+// engineAdvice is what to do about errors of ClickHouse that do not say it themselves.
+var engineAdvice = map[string]advice{
+	"not_an_aggregate":      {"Add the column to GROUP BY, or put it into an aggregate function such as any() or max()."},
+	"cannot_parse_datetime": {"Write a time as '2024-01-31' or '2024-01-31 12:00:00', or read it with toDateTime(), which gives NULL for what is not a time."},
+	"cannot_parse_date":     {"Write a date as '2024-01-31', or read it with toDate(), which gives NULL for what is not a date."},
+	"illegal_aggregation":   {"An aggregate function cannot stand inside another one or in WHERE: compute it in a subquery, or use HAVING."},
+}
+
 func engineError(err *clickhouse.Error) *apiError {
 	switch err.Kind {
 	case clickhouse.UserError:
-		return validation("", err.Name, "%s", err.Message)
+		e := validation("", err.Name, "%s", err.Message)
+		if hint, ok := engineAdvice[err.Name]; ok {
+			e.Extra = hint
+		}
+		return e
 	case clickhouse.Timeout:
 		return serverError(http.StatusGatewayTimeout, "error",
 			"Query has hit the max execution time before completing. Try reducing its scope by changing the time range.", err)

@@ -99,9 +99,12 @@ func TestPlanQueryMistakes(t *testing.T) {
 	const one = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
 	const query = `"query": {"kind": "HogQLQuery", "query": "select 1"}`
 	tests := []struct{ name, body, want string }{
-		{"nothing", ``, "400 parse_error: JSON parse error - unexpected end of JSON input: line 1 column 1 (char 0)"},
+		{"nothing", ``, "400 parse_error: JSON parse error - the body is empty: line 1 column 1 (char 0)"},
 		{"no object", `null`, one + "  Input should be a valid dictionary or instance of QueryRequest [type=model_type]"},
 		{"no query", `{}`, one + "query\n  Field required [type=missing]"},
+		{"a field that is near", `{` + query + `, "refersh": "async"}`, one + "refersh\n  Extra inputs are not permitted [type=extra_forbidden]: did you mean 'refresh'?"},
+		{"a node alone", `{"kind": "HogQLQuery", "query": "select 1"}`, one + "kind\n  Extra inputs are not permitted [type=extra_forbidden]"},
+		{"a node alone without a text", `{"kind": "TrendsQuery", "series": []}`, one + "kind\n  Extra inputs are not permitted [type=extra_forbidden]: put the query into the field query, as in {\"query\": {\"kind\": …}}"},
 		{"another field", `{` + query + `, "personal_api_key": "x"}`, one + "personal_api_key\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"async that is no boolean", `{` + query + `, "async": "x"}`, one + "async\n  Input should be a valid boolean [type=bool_type]"},
 		{"refresh that is none", `{` + query + `, "refresh": "soon"}`, one + "refresh\n  Input should be 'async', 'async_except_on_cache_miss', " +

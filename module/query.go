@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // runQuery answers POST query/: contract section 1.
@@ -124,6 +126,19 @@ func requestMistake(field, words, typ string) *apiError {
 		field += "\n"
 	}
 	return parseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s  %s [type=%s]", field, words, typ))
+}
+
+// extraField refuses a field that a query request does not have, and says what was probably meant.
+func extraField(name string, fields map[string]json.RawMessage) *apiError {
+	answer := requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
+	_, wrapped := fields["query"]
+	_, kind := fields["kind"]
+	if near := schema.Nearest(name, slices.Values(queryFields)); kind && !wrapped {
+		answer.Detail += `: put the query into the field query, as in {"query": {"kind": …}}`
+	} else if near != "" {
+		answer.Detail += fmt.Sprintf(": did you mean '%s'?", near)
+	}
+	return answer
 }
 
 // renderQuery writes the body of an answer of the query route: contract section 1.5.

@@ -38,7 +38,7 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	}
 	for _, name := range sortedNames(fields) {
 		if !slices.Contains(queryFields, name) {
-			return nil, requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
+			return nil, extraField(name, fields)
 		}
 	}
 	raw, ok := fields["query"]

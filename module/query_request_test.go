@@ -117,7 +117,7 @@ func TestOverrides(t *testing.T) {
 	const one = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
 	for overrides, want := range map[string]string{
 		`"variables_override": 7`: one + "variables_override\n  Input should be a valid dictionary [type=dict_type]",
-		`"variables_override": {"a": {"variableId": "a", "code_name": "v", "vaule": 2}}`: one + "variables_override.a.vaule\n  Extra inputs are not permitted [type=extra_forbidden]",
+		`"variables_override": {"a": {"variableId": "a", "code_name": "v", "vaule": 2}}`: one + "variables_override.a.vaule\n  Extra inputs are not permitted [type=extra_forbidden]: did you mean 'value'?",
 		`"filters_override": {"date": 2}`:                                                one + "filters_override.date\n  Extra inputs are not permitted [type=extra_forbidden]",
 	} {
 		for _, kind := range []string{`{"kind": "HogQLQuery", "query": "select 1"}`, `{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}]}`} {

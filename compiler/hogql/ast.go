@@ -223,11 +223,13 @@ type (
 	}
 )
 
-// Name is an identifier with its place; Quoted tells that it was written in quotes or brackets, Index that it is a number in a path.
+// Name is an identifier with its place; Quoted tells that it was written in quotes or brackets, Double that these are double quotes,
+// Index that it is a number in a path.
 type Name struct {
 	Pos    Span
 	Text   string
 	Quoted bool
+	Double bool
 	Index  bool
 }
 

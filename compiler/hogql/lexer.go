@@ -293,6 +293,9 @@ func (l *lexer) quoted(k kind, what string) {
 		}
 		if strings.Contains(inner, "%") || escaped && strings.Contains(unescape(inner, quote), "%") {
 			l.bad(start, end+1, `The HogQL identifier "%s" is not permitted as it contains the "%%" character`, clip(inner))
+			if quote == '"' {
+				l.mistake.Hint, l.mistake.Fix = inSingleQuotes(inner)
+			}
 			return
 		}
 	}

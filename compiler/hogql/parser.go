@@ -289,7 +289,7 @@ func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
 func (p *parser) nameOf(t token) Name {
 	n := Name{Pos: t.span(), Text: p.textOf(t)}
 	if t.kind == tokQuoted || t.kind == tokString {
-		n.Quoted = true
+		n.Quoted, n.Double = true, p.text[t.start] == '"'
 		n.Text = p.contentOf(t)
 	}
 	return n

@@ -14,7 +14,7 @@ import (
 // sameTree compares trees but for places and needless quotes.
 var sameTree = cmp.Options{
 	cmpopts.IgnoreTypes(hogql.Span{}),
-	cmpopts.IgnoreFields(hogql.Name{}, "Quoted"),
+	cmpopts.IgnoreFields(hogql.Name{}, "Quoted", "Double"),
 	cmpopts.EquateNaNs(),
 }
 

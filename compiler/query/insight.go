@@ -296,7 +296,7 @@ func (r *reader) condition(v any, at place, count *int) Condition {
 		return out
 	}
 	if p.Operator != "" && !slices.Contains(operators, p.Operator) {
-		r.add(at.below("operator", true), "enum", "Input should be "+oneOf(operators))
+		r.near(at.below("operator", true), "enum", "Input should be "+oneOf(operators), p.Operator, operators)
 	}
 	out.Filter = &p
 	return out
@@ -462,7 +462,7 @@ func (o *object) choice(name, without string, words ...string) string {
 func (o *object) word(v any, at place, words ...string) string {
 	s, ok := v.(string)
 	if !ok || !slices.Contains(words, s) {
-		o.r.add(at, "enum", "Input should be "+oneOf(words))
+		o.r.near(at, "enum", "Input should be "+oneOf(words), s, words)
 	}
 	return s
 }

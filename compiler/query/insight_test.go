@@ -241,7 +241,7 @@ func TestOverrides(t *testing.T) {
 		})
 	}
 	_, err := query.ParseOverrides([]byte(`{"date_form": "-7d"}`))
-	want := "filters_override.date_form: JSON parse error - 1 validation error for QueryRequest\nfilters_override.date_form\n  Extra inputs are not permitted [type=extra_forbidden]"
+	want := "filters_override.date_form: JSON parse error - 1 validation error for QueryRequest\nfilters_override.date_form\n  Extra inputs are not permitted [type=extra_forbidden]: did you mean 'date_from'?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Node is a query that can be run.
@@ -81,6 +82,21 @@ func Parse(raw []byte) (Node, error) {
 	return n, nil
 }
 
+// common are the kinds that a mistake in the kind lists. All kinds would bury what is wrong.
+var common = []string{
+	"HogQLQuery", "TrendsQuery", "FunnelsQuery", "RetentionQuery", "PathsQuery", "StickinessQuery", "LifecycleQuery", "EventsQuery", "ActorsQuery",
+}
+
+// unknownKind notes a kind that there is not, with the nearest one.
+func (r *reader) unknownKind(at place, tag any) {
+	words := "Input tag '" + shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(common, "', '") + "' and others"
+	kind, _ := tag.(string)
+	if !strings.HasSuffix(kind, "Query") && schema.Nearest(kind, slices.Values(known)) == "" {
+		kind += "Query"
+	}
+	r.near(at, "union_tag_invalid", words, kind, known)
+}
+
 // maxWrapped bounds the wrappers around a query.
 const maxWrapped = 4
 
@@ -97,8 +113,7 @@ func (r *reader) node(v any, at place, depth int) (Node, error) {
 	}
 	kind, ok := tag.(string)
 	if !ok || !slices.Contains(known, kind) {
-		r.add(at, "union_tag_invalid", "Input tag '"+shown(tag)+"' found using 'kind' does not match any of the expected tags: '"+
-			strings.Join(known, "', '")+"'")
+		r.unknownKind(at, tag)
 		return nil, nil
 	}
 	here := at.below(kind, false)

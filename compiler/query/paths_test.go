@@ -98,7 +98,7 @@ func TestPathsFunnelMistakes(t *testing.T) {
 		{"no step", funnel("after_step", "null"), ".funnelStep", "Field required [type=missing]"},
 		{"no funnel", `{"funnelPathType": "funnel_path_after_step", "funnelStep": 1}`, ".funnelSource", "Field required [type=missing]"},
 		{"a trend", `{"funnelPathType": "funnel_path_after_step", "funnelStep": 1, "funnelSource": {"kind": "TrendsQuery"}}`, ".funnelSource.kind", "Input should be 'FunnelsQuery' [type=literal_error]"},
-		{"an unknown type", funnel("at_step", "1"), ".funnelPathType", "Input should be 'funnel_path_before_step', 'funnel_path_between_steps' or 'funnel_path_after_step' [type=enum]"},
+		{"an unknown type", funnel("at_step", "1"), ".funnelPathType", "Input should be 'funnel_path_before_step', 'funnel_path_between_steps' or 'funnel_path_after_step' [type=enum]: did you mean 'funnel_path_after_step'?"},
 		{"a step after the last", funnel("before_step", "3"), ".funnelStep", "Input should be a step of the funnel, from 1 to 2 [type=value_error]"},
 		{"no step at all", funnel("after_step", "0"), ".funnelStep", "Input should be a step of the funnel, from 1 to 2 [type=value_error]"},
 		{"nobody leaves at the first", funnel("after_step", "-1"), ".funnelStep", "Input should be a step of the funnel, from 1 to 2 [type=value_error]"},

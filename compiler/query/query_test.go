@@ -125,9 +125,26 @@ func TestParseUnknownKind(t *testing.T) {
 	t.Parallel()
 	_, err := query.Parse([]byte(`{"kind": "Tomato Soup"}`))
 	want := "JSON parse error - 1 validation error for QueryRequest\nquery\n" +
-		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'EventsNode', 'ActionsNode', "
-	if err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want it to begin with %s", err, want)
+		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'HogQLQuery', 'TrendsQuery', 'FunnelsQuery', " +
+		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for kind, meant := range map[string]string{"TrendQuery": "TrendsQuery", "trends": "TrendsQuery", "hogqlquery": "HogQLQuery", "Funnel": "FunnelsQuery", "EventNode": "EventsNode"} {
+		_, err := query.Parse([]byte(`{"kind": "` + kind + `"}`))
+		if want := "[type=union_tag_invalid]: did you mean '" + meant + "'?"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to end with %s", kind, err, want)
+		}
+	}
+	for text, meant := range map[string]string{
+		`{"kind": "TrendsQuery", "series": [], "intervall": "day"}`:                                                   "interval",
+		`{"kind": "TrendsQuery", "series": [], "interval": "days"}`:                                                   "day",
+		`{"kind": "TrendsQuery", "series": [], "properties": [{"type": "event", "key": "a", "operator": "is_nott"}]}`: "is_not",
+	} {
+		_, err := query.Parse([]byte(text))
+		if want := "]: did you mean '" + meant + "'?"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to end with %s", text, err, want)
+		}
 	}
 }
 

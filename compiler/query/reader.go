@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // maxDepth bounds how deeply the JSON of a query may be nested.
@@ -91,6 +92,7 @@ func (p place) below(name string, field bool) place {
 type problem struct {
 	at         place
 	typ, words string
+	meant      string // what the author probably meant; empty when nothing is near
 }
 
 // maxProblems bounds the list that is shown.
@@ -104,9 +106,12 @@ type reader struct {
 	refused  *diag.Error // see refuse
 }
 
-func (r *reader) add(at place, typ, words string) {
+func (r *reader) add(at place, typ, words string) { r.near(at, typ, words, "", nil) }
+
+// near adds a problem with a word that should have been one of some others.
+func (r *reader) near(at place, typ, words, word string, others []string) {
 	if r.count++; r.count <= maxProblems {
-		r.problems = append(r.problems, problem{at, typ, words})
+		r.problems = append(r.problems, problem{at, typ, words, schema.Nearest(word, slices.Values(others))})
 	}
 }
 
@@ -134,6 +139,9 @@ func (r *reader) err() error {
 	fmt.Fprintf(&b, "JSON parse error - %d validation error%s for %s", r.count, plural, cmp.Or(r.model, "QueryRequest"))
 	for _, p := range r.problems {
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s]", p.at.path, p.words, p.typ)
+		if p.meant != "" {
+			fmt.Fprintf(&b, ": did you mean '%s'?", p.meant)
+		}
 	}
 	return &diag.Error{Code: diag.ParseError, Detail: b.String(), Attr: r.problems[0].at.attr}
 }
@@ -274,7 +282,7 @@ func (o *object) close() {
 	}
 	slices.Sort(extra)
 	for _, name := range extra {
-		o.r.add(o.field(shown(name)), "extra_forbidden", "Extra inputs are not permitted")
+		o.r.near(o.field(shown(name)), "extra_forbidden", "Extra inputs are not permitted", name, o.seen)
 	}
 }
 

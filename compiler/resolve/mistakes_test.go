@@ -35,6 +35,12 @@ func mistakes(t *testing.T, text string) string {
 func TestMistakes(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown field", "select evnt from events", "7:11: Unable to resolve field: evnt → event"},
+		{"a word beside a time", "select timestamp > 'yesterday' from events", "19:30: The text 'yesterday' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: " +
+			"now() - interval 1 day, toStartOfDay(now())"},
+		{"no day of any month", "select now() between '2024-02-30' and '2024-12-31' from events", "21:33: The text '2024-02-30' cannot be read as a time. Write '2024-01-31' or " +
+			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
+		{"words in a set of times", "select timestamp in ('2024-02-29', '') from events", "35:37: The text '' cannot be read as a time. Write '2024-01-31' or " +
+			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
 		{"unknown field of a table", "select e.evnt from events e", "9:13: Field not found: evnt → event"},
 		{"unknown field of a lazy join", "select pdi.persn_id from events", "11:19: Field not found: persn_id → person_id"},
 		{"field without a table", "select event", "7:12: Unable to resolve field: event"},

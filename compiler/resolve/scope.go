@@ -379,6 +379,12 @@ func (s *scope) unknown(f *hogql.Field) {
 		}
 		return
 	}
+	if hint, fix := f.Chain[0].SingleQuotes(); hint != "" && len(f.Chain) == 1 {
+		s.r.mistakes.Add(&diag.Error{
+			Code: diag.QueryError, Span: nameAt(f.Chain[0], f.Pos), Detail: "Unable to resolve field: " + name, Hint: hint, Fix: fix,
+		})
+		return
+	}
 	s.r.unresolved(name, nameAt(f.Chain[0], f.Pos), func(yield func(string) bool) {
 		for _, src := range s.sources {
 			if len(f.Chain) > 1 && !yield(src.called()) {

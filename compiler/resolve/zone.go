@@ -2,6 +2,10 @@ package resolve
 
 import (
 	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
@@ -79,9 +83,46 @@ var (
 
 // timeOf makes a time of a text, in the project's zone unless the text names another.
 func (r *resolver) timeOf(s string, at hogql.Span) hogql.Expr {
+	if !readableTime(s) {
+		r.mistake(at, "The text '%s' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: "+
+			"now() - interval 1 day, toStartOfDay(now())", clipped(s))
+	}
 	name := "parseDateTime64BestEffort"
 	if plainTime.MatchString(s) || fineTime.MatchString(s) {
 		name = "toDateTime64"
 	}
 	return native(timeType, at, name, &hogql.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
+}
+
+var (
+	monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)
+	datePart  = regexp.MustCompile(`^(\d{4})-(\d{2})-(\d{2})(?:$|[ T])`)
+)
+
+// readableTime reports whether ClickHouse may be able to read a time from a text. It knows two kinds that it cannot: words, and days
+// that no month has. ClickHouse takes a month or day of zero for the first one.
+func readableTime(s string) bool {
+	if !strings.ContainsAny(s, "0123456789") {
+		return monthName.MatchString(s)
+	}
+	m := datePart.FindStringSubmatch(s)
+	if m == nil {
+		return true
+	}
+	year, _ := strconv.Atoi(m[1])
+	month, _ := strconv.Atoi(m[2])
+	day, _ := strconv.Atoi(m[3])
+	if month == 0 || day == 0 {
+		return true
+	}
+	return month <= 12 && day <= time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// clipped shortens a text for a message.
+func clipped(s string) string {
+	const most = 40
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
 }
