@@ -173,6 +173,8 @@ var (
 	messageEnd = regexp.MustCompile(`(?is)(:|\.|,)?\s*(?:\bin (?:query|scope)\b|\bwhile (?:processing|executing|reading|converting)\b|` +
 		`\bstack trace:|\(version |\(official build\)|: ?\(?at row \d|\(in (?:part|file|query)|\bfrom server\b|` +
 		`\breceived from\b|maybe you meant: \['?system).*$`)
+	// settingAdvice is a sentence about a setting of the server, which a query's author cannot change.
+	settingAdvice = regexp.MustCompile(`(?is)\.\s+[^.]*\bsettings?\b.*$`)
 	// ungrouped finds a column with the names of its database and table, which are ours.
 	ungrouped  = regexp.MustCompile(`'(?:\w+\.){2}(\w+)' is not under`)
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
@@ -194,6 +196,7 @@ func cleanMessage(text string) string {
 		text = text[:i[0]]
 	}
 	text = nameSuffix.ReplaceAllString(text, "")
+	text = settingAdvice.ReplaceAllString(text, "")
 	text = ungrouped.ReplaceAllString(text, "'$1' is not under")
 	text = strings.TrimRight(strings.TrimSpace(text), ".:, ")
 	if text == "" || len(text) > 1000 || secrets.MatchString(text) {

@@ -61,6 +61,7 @@ func TestErrors(t *testing.T) {
 		{"logical_error", 49, "Logical error: SELECT * FROM events (LOGICAL_ERROR)", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
 		{"not_found_column_in_block", 10, "Not found column count() in block. There are only columns: __table1.team_id", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
 		{"hyperscan_cannot_scan_text", 447, "Pattern 'a{1,30000}' failed with error 'Bounded repeat is too large.'", want{Kind: clickhouse.UserError, Message: "Pattern 'a{1,30000}' failed with error 'Bounded repeat is too large.'."}},
+		{"hyperscan_cannot_scan_text", 447, "Regular expression evaluation in vectorscan will be too slow. To ignore this error, disable setting 'reject_expensive_hyperscan_regexps'. (HYPERSCAN_CANNOT_SCAN_TEXT)", want{Kind: clickhouse.UserError, Message: "Regular expression evaluation in vectorscan will be too slow."}},
 		{"incorrect_query", 80, "Function arrayMap is nested too deeply", want{Kind: clickhouse.UserError, Message: "Function arrayMap is nested too deeply."}},
 		{"brand_new_error", 1234, "Something about /var/lib", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
 		{"keeper_exception", 999, "Coordination error on keeper1:2181", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},

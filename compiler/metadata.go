@@ -246,6 +246,11 @@ func noteNames(names map[string]bool, ctes []*hogql.CTE) {
 	}
 }
 
+// defines reports whether one of the common table expressions has the name.
+func defines(ctes []*hogql.CTE, name string) bool {
+	return slices.ContainsFunc(ctes, func(cte *hogql.CTE) bool { return cte.Name.Text == name })
+}
+
 func chainText(chain []hogql.Name) string {
 	parts := make([]string, len(chain))
 	for i, name := range chain {
@@ -382,7 +387,7 @@ func warnScan(warnings *diag.List, q hogql.Query) {
 		},
 		Query: func(q hogql.Query) bool {
 			sel, ok := q.(*hogql.Select)
-			timed = timed || ok && slices.ContainsFunc(sel.With, func(cte *hogql.CTE) bool { return cte.Name.Text == "events" }) // which then need not be the table
+			timed = timed || ok && defines(sel.With, "events") // which then need not be the table
 			return !timed
 		},
 	}

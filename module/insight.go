@@ -21,6 +21,7 @@ type insightAnswer struct {
 	dates       []byte // resolved_date_range and what belongs to it
 	nextRefresh time.Duration
 	until       time.Time // the end of its range; zero when it has none
+	reversed    bool      // its range ends before it begins
 }
 
 func (a *insightAnswer) size() int {
@@ -49,6 +50,7 @@ func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*ins
 	out.dates = appendRange(append(out.dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {
 		out.until = answer.Range.To
+		out.reversed = answer.Range.To.Before(answer.Range.From)
 	}
 	if answer.Previous != nil {
 		out.dates = appendRange(append(out.dates, `,"resolved_compare_date_range":`...), answer.Previous)

@@ -98,11 +98,12 @@ type outcome struct {
 	missing     *int           // how many rows are about actors of whom nothing is known; nil for answers without actors
 	version     int            // of the endpoint; 0 on the query route
 	marks       string         // of an endpoint: the values of the variables
+	warnings    []byte         // a JSON array; nil for none
 }
 
 // size is about what an outcome takes in memory, in bytes.
 func (o *outcome) size() int {
-	return len(o.hogql) + len(o.sql) + len(o.head) + len(o.marks) + o.insight.size() + 256
+	return len(o.hogql) + len(o.sql) + len(o.head) + len(o.marks) + len(o.warnings) + o.insight.size() + 256
 }
 
 // policy is what the plan asks of the cache.
@@ -236,6 +237,7 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 			return nil, err
 		}
 		done.over = x.plan.isOver(done.insight, began)
+		done.warnings = x.warnings(ctx, place, done)
 		return cache.NewEntry(&cache.Result{}, began, done, done.size()), nil
 	}
 	if done.missing, err = missing(compiled, result); err != nil {
@@ -243,6 +245,7 @@ func (x *execution) load(ctx context.Context) (*cache.Entry, error) {
 	}
 	done.columns = compiled.Columns
 	done.head = x.appendHead(nil, compiled, result.Columns())
+	done.warnings = x.warnings(ctx, place, done)
 	return cache.NewEntry(result, began, done, done.size()), nil
 }
 

@@ -394,6 +394,10 @@ func appendBool(dst []byte, b bool) []byte {
 func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
 	at := got.Entry.ComputedAt
 	done, _ := got.Entry.Meta.(*outcome)
+	if done.warnings != nil {
+		dst = append(dst, `,"warnings":`...)
+		dst = append(dst, done.warnings...)
+	}
 	dst = append(dst, `,"is_cached":`...)
 	dst = appendBool(dst, got.Status.Cached())
 	dst = append(dst, `,"last_refresh":`...)

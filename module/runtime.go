@@ -29,6 +29,7 @@ type runtime struct {
 	cache     *cache.Cache
 	plans     *cache.Memo[*plan]
 	databases *databases
+	names     *sightings
 	limits    *limiter
 	tokens    *tokens
 	metrics   *metrics
@@ -106,7 +107,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	return &runtime{
-		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, limits: limits, tokens: believed,
+		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, names: results.names, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
 		endpointRate: a.Limits.EndpointRate, publicURL: a.PublicURL,
 	}, nil
@@ -203,6 +204,7 @@ type results struct {
 	cache     *cache.Cache
 	plans     *cache.Memo[*plan]
 	databases *databases
+	names     *sightings
 	metrics   *metrics
 	logs      *runlog.Logs
 }
@@ -215,7 +217,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), metrics: newMetrics(), logs: new(runlog.Logs)}
+	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), names: new(sightings), metrics: newMetrics(), logs: new(runlog.Logs)}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

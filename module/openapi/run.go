@@ -162,6 +162,9 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 	all := members{
 		"name": text(), "endpoint_version": int32s(), "endpoint_version_created_at": moment(), "execution_id": openapi3.NewUUIDSchema(),
 		"is_cached": boolean(), "last_refresh": moment(), "next_allowed_client_refresh": moment(), "cache_target_age": moment(), "timezone": text(),
+		"warnings?": described(listOf(inline(object(members{
+			"message": text(), "start": orNull(int32s()), "end": orNull(int32s()), "fix": orNull(text()), "attr": orNull(text()),
+		}))), "What is probably wrong with the query though it ran, such as a limit that was lowered."),
 		"hogql?": orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
 	if w.e.Kind == hogQL {

@@ -1,0 +1,361 @@
+package compiler
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Mention is the name of an event or of a property that a query looks for. A name that nothing in the project has is mostly a
+// mistake, which shows in no other way than an answer without rows.
+type Mention struct {
+	Name string
+	// Key is the property's; zero for an event.
+	Key schema.PropertyKey
+	// Storage is where the physical table has the property.
+	Storage schema.Storage
+	At      diag.Span // in the text of a HogQL query
+	Attr    string    // the dotted field of any other kind
+}
+
+// IsEvent reports whether the name is that of an event.
+func (m *Mention) IsEvent() bool { return m.Key.Scope == schema.NoProperties }
+
+// Mentions lists the names that a query looks for in the project's data, each once. Names that are computed, or that a subquery may
+// have made, are not among them. A query that does not compile mentions nothing.
+func Mentions(q query.Node, env Env) (list []Mention, err error) {
+	defer recoverBug(&err)
+	env.spend = budget.New(env.Expired)
+	if text, ok := q.(*query.HogQL); ok {
+		list = mentionsOfText(text, env)
+	} else {
+		w := nodeWalker{db: env.Database}
+		w.value(reflect.ValueOf(q), 0)
+		list = w.found
+	}
+	seen := map[schema.PropertyKey]bool{}
+	return slices.DeleteFunc(list, func(m Mention) bool {
+		key := m.Key
+		key.Name = m.Name
+		known := seen[key] || m.Name == ""
+		seen[key] = true
+		return known
+	}), nil
+}
+
+func mentionsOfText(q *query.HogQL, env Env) []Mention {
+	parsed, err := hogql.ParseWithin(q.Query, env.spend)
+	if err != nil {
+		return nil
+	}
+	found, err := analyze(q, parsed, env, true)
+	if err != nil {
+		return nil
+	}
+	var list []Mention
+	for _, use := range found.uses {
+		list = append(list, Mention{Name: use.Key.Name, Key: use.Key, Storage: use.Storage, At: use.At})
+	}
+	return append(list, eventNames(found.bound)...)
+}
+
+// eventNames lists the constants that SELECTs from events alone compare the event with.
+func eventNames(q hogql.Query) (list []Mention) {
+	var selects []*hogql.Select
+	shadowed := false // something else is called event, or events
+	v := hogql.Visitor{
+		Query: func(q hogql.Query) bool {
+			if sel, ok := q.(*hogql.Select); ok {
+				shadowed = shadowed || defines(sel.With, "events") || defines(sel.With, "event")
+				if from, ok := sel.From.(*hogql.TableName); ok && chainText(from.Chain) == "events" && len(from.Columns) == 0 {
+					selects = append(selects, sel)
+				}
+			}
+			return true
+		},
+		Expr: func(e hogql.Expr) bool {
+			if alias, ok := e.(*hogql.Alias); ok {
+				shadowed = shadowed || alias.Name.Text == "event"
+			}
+			return true
+		},
+	}
+	v.WalkQuery(q)
+	if shadowed {
+		return nil
+	}
+	for _, sel := range selects {
+		own := hogql.Visitor{
+			Query: func(q hogql.Query) bool { return q == hogql.Query(sel) },
+			Expr: func(e hogql.Expr) bool {
+				if compare, ok := e.(*hogql.Compare); ok && (compare.Op == hogql.Equals || compare.Op == hogql.In) {
+					list = append(list, comparedNames(compare)...)
+				}
+				return true
+			},
+		}
+		own.WalkQuery(sel)
+	}
+	return list
+}
+
+// comparedNames are the texts that a comparison compares the field event with.
+func comparedNames(c *hogql.Compare) (list []Mention) {
+	field, other := c.Left, c.Right
+	if _, ok := field.(*hogql.Const); ok && c.Op == hogql.Equals {
+		field, other = other, field
+	}
+	f, ok := field.(*hogql.Field)
+	if !ok || len(f.Chain) > 2 || f.Chain[len(f.Chain)-1].Text != "event" {
+		return nil
+	}
+	items := []hogql.Expr{other}
+	switch other := other.(type) {
+	case *hogql.Tuple:
+		items = other.Items
+	case *hogql.Array:
+		items = other.Items
+	}
+	for _, item := range items {
+		constant, ok := item.(*hogql.Const)
+		if !ok {
+			continue
+		}
+		values, ok := constant.Value.([]any)
+		if !ok {
+			values = []any{constant.Value}
+		}
+		for _, value := range values {
+			if name, ok := value.(string); ok {
+				list = append(list, Mention{Name: name, At: constant.Pos})
+			}
+		}
+	}
+	return list
+}
+
+// nodeWalker looks for names in the nodes of queries that come as JSON.
+type nodeWalker struct {
+	db    *schema.Database
+	found []Mention
+}
+
+// maxNodeDepth is deeper than any node is.
+const maxNodeDepth = 40
+
+func (w *nodeWalker) value(v reflect.Value, depth int) {
+	if depth > maxNodeDepth {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			w.value(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			w.value(v.Index(i), depth+1)
+		}
+	case reflect.Struct:
+		w.node(v)
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				w.value(v.Field(i), depth+1)
+			}
+		}
+	}
+}
+
+// node notes the names of one part of a query.
+func (w *nodeWalker) node(v reflect.Value) {
+	switch n := v.Interface().(type) {
+	case query.Series:
+		field := "event"
+		if strings.HasSuffix(n.At, "Entity") { // of a retention, whose events have another form
+			field = "id"
+		}
+		w.event(n.Event, join(n.At, field))
+		w.property(scopeOfMath(n.Math.PropertyType), 0, n.Math.Property, join(n.At, "math_property"))
+	case query.Events:
+		w.event(n.Event, join(n.At, "event"))
+	case query.Condition:
+		if n.Filter != nil {
+			w.property(scopesOfFilters[n.Filter.Type], n.Filter.Group, n.Filter.Key, join(n.At, "key"))
+		}
+	case query.Breakdown:
+		w.property(scopesOfFilters[n.Type], n.Group, n.Property, n.At)
+	}
+}
+
+func join(at, field string) string { return strings.TrimPrefix(at+"."+field, ".") }
+
+func (w *nodeWalker) event(name *string, attr string) {
+	if name != nil {
+		w.found = append(w.found, Mention{Name: *name, Attr: attr})
+	}
+}
+
+// scopesOfFilters are the types of filters and breakdowns by properties that are stored.
+var scopesOfFilters = map[string]schema.PropertyScope{"event": schema.EventProperty, "person": schema.PersonProperty, "group": schema.GroupProperty}
+
+func scopeOfMath(typ string) schema.PropertyScope {
+	switch typ {
+	case "", "event_properties":
+		return schema.EventProperty
+	case "person_properties":
+		return schema.PersonProperty
+	}
+	return schema.NoProperties
+}
+
+// tablesOfScopes have the properties of a scope in their field properties.
+var tablesOfScopes = map[schema.PropertyScope]string{
+	schema.EventProperty: "events", schema.PersonProperty: "raw_persons", schema.GroupProperty: "raw_groups",
+}
+
+func (w *nodeWalker) property(scope schema.PropertyScope, group int, name, attr string) {
+	table, ok := w.db.Table(tablesOfScopes[scope])
+	if !ok || name == "" {
+		return
+	}
+	if scope != schema.GroupProperty {
+		group = 0
+	}
+	field, ok := w.db.Field(table, "properties")
+	if !ok {
+		return
+	}
+	w.found = append(w.found, Mention{
+		Name: name, Key: schema.PropertyKey{Scope: scope, Group: group, Name: name}, Storage: w.db.Storage(table, field, name), Attr: attr,
+	})
+}
+
+// Existence is the query that tells which of some names of events there are: a row for each of them. For a property it gives a row
+// if anything has it.
+func Existence(mentions []Mention) *query.HogQL {
+	first := mentions[0]
+	switch first.Key.Scope {
+	case schema.PersonProperty, schema.GroupProperty, schema.EventProperty:
+		text := "select 1 from " + tablesOfScopes[first.Key.Scope] + " where properties[{name}] is not null"
+		if first.Key.Scope == schema.GroupProperty {
+			text += fmt.Sprintf(" and index = %d", first.Key.Group)
+		}
+		return &query.HogQL{Query: text + " limit 1", Values: map[string]any{"name": first.Name}}
+	}
+	names := make([]any, len(mentions))
+	for i := range mentions {
+		names[i] = mentions[i].Name
+	}
+	return &query.HogQL{
+		Query: fmt.Sprintf("select distinct event from events where event in {names} limit %d", len(names)), Values: map[string]any{"names": names},
+	}
+}
+
+// Unseen warns of a name that nothing in the project has. Among are names that there are.
+func Unseen(m *Mention, text string, among []string) Warning {
+	what := "No event named '%s' has been seen in this project."
+	switch m.Key.Scope {
+	case schema.EventProperty:
+		what = "No event of this project has the property '%s'."
+	case schema.PersonProperty:
+		what = "No person of this project has the property '%s'."
+	case schema.GroupProperty:
+		what = "No group of this type has the property '%s'."
+	}
+	e := &diag.Error{Detail: fmt.Sprintf(what, clippedName(m.Name)), Span: m.At, Hint: schema.Nearest(m.Name, slices.Values(among))}
+	if e.Hint != "" {
+		e.Detail += fmt.Sprintf(" Did you mean '%s'?", e.Hint)
+	}
+	return warning(e, text, m.Attr)
+}
+
+func clippedName(name string) string {
+	const most = 200 // bytes
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
+}
+
+// Warning is something about a query that runs all the same. Places are as in a Notice; Attr is the dotted field of a query that
+// is no text, nil for one that is.
+type Warning struct {
+	Notice
+	Attr *string `json:"attr"`
+}
+
+func warning(e *diag.Error, text, attr string) Warning {
+	out := Warning{Notice: notices(text, diag.Errors{e})[0]}
+	switch {
+	case attr == "":
+		return out
+	case e.Hint != "":
+		out.Fix = &e.Hint
+	}
+	out.Attr = &attr
+	return out
+}
+
+// Lowered warns of a LIMIT above what a query may give.
+func Lowered(q query.Node, env Env) (list []Warning) {
+	most := cmp.Or(env.MaxRows, bind.MaxRows)
+	above := func(limit int, at string) {
+		if limit > most {
+			e := &diag.Error{Detail: fmt.Sprintf("A query gives at most %d rows: the limit was lowered to that", most), Hint: fmt.Sprint(most)}
+			list = append(list, warning(e, "", join(at, "limit")))
+		}
+	}
+	switch q := q.(type) {
+	case *query.HogQL:
+		parsed, err := hogql.Parse(q.Query)
+		if err != nil {
+			return nil
+		}
+		var found diag.List
+		warnLimit(&found, parsed, most)
+		for _, e := range Mistakes(found.Err()) {
+			e.Detail += ": the limit was lowered to that"
+			list = append(list, warning(e, q.Query, ""))
+		}
+	case *query.Events:
+		above(q.Limit, q.At)
+	case *query.Actors:
+		above(q.Limit, "")
+	}
+	return list
+}
+
+// Reversed warns of a range of time that ends before it begins. Of insights it does not know; see Answer.Range for these.
+func Reversed(q query.Node, env Env) []Warning {
+	var from, to, attr string
+	switch q := q.(type) {
+	case *query.Events:
+		from, to, attr = q.After, q.Before, join(q.At, "before")
+	case *query.HogQL:
+		if q.Filters != nil {
+			from, to, attr = q.Filters.DateFrom, q.Filters.DateTo, "filters.dateRange.date_to"
+		}
+	}
+	if from == "" || to == "" {
+		return nil
+	}
+	zone := cmp.Or(env.Database.Location, time.UTC)
+	begin, ok := bind.Date(from, env.Now, zone)
+	end, known := bind.Date(to, env.Now, zone)
+	if !ok || !known || !end.Before(begin) {
+		return nil
+	}
+	return []Warning{EndsBeforeItBegins(attr)}
+}
+
+// EndsBeforeItBegins warns of a range of time in which nothing lies; attr is the dotted field of its end.
+func EndsBeforeItBegins(attr string) Warning {
+	return warning(&diag.Error{Detail: "The range of time ends before it begins, so that nothing lies in it"}, "", attr)
+}

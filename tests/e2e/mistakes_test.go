@@ -1,0 +1,146 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// TestMistakesOfNewUsers makes what people get wrong on their first day: each answer says what to do instead.
+func TestMistakesOfNewUsers(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, threeLines)
+	c.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": "weekly", "query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}})
+	node := func(node any) map[string]any { return map[string]any{"query": node} }
+	hogql := func(text string) map[string]any { return node(map[string]any{"kind": "HogQLQuery", "query": text}) }
+	for _, tt := range []struct {
+		path   string
+		body   any
+		status int
+		want   []string // parts of the body
+	}{
+		{"query/", node(map[string]any{"kind": "TrendQuery"}), 400, []string{"'TrendQuery' found using 'kind'", "did you mean 'TrendsQuery'?"}},
+		{"query/", map[string]any{"kind": "HogQLQuery", "query": "select 1"}, 400, []string{"Extra inputs are not permitted"}},
+		{"query/", "", 400, []string{"the body is empty"}},
+		{"query/", hogql(`select count() from events where event = "a"`), 400, []string{"Unable to resolve field: a", "Write text in single quotes: 'a'"}},
+		{"query/", hogql(`select count() from events where event like "%a%"`), 400, []string{"Write text in single quotes: '%a%'"}},
+		{"query/", hogql("select count() from events where timestamp > 'yesterday'"), 400, []string{"'yesterday' cannot be read as a time", "2024-01-31 12:00:00", `"column":46`}},
+		{"query/", hogql("select count() from events where timestamp > concat('yester', 'day')"), 400, []string{"cannot_parse_datetime", "Write a time as '2024-01-31'"}},
+		{"query/", hogql("select event, count() from events"), 400, []string{"Column 'event' is not under aggregate function", "GROUP BY, or put it into"}},
+		{"query/", hogql("select sum(count() over ()) over () from events"), 400, nil},
+		{"query/", hogql("select multiMatchAny('x', ['a{1,30000}'])"), 400, []string{"Regular expression evaluation in vectorscan will be too slow.\""}},
+		{"query/", hogql("select " + strings.Repeat("arrayMap(x -> ", 100) + "1" + strings.Repeat(", [1])", 100)), 400, nil},
+		{"query/", hogql("select event from events group by 7"), 400, nil},
+		{"endpoints/weakly/run", map[string]any{}, 404, []string{`"detail":"Not found."`, `This project has no endpoint named \"weakly\". Did you mean \"weekly\"?`, `"hint":"weekly"`}},
+		{"endpoints/nothing/run", map[string]any{}, 404, []string{`This project has no endpoint named \"nothing\"."`}},
+	} {
+		answer := c.Do(t, http.MethodPost, tt.path, tt.body)
+		if answer.Status != tt.status {
+			t.Errorf("%v\nanswers %d: %s", tt.body, answer.Status, answer.Raw)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(string(answer.Raw), want) {
+				t.Errorf("%v\ndoes not say %s but\n%s", tt.body, want, answer.Raw)
+			}
+		}
+	}
+	form := *c
+	form.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	if answer := form.Do(t, http.MethodPost, "query/", `{}`); answer.Status != 415 || !strings.Contains(string(answer.Raw), "Content-Type: application/json") {
+		t.Errorf("a form answers %d: %s", answer.Status, answer.Raw)
+	}
+}
+
+// TestNearestEndpointStaysInside checks that a key which may run some endpoints is told of no other.
+func TestNearestEndpointStaysInside(t *testing.T) {
+	c := newProject(t)
+	for _, name := range []string{"weekly", "orders"} {
+		c.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": name, "query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}})
+	}
+	var made struct{ Key string }
+	server.MustCommand(t, &made, nil, "key", "create", "--project", fmt.Sprint(c.Project), "--kind", "secret", "--scopes", "endpoint:read", "--endpoints", "orders")
+	bound := server.Client(c.Project, made.Key)
+	for _, name := range []string{"weekl", "weekly", "order"} {
+		answer := bound.Do(t, http.MethodPost, "endpoints/"+name+"/run", nil)
+		if answer.Status != http.StatusForbidden || strings.Contains(string(answer.Raw), "weekly") || strings.Contains(string(answer.Raw), "orders") {
+			t.Errorf("%s answers %d: %s", name, answer.Status, answer.Raw)
+		}
+	}
+}
+
+// warningsOf are the messages of an answer's warnings.
+func warningsOf(t *testing.T, answer harness.Answer) (messages []string) {
+	t.Helper()
+	if answer.Status != http.StatusOK {
+		t.Fatalf("answers %d: %s", answer.Status, answer.Raw)
+	}
+	list, _ := answer.Body["warnings"].([]any)
+	for _, entry := range list {
+		messages = append(messages, fmt.Sprint(entry.(map[string]any)["message"]))
+	}
+	return messages
+}
+
+// TestWarnings asks for what is not there. Warnings come with computed and with cached answers, and only while they are true.
+func TestWarnings(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, threeLines)
+	ask := func(refresh string, node map[string]any) harness.Answer {
+		t.Helper()
+		return c.Do(t, http.MethodPost, "query/", map[string]any{"query": node, "refresh": refresh})
+	}
+	hogql := func(text string) map[string]any { return map[string]any{"kind": "HogQLQuery", "query": text} }
+	trend := func(event, property, breakdown string) map[string]any {
+		return map[string]any{
+			"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2024-01-01", "date_to": "2024-01-05"},
+			"series":          []any{map[string]any{"kind": "EventsNode", "event": event, "properties": []any{map[string]any{"type": "event", "key": property, "operator": "is_set"}}}},
+			"breakdownFilter": map[string]any{"breakdown": breakdown, "breakdown_type": "event"},
+		}
+	}
+	const noEvent = "No event named '%s' has been seen in this project."
+	for _, tt := range []struct {
+		name string
+		node map[string]any
+		want []string
+	}{
+		{"nothing wrong", hogql("select properties.n from events where event in ('a', 'b')"), nil},
+		{"an event", hogql("select 1 from events where event in ('a', 'sign up')"), []string{fmt.Sprintf(noEvent, "sign up")}},
+		{"a property", hogql("select 1 from events where properties.nothing_such = 'x'"), []string{"No event of this project has the property 'nothing_such'."}},
+		{"a limit", hogql("select 1 from events where event = 'a' limit 60000"), []string{"A query gives at most 50000 rows: the limit was lowered to that"}},
+		{"a trend that is right", trend("a", "n", "n"), nil},
+		{"a trend", trend("c", "m", "o"), []string{fmt.Sprintf(noEvent, "c"), "No event of this project has the property 'm'.", "No event of this project has the property 'o'."}},
+		{
+			"a range", map[string]any{
+				"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2024-02-01", "date_to": "2024-01-01"},
+				"series": []any{map[string]any{"kind": "EventsNode", "event": "a"}},
+			}, []string{"The range of time ends before it begins, so that nothing lies in it"},
+		},
+	} {
+		for _, refresh := range []string{"force_blocking", "force_cache"} {
+			if diff := cmp.Diff(tt.want, warningsOf(t, ask(refresh, tt.node))); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", tt.name, refresh, diff)
+			}
+		}
+	}
+
+	near := ask("blocking", hogql("select count() from events where event = 'signed_up'"))
+	if diff := cmp.Diff([]string{fmt.Sprintf(noEvent, "signed_up")}, warningsOf(t, near)); diff != "" {
+		t.Errorf("before the event (-want +got):\n%s", diff)
+	}
+	importLines(t, c, `{"event":"signed_up","distinct_id":"p","timestamp":"2024-01-01T00:00:00Z","properties":{}}`)
+	after := ask("force_blocking", hogql("select count() from events where event = 'signed_up'"))
+	if got := warningsOf(t, after); got != nil {
+		t.Errorf("after the event: %v", got)
+	}
+
+	c.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": "gone", "query": hogql("select event from events where event = 'gone' limit 60000")})
+	run := c.Do(t, http.MethodPost, "endpoints/gone/run", map[string]any{})
+	if diff := cmp.Diff([]string{"A query gives at most 50000 rows: the limit was lowered to that"}, warningsOf(t, run)); diff != "" {
+		t.Errorf("a run (-want +got):\n%s", diff)
+	}
+}
