@@ -188,9 +188,9 @@ func mistakeError(mistakes diag.Errors, text string) *apiError {
 	}
 	e := validation(m.Attr, string(m.Code), "%s", m.Detail)
 	var extra refusal
-	if !m.Span.IsZero() || m.Hint != "" {
+	if hint := cmp.Or(m.Hint, m.Advice); !m.Span.IsZero() || hint != "" {
 		at := diag.Locate(text, m.Span.Start)
-		extra.position = &position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: m.Hint}
+		extra.position = &position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: hint}
 	}
 	if text != "" {
 		extra.Metadata = compiler.DescribeMistakes(text, mistakes)

@@ -52,6 +52,7 @@ type Error struct {
 	Attr   string // dotted field of the JSON body, such as series.1.math
 	Hint   string // the nearest name that would have been right; empty when none is near
 	Fix    string // what mends it in the place of Span; empty where that is the Hint, or not known
+	Advice string // what to write instead, in a sentence, where no Hint is enough; may be empty
 }
 
 // Error returns the detail, led by the place where there is one, as "start:end: detail".

@@ -164,7 +164,11 @@ func (p *parser) expectWord(w word, what string) {
 // end expects that all has been read.
 func (p *parser) end() {
 	if p.mistake == nil && !p.at(tokEnd) {
+		advice := p.strayAdvice()
 		p.unexpected("the end of the " + p.whole)
+		if p.mistake != p.lexical {
+			p.mistake.Advice = advice
+		}
 	}
 }
 
