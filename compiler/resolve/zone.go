@@ -94,10 +94,7 @@ func (r *resolver) timeOf(s string, at hogql.Span) hogql.Expr {
 	return native(timeType, at, name, &hogql.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
 }
 
-var (
-	monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)
-	datePart  = regexp.MustCompile(`^(\d{4})-(\d{2})-(\d{2})(?:$|[ T])`)
-)
+var monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)
 
 // readableTime reports whether ClickHouse may be able to read a time from a text. It knows two kinds that it cannot: words, and days
 // that no month has. ClickHouse takes a month or day of zero for the first one.
@@ -105,14 +102,14 @@ func readableTime(s string) bool {
 	if !strings.ContainsAny(s, "0123456789") {
 		return monthName.MatchString(s)
 	}
-	m := datePart.FindStringSubmatch(s)
-	if m == nil {
+	const form = "2024-01-31"
+	if len(s) < len(form) || s[4] != '-' || s[7] != '-' || len(s) > len(form) && s[len(form)] != ' ' && s[len(form)] != 'T' {
 		return true
 	}
-	year, _ := strconv.Atoi(m[1])
-	month, _ := strconv.Atoi(m[2])
-	day, _ := strconv.Atoi(m[3])
-	if month == 0 || day == 0 {
+	year, err := strconv.Atoi(s[:4])
+	month, err2 := strconv.Atoi(s[5:7])
+	day, err3 := strconv.Atoi(s[8:10])
+	if err != nil || err2 != nil || err3 != nil || month <= 0 || day <= 0 {
 		return true
 	}
 	return month <= 12 && day <= time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
