@@ -65,7 +65,7 @@ func newWorld(tb testing.TB) *world {
 		}
 	})
 	w.rt = &runtime{
-		registry: reg, runs: background, metrics: newMetrics(), logs: new(runlog.Logs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases),
+		registry: reg, runs: background, metrics: newMetrics(), logs: new(runlog.Logs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), names: new(sightings),
 		limits: newLimiter(Rate{Queries: 240, Per: time.Minute}), places: admission.New(placesFor(10)), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
 	}
 	w.app.runtime.Store(w.rt)

@@ -170,7 +170,7 @@ func (x *execution) suggestions(ctx context.Context, place *admission.Place, env
 		}
 		return names
 	}
-	all := &x.rt.names
+	all := x.rt.names
 	all.mu.Lock()
 	known := all.of(x.project.ID)
 	names, fresh := known.events, time.Since(known.listed) < suggestionsAge
