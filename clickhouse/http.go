@@ -221,6 +221,13 @@ func newTransport(base *http.Transport) (http.RoundTripper, error) {
 // parameters in the URL, which breaks when they are long, and give the id also to its handshake.
 type transport struct{ base http.RoundTripper }
 
+// CloseIdleConnections is how the driver closes a connection: after each query that failed, and at the end of its life.
+func (t *transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
 var errUnframed = errors.New("the answer has neither a length nor chunks: its end could not be told from a broken connection")
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
