@@ -12,16 +12,28 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("analytics", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseHandler reads the site directive, which has no options:
+// parseHandler reads the site directive:
 //
-//	analytics [<matcher>]
+//	analytics [<matcher>] {
+//		health
+//	}
 func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	h.Next() // the directive's name
 	if h.NextArg() {
 		return nil, h.ArgErr()
 	}
-	if h.NextBlock(0) {
-		return nil, h.Errf("analytics takes no options here: they stand in the global block")
+	handler := new(module.Handler)
+	err := block(h.Dispenser, map[string]func() error{
+		"health": func() error {
+			handler.Health = true
+			if h.NextArg() {
+				return h.ArgErr()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, err
 	}
-	return new(module.Handler), nil
+	return handler, nil
 }

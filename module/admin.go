@@ -21,7 +21,7 @@ import (
 
 func init() { caddy.RegisterModule(adminAPI{}) }
 
-// adminAPI serves the operator's commands on Caddy's admin address, below /analytics/.
+// adminAPI serves the operator's commands on Caddy's admin address, below /analytics/, and the paths of health.
 type adminAPI struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -37,6 +37,8 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		})}
 	}
 	return []caddy.AdminRoute{
+		{Pattern: livePath, Handler: caddy.AdminHandlerFunc(adminHealth)},
+		{Pattern: readyPath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
 		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
 		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
@@ -60,11 +62,11 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 	if !ok {
 		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method %s is not allowed here", r.Method)}
 	}
-	app, err := caddy.ActiveContext().AppIfConfigured("analytics")
+	app, err := activeApp()
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
 	}
-	rt, err := app.(*App).wait(r.Context())
+	rt, err := app.wait(r.Context())
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ func init() { caddy.RegisterModule(new(Handler)) }
 
 // Handler is the HTTP handler "analytics": it answers every path below /api/ and leaves the others to the next handler.
 type Handler struct {
+	// Whether the site answers /healthz and /readyz, as the admin address does. Default: it does not.
+	Health bool `json:"health,omitempty"`
+
 	app    *App
 	logger *zap.Logger
 }
@@ -44,6 +47,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP answers one request of the API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if !strings.HasPrefix(r.URL.Path, apiPrefix) {
+		if h.Health && serveHealth(h.findApp, w, r) {
+			return nil
+		}
 		return next.ServeHTTP(w, r)
 	}
 	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
@@ -59,6 +65,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	return nil
 }
+
+func (h *Handler) findApp() (*App, error) { return h.app, nil }
 
 // request is one request on its way through this package.
 type request struct {

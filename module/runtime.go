@@ -33,6 +33,7 @@ type runtime struct {
 	limits    *limiter
 	tokens    *tokens
 	metrics   *metrics
+	probe     *probe
 	logs      *runlog.Logs
 	runs      *runs
 	logger    *zap.Logger
@@ -106,11 +107,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
-	return &runtime{
+	rt := &runtime{
 		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, names: results.names, limits: limits, tokens: believed,
 		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
 		endpointRate: a.Limits.EndpointRate, publicURL: a.PublicURL,
-	}, nil
+	}
+	rt.probe = rt.newProbe()
+	return rt, nil
 }
 
 // startEngine takes a share of the embedded engine, unless the config names a server.

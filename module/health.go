@@ -1,0 +1,148 @@
+package module
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+)
+
+// The paths that tell whether the server is alive and whether it can answer. They stand on the admin address, and on sites whose
+// directive says health.
+const (
+	livePath  = "/healthz"
+	readyPath = "/readyz"
+)
+
+const (
+	probeTimeout = 2 * time.Second // the longest that one part may take to say that it is ready
+	probeEvery   = time.Second     // how long a finding holds
+)
+
+// readiness is what a server says of its parts: "ok" or "unavailable", and nothing of the reasons, which stand in the log.
+type readiness struct {
+	Status     string `json:"status"`
+	ClickHouse string `json:"clickhouse"`
+	Registry   string `json:"registry"`
+}
+
+const (
+	partReady   = "ok"
+	partMissing = "unavailable"
+)
+
+func (r readiness) httpStatus() int {
+	if r.Status == partReady {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+// probe looks whether the parts of a runtime answer: one look at a time, whose finding holds for a while, so that asking often costs
+// nothing.
+type probe struct {
+	clickhouse, registry func(context.Context) error
+	logger               *zap.Logger
+
+	looking chan struct{} // holds one token: one look at a time, by whoever put it there
+	found   readiness
+	at      time.Time // zero before the first
+}
+
+var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry: partMissing}
+
+// newProbe asks ClickHouse for a sign of life, for which it needs no place, and the registry for its revision.
+func (rt *runtime) newProbe() *probe {
+	return &probe{clickhouse: rt.warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
+}
+
+// ready gives the finding. It takes little more than probeTimeout at most.
+func (p *probe) ready(ctx context.Context) readiness {
+	select {
+	case p.looking <- struct{}{}:
+		defer func() { <-p.looking }()
+	case <-ctx.Done(): // nobody is there to be told
+		return notReady
+	}
+	if !p.at.IsZero() && time.Since(p.at) < probeEvery {
+		return p.found
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the finding is for others too
+	defer cancel()
+	before, now := p.found, readiness{Status: partReady}
+	var asked sync.WaitGroup
+	asked.Go(func() { now.ClickHouse = p.ask(ctx, "ClickHouse", before.ClickHouse, p.clickhouse) })
+	asked.Go(func() { now.Registry = p.ask(ctx, "the registry", before.Registry, p.registry) })
+	asked.Wait()
+	if now.ClickHouse != partReady || now.Registry != partReady {
+		now.Status = partMissing
+	}
+	p.found, p.at = now, time.Now()
+	return now
+}
+
+// ask gives the state of a part, and logs a change of it. A part that does not answer in time is not ready, even when it does not
+// notice that its time is up.
+func (p *probe) ask(ctx context.Context, name, before string, part func(context.Context) error) string {
+	answered := make(chan error, 1)
+	go func() { answered <- part(ctx) }()
+	var err error
+	select {
+	case err = <-answered:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err != nil && before != partMissing:
+		p.logger.Warn("a part of the server is not ready", zap.String("part", name), zap.Error(err))
+	case err == nil && before == partMissing:
+		p.logger.Info("a part of the server is ready again", zap.String("part", name))
+	}
+	if err != nil {
+		return partMissing
+	}
+	return partReady
+}
+
+// serveHealth answers a path of health; ok is false for other paths.
+func serveHealth(app func() (*App, error), w http.ResponseWriter, r *http.Request) (ok bool) {
+	if r.URL.Path != livePath && r.URL.Path != readyPath {
+		return false
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"status": "method not allowed"})
+		return true
+	}
+	if r.URL.Path == livePath {
+		writeJSON(w, http.StatusOK, map[string]string{"status": partReady})
+		return true
+	}
+	found := notReady
+	if a, err := app(); err == nil {
+		if rt := a.runtime.Load(); rt != nil { // else it has not started
+			found = rt.probe.ready(r.Context())
+		}
+	}
+	writeJSON(w, found.httpStatus(), found)
+	return true
+}
+
+// adminHealth answers the paths of health on the admin address.
+func adminHealth(w http.ResponseWriter, r *http.Request) error {
+	serveHealth(activeApp, w, r)
+	return nil
+}
+
+// activeApp is the app of the config that runs.
+func activeApp() (*App, error) {
+	app, err := caddy.ActiveContext().AppIfConfigured("analytics")
+	if err != nil {
+		return nil, err // Caddy's own words
+	}
+	return app.(*App), nil
+}
