@@ -195,7 +195,7 @@ func TestProgressAndCancel(t *testing.T) {
 				}
 				ended <- fmt.Sprint(answer.Status, " ", answer.Body["code"])
 			}()
-			poll(t, c, id, func(answer harness.Answer) bool { return progressOf(answer, "rows_read") > 1e6 })
+			poll(t, c, id, func(answer harness.Answer) bool { return progressOf(answer, "time_elapsed") >= 1 })
 			if answer := c.Do(t, http.MethodDelete, "query/"+id+"/", nil); answer.Body["message"] != "The query was cancelled." {
 				t.Errorf("%d %s", answer.Status, answer.Raw)
 			}
@@ -237,7 +237,7 @@ func TestRunsAndConfigs(t *testing.T) {
 			if complete(answer) {
 				t.Fatalf("the reload ended it: %d %s", answer.Status, answer.Raw)
 			}
-			is := progressOf(answer, "rows_read")
+			is := progressOf(answer, "time_elapsed")
 			if was < 0 {
 				was = is
 			}
