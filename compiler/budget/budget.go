@@ -32,7 +32,11 @@ const (
 	// MaxGrown bounds what a query reads of one table that it joins or merges: each property of native JSON is several
 	// sub-columns, and ClickHouse takes ten seconds for two thousand of a joined person.
 	MaxGrown = 500
-	// MaxKeys bounds the keys of a clause: the time that ClickHouse takes to plan GROUP BY grows with their square.
+	// MaxExpanded bounds the parts of a SELECT once each alias stands in the place of its uses, as ClickHouse has it: four million
+	// take it two seconds.
+	MaxExpanded = 500_000
+	// MaxKeys bounds the keys of a clause, and those of all windows: the time that ClickHouse takes to plan GROUP BY grows with their
+	// square, and four thousand keys of windows take it seconds.
 	MaxKeys = 1_000
 	// MaxSQL bounds the SQL in bytes, MaxParams its parameters: what is longer takes ClickHouse seconds to read.
 	MaxSQL    = 1 << 20

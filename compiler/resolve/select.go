@@ -287,6 +287,10 @@ func (s *scope) over(w *hogql.Window) *hogql.Window {
 	outer := s.inWindow
 	s.inWindow = true
 	defer func() { s.inWindow = outer }()
+	if s.r.windowKeys += len(w.PartitionBy) + len(w.OrderBy); s.r.windowKeys > budget.MaxKeys {
+		s.r.tooManyWindowKeys(w.Pos)
+		return &hogql.Window{Pos: w.Pos}
+	}
 	out := &hogql.Window{Pos: w.Pos, Name: w.Name, OrderBy: s.orderBy(w.OrderBy, false)}
 	for _, e := range w.PartitionBy {
 		out.PartitionBy = append(out.PartitionBy, s.expr(e))
@@ -297,6 +301,14 @@ func (s *scope) over(w *hogql.Window) *hogql.Window {
 		out.Frame = &f
 	}
 	return out
+}
+
+// tooManyWindowKeys notes once that the windows of the query have too many keys, each use of one that is written out counted.
+func (r *resolver) tooManyWindowKeys(at hogql.Span) {
+	if !r.manyKeys {
+		r.manyKeys = true
+		r.mistake(at, "The query has more than %d keys in its windows", budget.MaxKeys)
+	}
 }
 
 // set resolves queries joined by set operators. The columns are those of the first member, and its CTEs are seen by all.

@@ -83,7 +83,9 @@ func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
 		p.aliasesIn(s, e.Items...)
 	case *hogql.Array:
 		p.aliasesIn(s, e.Items...)
-	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, nil: // nothing, or a SELECT of its own
+	case *hogql.AliasRef:
+		p.refs++
+	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, nil: // nothing, or a SELECT of its own
 	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
 		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
 		*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed

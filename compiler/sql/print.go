@@ -55,6 +55,7 @@ type printer struct {
 	params []Param
 	lookup map[paramKey]int // index in params; only once there are many
 	scope  *scope
+	refs   int      // uses of aliases seen
 	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
 	ctes   []cte
 }

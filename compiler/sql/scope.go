@@ -28,7 +28,10 @@ type source struct{ name, printed string }
 func (p *printer) open(sel *hogql.Select) {
 	s := &scope{outer: p.scope, first: len(p.names)}
 	s.tables = s.few[:0]
-	p.aliases(sel)
+	refs := p.refs
+	if p.aliases(sel); p.refs-refs >= fewRefs {
+		p.weigh(sel)
+	}
 	s.aliases = p.names[s.first:len(p.names):len(p.names)]
 	if sel.From != nil {
 		p.name(s, sel.From)

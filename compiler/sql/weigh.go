@@ -1,0 +1,124 @@
+package sql
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// fewRefs is how many uses of aliases a SELECT may have without being weighed: what so few stand for is bounded by ClickHouse.
+const fewRefs = 16
+
+// weigh refuses a SELECT whose aliases stand for too much. ClickHouse puts the expression of an alias in the place of each use, so that
+// aliases which use others twice double with each one.
+func (p *printer) weigh(s *hogql.Select) {
+	w := weigher{printer: p, aliases: map[string]*weight{}}
+	w.collect = true
+	w.selection(s)
+	w.collect = false
+	if w.selection(s) > budget.MaxExpanded {
+		panic(mistake{diag.New(diag.QueryError, s.Pos, "The query is too large: it grows beyond %d parts once its aliases are put in the place of their names.",
+			budget.MaxExpanded)})
+	}
+}
+
+// weigher counts the parts that expressions have once the aliases in them are expanded. Weights stay just above the bound.
+type weigher struct {
+	*printer
+	collect bool // the aliases, in the place of counting
+	aliases map[string]*weight
+}
+
+// weight is that of an alias.
+type weight struct {
+	x     hogql.Expr
+	parts int
+	known bool // or being counted: an alias that uses its own name means a column
+}
+
+func (w *weigher) selection(s *hogql.Select) int {
+	n := w.list(s.Columns) + w.expr(s.Where) + w.expr(s.Having) + w.order(s.OrderBy)
+	if s.ArrayJoin != nil {
+		for _, array := range s.ArrayJoin.Arrays {
+			n += w.expr(array)
+		}
+	}
+	if g := s.GroupBy; g != nil {
+		n += w.list(g.Keys)
+		for _, set := range g.Sets {
+			n += w.list(set)
+		}
+	}
+	for _, window := range s.Windows {
+		n += w.window(window.Window)
+	}
+	if s.LimitBy != nil {
+		n += w.list(s.LimitBy.Keys)
+	}
+	return min(n, budget.MaxExpanded+1)
+}
+
+func (w *weigher) list(list []hogql.Expr) int {
+	n := 0
+	for _, e := range list {
+		n = min(n+w.expr(e), budget.MaxExpanded+1)
+	}
+	return n
+}
+
+func (w *weigher) order(keys []*hogql.Order) int {
+	n := 0
+	for _, key := range keys {
+		n = min(n+w.expr(key.X), budget.MaxExpanded+1)
+	}
+	return n
+}
+
+func (w *weigher) window(window *hogql.Window) int {
+	if window == nil {
+		return 0
+	}
+	return w.list(window.PartitionBy) + w.order(window.OrderBy)
+}
+
+func (w *weigher) expr(e hogql.Expr) int {
+	w.spend.Work(1)
+	switch e := e.(type) {
+	case *hogql.Alias:
+		if w.collect && w.aliases[e.Name.Text] == nil {
+			w.aliases[e.Name.Text] = &weight{x: e.X}
+		}
+		return 1 + w.expr(e.X)
+	case *hogql.AliasRef:
+		return 1 + w.alias(e.Name)
+	case *hogql.Lambda:
+		return 1 + w.expr(e.Body)
+	case *hogql.Native:
+		return 1 + w.list(e.Params) + w.list(e.Args) + w.window(e.Over)
+	case *hogql.Logic:
+		return 1 + w.list(e.Args)
+	case *hogql.Tuple:
+		return 1 + w.list(e.Items)
+	case *hogql.Array:
+		return 1 + w.list(e.Items)
+	case nil:
+		return 0
+	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam: // a subquery is a SELECT of its own
+	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
+		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
+		*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
+	}
+	return 1
+}
+
+func (w *weigher) alias(name string) int {
+	a := w.aliases[name]
+	if w.collect || a == nil {
+		return 0
+	}
+	if !a.known {
+		a.known = true
+		a.parts = min(w.expr(a.x), budget.MaxExpanded+1)
+	}
+	return a.parts
+}
