@@ -56,10 +56,10 @@ func call(f *schema.Function, args, at int, text string) string {
 var (
 	growingQueries = []string{
 		"select *, * from (%s)", "select a.*, a.* from (%s) a", "select a.*, b.* from (%s) a cross join (select 1 as y) b",
-		"select *, columns('.') from (%s)", "select * replace (1 as x) from (%s)", "select x, x as x1, * from (%s)",
-		"%[1]s union all %[1]s", "select * from (%s) union all select 1 as x", "with c as (%s) select a.*, b.* from c a cross join c b",
-		"with c as (%s) select * from c where x in (select x from c)", "select x, (select 1) as y, count() over (order by x) as z from (%s)",
-		"select x from (%s) group by cube(x)", "with x + x as d, d + d as e select e as x, * from (%s)",
+		"select *, columns('.') from (%s)", "select * replace (1 as x) from (%s)", "select x, *, * from (%s)",
+		"%[1]s union all %[1]s", "with c as (%s) select a.*, b.* from c a cross join c b", "with c as (%s) select * from c where x in (select x from c)",
+		"select x, (select 1), count() over (order by x), * from (%s)", "select x from (%s) group by cube(x)",
+		"with 1 + 1 as d, d + d as e, e + e as f, f + f as g select g, * from (%s)",
 	}
 	growingValues = []string{
 		"(%s in x)", "(x not in %s)", "case %s when x then 1 when 2 then 3 end", "(%[1]s + %[1]s)", "(%s between x and 3)", "(%s as v%[2]d)",
@@ -71,10 +71,11 @@ var (
 // TestExpanding compiles random nestings of what makes queries grow. Whatever they are, they cost no more than the budget.
 func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 	env := hostileEnv(t)
+	fits, tooLarge := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		text := "select 1 as x"
-		for i := range rapid.IntRange(1, 24).Draw(r, "levels") {
-			if rapid.Bool().Draw(r, "value") {
+		for i := range rapid.IntRange(1, 40).Draw(r, "levels") {
+			if rapid.IntRange(0, 9).Draw(r, "value") == 0 {
 				value := "x"
 				for range rapid.IntRange(1, 12).Draw(r, "depth") {
 					form := rapid.SampledFrom(growingValues).Draw(r, "form")
@@ -93,8 +94,18 @@ func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 				text = next
 			}
 		}
-		_, _ = measured(r, &query.HogQL{Query: text}, env)
+		_, err := measured(r, &query.HogQL{Query: text}, env)
+		switch {
+		case err == nil:
+			fits++
+		case strings.Contains(err.Error(), "too large"):
+			tooLarge++
+		}
 	})
+	t.Logf("%d queries compile, %d are too large", fits, tooLarge)
+	if fits == 0 || tooLarge == 0 {
+		t.Errorf("%d queries compile, %d are too large: the forms say nothing", fits, tooLarge)
+	}
 }
 
 // TestLongTexts compiles texts of a megabyte whose parts are looked up among one another.
