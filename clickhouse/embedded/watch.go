@@ -13,15 +13,15 @@ import (
 // watchPath is where the child answers whether tables can be read.
 const watchPath = "/watch"
 
-// The parent asks for one row of a table again and again. The table has a column with a zone, whose name the engine looks up when it
-// writes the value: threads that hang while they read tables or look at zones leave SELECT 1 alone.
+// The parent asks for one row of a table again and again, with JSON in it and times in a zone: threads that hang while they read such
+// columns or look at zones leave SELECT 1 alone, and reads of plain columns too.
 var (
 	makeHeartbeat = []string{
 		"CREATE DATABASE IF NOT EXISTS engine ENGINE = Atomic",
-		"CREATE TABLE IF NOT EXISTS engine.heartbeat (id UInt8, at DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY id",
-		"INSERT INTO engine.heartbeat SELECT 1, now64(3) WHERE (SELECT count() FROM engine.heartbeat) = 0",
+		"CREATE TABLE IF NOT EXISTS engine.heartbeat (id UInt8, at DateTime64(3, 'UTC'), data JSON) ENGINE = MergeTree ORDER BY id",
+		"INSERT INTO engine.heartbeat SELECT 1, now64(3), '{\"a\": 1}' WHERE (SELECT count() FROM engine.heartbeat) = 0",
 	}
-	readHeartbeat = "SELECT id, at FROM engine.heartbeat WHERE id = 1 LIMIT 1 " +
+	readHeartbeat = "SELECT id, at, toTimeZone(at, 'UTC'), data.a FROM engine.heartbeat WHERE id = 1 LIMIT 1 " +
 		"SETTINGS use_query_cache = 0, use_query_condition_cache = 0, use_uncompressed_cache = 0"
 )
 

@@ -65,6 +65,7 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 		e.reads.Store(err == nil && answer == "")
 		if err != nil {
 			misses++
+			every.Reset(e.cfg.WatchInterval) // a tick may have come meanwhile
 			e.log.Warn("the embedded engine does not answer a read of a table", zap.Int("times", misses), zap.Error(err))
 			if misses == watchMisses {
 				e.log.Error("the embedded engine hangs; killing it", zap.Int("pid", c.cmd.Process.Pid),
