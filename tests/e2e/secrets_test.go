@@ -41,6 +41,8 @@ func TestLogsHoldNoValues(t *testing.T) {
 		"select count(), '%s' from numbers(1000000000000)",
 		"select groupArray(concat('%s', toString(number))) from numbers(100000000)",
 		"select match(event, concat('[', '%s')) from events",
+		"select multiMatchAny('x', [concat('%s', '{1,30000}')])",
+		"select multiMatchAny('x', ['%s{1,30000}'])",
 		"select '%s' from nowhere",
 		"select JSONExtract(properties.p, concat('Array(', '%s')) from events",
 		"select repeat('%s', 100000000)",
