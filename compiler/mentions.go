@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,11 +121,10 @@ func comparedNames(c *hogql.Compare) (list []Mention) {
 		return nil
 	}
 	items := []hogql.Expr{other}
-	switch other := other.(type) {
-	case *hogql.Tuple:
-		items = other.Items
-	case *hogql.Array:
-		items = other.Items
+	if tuple, ok := other.(*hogql.Tuple); ok {
+		items = tuple.Items
+	} else if array, ok := other.(*hogql.Array); ok {
+		items = array.Items
 	}
 	for _, item := range items {
 		constant, ok := item.(*hogql.Const)
@@ -173,6 +173,7 @@ func (w *nodeWalker) value(v reflect.Value, depth int) {
 				w.value(v.Field(i), depth+1)
 			}
 		}
+	default: // holds no names
 	}
 }
 
@@ -251,6 +252,7 @@ func Existence(mentions []Mention) *query.HogQL {
 			text += fmt.Sprintf(" and index = %d", first.Key.Group)
 		}
 		return &query.HogQL{Query: text + " limit 1", Values: map[string]any{"name": first.Name}}
+	case schema.NoProperties: // events, below
 	}
 	names := make([]any, len(mentions))
 	for i := range mentions {
@@ -271,6 +273,7 @@ func Unseen(m *Mention, text string, among []string) Warning {
 		what = "No person of this project has the property '%s'."
 	case schema.GroupProperty:
 		what = "No group of this type has the property '%s'."
+	case schema.NoProperties:
 	}
 	e := &diag.Error{Detail: fmt.Sprintf(what, clippedName(m.Name)), Span: m.At, Hint: schema.Nearest(m.Name, slices.Values(among))}
 	if e.Hint != "" {
@@ -308,26 +311,29 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 	most := cmp.Or(env.MaxRows, bind.MaxRows)
 	above := func(limit int, at string) {
 		if limit > most {
-			e := &diag.Error{Detail: fmt.Sprintf("A query gives at most %d rows: the limit was lowered to that", most), Hint: fmt.Sprint(most)}
+			e := &diag.Error{Detail: fmt.Sprintf("A query gives at most %d rows: the limit was lowered to that", most), Hint: strconv.Itoa(most)}
 			list = append(list, warning(e, "", join(at, "limit")))
 		}
 	}
-	switch q := q.(type) {
-	case *query.HogQL:
-		parsed, err := hogql.Parse(q.Query)
-		if err != nil {
-			return nil
-		}
-		var found diag.List
-		warnLimit(&found, parsed, most)
-		for _, e := range Mistakes(found.Err()) {
-			e.Detail += ": the limit was lowered to that"
-			list = append(list, warning(e, q.Query, ""))
-		}
-	case *query.Events:
-		above(q.Limit, q.At)
-	case *query.Actors:
-		above(q.Limit, "")
+	if events, ok := q.(*query.Events); ok {
+		above(events.Limit, events.At)
+	}
+	if actors, ok := q.(*query.Actors); ok {
+		above(actors.Limit, "")
+	}
+	text, ok := q.(*query.HogQL)
+	if !ok {
+		return list
+	}
+	parsed, err := hogql.Parse(text.Query)
+	if err != nil {
+		return nil
+	}
+	var found diag.List
+	warnLimit(&found, parsed, most)
+	for _, e := range Mistakes(found.Err()) {
+		e.Detail += ": the limit was lowered to that"
+		list = append(list, warning(e, text.Query, ""))
 	}
 	return list
 }
@@ -335,13 +341,11 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 // Reversed warns of a range of time that ends before it begins. Of insights it does not know; see Answer.Range for these.
 func Reversed(q query.Node, env Env) []Warning {
 	var from, to, attr string
-	switch q := q.(type) {
-	case *query.Events:
-		from, to, attr = q.After, q.Before, join(q.At, "before")
-	case *query.HogQL:
-		if q.Filters != nil {
-			from, to, attr = q.Filters.DateFrom, q.Filters.DateTo, "filters.dateRange.date_to"
-		}
+	if events, ok := q.(*query.Events); ok {
+		from, to, attr = events.After, events.Before, join(events.At, "before")
+	}
+	if text, ok := q.(*query.HogQL); ok && text.Filters != nil {
+		from, to, attr = text.Filters.DateFrom, text.Filters.DateTo, "filters.dateRange.date_to"
 	}
 	if from == "" || to == "" {
 		return nil

@@ -80,7 +80,7 @@ func (s *settings) run(ctx context.Context) error {
 	}
 	defer log.Close()
 	fmt.Printf("Starting the server on %s; its log is %s.\n", s.site(), s.logFile())
-	caddy := exec.Command(s.server, "run", "--config", config, "--adapter", "caddyfile") //nolint:gosec // who runs the demo names the program
+	caddy := exec.Command(s.server, "run", "--config", config, "--adapter", "caddyfile")
 	caddy.Stdout, caddy.Stderr = log, log
 	caddy.Env = s.environment()
 	caddy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches us alone; we pass it on
@@ -295,7 +295,7 @@ func (d *demo) request(ctx context.Context, method, path string, body []byte) (s
 
 // command runs one of the server's own commands and reads its result into out.
 func (s *settings) command(ctx context.Context, out any, args ...string) error {
-	cmd := exec.CommandContext(ctx, s.server, append(append([]string{"analytics"}, args...), "--address", s.adminAddress())...) //nolint:gosec // who runs the demo names the program
+	cmd := exec.CommandContext(ctx, s.server, append(append([]string{"analytics"}, args...), "--address", s.adminAddress())...)
 	cmd.Stderr = os.Stderr
 	result, err := cmd.Output()
 	if err != nil {

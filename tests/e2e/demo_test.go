@@ -65,7 +65,11 @@ func TestDemoNamesTakenPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 		taken[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	ports, err := harness.FreePorts(2)
