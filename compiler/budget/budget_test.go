@@ -66,7 +66,8 @@ func TestExpired(t *testing.T) {
 func TestHints(t *testing.T) {
 	b := budget.New(nil)
 	names := slices.Repeat([]string{"name"}, budget.MaxHints)
-	for range b.Hints(slices.Values(names[1:])) {
+	if n := len(slices.Collect(b.Hints(slices.Values(names[1:])))); n != budget.MaxHints-1 {
+		t.Errorf("%d hints, want %d", n, budget.MaxHints-1)
 	}
 	if left := len(slices.Collect(b.Hints(slices.Values(names)))); left != 1 {
 		t.Errorf("%d hints are left, want 1", left)
