@@ -17,14 +17,14 @@ func Logged(err error) zap.Field {
 	switch {
 	case err == nil:
 		return zap.Skip()
+	case isKnown && known.Code != 0 && known.Name != "":
+		return zap.String("error", fmt.Sprintf("ClickHouse answered code %d, %s", known.Code, known.Name))
 	case errors.As(err, &exception):
 		return zap.String("error", fmt.Sprintf("ClickHouse answered code %d, %s", exception.Code, exception.CodeName))
 	case unreachable(err):
 		return zap.Error(withoutAddress(err))
 	case isKnown && known.Kind != UserError:
 		return zap.Error(err) // its message is one of ours
-	case isKnown:
-		return zap.String("error", fmt.Sprintf("ClickHouse answered code %d, %s", known.Code, known.Name))
 	}
 	return zap.String("error", fmt.Sprintf("an error of the type %T", err))
 }

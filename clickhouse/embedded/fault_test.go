@@ -269,7 +269,7 @@ func TestDown(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	engine(t)
+	value[uint8](t, connect(t, engine(t)), t.Context(), "SELECT 1") // by then its goroutines run
 	before := runtime.NumGoroutine()
 	e, err := embedded.Start(t.Context(), config(t.TempDir()), zap.NewNop())
 	if err != nil {
