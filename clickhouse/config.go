@@ -34,6 +34,8 @@ type Config struct {
 	DialTimeout time.Duration
 	// The server is the embedded engine: whoever runs it says when it is away, and the client does not.
 	Embedded bool
+	// The embedded engine may set priorities of its threads. Without, queries that yield get half of the cores at most.
+	Priorities bool
 	// Opens a connection to host:port. Default: a plain or TLS dial, as the DSN says.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }

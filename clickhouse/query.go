@@ -33,7 +33,9 @@ type Query struct {
 	// Unbounded takes off the bounds on rows and bytes of the result, for who passes it on and keeps none of it. Those on time and
 	// memory stay, and so does [MaxRowBytes] where rows are read; and the server makes the result in smaller pieces.
 	Unbounded bool
-	Progress  func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
+	// Yields lets other queries have the processor first, where the embedded engine runs it.
+	Yields   bool
+	Progress func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
 
 	system bool // reads system tables, without the project filter
 }

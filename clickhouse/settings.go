@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ var dialectSettings = []setting{
 	{"result_overflow_mode", "throw"},
 	{"http_write_exception_in_output_format", 0},
 	{"cancel_http_readonly_queries_on_client_close", 1},
+	{"function_range_max_elements_in_block", 10_000_000}, // functions over longer arrays run for minutes without a look at the clock
 }
 
 // orderSettings make the engine take conditions in the order in which they stand: the project's filter first. Without
@@ -115,6 +117,9 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	if q.Offset > 0 {
 		all["offset"] = q.Offset
 	}
+	if c.config.Embedded {
+		c.setPriority(set, q)
+	}
 	// With readonly=1 no SETTINGS clause in a query's text can change what is set here. A user whose profile
 	// says 2 may not lower it.
 	set("readonly", 1)
@@ -128,6 +133,24 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set("additional_table_filters", tableFilters(c.database, q.Project))
 	}
 	return all
+}
+
+// Nice values of threads: answers from the cache come before queries, queries before those that yield.
+const (
+	niceQuery  = 5
+	niceYields = 19
+)
+
+// setPriority lets the threads of a query run after those that matter more. On an idle machine it costs nothing.
+func (c *Client) setPriority(set func(string, any), q Query) {
+	switch {
+	case !c.config.Priorities && q.Yields:
+		set("max_threads", max(1, runtime.NumCPU()/2))
+	case q.Yields:
+		set("os_threads_nice_value_query", niceYields)
+	case c.config.Priorities:
+		set("os_threads_nice_value_query", niceQuery)
+	}
 }
 
 // executionSeconds is the limit of the configuration, or what the caller's deadline leaves of it.

@@ -140,6 +140,7 @@ func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse.Wa
 			MaxResultRows: maxResultRows,
 			Concurrency:   a.placeLimits().Places + spareConnections,
 			Embedded:      a.ClickHouse == "",
+			Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
 		}, a.logger.Named("clickhouse"))
 		if err != nil {
 			return nil, nil, err

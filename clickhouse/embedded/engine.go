@@ -78,6 +78,10 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	go e.supervise(run, first)
+	if runtime.GOOS == "linux" && !MaySetPriorities() {
+		log.Info("the embedded engine may not set priorities of threads: long queries slow down others more than they must; " +
+			"grant the capability CAP_SYS_NICE (systemd: AmbientCapabilities)")
+	}
 	log.Info("the embedded engine runs", zap.Int("pid", e.PID()), zap.String("data_dir", cfg.DataDir))
 	return e, nil
 }

@@ -39,3 +39,6 @@ func (e *Engine) Close() error { return nil }
 
 // ChildMain always fails here.
 func ChildMain([]string) error { return errSystem }
+
+// MaySetPriorities reports whether the engine may set the priorities of threads.
+func MaySetPriorities() bool { return false }

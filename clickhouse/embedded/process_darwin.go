@@ -25,3 +25,6 @@ func resident(pid int) int64 {
 	}
 	return kib << 10
 }
+
+// MaySetPriorities reports whether the engine may set the priorities of threads: only on Linux.
+func MaySetPriorities() bool { return false }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -11,6 +12,24 @@ import (
 // kernel kill it when the thread that started it ends.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// capSysNice is the number of the capability CAP_SYS_NICE, without which ClickHouse sets no priorities.
+const capSysNice = 23
+
+// MaySetPriorities reports whether this process, and so the engine, may set the priorities of threads.
+func MaySetPriorities() bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if set, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			bits, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+			return err == nil && bits&(1<<capSysNice) != 0
+		}
+	}
+	return false
 }
 
 // resident is the memory that a process takes, in bytes, or 0 when the system does not say.

@@ -243,6 +243,7 @@ type engineXML struct {
 	MemoryRatio    string   `xml:"max_server_memory_usage_to_ram_ratio"`
 	Merges         int      `xml:"background_pool_size"`
 	MergeRatio     int      `xml:"background_merges_mutations_concurrency_ratio"`
+	MergeNice      int      `xml:"os_threads_nice_value_merge_mutate"`
 	Schedule       int      `xml:"background_schedule_pool_size"`
 	Common         int      `xml:"background_common_pool_size"`
 	Move           int      `xml:"background_move_pool_size"`
@@ -295,6 +296,7 @@ func writeConfig(cfg serveConfig, queries int) (string, error) {
 		MemoryRatio:    memoryRatio(cfg.MaxMemory),
 		Merges:         max(cores/2, 1),
 		MergeRatio:     2,
+		MergeNice:      10, // where priorities may be set
 		Schedule:       max(cores, queries),
 		Common:         2,
 		Move:           1,

@@ -259,7 +259,7 @@ func (s *Scheduler) dispatch() {
 		next.held++
 		s.serial++
 		next.turn = s.serial
-		t.granted = &Place{scheduler: s, share: next}
+		t.granted = &Place{scheduler: s, share: next, yields: next.held > 1 || t.queue == background}
 		close(t.ready)
 	}
 }
@@ -302,6 +302,7 @@ func (p *share) before(other *share) bool {
 type Place struct {
 	scheduler *Scheduler
 	share     *share
+	yields    bool
 	left      atomic.Bool
 }
 
@@ -309,6 +310,10 @@ type Place struct {
 func (p *Place) Covers(project int64) bool {
 	return p != nil && p.scheduler != nil && !p.left.Load() && p.share.project == project
 }
+
+// Yields reports whether the query in this place should leave the processor to others: its project held a place already when it got
+// this one, or nobody waited for the query. Places alone share nothing fairly where one query can use all cores.
+func (p *Place) Yields() bool { return p.yields }
 
 // Leave gives the place back. It may be called more than once.
 func (p *Place) Leave() {

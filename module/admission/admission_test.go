@@ -41,6 +41,29 @@ func TestNewcomerFindsAPlace(t *testing.T) {
 	})
 }
 
+// TestYields: the first query of each project that somebody waits for has the processor before all others.
+func TestYields(t *testing.T) {
+	s := admission.New(admission.Limits{Places: 8, Project: 10, Queue: 80})
+	first, second, other := enter(t, s, 1), enter(t, s, 1), enter(t, s, 2)
+	unawaited, err := s.Enter(t.Context(), admission.Request{Project: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		place *admission.Place
+		want  bool
+	}{
+		"first of its project":  {first, false},
+		"second of its project": {second, true},
+		"first of another":      {other, false},
+		"nobody waits":          {unawaited, true},
+	} {
+		if got := tt.place.Yields(); got != tt.want {
+			t.Errorf("%s: Yields() = %t", name, got)
+		}
+	}
+}
+
 // TestShares: projects that ask for all they can get end up with equal parts, however many each asks for, and nothing stays unused but
 // what is spare.
 func TestShares(t *testing.T) {

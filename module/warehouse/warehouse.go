@@ -84,6 +84,7 @@ func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
+	q.Yields = at.Yields()
 	return w.client.Query(ctx, q, sink)
 }
 
@@ -92,6 +93,7 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
+	q.Yields = at.Yields()
 	return w.client.Export(ctx, q, format, out)
 }
 
