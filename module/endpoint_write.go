@@ -150,7 +150,7 @@ func (rq *request) createEndpoint() error {
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
 	}
-	checked, err := rq.publisher().check(rq.r.Context(), fields.query, rq.start)
+	checked, err := rq.checkQuery(fields.query)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (rq *request) targetVersion(e *registry.Endpoint, fields *endpointFields) e
 // setQuery checks the query of an update, and the fields whose meaning depends on it.
 func (rq *request) setQuery(e *registry.Endpoint, fields *endpointFields, update *registry.EndpointUpdate) error {
 	if fields.query != nil {
-		checked, err := rq.publisher().check(rq.r.Context(), fields.query, rq.start)
+		checked, err := rq.checkQuery(fields.query)
 		if err != nil {
 			return err
 		}

@@ -33,14 +33,15 @@ type publisher struct {
 	compiles *compiles
 }
 
-// publisher checks what the caller publishes, which counts as a query of theirs.
-func (rq *request) publisher() *publisher {
+// checkQuery checks what the caller publishes, which counts as a query of theirs.
+func (rq *request) checkQuery(raw json.RawMessage) (*publishable, error) {
 	x := rq.execution(&plan{key: cache.KeyParts{Project: rq.project.ID}.Key()})
-	return &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, compiles: rq.compiles(), admit: func(ctx context.Context) (*admission.Place, error) {
-		place, err := x.admit(ctx, admission.Awaited, time.Now())
-		rq.showQuotas(x, 0, err)
-		return place, err
+	p := &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, compiles: rq.compiles(), admit: func(ctx context.Context) (*admission.Place, error) {
+		return x.admit(ctx, admission.Awaited, time.Now())
 	}}
+	checked, err := p.check(rq.r.Context(), raw, rq.start)
+	rq.showQuotas(x, 0, err)
+	return checked, err
 }
 
 // operatorsPublisher checks what the operator publishes. It counts on no rate, and waits behind the queries of the project that

@@ -164,7 +164,7 @@ func TestFiguresOfOwnRows(t *testing.T) {
 				now, err := strconv.ParseFloat(samples(t, s)[fmt.Sprintf(`caddy_analytics_query_read_rows_total{endpoint="",project="%d"}`, c.Project)], 64)
 				if err != nil || now-seen <= 500 {
 					seen = now
-					return fmt.Errorf("a query of 500 rows does not read others yet: %v %v", now, err)
+					return fmt.Errorf("a query of 500 rows does not read others yet, but %v: %w", now, err)
 				}
 				return nil
 			})

@@ -53,10 +53,10 @@ func poll(t *testing.T, c *harness.Client, id string, wanted func(harness.Answer
 	return answer
 }
 
-// progressOf gives a number of the progress in a status; 0 when it tells none.
-func progressOf(answer harness.Answer, name string) float64 {
+// elapsed gives the seconds of the progress in a status; 0 when it tells none.
+func elapsed(answer harness.Answer) float64 {
 	progress, _ := status(answer)["query_progress"].(map[string]any)
-	n, _ := progress[name].(float64)
+	n, _ := progress["time_elapsed"].(float64)
 	return n
 }
 
@@ -105,11 +105,11 @@ func TestProgressAndCancel(t *testing.T) {
 		if complete(answer) {
 			t.Fatalf("it ended: %d %s", answer.Status, answer.Raw)
 		}
-		return progressOf(answer, "time_elapsed") >= 1
+		return elapsed(answer) >= 1
 	})
 	// ClickHouse reads in granules, which projects share: how much it has read is not for callers.
 	want := map[string]any{
-		"time_elapsed": progressOf(moving, "time_elapsed"), "rows_read": 0.0, "bytes_read": 0.0, "estimated_rows_total": 0.0, "active_cpu_time": 0.0,
+		"time_elapsed": elapsed(moving), "rows_read": 0.0, "bytes_read": 0.0, "estimated_rows_total": 0.0, "active_cpu_time": 0.0,
 	}
 	if diff := cmp.Diff(any(want), status(moving)["query_progress"]); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
@@ -137,7 +137,7 @@ func TestProgressAndCancel(t *testing.T) {
 		c.Do(t, http.MethodDelete, "query/long/", nil)
 		before := poll(t, c, "second", pickedUp)
 		after := poll(t, c, "second", func(answer harness.Answer) bool {
-			return complete(answer) || progressOf(answer, "time_elapsed") > progressOf(before, "time_elapsed")
+			return complete(answer) || elapsed(answer) > elapsed(before)
 		})
 		if complete(after) {
 			t.Errorf("the other's cancel ended it: %d %s", after.Status, after.Raw)
@@ -195,7 +195,7 @@ func TestProgressAndCancel(t *testing.T) {
 				}
 				ended <- fmt.Sprint(answer.Status, " ", answer.Body["code"])
 			}()
-			poll(t, c, id, func(answer harness.Answer) bool { return progressOf(answer, "time_elapsed") >= 1 })
+			poll(t, c, id, func(answer harness.Answer) bool { return elapsed(answer) >= 1 })
 			if answer := c.Do(t, http.MethodDelete, "query/"+id+"/", nil); answer.Body["message"] != "The query was cancelled." {
 				t.Errorf("%d %s", answer.Status, answer.Raw)
 			}
@@ -237,7 +237,7 @@ func TestRunsAndConfigs(t *testing.T) {
 			if complete(answer) {
 				t.Fatalf("the reload ended it: %d %s", answer.Status, answer.Raw)
 			}
-			is := progressOf(answer, "time_elapsed")
+			is := elapsed(answer)
 			if was < 0 {
 				was = is
 			}
