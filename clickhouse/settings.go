@@ -79,13 +79,21 @@ var planSettings = []setting{
 	{"optimize_and_compare_chain_max_hash_work", 10_000},
 }
 
+// patternSettings bound the lists of patterns of multiMatchAny and its like, in bytes. The engine makes a machine of each list,
+// which no limit of time ends (16 s for 90 kB), and keeps the machines of the last 500
+// lists: at this bound half a megabyte each.
+var patternSettings = []setting{
+	{"max_hyperscan_regexp_length", 200},
+	{"max_hyperscan_regexp_total_length", 2000},
+}
+
 // passedRows is how many rows a server should handle at once in a query whose result is passed on: what it needs for the result
 // is some times as many. By default it takes sixteen times as many, and is no faster.
 const passedRows = 4096
 
 // settings puts together what is sent with a query. The server gets only settings that it knows.
 func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settings {
-	all := make(driver.Settings, len(outputSettings)+len(dialectSettings)+len(orderSettings)+len(planSettings)+8)
+	all := make(driver.Settings, len(outputSettings)+len(dialectSettings)+len(orderSettings)+len(planSettings)+len(patternSettings)+8)
 	set := func(name string, value any) {
 		if s.settings[name] {
 			all[name] = value
@@ -101,6 +109,9 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set(e.name, e.value)
 	}
 	for _, e := range planSettings {
+		set(e.name, e.value)
+	}
+	for _, e := range patternSettings {
 		set(e.name, e.value)
 	}
 	set("max_execution_time", c.executionSeconds(ctx))

@@ -98,6 +98,16 @@ func TestMistakesOfEveryKind(t *testing.T) {
 			"computed character set", "select convertCharset('a', 'utf-8', event) from events", wrong, "event",
 			"The character set of 'convertCharset' must be a constant name, such as 'windows-1251'", "",
 		},
+		{"a far distance", "select multiFuzzyMatchAny('a', 3, ['b'])", wrong, "3", "The distance of 'multiFuzzyMatchAny' must be a constant from 0 to 2", ""},
+		{"computed distance", "select multiFuzzyMatchAny('a', length('a'), ['b'])", wrong, "length('a')", "The distance of 'multiFuzzyMatchAny' must be a constant from 0 to 2", ""},
+		{
+			"long patterns", "select multiFuzzyMatchAnyIndex('a', 1, ['abcdefghijklmnop', 'abcdefghijklmnopq'])", wrong, "['abcdefghijklmnop', 'abcdefghijklmnopq']",
+			"The patterns of 'multiFuzzyMatchAnyIndex' must be constant, and 32 bytes together at most", "",
+		},
+		{
+			"computed patterns", "select multiFuzzyMatchAllIndices(event, 1, [event]) from events", wrong, "[event]",
+			"The patterns of 'multiFuzzyMatchAllIndices' must be constant, and 32 bytes together at most", "",
+		},
 		{"unresolved placeholder", "select {name}", wrong, "name", "Unresolved placeholder: {name}", ""},
 		{"unknown variable", "select {variables.pln}", wrong, "pln", "Variable pln is missing from query. Did you mean: plan", "plan"},
 		{"variable that the project has not", "select {variables.gone}", wrong, "gone", "Variable gone does not exist", ""},

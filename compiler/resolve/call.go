@@ -101,6 +101,8 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 		return s.tag(c)
 	case schema.RuleLookup:
 		return s.channelLookup(c)
+	case schema.RuleFuzzy:
+		return s.fuzzy(c)
 	case schema.RuleDateTime64:
 		return s.dateTime64(c)
 	case schema.RuleParseTime:

@@ -155,5 +155,6 @@ const (
 	RuleDecimal                 // toDecimal(x, scale) is accurateCastOrNull(x, 'Decimal64(scale)'), the scale a constant from 0 to 18
 	RuleMacro                   // the call stands for what Expand gives
 	RuleTag                     // a tag for user interfaces: Extra are its name and those of its attributes, in the order of the arguments
+	RuleFuzzy                   // f(text, distance, patterns), the distance and the patterns constant and short: the engine keeps what it makes of them
 	RuleLookup                  // a search in one of the dictionaries of channels
 )

@@ -1,0 +1,56 @@
+package resolve
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// Limits of multiFuzzyMatchAny and its like. The engine makes a machine of the patterns and keeps those of the last 500
+// calls: at these limits one takes a megabyte, at a distance of 4 three of them.
+const (
+	maxDistance = 2
+	maxPatterns = 32 // bytes of all together
+)
+
+// fuzzy resolves f(text, distance, patterns).
+func (s *scope) fuzzy(c *calling) hogql.Expr {
+	args := s.arguments(c)
+	if n, ok := whole(args[1]); !ok || n < 0 || n > maxDistance {
+		s.r.mistake(args[1].At(), "The distance of '%s' must be a constant from 0 to %d", c.f.Name, maxDistance)
+	}
+	if size, ok := textSize(args[2]); !ok || size > maxPatterns {
+		s.r.mistake(c.args[2].At(), "The patterns of '%s' must be constant, and %d bytes together at most", c.f.Name, maxPatterns)
+	}
+	return s.finish(c, args)
+}
+
+// whole returns the value of a constant number.
+func whole(e hogql.Expr) (int64, bool) {
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return 0, false
+	}
+	n, ok := c.Value.(int64)
+	return n, ok
+}
+
+// textSize returns the bytes of all texts in a constant array.
+func textSize(e hogql.Expr) (size int, ok bool) {
+	switch e := e.(type) {
+	case *hogql.Array:
+		for _, item := range e.Items {
+			s, ok := text(item)
+			if !ok {
+				return 0, false
+			}
+			size += len(s)
+		}
+		return size, true
+	case *hogql.Const:
+		items, ok := e.Value.([]any)
+		for _, item := range items {
+			s, isText := item.(string)
+			ok = ok && isText
+			size += len(s)
+		}
+		return size, ok
+	}
+	return 0, false
+}
