@@ -115,6 +115,9 @@ func (rq *request) serve(app *App) error {
 		return methodNotAllowed(rq.r.Method, methods.allow())
 	}
 	if rq.project, err = authorize(rq.snap, rq.key, project, at, &found); err != nil {
+		if rq.token != nil && errors.Is(err, errSecretKeyQueries) { // its holder has no key
+			return invalidKey(inHeader)
+		}
 		return err
 	}
 	rt.registry.Touch(rq.key, rq.start)
