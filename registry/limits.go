@@ -67,18 +67,21 @@ var Kinds = []Kind{
 	KindInsight, KindDashboard, KindTile, KindEndpoint, KindVersion, KindVariable, KindKey, KindCohort, KindProperty, KindActivity,
 }
 
-// counted are the kinds of which a project may have as many as Limits.Records says, with what their records are called. The others
-// have limits of their own, and all count in bytes.
+// counted are the kinds of which a project may have as many as Limits.Records says, or a multiple of it, with what their records are
+// called. The others have limits of their own, and all count in bytes.
 var counted = []struct {
-	kind Kind
-	many string
+	kind  Kind
+	many  string
+	times int
 }{
-	{KindInsight, "insights"},
-	{KindDashboard, "dashboards"},
-	{KindEndpoint, "endpoints"},
-	{KindVariable, "insight variables"},
-	{KindKey, "keys"},
-	{KindCohort, "cohorts"},
+	{KindInsight, "insights", 1},
+	{KindDashboard, "dashboards", 1},
+	{KindEndpoint, "endpoints", 1},
+	{KindVariable, "insight variables", 1},
+	{KindKey, "keys", 1},
+	{KindCohort, "cohorts", 1},
+	{KindTile, "tiles of dashboards", 10},
+	{KindVersion, "versions of endpoints", 10},
 }
 
 // Usage is what a project keeps, by kind.
@@ -136,7 +139,7 @@ func (r *Registry) bounded(ctx context.Context, project int64, tx Tx, do func(Tx
 // check refuses what makes a project go beyond its limits, or further beyond them.
 func (l *Limits) check(before, after Usage) error {
 	for _, c := range counted {
-		if n := after[c.kind].Records; n > l.Records && n > before[c.kind].Records {
+		if n := after[c.kind].Records; n > c.times*l.Records && n > before[c.kind].Records {
 			return limitReached("This project has %d %s, which is the most it can have. Delete some; deleted ones count until they are purged, "+
 				"30 days later or by `caddy analytics project purge`.", before[c.kind].Records, c.many)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,26 @@ func TestRecordsOfAProjectAreBounded(t *testing.T) {
 		t.Errorf("purged (-want +got):\n%s", diff)
 	}
 	must(r.CreateInsight(ctx, p.ID, named("i"), "k", now))(t)
+}
+
+// TestPartsOfAProjectAreBounded: tiles and versions take memory too, however small they are.
+func TestPartsOfAProjectAreBounded(t *testing.T) {
+	r, p := fresh(t)
+	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 0")}, now))(t)
+	r.SetLimits(registry.Limits{Records: 2})
+	fifteen := registry.DashboardFields{Tiles: slices.Repeat([]registry.TileFields{{Text: registry.To(new("x"))}}, 15)}
+	must(r.CreateDashboard(t.Context(), p.ID, fifteen, "k", now))(t)
+	_, err := r.CreateDashboard(t.Context(), p.ID, fifteen, "k", now)
+	if code(t, err) != registry.CodeLimit || !strings.Contains(err.Error(), "15 tiles") {
+		t.Errorf("with 30 tiles: %v", err)
+	}
+	versions := 0
+	for err = nil; err == nil; versions++ {
+		_, err = r.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: query(fmt.Sprint("select ", versions+1))}, now)
+	}
+	if code(t, err) != registry.CodeLimit || versions != 20 {
+		t.Errorf("after %d versions: %v", versions, err)
+	}
 }
 
 func TestBytesOfAProjectAreBounded(t *testing.T) {
