@@ -42,8 +42,7 @@ func TestFailuresQuoteNothing(t *testing.T) {
 			if (tt.want == "") != (failure == "") || !strings.Contains(failure, tt.want) {
 				t.Errorf("the log has %q, want %q", failure, tt.want)
 			}
-			var known *Error
-			if !errors.As(failed, &known) {
+			if _, ok := errors.AsType[*Error](failed); !ok {
 				t.Errorf("failure() = %v", failed)
 			}
 		})

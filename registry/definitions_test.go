@@ -41,7 +41,9 @@ func TestCreateProject(t *testing.T) {
 		{"a fixed offset", registry.NewProject{Name: "x", Timezone: "Fixed/UTC+01:00:00"}, nil, noZone("Fixed/UTC+01:00:00")},
 		{"a zone that ClickHouse does not know", registry.NewProject{Name: "x", Timezone: "America/Coyhaique"}, nil, noZone("America/Coyhaique")},
 		{
-			"a zone in another case", registry.NewProject{Name: "x", Timezone: "europe/berlin"}, nil,
+			"a zone in another case",
+			registry.NewProject{Name: "x", Timezone: "europe/berlin"},
+			nil,
 			&registry.FieldError{
 				Field: "timezone", Code: registry.CodeNotChoice,
 				Message: `"europe/berlin" is not a valid choice. Perhaps you meant "Europe/Berlin"?`,

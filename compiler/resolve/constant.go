@@ -14,7 +14,7 @@ import (
 // lists, and never a caller's text.
 func (s *scope) constants(c *calling, args []hogql.Expr) {
 	f := c.f
-	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && !(f.OriginAt && s.isOrigin(args[i])) {
+	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !s.isOrigin(args[i])) {
 		args[i] = s.zoneName(f, args[i])
 	}
 	if i := len(args) - 1; f.TypeLast && i > 0 {

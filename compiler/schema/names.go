@@ -16,7 +16,7 @@ type Names struct {
 
 func newNames(noun, example, all string) *Names {
 	n := &Names{Noun: noun, Example: example, all: map[string]bool{}}
-	for _, name := range strings.Fields(all) {
+	for name := range strings.FieldsSeq(all) {
 		n.all[name] = true
 	}
 	return n

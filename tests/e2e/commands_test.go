@@ -49,7 +49,7 @@ func TestMistypedCommands(t *testing.T) {
 		{"token nonsense", `unknown command "nonsense" for "caddy analytics token"; its commands are`},
 		{"project", "project needs one of its subcommands"},
 		{"key create --projct 1", "unknown flag: --projct: did you mean --project?; see caddy analytics key create --help"},
-		{"project list --addres x", "unknown flag: --addres: did you mean --address?"},
+		{"project list --addrss x", "unknown flag: --addrss: did you mean --address?"},
 		{"project list --zzzzzzzz", "unknown flag: --zzzzzzzz; see caddy analytics project list --help"},
 		{"project create", `required flag(s) "name" not set`},
 		{"project create --name", "flag needs an argument: --name; see"},

@@ -152,7 +152,7 @@ func TestClientGoesAway(t *testing.T) {
 		<-left
 		poll(t, c, "first", gone)
 		after := poll(t, c, "companion", func(answer harness.Answer) bool {
-			return gone(answer) || elapsed(answer) > elapsed(before)
+			return gone(answer) || timeElapsed(answer) > timeElapsed(before)
 		})
 		// What is computed anew for the companion is picked up later.
 		if gone(after) || status(after)["pickup_time"] != status(before)["pickup_time"] {

@@ -54,7 +54,7 @@ func poll(t *testing.T, c *harness.Client, id string, wanted func(harness.Answer
 }
 
 // elapsed gives the seconds of the progress in a status; 0 when it tells none.
-func elapsed(answer harness.Answer) float64 {
+func timeElapsed(answer harness.Answer) float64 {
 	progress, _ := status(answer)["query_progress"].(map[string]any)
 	n, _ := progress["time_elapsed"].(float64)
 	return n
@@ -105,11 +105,11 @@ func TestProgressAndCancel(t *testing.T) {
 		if complete(answer) {
 			t.Fatalf("it ended: %d %s", answer.Status, answer.Raw)
 		}
-		return elapsed(answer) >= 1
+		return timeElapsed(answer) >= 1
 	})
 	// ClickHouse reads in granules, which projects share: how much it has read is not for callers.
 	want := map[string]any{
-		"time_elapsed": elapsed(moving), "rows_read": 0.0, "bytes_read": 0.0, "estimated_rows_total": 0.0, "active_cpu_time": 0.0,
+		"time_elapsed": timeElapsed(moving), "rows_read": 0.0, "bytes_read": 0.0, "estimated_rows_total": 0.0, "active_cpu_time": 0.0,
 	}
 	if diff := cmp.Diff(any(want), status(moving)["query_progress"]); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
@@ -137,7 +137,7 @@ func TestProgressAndCancel(t *testing.T) {
 		c.Do(t, http.MethodDelete, "query/long/", nil)
 		before := poll(t, c, "second", pickedUp)
 		after := poll(t, c, "second", func(answer harness.Answer) bool {
-			return complete(answer) || elapsed(answer) > elapsed(before)
+			return complete(answer) || timeElapsed(answer) > timeElapsed(before)
 		})
 		if complete(after) {
 			t.Errorf("the other's cancel ended it: %d %s", after.Status, after.Raw)
@@ -195,7 +195,7 @@ func TestProgressAndCancel(t *testing.T) {
 				}
 				ended <- fmt.Sprint(answer.Status, " ", answer.Body["code"])
 			}()
-			poll(t, c, id, func(answer harness.Answer) bool { return elapsed(answer) >= 1 })
+			poll(t, c, id, func(answer harness.Answer) bool { return timeElapsed(answer) >= 1 })
 			if answer := c.Do(t, http.MethodDelete, "query/"+id+"/", nil); answer.Body["message"] != "The query was cancelled." {
 				t.Errorf("%d %s", answer.Status, answer.Raw)
 			}
@@ -237,7 +237,7 @@ func TestRunsAndConfigs(t *testing.T) {
 			if complete(answer) {
 				t.Fatalf("the reload ended it: %d %s", answer.Status, answer.Raw)
 			}
-			is := elapsed(answer)
+			is := timeElapsed(answer)
 			if was < 0 {
 				was = is
 			}

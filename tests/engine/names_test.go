@@ -138,6 +138,7 @@ type sweep struct {
 
 // ask compiles a call and runs what comes out.
 func (s *sweep) ask(t *testing.T, text string) {
+	t.Helper()
 	compiled, err := compiler.Compile(&query.HogQL{Query: text}, compiler.Env{Database: s.db, Now: day})
 	s.mu.Lock()
 	s.asked++

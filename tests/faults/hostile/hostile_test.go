@@ -203,6 +203,7 @@ func (g *goodKey) work(t *testing.T, d time.Duration) (m measured) {
 
 // repeat sends a request at every tick, and gives the times of the answers.
 func (g *goodKey) repeat(ctx context.Context, t *testing.T, every time.Duration, path string, body func() any) (ts times) {
+	t.Helper()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	failed := 0
@@ -296,6 +297,7 @@ func hostileQueries(t *testing.T) []string {
 
 // start begins the attacks; stop ends them and waits for the last.
 func (h *hostileKey) start(t *testing.T) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	for range hostileClients {
@@ -355,7 +357,7 @@ func (h *hostileKey) halfABody(ctx context.Context) {
 		h.count("no connection")
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	fmt.Fprintf(conn, "POST /api/projects/%d/query/ HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{",
 		h.client.Project, h.address, h.client.Key)
 	<-ctx.Done()
