@@ -14,7 +14,7 @@ import (
 // lists, and never a caller's text.
 func (s *scope) constants(c *calling, args []hogql.Expr) {
 	f := c.f
-	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !s.isOrigin(args[i])) {
+	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !isTime(typeOf(args[i]).Kind)) {
 		args[i] = s.zoneName(f, args[i])
 	}
 	if i := len(args) - 1; f.TypeLast && i > 0 {
@@ -25,11 +25,6 @@ func (s *scope) constants(c *calling, args []hogql.Expr) {
 			args[at-1] = s.listed(f, args[at-1])
 		}
 	}
-}
-
-// isOrigin reports whether an expression is certainly no text, so that the engine cannot take it for the name of a zone.
-func (s *scope) isOrigin(e hogql.Expr) bool {
-	return isTime(typeOf(e).Kind)
 }
 
 // zoneName makes the name of a time zone of an argument, which must be one that we know. The project's own zone keeps the

@@ -33,9 +33,8 @@ func whole(e hogql.Expr) (int64, bool) {
 
 // textSize returns the bytes of all texts in a constant array.
 func textSize(e hogql.Expr) (size int, ok bool) {
-	switch e := e.(type) {
-	case *hogql.Array:
-		for _, item := range e.Items {
+	if a, ok := e.(*hogql.Array); ok {
+		for _, item := range a.Items {
 			s, ok := text(item)
 			if !ok {
 				return 0, false
@@ -43,14 +42,16 @@ func textSize(e hogql.Expr) (size int, ok bool) {
 			size += len(s)
 		}
 		return size, true
-	case *hogql.Const:
-		items, ok := e.Value.([]any)
-		for _, item := range items {
-			s, isText := item.(string)
-			ok = ok && isText
-			size += len(s)
-		}
-		return size, ok
 	}
-	return 0, false
+	c, ok := e.(*hogql.Const)
+	if !ok {
+		return 0, false
+	}
+	items, ok := c.Value.([]any)
+	for _, item := range items {
+		s, isText := item.(string)
+		ok = ok && isText
+		size += len(s)
+	}
+	return size, ok
 }
