@@ -180,9 +180,9 @@ var stand = []string{"now()", "1", "'{\"a\": 1}'", "['a']", "interval 1 day", "'
 
 // eachCall gives calls of a function with the probe in one place.
 func eachCall(f *schema.Function, use func(string)) {
-	most := f.MaxArgs
-	if most == schema.Any {
-		most = f.MinArgs + 2
+	most := f.MinArgs + 2
+	if f.MaxArgs != schema.Any {
+		most = min(most, f.MaxArgs)
 	}
 	for n := max(f.MinArgs, 1); n <= most; n++ {
 		for at := range n {
