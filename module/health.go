@@ -97,7 +97,7 @@ func (p *probe) ask(ctx context.Context, name, before string, part func(context.
 	}
 	switch {
 	case err != nil && before != partMissing:
-		p.logger.Warn("a part of the server is not ready", zap.String("part", name), zap.Error(err))
+		p.logger.Warn("a part of the server is not ready", zap.String("part", name), logged(err))
 	case err == nil && before == partMissing:
 		p.logger.Info("a part of the server is ready again", zap.String("part", name))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,16 +18,14 @@ import (
 // TestProbe: one look at a time, whose finding holds for a second; a part that never answers is not ready, and holds nobody up.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		state := errors.New("refused by 10.0.0.7:9000")
+		var asked atomic.Int64
 		hung := make(chan struct{})
 		p := &probe{logger: zap.NewNop(), looking: make(chan struct{}, 1), registry: func(context.Context) error { return nil }, clickhouse: func(context.Context) error {
-			asked++
-			if state == nil {
+			if asked.Add(1) > 1 {
 				return nil
 			}
 			<-hung
-			return state
+			return errors.New("refused by 10.0.0.7:9000")
 		}}
 		began := time.Now()
 		var all sync.WaitGroup
@@ -38,16 +37,15 @@ func TestProbe(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if took := time.Since(began); took != probeTimeout || asked != 1 {
-			t.Errorf("100 callers took %s and asked %d times", took, asked)
+		if took := time.Since(began); took != probeTimeout || asked.Load() != 1 {
+			t.Errorf("100 callers took %s and asked %d times", took, asked.Load())
 		}
 		close(hung)
-		state = nil
-		if got := p.ready(t.Context()); got.Status != "unavailable" || asked != 1 {
+		if got := p.ready(t.Context()); got.Status != "unavailable" || asked.Load() != 1 {
 			t.Errorf("within a second it is asked again: %+v", got)
 		}
 		time.Sleep(probeEvery)
-		if got := p.ready(t.Context()); got != (readiness{"ok", "ok", "ok"}) || asked != 2 {
+		if got := p.ready(t.Context()); got != (readiness{"ok", "ok", "ok"}) || asked.Load() != 2 {
 			t.Errorf("when ClickHouse is back: %+v", got)
 		}
 	})
