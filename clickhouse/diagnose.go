@@ -78,7 +78,7 @@ func (k *contact) refused(err error) (outage, bool) {
 			advice: "upgrade ClickHouse to " + LeastVersion + " or newer",
 		}, true
 	}
-	return outage{reason: "it says " + k.clean(text), advice: "look into the log of ClickHouse"}, true
+	return outage{reason: fmt.Sprintf("it answers with an error (code %d)", code), advice: "look into the log of ClickHouse"}, true
 }
 
 // greetingFailed reports whether the driver's first question over HTTP was refused.

@@ -26,7 +26,11 @@ func TestFailuresQuoteNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zap.DebugLevel)
-			c := &Client{logger: zap.New(core)}
+			c, err := Open(Config{DSN: "http://127.0.0.1:1/default"}, zap.New(core))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
 			failed := c.failure(t.Context(), "asking", tt.err)
 			c.logger.Error("it failed", Logged(failed))
 			var failure string

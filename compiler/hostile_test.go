@@ -14,7 +14,7 @@ import (
 
 // What any compile may cost: bytes allocated in all, and looks at the clock, of which there is one for about a millisecond of work.
 const (
-	maxAllocated = 96 << 20
+	maxAllocated = 128 << 20
 	maxLooks     = 500
 )
 

@@ -115,7 +115,7 @@ func TestUpdateProject(t *testing.T) {
 	bad("test_account_filters", `{}`, "test_account_filters: JSON parse error - 1 validation error for Project\n"+
 		"project.test_account_filters\n  Input should be a valid list [type=list_type]")
 	bad("test_account_filters", `[{"key": "x", "typ": "person", "value": 1}]`, "test_account_filters.0.typ: JSON parse error - 1 validation error for Project\n"+
-		"project.test_account_filters.0.typ\n  Extra inputs are not permitted [type=extra_forbidden]")
+		"project.test_account_filters.0.typ\n  Extra inputs are not permitted [type=extra_forbidden]: did you mean 'type'?")
 	bad("path_cleaning_filters", `[{"regex": "("}]`, "path_cleaning_filters.0.regex: JSON parse error - 1 validation error for Project\n"+
 		"project.path_cleaning_filters.0.regex\n  Input should be a regular expression in the syntax of RE2: error parsing regexp: missing closing ): `(` [type=value_error]")
 	if _, err := r.UpdateProject(t.Context(), 99, registry.ProjectChange{}); !errors.Is(err, registry.ErrNotFound) {

@@ -169,7 +169,9 @@ func playModel(rt *rapid.T) {
 			if rapid.Bool().Draw(rt, "twice") {
 				r.place.Leave()
 			}
+			mu.Lock()
 			r.state, ends[r] = "left", "left"
+			mu.Unlock()
 			m.serve()
 		},
 		"go away": func(*rapid.T) {
