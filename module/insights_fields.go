@@ -22,7 +22,7 @@ func (rq *request) readInsight(isNew bool) (registry.InsightFields, error) {
 	if f.Query, err = rq.savedQuery(fields, isNew); err != nil {
 		return f, err
 	}
-	f.NoQueryScope = !rq.mayQuery()
+	f.NoQueryScope = !rq.mayQuery() && holdsHogQL(fields["query"])
 	r := fieldReader{fields: fields}
 	f.Name, f.DerivedName, f.Description = r.textOrNull("name"), r.textOrNull("derived_name"), r.textOrNull("description")
 	f.Filters = r.object("filters", "Filters must be a dictionary")

@@ -2,13 +2,15 @@ package module
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // queryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
-// as they are (contract: api.md, section 6.4), but what the key put into them runs for nobody who could not have asked it.
+// as they are (contract: api.md, section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
 const queryScope = "query:read"
 
 func missingScope(scope string) *apiError {
@@ -28,6 +30,41 @@ func (rq *request) mayOverride(filters json.RawMessage) error {
 		return missingScope(queryScope)
 	}
 	return nil
+}
+
+// holdsHogQL reports whether a query holds an expression of its author's: it is no insight, or an insight with one in a field. In doubt
+// it does.
+func holdsHogQL(raw json.RawMessage) bool {
+	if len(raw) == 0 || isNull(raw) {
+		return false
+	}
+	node, err := query.Parse(raw)
+	if err != nil {
+		return true
+	}
+	if _, ok := node.(query.Insight); !ok {
+		return true
+	}
+	var value any
+	return json.Unmarshal(raw, &value) != nil || namesHogQL(value)
+}
+
+// namesHogQL reports whether a value is of a kind or type called HogQL, or a field that is called so is set.
+func namesHogQL(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return strings.EqualFold(v, "hogql") || strings.EqualFold(v, "HogQLQuery")
+	case []any:
+		return slices.ContainsFunc(v, namesHogQL)
+	case map[string]any:
+		for name, member := range v {
+			isSet := member != nil && member != ""
+			if isSet && strings.Contains(strings.ToLower(name), "hogql") || namesHogQL(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mayShow refuses a write of an insight whose answer would run a query that the key may not run. The insight is nil when it is new.
