@@ -219,7 +219,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the engine's data folder: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := waitForLock(file); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(file, 32))
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -233,6 +233,19 @@ func lockFolder(dir string) (unlock func(), err error) {
 		_, _ = file.WriteAt([]byte("pid "+strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return func() { _ = file.Close() }, nil
+}
+
+// lockPatience is how long a folder's last holder gets to end: a server that was killed takes its engine with it, but on a busy
+// machine not at once.
+const lockPatience = 5 * time.Second
+
+func waitForLock(file *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; <-time.After(50 * time.Millisecond) {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // The engine's server settings: few background threads, no caches for what we do not use, no log tables.

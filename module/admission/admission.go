@@ -18,7 +18,7 @@ import (
 type Limits struct {
 	Places  int // the queries of all projects together that run at once; at least 1
 	Project int // the queries of one project that run at once; at least 1
-	Queue   int // the queries of one project that wait, of those that somebody waits for and of the others each
+	Queue   int // the queries of one project that wait
 }
 
 // Spare is how many of the places only projects that hold none may take: a quarter, and at least one where there are two or more. A
@@ -158,7 +158,7 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.projects[r.Project]
-	return known == nil || known.queues[r.priority()].Len() < s.limits.Queue
+	return known == nil || known.waiting() < s.limits.Queue
 }
 
 // Each gives the queries of each project that run and that wait. A project that has asked once stays listed.
@@ -193,7 +193,7 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 		s.serial++
 		p.turn = s.serial
 	}
-	before := p.queues[t.queue].Len()
+	before := p.waiting()
 	s.enqueue(t)
 	s.dispatch()
 	if t.at != nil && before >= s.limits.Queue && !r.Uncounted {

@@ -50,11 +50,11 @@ func (m *model) ask(r *modelRequest) {
 		m.order++
 		m.turns[r.project] = m.order
 	}
-	alike := m.count(r.project, "waits", func(other *modelRequest) bool { return other.awaited == r.awaited })
+	before := m.count(r.project, "waits", nil)
 	m.queue(r)
 	m.asked = append(m.asked, r)
 	m.serve()
-	if r.state == "waits" && alike >= m.limits.Queue {
+	if r.state == "waits" && before >= m.limits.Queue {
 		r.state = "full"
 	}
 }
