@@ -36,9 +36,9 @@ type modelRequest struct {
 	place   *admission.Place
 }
 
-func (m *model) count(project int64, state string, only func(*modelRequest) bool) (n int) {
+func (m *model) count(project int64, state string) (n int) {
 	for _, r := range m.asked {
-		if (project == 0 || r.project == project) && r.state == state && (only == nil || only(r)) {
+		if (project == 0 || r.project == project) && r.state == state {
 			n++
 		}
 	}
@@ -46,11 +46,11 @@ func (m *model) count(project int64, state string, only func(*modelRequest) bool
 }
 
 func (m *model) ask(r *modelRequest) {
-	if m.count(r.project, "holds", nil)+m.count(r.project, "waits", nil) == 0 {
+	if m.count(r.project, "holds")+m.count(r.project, "waits") == 0 {
 		m.order++
 		m.turns[r.project] = m.order
 	}
-	before := m.count(r.project, "waits", nil)
+	before := m.count(r.project, "waits")
 	m.queue(r)
 	m.asked = append(m.asked, r)
 	m.serve()
@@ -78,7 +78,7 @@ func (m *model) serve() {
 			return
 		}
 		next := slices.MinFunc(candidates, func(a, b *modelRequest) int {
-			switch held := m.count(a.project, "holds", nil) - m.count(b.project, "holds", nil); {
+			switch held := m.count(a.project, "holds") - m.count(b.project, "holds"); {
 			case held != 0:
 				return held
 			case a.awaited != b.awaited && a.awaited:
@@ -96,8 +96,8 @@ func (m *model) serve() {
 }
 
 func (m *model) free(project int64) bool {
-	held := m.count(project, "holds", nil)
-	free := m.limits.Places - m.count(0, "holds", nil)
+	held := m.count(project, "holds")
+	free := m.limits.Places - m.count(0, "holds")
 	if held > 0 {
 		free -= m.limits.Spare()
 	}
@@ -216,7 +216,7 @@ func playModel(rt *rapid.T) {
 				rt.Fatalf("with %+v (-model +scheduler):\n%s", m.limits, diff)
 			}
 			s.Each(func(project int64, running, waiting int) {
-				if want := [2]int{m.count(project, "holds", nil), m.count(project, "waits", nil)}; want != [2]int{running, waiting} {
+				if want := [2]int{m.count(project, "holds"), m.count(project, "waits")}; want != [2]int{running, waiting} {
 					rt.Fatalf("project %d: %d run and %d wait, want %v", project, running, waiting, want)
 				}
 			})
