@@ -100,7 +100,7 @@ func classify(err error) *Error {
 		return known
 	}
 	switch {
-	case errors.Is(err, driver.ErrAcquireConnTimeout):
+	case errors.Is(err, driver.ErrAcquireConnTimeout) && !greetingFailed(err): // the wait for a greeting ends with the same error
 		return &Error{Kind: Busy, Message: "no connection to ClickHouse is free", cause: err}
 	case unreachable(err), misdirected(err):
 		return &Error{Kind: Unavailable, Message: unavailable, cause: err}

@@ -146,6 +146,7 @@ func TestErrorsOfConnections(t *testing.T) {
 		{io.EOF, clickhouse.Unavailable},
 		{io.ErrUnexpectedEOF, clickhouse.Unavailable},
 		{driver.ErrAcquireConnTimeout, clickhouse.Busy},
+		{fmt.Errorf("failed to query server hello: %w", driver.ErrAcquireConnTimeout), clickhouse.Unavailable},
 		{driver.ErrAcquireConnNoAddress, clickhouse.Unavailable},
 		{&driver.HTTPError{StatusCode: 503, Err: errEnough}, clickhouse.Unavailable},
 		{&driver.HTTPError{StatusCode: 404, Err: errEnough}, clickhouse.Unavailable},
