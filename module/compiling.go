@@ -74,6 +74,7 @@ func (c *compiles) do(ctx context.Context, compile func(expired func() error) er
 	began := processorTime()
 	defer func() { c.count(processorTime()-began, time.Now()) }()
 	return compile(func() error {
+		goruntime.Gosched() // answers from the cache wait for a step of a compile, and not for a time slice
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

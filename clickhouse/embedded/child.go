@@ -90,6 +90,7 @@ func serveChild(control *os.File, dataDir, library string, ready func()) error {
 		return fmt.Errorf("finding the engine's data folder: %w", err)
 	}
 
+	yieldToParent()
 	// The parent alone decides: Ctrl-C in a terminal reaches it too.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -28,3 +28,7 @@ func resident(pid int) int64 {
 
 // MaySetPriorities reports whether the engine may set the priorities of threads: only on Linux.
 func MaySetPriorities() bool { return false }
+
+func yieldToParent() {}
+
+func setNice(string) (restore func()) { return func() {} }

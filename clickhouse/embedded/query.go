@@ -66,6 +66,7 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	// A session's calls stay on one thread: the engine attaches its query to it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer setNice(q.settings["os_threads_nice_value_query"])()
 	c, err := s.session(q)
 	if err != nil {
 		return err
