@@ -3,6 +3,7 @@
 package analytics
 
 import (
-	_ "github.com/caddy-analytics/caddy-analytics/caddyfile" // the Caddyfile options
-	_ "github.com/caddy-analytics/caddy-analytics/module"    // the app, the handler, the admin API and the commands
+	_ "github.com/caddy-analytics/caddy-analytics/caddyfile"      // the Caddyfile options
+	_ "github.com/caddy-analytics/caddy-analytics/module"         // the app, the handler and the admin API
+	_ "github.com/caddy-analytics/caddy-analytics/module/command" // the commands
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -108,36 +109,8 @@ func readAdmin[T any](r *http.Request) (T, error) {
 	return body, nil
 }
 
-type projectBody struct {
-	Name      string `json:"name"`
-	Timezone  string `json:"timezone"`
-	WeekStart int64  `json:"week_start"`
-	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
-	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
-	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
-}
-
-// projectChange is a projectBody whose absent fields stay as they are.
-type projectChange struct {
-	Name                *string         `json:"name,omitempty"`
-	Timezone            *string         `json:"timezone,omitempty"`
-	WeekStart           *int            `json:"week_start,omitempty"`
-	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
-	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
-}
-
-type projectRecord struct {
-	ID                  int64           `json:"id"`
-	Name                string          `json:"name"`
-	Timezone            string          `json:"timezone"`
-	WeekStart           int             `json:"week_start"`
-	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
-	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
-	CreatedAt           time.Time       `json:"created_at"`
-}
-
-func recordProject(p *registry.Project) projectRecord {
-	return projectRecord{
+func recordProject(p *registry.Project) adminapi.Project {
+	return adminapi.Project{
 		ID: p.ID, Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
 		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
@@ -145,7 +118,7 @@ func recordProject(p *registry.Project) projectRecord {
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[projectBody](r)
+	body, err := readAdmin[adminapi.NewProject](r)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +136,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 }
 
 func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[projectChange](r)
+	body, err := readAdmin[adminapi.ProjectChange](r)
 	if err != nil {
 		return nil, err
 	}
@@ -212,44 +185,15 @@ func checkTestAccounts(raw json.RawMessage, cohorts schema.Cohorts) error {
 }
 
 func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
-	records := []projectRecord{}
+	records := []adminapi.Project{}
 	for _, p := range rt.registry.Snapshot().Projects() {
 		records = append(records, recordProject(p))
 	}
 	return map[string]any{"projects": records}, nil
 }
 
-type keyBody struct {
-	Project int64    `json:"project"`
-	Scopes  []string `json:"scopes"`
-	Kind    string   `json:"kind"`
-	Label   string   `json:"label"`
-	Expires string   `json:"expires"`
-	// Fix are the variables that runs with the key always have; Endpoints are those that it may run, absent for all.
-	Fix       map[string]json.RawMessage `json:"fix,omitempty"`
-	Endpoints []string                   `json:"endpoints,omitempty"`
-}
-
-type keyRecord struct {
-	ID           string     `json:"id"`
-	Key          string     `json:"key,omitempty"` // the secret, only right after it was made
-	Project      int64      `json:"project"`
-	Kind         string     `json:"kind"`
-	Label        string     `json:"label"`
-	Mask         string     `json:"mask_value"`
-	Scopes       []string   `json:"scopes"`
-	CreatedAt    time.Time  `json:"created_at"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	LastUsedAt   *time.Time `json:"last_used_at"`
-	LastRolledAt *time.Time `json:"last_rolled_at"`
-	RevokedAt    *time.Time `json:"revoked_at"`
-
-	Fixed     json.RawMessage `json:"fixed,omitempty"`
-	Endpoints []string        `json:"endpoints,omitempty"`
-}
-
-func recordKey(k *registry.Key, secret string) keyRecord {
-	return keyRecord{
+func recordKey(k *registry.Key, secret string) adminapi.Key {
+	return adminapi.Key{
 		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
 		ExpiresAt: orNil(k.ExpiresAt), LastUsedAt: orNil(k.LastUsedAt), LastRolledAt: orNil(k.LastRolledAt), RevokedAt: orNil(k.RevokedAt),
 		Fixed: orNone(k.Fixed), Endpoints: k.Endpoints,
@@ -265,7 +209,7 @@ func orNil(t time.Time) *time.Time {
 }
 
 func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[keyBody](r)
+	body, err := readAdmin[adminapi.NewKey](r)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +264,7 @@ func adminListKeys(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, er
 		}
 		projects = []*registry.Project{project}
 	}
-	records := []keyRecord{}
+	records := []adminapi.Key{}
 	for _, p := range projects {
 		for _, k := range snap.Keys(p.ID) {
 			records = append(records, recordKey(k, ""))
@@ -360,16 +304,8 @@ func adminProject(snap *registry.Snapshot, text string) (*registry.Project, erro
 	return nil, fmt.Errorf("project %d: %w", id, registry.ErrNotFound)
 }
 
-type propertyBody struct {
-	Project int64  `json:"project"`
-	Type    string `json:"type"`
-	Group   int    `json:"group_type_index"`
-	Name    string `json:"name"`
-	As      string `json:"as"`
-}
-
 func adminSetProperty(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[propertyBody](r)
+	body, err := readAdmin[adminapi.Property](r)
 	if err != nil {
 		return nil, err
 	}

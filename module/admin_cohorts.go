@@ -5,32 +5,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// cohortBody names a cohort.
-type cohortBody struct {
-	Project int64 `json:"project"`
-	// ID is the number of a cohort whose members are in ClickHouse already; 0 for a new one.
-	ID   int64  `json:"id,omitempty"`
-	Name string `json:"name"`
-}
-
-type cohortRecord struct {
-	ID        int64     `json:"id"`
-	Project   int64     `json:"project"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-func recordCohort(c *registry.Cohort) cohortRecord {
-	return cohortRecord{ID: c.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt}
+func recordCohort(c *registry.Cohort) adminapi.Cohort {
+	return adminapi.Cohort{ID: c.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt}
 }
 
 // adminCreateCohort makes a cohort. In front of tables that another product fills it needs the number that the cohort has there:
 // one of our own would name a cohort of somebody else's.
 func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[cohortBody](r)
+	body, err := readAdmin[adminapi.CohortFields](r)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +42,7 @@ func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any,
 	if err != nil {
 		return nil, err
 	}
-	records := []cohortRecord{}
+	records := []adminapi.Cohort{}
 	for _, c := range snap.Cohorts(project.ID) {
 		records = append(records, recordCohort(&c))
 	}
@@ -64,7 +50,7 @@ func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any,
 }
 
 func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[cohortBody](r)
+	body, err := readAdmin[adminapi.CohortFields](r)
 	if err != nil {
 		return nil, err
 	}

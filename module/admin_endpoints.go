@@ -5,24 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
-
-// filesBody is what the commands on endpoint files send: the files themselves, since the server may be on another machine.
-type filesBody struct {
-	Project        int64                 `json:"project"`
-	Files          []endpointfile.Source `json:"files"`
-	Prune          bool                  `json:"prune"`           // delete the endpoints that no file names
-	RefuseBreaking bool                  `json:"refuse_breaking"` // of apply: change nothing when callers would notice
-}
-
-// filesReport is what became of files: a plan, or the mistakes that keep them from having one.
-type filesReport struct {
-	filesPlan
-
-	Applied  bool                  `json:"applied"`
-	Mistakes []*endpointfile.Error `json:"mistakes"`
-}
 
 // adminEndpointFiles plans what files change, and with the action apply it makes the changes.
 func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -30,19 +15,19 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if action != "plan" && action != "apply" {
 		return nil, badRequest("endpoint files can be planned or applied, not %q", action)
 	}
-	body, err := readAdmin[filesBody](r)
+	body, err := readAdmin[adminapi.EndpointFiles](r)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	plan, err := rt.readAndPlan(r.Context(), body, now)
 	if mistakes := endpointfile.Mistakes(err); mistakes != nil {
-		return filesReport{Mistakes: mistakes}, nil
+		return adminapi.FilesReport{Mistakes: mistakes}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	report := filesReport{filesPlan: *plan, Mistakes: []*endpointfile.Error{}}
+	report := adminapi.FilesReport{FilesPlan: plan.FilesPlan, Mistakes: []*endpointfile.Error{}}
 	if action == "plan" || plan.Breaking && body.RefuseBreaking {
 		return report, nil
 	}
@@ -50,7 +35,7 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	return report, rt.applyFiles(r.Context(), plan, now)
 }
 
-func (rt *runtime) readAndPlan(ctx context.Context, body filesBody, now time.Time) (*filesPlan, error) {
+func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*filesPlan, error) {
 	files, err := endpointfile.ParseAll(body.Files)
 	if err != nil {
 		return nil, err // mistakes in files, told as they are
@@ -69,5 +54,5 @@ func adminExportEndpoints(rt *runtime, _ http.ResponseWriter, r *http.Request) (
 	if err != nil {
 		return nil, err
 	}
-	return filesBody{Project: project.ID, Files: files}, nil
+	return adminapi.EndpointFiles{Project: project.ID, Files: files}, nil
 }

@@ -6,36 +6,9 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// importReport is what an import did.
-type importReport struct {
-	Events     int              `json:"events"`
-	Duplicates int              `json:"duplicates"`
-	Persons    int              `json:"persons"`
-	Groups     int              `json:"groups"`
-	Cohorts    int              `json:"cohorts"`                       // lines
-	Members    int              `json:"members"`                       // people that are new in cohorts
-	LeftOut    int              `json:"left_out_properties"`           // of people and groups that have as many as they can
-	LeftOutAt  int              `json:"left_out_at,omitempty"`         // the first line with one
-	Untyped    bool             `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
-	Bad        int              `json:"bad"`
-	BadLines   []badLine        `json:"bad_lines"` // the first of them
-	Learned    []propertyBody   `json:"learned_properties"`
-	GroupTypes []knownGroupType `json:"group_types"` // all that the project has
-	Seconds    float64          `json:"seconds"`
-}
-
-type badLine struct {
-	Line   int    `json:"line"` // from 1
-	Reason string `json:"reason"`
-}
-
-type knownGroupType struct {
-	Name  string `json:"group_type"`
-	Index int    `json:"group_type_index"`
-}
 
 // adminImport reads NDJSON from the request's body into a project. What it learns of properties and group types is
 // recorded even when the import breaks off: those lines are in.
@@ -67,20 +40,20 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	out := importReport{
+	out := adminapi.Import{
 		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
-		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []badLine{},
+		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{},
 		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
-		Learned: []propertyBody{}, GroupTypes: []knownGroupType{}, Seconds: time.Since(began).Seconds(),
+		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(began).Seconds(),
 	}
 	for _, bad := range report.BadLines {
-		out.BadLines = append(out.BadLines, badLine(bad))
+		out.BadLines = append(out.BadLines, adminapi.BadLine(bad))
 	}
 	for _, g := range report.GroupTypes {
-		out.GroupTypes = append(out.GroupTypes, knownGroupType(g))
+		out.GroupTypes = append(out.GroupTypes, adminapi.GroupType(g))
 	}
 	for _, l := range report.Learned {
-		out.Learned = append(out.Learned, propertyBody{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
+		out.Learned = append(out.Learned, adminapi.Property{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
 	}
 	return out, nil
 }

@@ -3,23 +3,12 @@ package module
 import (
 	"net/http"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
-// rotateBody asks for a new secret for the tokens of a project.
-type rotateBody struct {
-	Project int64 `json:"project"`
-	Revoke  bool  `json:"revoke"`
-}
-
-// tokenSecretRecord tells of a secret what is none.
-type tokenSecretRecord struct {
-	Project   int64     `json:"project"`
-	ID        string    `json:"id"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
 func adminRotateTokens(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[rotateBody](r)
+	body, err := readAdmin[adminapi.RotateTokens](r)
 	if err != nil {
 		return nil, err
 	}
@@ -27,5 +16,5 @@ func adminRotateTokens(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if err != nil {
 		return nil, err // it says what was being done
 	}
-	return tokenSecretRecord{Project: body.Project, ID: secret.ID, CreatedAt: secret.CreatedAt}, nil
+	return adminapi.TokenSecret{Project: body.Project, ID: secret.ID, CreatedAt: secret.CreatedAt}, nil
 }

@@ -14,48 +14,16 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/module/changes"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// filesPlan is what has to change in a project for its endpoints to be as their files say.
+// filesPlan is a plan of files, and what carries it out.
 type filesPlan struct {
-	Project   int64             `json:"project"`
-	Changed   bool              `json:"changed"`  // there is something to do
-	Breaking  bool              `json:"breaking"` // callers of an endpoint would notice
-	Endpoints []plannedEndpoint `json:"endpoints"`
-	Variables []plannedVariable `json:"variables"`
-	Unmanaged []string          `json:"unmanaged"` // endpoints that no file names; they stay unless they are pruned
+	adminapi.FilesPlan
 
 	batch registry.Batch
-}
-
-// planAction is what happens to one thing.
-type planAction string
-
-const (
-	planCreate planAction = "create"
-	planUpdate planAction = "update"
-	planDelete planAction = "delete"
-	planKeep   planAction = "none"
-)
-
-// plannedEndpoint is what happens to one endpoint.
-type plannedEndpoint struct {
-	Name    string           `json:"name"`
-	Path    string           `json:"path,omitempty"` // of its file; empty for one that is pruned
-	Action  planAction       `json:"action"`
-	Fields  []string         `json:"fields"`            // those that change
-	Version int              `json:"version,omitempty"` // the new version's number
-	Changes *changes.Changes `json:"changes,omitempty"` // what callers notice
-}
-
-// plannedVariable is what happens to one insight variable.
-type plannedVariable struct {
-	Name   string     `json:"name"`
-	Action planAction `json:"action"`
-	Fields []string   `json:"fields"`
 }
 
 // filesPlanner makes a filesPlan.
@@ -71,9 +39,9 @@ type filesPlanner struct {
 // planFiles works out what files change in a project. With prune, endpoints that no file names go. Nothing is written. The error
 // is ErrNotFound for an unknown project; mistakes in the files are joined *endpointfile.Error.
 func (rt *runtime) planFiles(ctx context.Context, project int64, files []*endpointfile.File, prune bool, now time.Time) (*filesPlan, error) {
-	p := &filesPlanner{rt: rt, snap: rt.registry.Snapshot(), now: now, plan: &filesPlan{
-		Project: project, Endpoints: []plannedEndpoint{}, Variables: []plannedVariable{}, Unmanaged: []string{},
-	}}
+	p := &filesPlanner{rt: rt, snap: rt.registry.Snapshot(), now: now, plan: &filesPlan{FilesPlan: adminapi.FilesPlan{
+		Project: project, Endpoints: []adminapi.PlannedEndpoint{}, Variables: []adminapi.PlannedVariable{}, Unmanaged: []string{},
+	}}}
 	if p.project = p.snap.Project(project); p.project == nil {
 		return nil, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
 	}
@@ -149,10 +117,10 @@ func (p *filesPlanner) variable(v endpointfile.Variable) error {
 		p.plan.batch.NewVariables = append(p.plan.batch.NewVariables, registry.NewVariable{
 			ID: uuid.Must(uuid.NewV7()).String(), Name: v.Name, Type: v.Type, Default: def, Values: values, IsMulti: wanted.IsMulti,
 		})
-		p.plan.Variables = append(p.plan.Variables, plannedVariable{Name: v.Name, Action: planCreate, Fields: []string{}})
+		p.plan.Variables = append(p.plan.Variables, adminapi.PlannedVariable{Name: v.Name, Action: adminapi.Create, Fields: []string{}})
 		return nil
 	}
-	planned := plannedVariable{Name: v.Name, Action: planKeep, Fields: []string{}}
+	planned := adminapi.PlannedVariable{Name: v.Name, Action: adminapi.Keep, Fields: []string{}}
 	changed := func(field string, differs bool) {
 		if differs {
 			planned.Fields = append(planned.Fields, field)
@@ -163,7 +131,7 @@ func (p *filesPlanner) variable(v endpointfile.Variable) error {
 	changed("values", !equalJSON(jsonOrNull(known.Values, known.Values != nil), values))
 	changed("is_multi", known.IsMulti != wanted.IsMulti)
 	if len(planned.Fields) > 0 {
-		planned.Action = planUpdate
+		planned.Action = adminapi.Update
 		p.plan.batch.Variables = append(p.plan.batch.Variables, registry.NamedVariableUpdate{ID: known.ID, VariableUpdate: update})
 	}
 	p.plan.Variables = append(p.plan.Variables, planned)
@@ -212,7 +180,7 @@ func (p *filesPlanner) endpoint(ctx context.Context, f *endpointfile.File) error
 			Name: f.Name, Query: checked.raw, Description: f.Description, FreshnessSeconds: int(f.Freshness / time.Second), Inactive: !f.Active,
 			Tags: f.Tags, Columns: checked.columns, OptionalBreakdowns: f.OptionalBreakdowns, RateLimit: f.RateLimit,
 		})
-		p.plan.Endpoints = append(p.plan.Endpoints, plannedEndpoint{Name: f.Name, Path: f.Path, Action: planCreate, Fields: []string{}, Version: 1})
+		p.plan.Endpoints = append(p.plan.Endpoints, adminapi.PlannedEndpoint{Name: f.Name, Path: f.Path, Action: adminapi.Create, Fields: []string{}, Version: 1})
 		return nil
 	}
 	p.change(f, known, checked, same)
@@ -222,7 +190,7 @@ func (p *filesPlanner) endpoint(ctx context.Context, f *endpointfile.File) error
 // change plans the changes to an endpoint that is there.
 func (p *filesPlanner) change(f *endpointfile.File, known *registry.Endpoint, checked *publishable, same bool) {
 	now := known.Current()
-	planned := plannedEndpoint{Name: f.Name, Path: f.Path, Action: planKeep, Fields: []string{}}
+	planned := adminapi.PlannedEndpoint{Name: f.Name, Path: f.Path, Action: adminapi.Keep, Fields: []string{}}
 	update := registry.EndpointUpdate{}
 	next := *now
 	if !same {
@@ -243,20 +211,20 @@ func (p *filesPlanner) change(f *endpointfile.File, known *registry.Endpoint, ch
 	changeList(&planned, "tags", known.Tags, f.Tags, &update.Tags)
 	changeList(&planned, "optional_breakdown_properties", next.OptionalBreakdowns, f.OptionalBreakdowns, &update.OptionalBreakdowns)
 	if len(planned.Fields) > 0 {
-		planned.Action = planUpdate
+		planned.Action = adminapi.Update
 		p.plan.batch.Endpoints = append(p.plan.batch.Endpoints, registry.NamedEndpointUpdate{Name: f.Name, EndpointUpdate: update})
 	}
 	p.plan.Endpoints = append(p.plan.Endpoints, planned)
 }
 
-func changeField[T comparable](planned *plannedEndpoint, name string, now, wanted T, update **T) {
+func changeField[T comparable](planned *adminapi.PlannedEndpoint, name string, now, wanted T, update **T) {
 	if now != wanted {
 		planned.Fields = append(planned.Fields, name)
 		*update = &wanted
 	}
 }
 
-func changeList(planned *plannedEndpoint, name string, now, wanted []string, update **[]string) {
+func changeList(planned *adminapi.PlannedEndpoint, name string, now, wanted []string, update **[]string) {
 	if !slices.Equal(now, wanted) {
 		planned.Fields = append(planned.Fields, name)
 		*update = new(orEmpty(wanted))
@@ -338,7 +306,7 @@ func (p *filesPlanner) others(named map[string]bool, prune bool) {
 			continue
 		}
 		p.plan.batch.Deleted = append(p.plan.batch.Deleted, name)
-		p.plan.Endpoints = append(p.plan.Endpoints, plannedEndpoint{Name: name, Action: planDelete, Fields: []string{}})
+		p.plan.Endpoints = append(p.plan.Endpoints, adminapi.PlannedEndpoint{Name: name, Action: adminapi.Delete, Fields: []string{}})
 		p.plan.Breaking = true
 	}
 }
@@ -349,7 +317,7 @@ func (p *filesPlanner) bystander(name string) {
 	comparison := comparison{snap: p.preview, before: p.snap, project: p.project.ID}
 	comparison.compare(current, current)
 	if found := comparison.found; found.Any() {
-		p.plan.Endpoints = append(p.plan.Endpoints, plannedEndpoint{Name: name, Action: planKeep, Fields: []string{}, Changes: found})
+		p.plan.Endpoints = append(p.plan.Endpoints, adminapi.PlannedEndpoint{Name: name, Action: adminapi.Keep, Fields: []string{}, Changes: found})
 		p.plan.Breaking = p.plan.Breaking || len(found.Breaking) > 0
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -176,7 +177,7 @@ func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
 		return err
 	}
 	for _, e := range plan.Endpoints {
-		if e.Action != planKeep {
+		if e.Action != adminapi.Keep {
 			rt.logger.Info("an endpoint is as its file says", zap.Int64("project", f.Project), zap.String("endpoint", e.Name),
 				zap.String("action", string(e.Action)), zap.Strings("fields", e.Fields))
 		}

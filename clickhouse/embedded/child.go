@@ -45,7 +45,7 @@ type status struct {
 // ChildMain is the main function of the child process that [Start] runs. Its arguments are --data-dir and
 // --library. It returns when the parent asks for it (SIGTERM) or is gone; the process must end then.
 func ChildMain(args []string) error {
-	flags := flag.NewFlagSet("analytics-engine", flag.ContinueOnError)
+	flags := flag.NewFlagSet(Subcommand, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is returned
 	dataDir := flags.String("data-dir", "", "the folder that holds the tables")
 	library := flags.String("library", "", "the engine's shared library")

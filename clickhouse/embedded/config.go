@@ -32,6 +32,10 @@ const Version = "26.7.3-stable.1"
 // Database is the database that the DSN names. The child creates it when it is missing.
 const Database = "analytics"
 
+// Subcommand is the argument that the engine starts this executable with unless Config.Command says otherwise. The executable hands the
+// arguments after it to [ChildMain].
+const Subcommand = "analytics-engine"
+
 // Config says how to run the engine.
 type Config struct {
 	// The folder that holds the tables. It is created when missing and belongs to one process at a time.
@@ -39,7 +43,7 @@ type Config struct {
 	// The engine's shared library. Default: [DefaultLibrary].
 	Library string
 	// The command that ends in [ChildMain]; --data-dir and --library are added to it.
-	// Default: this executable with the argument "analytics-engine".
+	// Default: this executable with the argument Subcommand.
 	Command []string
 	// Environment variables for the child, beside the few that it always gets ("NAME=value").
 	Env []string

@@ -104,7 +104,7 @@ func (cfg *Config) complete() error {
 		if err != nil {
 			return fmt.Errorf("finding the embedded engine's program: %w", err)
 		}
-		cfg.Command = []string{self, "analytics-engine"}
+		cfg.Command = []string{self, Subcommand}
 	}
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = time.Minute

@@ -14,8 +14,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules of a stock Caddy
 
-	_ "github.com/caddy-analytics/caddy-analytics/caddyfile" // the Caddyfile options of analytics
-	_ "github.com/caddy-analytics/caddy-analytics/module"    // the app, the handler, the admin API and the commands
+	_ "github.com/caddy-analytics/caddy-analytics" // the analytics module with all that belongs to it
 )
 
 func main() {

@@ -45,5 +45,5 @@ func startEngine(ctx context.Context, folder string) (*embedded.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{binary, "analytics-engine"}}, zap.NewNop())
+	return embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{binary, embedded.Subcommand}}, zap.NewNop())
 }

@@ -78,7 +78,7 @@ func startEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := embedded.Start(t.Context(), embedded.Config{DataDir: t.TempDir(), Command: []string{binary, "analytics-engine"}}, zap.NewNop())
+	child, err := embedded.Start(t.Context(), embedded.Config{DataDir: t.TempDir(), Command: []string{binary, embedded.Subcommand}}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

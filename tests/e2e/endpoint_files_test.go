@@ -84,7 +84,7 @@ func TestEndpointFiles(t *testing.T) {
 	if status != 2 || plan["changed"] != true || plan["applied"] != false {
 		t.Errorf("the first plan: status %d, %v", status, pick(plan, "changed", "applied"))
 	}
-	const planned = "+ variable plan\n+ endpoint orders\n+ endpoint visits\n0 endpoints are as their files say\n"
+	const planned = "+ variable plan\n+ endpoint orders\n+ endpoint visits\n0 endpoints match their files\n"
 	if diff := cmp.Diff(planned, stderr); diff != "" {
 		t.Errorf("the first plan (-want +got):\n%s", diff)
 	}
@@ -110,7 +110,7 @@ func TestEndpointFiles(t *testing.T) {
 		if action == "plan" {
 			more = []string{"--detailed-exitcode"}
 		}
-		if report, stderr, status := endpointsCommand(t, c.Server, c.Project, action, dir, more...); status != 0 || report["changed"] != false || stderr != "2 endpoints are as their files say\n" {
+		if report, stderr, status := endpointsCommand(t, c.Server, c.Project, action, dir, more...); status != 0 || report["changed"] != false || stderr != "2 endpoints match their files\n" {
 			t.Errorf("%s again: status %d, changed %v: %s", action, status, report["changed"], stderr)
 		}
 	}

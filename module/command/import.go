@@ -1,4 +1,4 @@
-package module
+package command
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -55,7 +56,7 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		"project":     {strconv.FormatInt(number(cmd, "project"), 10)},
 		"learn_types": {strconv.FormatBool(flag(cmd, "learn-types"))},
 	}
-	report, err := call[importReport](cmd, http.MethodPost, "/analytics/import?"+query.Encode(), onlyReader{input})
+	report, err := call[adminapi.Import](cmd, http.MethodPost, "/analytics/import?"+query.Encode(), onlyReader{input})
 	if err != nil {
 		return nil, err
 	}

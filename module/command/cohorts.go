@@ -1,4 +1,4 @@
-package module
+package command
 
 import (
 	"encoding/json"
@@ -7,13 +7,15 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
 func cohortCommand() *cobra.Command {
 	create := leaf("create --project <id> --name <name> [--id <number>]", "Creates a cohort, which an import can put people into", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/cohorts",
-				cohortBody{Project: number(cmd, "project"), ID: number(cmd, "id"), Name: text(cmd, "name")})
+				adminapi.CohortFields{Project: number(cmd, "project"), ID: number(cmd, "id"), Name: text(cmd, "name")})
 		})
 	create.Flags().String("name", "", "the cohort's name")
 	create.Flags().Int64("id", 0, "the number of a cohort whose members are in ClickHouse already; default: the next one")
@@ -25,7 +27,7 @@ func cohortCommand() *cobra.Command {
 	rename := leaf("rename --project <id> --name <name> <number>", "Gives a cohort another name", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/cohorts/"+url.PathEscape(args[0]),
-				cohortBody{Project: number(cmd, "project"), Name: text(cmd, "name")})
+				adminapi.CohortFields{Project: number(cmd, "project"), Name: text(cmd, "name")})
 		})
 	rename.Flags().String("name", "", "the cohort's new name")
 	mustRequire(rename, "name")

@@ -1,4 +1,4 @@
-package module
+package command
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
@@ -60,13 +61,13 @@ func endpointsCommand() *cobra.Command {
 	return group("endpoints", "Keeps endpoints in files", plan, apply, pull)
 }
 
-// sendFiles has the server plan or apply the files of a folder, and tells people what it said.
-func sendFiles(cmd *cobra.Command, action, dir string, refuseBreaking bool) (*filesReport, error) {
+// sendFiles has the server plan or apply the files of a folder, and prints what it answered.
+func sendFiles(cmd *cobra.Command, action, dir string, refuseBreaking bool) (*adminapi.FilesReport, error) {
 	sources, err := endpointfile.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	report, err := call[*filesReport](cmd, http.MethodPost, "/analytics/endpoints/"+action, filesBody{
+	report, err := call[*adminapi.FilesReport](cmd, http.MethodPost, "/analytics/endpoints/"+action, adminapi.EndpointFiles{
 		Project: number(cmd, "project"), Files: sources, Prune: flag(cmd, "prune"), RefuseBreaking: refuseBreaking,
 	})
 	if err != nil {
@@ -79,16 +80,16 @@ func sendFiles(cmd *cobra.Command, action, dir string, refuseBreaking bool) (*fi
 		}
 		return nil, errFileMistakes
 	}
-	report.describe(stderr)
+	describe(stderr, &report.FilesPlan)
 	if action == "apply" && !report.Applied {
 		return nil, errBreaking
 	}
 	return report, nil
 }
 
-// describe tells people of a plan: a line for each thing that changes, and for each change that callers notice.
-func (p *filesPlan) describe(w io.Writer) {
-	signs := map[planAction]string{planCreate: "+", planUpdate: "~", planDelete: "-"}
+// describe writes a plan for people: a line for each thing that changes, and for each change that callers notice.
+func describe(w io.Writer, p *adminapi.FilesPlan) {
+	signs := map[adminapi.Action]string{adminapi.Create: "+", adminapi.Update: "~", adminapi.Delete: "-"}
 	kept := 0
 	for _, v := range p.Variables {
 		if sign, ok := signs[v.Action]; ok {
@@ -116,7 +117,7 @@ func (p *filesPlan) describe(w io.Writer) {
 			fmt.Fprintf(w, "      endpoint %s: %s\n", e.Name, change.Detail)
 		}
 	}
-	fmt.Fprintf(w, "%d endpoints are as their files say\n", kept)
+	fmt.Fprintf(w, "%d endpoints match their files\n", kept)
 	if len(p.Unmanaged) > 0 {
 		fmt.Fprintf(w, "%d endpoints have no file and stay: %s\n", len(p.Unmanaged), strings.Join(p.Unmanaged, ", "))
 	}
@@ -136,11 +137,11 @@ type pullReport struct {
 	Unknown   []string `json:"unknown"` // files whose endpoint is not there; they stay
 }
 
-// pullFiles writes the endpoints of a project into a folder. A file that says the same already stays as it is, comments and all;
-// another one for the same endpoint is written over.
+// pullFiles writes the endpoints of a project into a folder. A file that already says the same stays as it is, with its comments;
+// another file for the same endpoint is replaced.
 func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 	dir := args[0]
-	pulled, err := call[filesBody](cmd, http.MethodGet, "/analytics/endpoints?project="+strconv.FormatInt(number(cmd, "project"), 10), nil)
+	pulled, err := call[adminapi.EndpointFiles](cmd, http.MethodGet, "/analytics/endpoints?project="+strconv.FormatInt(number(cmd, "project"), 10), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 		report.Unknown = append(report.Unknown, f.Path)
 	}
 	slices.Sort(report.Unknown)
-	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %d files into %s; %d were as the server has them\n", len(report.Written), dir, len(report.Unchanged))
+	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %d files to %s; %d already matched the server\n", len(report.Written), dir, len(report.Unchanged))
 	return report, nil
 }
 

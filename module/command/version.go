@@ -1,4 +1,4 @@
-package module
+package command
 
 import (
 	goruntime "runtime"

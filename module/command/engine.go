@@ -1,4 +1,4 @@
-package module
+package command
 
 import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -7,12 +7,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// engineCommand is what the embedded engine starts this binary with.
-const engineCommand = "analytics-engine"
-
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
-		Name:  engineCommand,
+		Name:  embedded.Subcommand,
 		Short: "Serves the embedded engine to the process that started it",
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Hidden = true

@@ -1,0 +1,154 @@
+// Package adminapi holds what the commands of the operator and the admin routes of the server say to each other, as JSON. The commands
+// print the answers as they are, so that the fields are also what scripts read.
+package adminapi
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// NewProject asks for a project.
+type NewProject struct {
+	Name      string `json:"name"`
+	Timezone  string `json:"timezone"`   // an IANA name
+	WeekStart int64  `json:"week_start"` // 0 Sunday, 1 Monday
+	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
+	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+}
+
+// ProjectChange changes a project. Absent fields stay as they are.
+type ProjectChange struct {
+	Name                *string         `json:"name,omitempty"`
+	Timezone            *string         `json:"timezone,omitempty"`
+	WeekStart           *int            `json:"week_start,omitempty"`
+	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+}
+
+// Project is a project.
+type Project struct {
+	ID                  int64           `json:"id"`
+	Name                string          `json:"name"`
+	Timezone            string          `json:"timezone"`
+	WeekStart           int             `json:"week_start"`
+	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
+	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
+	CreatedAt           time.Time       `json:"created_at"`
+}
+
+// NewKey asks for a key.
+type NewKey struct {
+	Project int64    `json:"project"`
+	Scopes  []string `json:"scopes"`
+	Kind    string   `json:"kind"` // personal or secret; personal if empty
+	Label   string   `json:"label"`
+	Expires string   `json:"expires"` // a time from now such as 90d; never if empty
+	// Fix are the variables that runs with the key always have; Endpoints are those that it may run, absent for all.
+	Fix       map[string]json.RawMessage `json:"fix,omitempty"`
+	Endpoints []string                   `json:"endpoints,omitempty"`
+}
+
+// Key is a key. Times that have not come are null.
+type Key struct {
+	ID           string     `json:"id"`
+	Key          string     `json:"key,omitempty"` // the secret, only right after it was made
+	Project      int64      `json:"project"`
+	Kind         string     `json:"kind"`
+	Label        string     `json:"label"`
+	Mask         string     `json:"mask_value"`
+	Scopes       []string   `json:"scopes"`
+	CreatedAt    time.Time  `json:"created_at"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	LastUsedAt   *time.Time `json:"last_used_at"`
+	LastRolledAt *time.Time `json:"last_rolled_at"`
+	RevokedAt    *time.Time `json:"revoked_at"`
+
+	Fixed     json.RawMessage `json:"fixed,omitempty"`
+	Endpoints []string        `json:"endpoints,omitempty"`
+}
+
+// RotateTokens asks for a new secret for the browser tokens of a project.
+type RotateTokens struct {
+	Project int64 `json:"project"`
+	Revoke  bool  `json:"revoke"` // end all tokens that were signed before
+}
+
+// TokenSecret describes the secret that signs the browser tokens of a project, without the secret itself.
+type TokenSecret struct {
+	Project   int64     `json:"project"`
+	ID        string    `json:"id"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Property says how a property is read.
+type Property struct {
+	Project int64  `json:"project"`
+	Type    string `json:"type"`             // event, person or group
+	Group   int    `json:"group_type_index"` // of a group's property
+	Name    string `json:"name"`
+	As      string `json:"as"` // String, Numeric, Boolean or DateTime
+}
+
+// CohortFields makes or renames a cohort.
+type CohortFields struct {
+	Project int64 `json:"project"`
+	// ID is the number of a cohort whose members are in ClickHouse already; 0 for a new one.
+	ID   int64  `json:"id,omitempty"`
+	Name string `json:"name"`
+}
+
+// Cohort is a cohort.
+type Cohort struct {
+	ID        int64     `json:"id"`
+	Project   int64     `json:"project"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Purge asks to remove for good what was deleted.
+type Purge struct {
+	// OlderThan is how long ago something must have been deleted, such as 30d; the server's default if empty.
+	OlderThan string `json:"older_than"`
+}
+
+// Purged says how much of a project was removed for good.
+type Purged struct {
+	Project    int64 `json:"project"`
+	Insights   int   `json:"insights"`
+	Dashboards int   `json:"dashboards"`
+	Tiles      int   `json:"tiles"`
+	Endpoints  int   `json:"endpoints"`
+	Keys       int   `json:"keys"`
+	Cohorts    int   `json:"cohorts"`
+}
+
+// Import says what an import did.
+type Import struct {
+	Events     int         `json:"events"`
+	Duplicates int         `json:"duplicates"`
+	Persons    int         `json:"persons"`
+	Groups     int         `json:"groups"`
+	Cohorts    int         `json:"cohorts"`                       // lines
+	Members    int         `json:"members"`                       // people that are new in cohorts
+	LeftOut    int         `json:"left_out_properties"`           // of people and groups that have as many as they can
+	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with one
+	Untyped    bool        `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
+	Bad        int         `json:"bad"`
+	BadLines   []BadLine   `json:"bad_lines"` // the first of them
+	Learned    []Property  `json:"learned_properties"`
+	GroupTypes []GroupType `json:"group_types"` // all that the project has
+	Seconds    float64     `json:"seconds"`
+}
+
+// BadLine is a line that was not imported.
+type BadLine struct {
+	Line   int    `json:"line"` // from 1
+	Reason string `json:"reason"`
+}
+
+// GroupType is a kind of group that a project has.
+type GroupType struct {
+	Name  string `json:"group_type"`
+	Index int    `json:"group_type_index"`
+}

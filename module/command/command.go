@@ -1,0 +1,122 @@
+// Package command is "caddy analytics …": the commands that manage a running server through its admin address, and the hidden one that
+// the embedded engine is started with. It knows the server by package adminapi alone.
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "analytics",
+		Short: "Manages projects, keys, endpoints and data of the analytics API",
+		Long: `
+Manages the analytics API of a running server through its admin address. Results
+go to standard output as one JSON object, messages to standard error.
+`,
+		CobraFunc: func(root *cobra.Command) {
+			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), propertyCommand(), cohortCommand(), endpointsCommand(), versionCommand())
+			root.Args = subcommandOnly
+			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			root.SetFlagErrorFunc(flagMistake)
+		},
+	})
+}
+
+// leaf makes a command that ends a chain of words; run writes its result as JSON.
+func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) (any, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.SilenceUsage = true
+			result, err := run(cmd, args)
+			if err == nil || errors.Is(err, errBadLines) {
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(result); err != nil {
+					return fmt.Errorf("writing the result: %w", err)
+				}
+			}
+			return err
+		},
+	}
+}
+
+func group(use, short string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: subcommandOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return errors.Join(errors.New(use+" needs one of its subcommands"), cmd.Usage())
+		},
+	}
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+func mustRequire(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := cmd.MarkFlagRequired(flag); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+}
+
+func text(cmd *cobra.Command, flag string) string {
+	value, err := cmd.Flags().GetString(flag)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return value
+}
+
+func number(cmd *cobra.Command, flag string) int64 {
+	value, err := cmd.Flags().GetInt64(flag)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return value
+}
+
+func flag(cmd *cobra.Command, name string) bool {
+	value, err := cmd.Flags().GetBool(name)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return value
+}
+
+// call asks the running server's admin API, sending body as JSON unless it is nil or an io.Reader.
+func call[T any](cmd *cobra.Command, method, uri string, body any) (T, error) {
+	var out T
+	var reader io.Reader
+	header := http.Header{}
+	switch b := body.(type) {
+	case nil:
+	case io.Reader:
+		reader = b
+		header.Set("Content-Type", "application/x-ndjson")
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			return out, fmt.Errorf("encoding the request: %w", err)
+		}
+		reader = bytes.NewReader(raw)
+	}
+	resp, err := caddycmd.AdminAPIRequest(text(cmd, "address"), method, uri, header, reader)
+	if err != nil {
+		return out, fmt.Errorf("asking the server at %s: %w", text(cmd, "address"), err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("reading the server's answer: %w", err)
+	}
+	return out, nil
+}
