@@ -17,14 +17,14 @@ import (
 
 // builder makes the parts of one query.
 type builder struct {
-	query  *query.Events
+	query  *Query
 	people *insight.People // whose events are listed; nil for everybody's
 	world  *insight.World
 }
 
 // Build makes the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
 // error is a *diag.Error.
-func Build(q *query.Events, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
+func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, people, w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
 	var err error

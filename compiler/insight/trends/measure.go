@@ -134,7 +134,7 @@ func (b *builder) uniqueActors(group *int) measure {
 	out := measure{function: "uniqExact", group: group, merge: mergeSum, counts: true, present: true}
 	out.actor, out.named = insight.Actor(group)
 	out.of = out.actor
-	if b.q.Display == query.CumulativeLine {
+	if b.q.Display == CumulativeLine {
 		out.way = firstInRange
 	}
 	return out
