@@ -190,13 +190,10 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		v.Variables[given.CodeName] = bind.Variable{Value: value, IsNull: given.IsNull}
 	}
 	if f := q.Filters; f != nil {
-		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: make([]bind.Property, len(f.Properties))}
-		for i, p := range f.Properties {
-			v.Filters.Properties[i] = bind.Property(p)
-		}
+		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: f.Properties}
 		if f.FilterTestAccounts && env.TestAccounts != nil {
 			for _, c := range env.TestAccounts.All {
-				v.Filters.TestAccounts = append(v.Filters.TestAccounts, bind.Placed{Property: bind.Property(*c.Filter), At: c.At})
+				v.Filters.TestAccounts = append(v.Filters.TestAccounts, bind.Placed{Property: *c.Filter, At: c.At})
 			}
 		}
 	}

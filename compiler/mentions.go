@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -349,8 +349,8 @@ func Reversed(q query.Node, env Env) []Warning {
 		return nil
 	}
 	zone := cmp.Or(env.Database.Location, time.UTC)
-	begin, ok := bind.Date(from, env.Now, zone)
-	end, known := bind.Date(to, env.Now, zone)
+	begin, ok := filter.Date(from, env.Now, zone)
+	end, known := filter.Date(to, env.Now, zone)
 	if !ok || !known || !end.Before(begin) {
 		return nil
 	}

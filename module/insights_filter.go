@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -249,7 +249,7 @@ func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
 // dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
 func dateFilter(rq *request, name, value string) (rowFilter, error) {
 	zone := rq.snap.Schema(rq.project.ID).Location
-	at, ok := bind.Date(value, rq.start.In(zone), zone)
+	at, ok := filter.Date(value, rq.start.In(zone), zone)
 	if !ok {
 		return nil, validation(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
 	}

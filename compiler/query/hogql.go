@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
 // HogQL is a query in the SQL dialect (contract: api.md, section 3).
@@ -39,14 +41,8 @@ type Filters struct {
 	FilterTestAccounts bool
 }
 
-// Property is one property filter (contract: api.md, section 2.4).
-type Property struct {
-	Type     string
-	Key      string
-	Operator string // empty for filters that have none
-	Value    any    // nil, string, json.Number, bool or a list of them
-	Group    int    // index of the group type; -1 where a filter by a group names none
-}
+// Property is one property filter.
+type Property = filter.Property
 
 const noGroup = -1
 

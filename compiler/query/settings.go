@@ -22,7 +22,7 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 			return nil, r.err()
 		case c.Filter != nil:
 			out.All = append(out.All, c)
-			if list, isList := c.Filter.Value.([]any); c.Filter.needsValue() && (c.Filter.Value == nil || isList && len(list) == 0) {
+			if list, isList := c.Filter.Value.([]any); needsValue(c.Filter) && (c.Filter.Value == nil || isList && len(list) == 0) {
 				r.Add(o.Field(name).Below(strconv.Itoa(i), true).Below("value", true), "missing", "Field required")
 			}
 		case len(c.All) > 0:
@@ -36,7 +36,7 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 }
 
 // needsValue tells whether a filter says nothing as long as it has no value.
-func (p *Property) needsValue() bool {
+func needsValue(p *Property) bool {
 	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
 }
 

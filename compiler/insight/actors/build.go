@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -142,7 +143,7 @@ func (b *builder) displayTuple() hogql.Expr {
 
 // expr reads an expression of one of the node's lists.
 func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := bind.UserExpr(text, b.world.Spend)
+	e, mistake := filter.UserExpr(text, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
 	}

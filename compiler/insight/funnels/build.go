@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -178,7 +178,7 @@ func (b *builder) actors() error {
 		return nil
 	}
 	attr := b.q.Field("funnelsFilter.funnelAggregateByHogQL")
-	e, mistake := bind.UserValue(own, b.w.Spend)
+	e, mistake := filter.UserValue(own, b.w.Spend)
 	if mistake != nil {
 		return diag.Field(mistake.Code, attr, "The HogQL expression of the actors %s", mistake.Detail)
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -91,7 +91,7 @@ func (b *builder) own() (hogql.Expr, error) {
 		return insight.Call("toString", insight.Field("event")), nil
 	}
 	attr := b.query.Field("pathsFilter.pathsHogQLExpression")
-	e, mistake := bind.UserExpr(b.query.Expression, b.world.Spend)
+	e, mistake := filter.UserExpr(b.query.Expression, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, attr, "The HogQL expression of a path %s", mistake.Detail)
 	}

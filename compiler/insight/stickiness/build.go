@@ -5,8 +5,8 @@ package stickiness
 import (
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -177,7 +177,7 @@ func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 		actor, named = insight.Actor(s.Math.Group)
 		return actor, named, nil
 	case "hogql":
-		e, mistake := bind.UserExpr(s.Math.HogQL, b.world.Spend)
+		e, mistake := filter.UserExpr(s.Math.HogQL, b.world.Spend)
 		if mistake != nil {
 			return nil, nil, diag.Field(mistake.Code, s.At+".math_hogql", "The HogQL expression of a series %s", mistake.Detail)
 		}
