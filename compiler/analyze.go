@@ -7,7 +7,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 )
 
@@ -21,12 +20,14 @@ type analysis struct {
 	uses     []resolve.PropertyUse // only for those who ask
 }
 
-// analyze binds and resolves a query. A stage with mistakes does not end the work: the next one looks at what there is, so
+// analyze binds and resolves a tree. A stage with mistakes does not end the work: the next one looks at what there is, so
 // that the author hears of everything at once. What it gives beside mistakes is what there is. Uses tells whether the uses
 // of properties are asked for.
-func analyze(q *query.HogQL, parsed hogql.Query, env Env, uses bool) (*analysis, error) {
-	env.Database = modified(env.Database, q.Modifiers)
-	values, err := valuesOf(q, env)
+func analyze(t tree, env Env, uses bool) (*analysis, error) {
+	if t.text == nil {
+		return resolveWhole(t.query, env)
+	}
+	values, err := valuesOf(t.text, env)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func analyze(q *query.HogQL, parsed hogql.Query, env Env, uses bool) (*analysis,
 		mistakes diag.List
 		open     []diag.Span // placeholders that stand for nothing
 	)
-	found.bound, err = bind.Placeholders(parsed, values)
+	found.bound, err = bind.Placeholders(t.query, values)
 	if err != nil {
 		if !note(&mistakes, err, nil) {
 			return nil, err
@@ -60,6 +61,32 @@ func analyze(q *query.HogQL, parsed hogql.Query, env Env, uses bool) (*analysis,
 		return nil, err
 	}
 	return &found, mistakes.Err()
+}
+
+// resolveWhole resolves a tree that has no placeholders, and bounds its rows by itself.
+func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
+	found := &analysis{bound: q, limited: q}
+	var err error
+	found.resolved, found.outputs, err = resolve.Query(q, env.Database, env.Now, env.spend)
+	return found, unplaced(err)
+}
+
+// unplaced takes the places off mistakes: they are in the program's own text, or in an expression inside the JSON. It leaves out those
+// that are the same then: what is selected may be grouped and ordered by too.
+func unplaced(err error) error {
+	all := Mistakes(err)
+	if all == nil {
+		return err
+	}
+	var out diag.Errors
+	for _, e := range all {
+		bare := *e
+		bare.Span = diag.Span{}
+		if !slices.ContainsFunc(out, func(o *diag.Error) bool { return *o == bare }) {
+			out = append(out, &bare)
+		}
+	}
+	return out
 }
 
 // note adds the mistakes that an error holds, without those at the given places, and tells false for an error of any

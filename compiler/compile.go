@@ -90,41 +90,54 @@ type Compiled struct {
 	Missing func(row []byte) (bool, error)
 }
 
+// tree is a query as its kind builds it, over virtual tables, and what is known of its answer by then.
+type tree struct {
+	query hogql.Query
+	// text is the HogQL query whose placeholders and limit have yet to be filled in; nil for trees that are whole.
+	text   *query.HogQL
+	answer Compiled
+}
+
 // Compile makes SQL of a query, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
 // error is what Expired returned, or a bug.
 func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
-	switch q := q.(type) {
-	case *query.HogQL:
-		return compileHogQL(q, env)
-	case *query.Trends:
-		return compileInsight(q, env)
-	case *query.Lifecycle:
-		return compileInsight(q, env)
-	case *query.Stickiness:
-		return compileInsight(q, env)
-	case *query.Funnels:
-		return compileInsight(q, env)
-	case *query.Paths:
-		return compileInsight(q, env)
-	case *query.Retention:
-		return compileInsight(q, env)
-	case *query.Events:
-		return compileEvents(q, env)
-	case *query.Actors:
-		return compileActors(q, env)
-	case *query.InsightActors:
-		return compilePeople(q, env)
-	case *query.StickinessActors:
-		return compilePeople(q, env)
-	case *query.FunnelsActors:
-		return compilePeople(q, env)
-	case *query.Metadata, *query.DatabaseSchema:
+	env.Database = modified(env.Database, query.ModifiersOf(q))
+	kind := KindOf(q)
+	if !kind.HasRows() {
 		return nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
-	default:
-		return nil, fmt.Errorf("BUG: no way to compile a query of type %T", q)
 	}
+	t, err := kind.build(q, env)
+	if err != nil {
+		return nil, err
+	}
+	found, err := analyze(t, env, false) // bind and resolve
+	if err != nil {
+		return nil, err
+	}
+	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
+	if err != nil {
+		return nil, err
+	}
+	return found.compiled(t, text, params, env.spend), nil
+}
+
+// compiled is the answer of Compile.
+func (found *analysis) compiled(t tree, text string, params []sql.Param, spend *budget.Budget) *Compiled {
+	out := new(Compiled)
+	*out = t.answer
+	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, spend)
+	if t.text != nil {
+		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set
+	}
+	if out.Columns == nil {
+		out.Columns = make([]string, len(found.outputs))
+		for i, output := range found.outputs {
+			out.Columns[i] = output.Name
+		}
+	}
+	return out
 }
 
 // recoverBug makes an error of a stage's own panic, and of the end of the budget. Panics of the Go runtime are bugs too, and no query may end the
@@ -141,29 +154,10 @@ func recoverBug(err *error) {
 	}
 }
 
-func compileHogQL(q *query.HogQL, env Env) (*Compiled, error) {
+func buildHogQL(n query.Node, env Env) (tree, error) {
+	q := n.(*query.HogQL)
 	parsed, err := hogql.ParseWithin(q.Query, env.spend)
-	if err != nil {
-		return nil, err
-	}
-	found, err := analyze(q, parsed, env, false)
-	if err != nil {
-		return nil, err
-	}
-	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
-	if err != nil {
-		return nil, err
-	}
-	cut := found.cut
-	compiled := &Compiled{
-		SQL: text, Params: params, HogQL: hogql.PrintWithin(found.limited, env.spend),
-		Limit: cut.Limit, Probe: cut.Probe, DefaultLimit: cut.Default, SetQuery: cut.Set,
-		Columns: make([]string, len(found.outputs)),
-	}
-	for i, output := range found.outputs {
-		compiled.Columns[i] = output.Name
-	}
-	return compiled, nil
+	return tree{query: parsed, text: q}, err
 }
 
 // valuesOf collects what the placeholders of a query stand for.
@@ -196,13 +190,10 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 		v.Variables[given.CodeName] = bind.Variable{Value: value, IsNull: given.IsNull}
 	}
 	if f := q.Filters; f != nil {
-		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: make([]bind.Property, len(f.Properties))}
-		for i, p := range f.Properties {
-			v.Filters.Properties[i] = bind.Property(p)
-		}
+		v.Filters = &bind.Filters{DateFrom: f.DateFrom, DateTo: f.DateTo, Properties: f.Properties}
 		if f.FilterTestAccounts && env.TestAccounts != nil {
 			for _, c := range env.TestAccounts.All {
-				v.Filters.TestAccounts = append(v.Filters.TestAccounts, bind.Placed{Property: bind.Property(*c.Filter), At: c.At})
+				v.Filters.TestAccounts = append(v.Filters.TestAccounts, bind.Placed{Property: *c.Filter, At: c.At})
 			}
 		}
 	}

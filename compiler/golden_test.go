@@ -87,7 +87,7 @@ func node(t *testing.T, in map[string]string) query.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := query.Parse(raw)
+	n, err := compiler.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
 // TestHostileInsights compiles insights with as much of everything as their nodes may hold.
@@ -65,7 +65,7 @@ func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := query.Parse(raw)
+			q, err := compiler.Parse(raw)
 			if err != nil {
 				t.Fatalf("%.300s", err)
 			}

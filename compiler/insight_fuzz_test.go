@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // FuzzInsight checks that every insight and every list of events that can be read is compiled or refused as its author's
@@ -36,7 +35,7 @@ func FuzzInsight(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		n, err := query.Parse(raw)
+		n, err := compiler.Parse(raw)
 		if err != nil || len(raw) > 4096 {
 			return
 		}

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -55,11 +56,12 @@ func Mentions(q query.Node, env Env) (list []Mention, err error) {
 }
 
 func mentionsOfText(q *query.HogQL, env Env) []Mention {
-	parsed, err := hogql.ParseWithin(q.Query, env.spend)
+	env.Database = modified(env.Database, q.Modifiers)
+	t, err := buildHogQL(q, env)
 	if err != nil {
 		return nil
 	}
-	found, err := analyze(q, parsed, env, true)
+	found, err := analyze(t, env, true)
 	if err != nil {
 		return nil
 	}
@@ -187,7 +189,7 @@ func (w *nodeWalker) node(v reflect.Value) {
 		}
 		w.event(n.Event, join(n.At, field))
 		w.property(scopeOfMath(n.Math.PropertyType), 0, n.Math.Property, join(n.At, "math_property"))
-	case query.Events:
+	case events.Query:
 		w.event(n.Event, join(n.At, "event"))
 	case query.Condition:
 		if n.Filter != nil {
@@ -308,18 +310,12 @@ func warning(e *diag.Error, text, attr string) Warning {
 
 // Lowered warns of a LIMIT above what a query may give.
 func Lowered(q query.Node, env Env) (list []Warning) {
-	most := cmp.Or(env.MaxRows, bind.MaxRows)
-	above := func(limit int, at string) {
-		if limit > most {
+	most := env.most()
+	if limited, ok := q.(interface{ Rows() (int, string) }); ok {
+		if limit, field := limited.Rows(); limit > most {
 			e := &diag.Error{Detail: fmt.Sprintf("A query gives at most %d rows: the limit was lowered to that", most), Hint: strconv.Itoa(most)}
-			list = append(list, warning(e, "", join(at, "limit")))
+			list = append(list, warning(e, "", field))
 		}
-	}
-	if events, ok := q.(*query.Events); ok {
-		above(events.Limit, events.At)
-	}
-	if actors, ok := q.(*query.Actors); ok {
-		above(actors.Limit, "")
 	}
 	text, ok := q.(*query.HogQL)
 	if !ok {
@@ -341,8 +337,10 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 // Reversed warns of a range of time that ends before it begins. Of insights it does not know; see Answer.Range for these.
 func Reversed(q query.Node, env Env) []Warning {
 	var from, to, attr string
-	if events, ok := q.(*query.Events); ok {
-		from, to, attr = events.After, events.Before, join(events.At, "before")
+	if ranged, ok := q.(interface {
+		Between() (from, to, field string)
+	}); ok {
+		from, to, attr = ranged.Between()
 	}
 	if text, ok := q.(*query.HogQL); ok && text.Filters != nil {
 		from, to, attr = text.Filters.DateFrom, text.Filters.DateTo, "filters.dateRange.date_to"
@@ -351,8 +349,8 @@ func Reversed(q query.Node, env Env) []Warning {
 		return nil
 	}
 	zone := cmp.Or(env.Database.Location, time.UTC)
-	begin, ok := bind.Date(from, env.Now, zone)
-	end, known := bind.Date(to, env.Now, zone)
+	begin, ok := filter.Date(from, env.Now, zone)
+	end, known := filter.Date(to, env.Now, zone)
 	if !ok || !known || !end.Before(begin) {
 		return nil
 	}

@@ -143,7 +143,7 @@ func surveyEnv() compiler.Env {
 
 func mustRead(t *testing.T, text string) query.Node {
 	t.Helper()
-	node, err := query.Parse([]byte(text))
+	node, err := compiler.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

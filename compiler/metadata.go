@@ -65,12 +65,13 @@ func newMetadata(q *query.Metadata) *Metadata {
 func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	defer recoverBug(&err)
 	m = newMetadata(q)
+	env.Database = modified(env.Database, q.Modifiers)
 	node := &query.HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
 	parsed, err := parseAsked(q, env)
 	if err != nil {
 		return m.refuse(err, q)
 	}
-	found, err := analyze(node, parsed, env, true)
+	found, err := analyze(tree{query: parsed, text: node}, env, true)
 	if found != nil && found.bound != nil {
 		m.Tables = tableNames(found.bound)
 		m.note(found, q, env)

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
@@ -175,7 +176,7 @@ func checkTestAccounts(raw json.RawMessage, cohorts schema.Cohorts) error {
 	if err != nil {
 		return badRequest("%w", err)
 	}
-	_, err = compiler.Compile(&query.Events{Select: []string{"uuid"}, FilterTestAccounts: true}, compiler.Env{
+	_, err = compiler.Compile(&events.Query{Select: []string{"uuid"}, FilterTestAccounts: true}, compiler.Env{
 		Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: time.Now(), TestAccounts: filters,
 	})
 	if compiler.Mistakes(err) != nil {

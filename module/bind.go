@@ -73,8 +73,10 @@ func unknownVariables(names []string) error {
 
 // variableMarks is the part of a cache key that the values of variables decide, defaults included.
 func (rq *request) variableMarks(node query.Node) string {
-	if list, ok := node.(*query.Actors); ok {
-		node = list.Source
+	if list, ok := node.(interface {
+		Around() (query.Modifiers, query.Node)
+	}); ok {
+		_, node = list.Around()
 	}
 	q, ok := node.(*query.HogQL)
 	if !ok || len(q.Variables) == 0 {

@@ -240,7 +240,7 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 	if err := json.Unmarshal(f.Query, &fields); err != nil {
 		return nil, fmt.Errorf("reading a query that was parsed: %w", err)
 	}
-	node, err := query.Parse(f.Query)
+	node, err := compiler.Parse(f.Query)
 	if err != nil {
 		return nil, fileMistake(f, "query", err)
 	}

@@ -38,7 +38,7 @@ func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*ins
 		return nil, err
 	}
 	out := &insightAnswer{results: answer.Results, nextRefresh: refreshAfter(x.plan.node, answer), noError: `,"error":null`}
-	if _, ok := x.plan.node.(*query.Trends); ok {
+	if compiler.KindOf(x.plan.node).EmptyError {
 		out.noError = `,"error":""`
 	}
 	if x.plan.endpoint != nil {
@@ -69,7 +69,7 @@ func appendRange(dst []byte, r *insight.Span) []byte {
 // refreshAfter is how long after a run a client should leave the refresh button alone: contract section 1.3.
 func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 	short := answer.Range != nil && answer.Range.To.Sub(answer.Range.From) <= 7*24*time.Hour
-	if interval(node) == query.Hour || short {
+	if query.IntervalOf(node) == query.Hour || short {
 		return 3 * time.Minute
 	}
 	return 15 * time.Minute
@@ -81,19 +81,6 @@ func (o *outcome) nextRefresh() time.Duration {
 		return o.insight.nextRefresh
 	}
 	return clientRefresh
-}
-
-// interval is that of an insight, or the period of a retention; empty for kinds that have none.
-func interval(node query.Node) query.Interval {
-	if n, ok := node.(*query.Retention); ok {
-		return n.Period
-	}
-	if n, ok := node.(query.Insight); ok {
-		if parts := n.Parts(); parts.Interval != nil {
-			return *parts.Interval
-		}
-	}
-	return ""
 }
 
 // overrideFilters puts a request's filters_override over an insight: contract section 2.4.

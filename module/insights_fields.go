@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -59,7 +59,7 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 	if len(members) == 0 {
 		return registry.To[json.RawMessage](nil), nil
 	}
-	node, err := query.Parse(raw)
+	node, err := compiler.Parse(raw)
 	if err != nil {
 		return none, err // a mistake of the request, told as it is
 	}
@@ -67,31 +67,17 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 	if err := json.Unmarshal(members["kind"], &kind); err != nil {
 		return none, fmt.Errorf("reading a query that was parsed: %w", err)
 	}
-	if !savable(node) {
+	if !compiler.KindOf(node).HasRows() {
 		return none, validation("query", "invalid_input", "Unsupported query kind: %s", node.Kind())
 	}
-	if fromMCP && kind == node.Kind() {
-		raw = wrapQuery(node, raw)
+	if wrapper := compiler.KindOf(node).Wrapper; fromMCP && kind == node.Kind() && wrapper != "" {
+		raw = wrapQuery(wrapper, raw)
 	}
 	return registry.To(raw), nil
 }
 
-// savable tells the kinds that have a result to show from those that answer questions about queries.
-func savable(node query.Node) bool {
-	_, about := node.(*query.Metadata)
-	_, tables := node.(*query.DatabaseSchema)
-	return !about && !tables
-}
-
-// wrapQuery puts a bare query into the node that shows it; kinds that have none stay as they are.
-func wrapQuery(node query.Node, raw json.RawMessage) json.RawMessage {
-	wrapper := "InsightVizNode"
-	if _, ok := node.(query.Insight); !ok {
-		if _, ok := node.(*query.HogQL); !ok {
-			return raw
-		}
-		wrapper = "DataVisualizationNode"
-	}
+// wrapQuery puts a bare query into the node that shows it.
+func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
 	return appendJSON(nil, struct {
 		Kind   string          `json:"kind"`
 		Source json.RawMessage `json:"source"`

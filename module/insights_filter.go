@@ -9,7 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -156,12 +157,6 @@ func dashboardFilter(rq *request, name, _ string) (rowFilter, error) {
 	}, nil
 }
 
-// insightKinds are the kinds of queries that the filter insight names.
-var insightKinds = map[string]string{
-	"TRENDS": "TrendsQuery", "FUNNELS": "FunnelsQuery", "RETENTION": "RetentionQuery", "PATHS": "PathsQuery", "STICKINESS": "StickinessQuery",
-	"LIFECYCLE": "LifecycleQuery",
-}
-
 // savedKinds are the kinds of a stored query and of the query within it.
 type savedKinds struct {
 	Kind   string `json:"kind"`
@@ -173,10 +168,7 @@ type savedKinds struct {
 // kindFilter finds wrapped queries only, as the peer does: insights in an InsightVizNode, SQL in any wrapper, and as JSON the
 // others.
 func kindFilter(_ *request, _, value string) (rowFilter, error) {
-	wanted := insightKinds[value]
-	if wanted == "" && value != "SQL" && value != "JSON" {
-		return func(*insightRow) bool { return false }, nil
-	}
+	insights := compiler.KindNames(func(k *compiler.Kind) bool { return k.Insight })
 	return func(row *insightRow) bool {
 		var kinds savedKinds
 		if row.Query == nil || json.Unmarshal(row.Query, &kinds) != nil {
@@ -188,12 +180,10 @@ func kindFilter(_ *request, _, value string) (rowFilter, error) {
 		case "SQL":
 			return isSQL
 		case "JSON":
-			for _, kind := range insightKinds {
-				isSQL = isSQL || wrapped == kind
-			}
-			return !isSQL
+			return !isSQL && !slices.Contains(insights, wrapped)
 		}
-		return kinds.Kind == "InsightVizNode" && wrapped == wanted
+		name, isInsight := strings.CutSuffix(wrapped, "Query")
+		return isInsight && strings.ToUpper(name) == value && slices.Contains(insights, wrapped) && kinds.Kind == "InsightVizNode"
 	}, nil
 }
 
@@ -259,7 +249,7 @@ func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
 // dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
 func dateFilter(rq *request, name, value string) (rowFilter, error) {
 	zone := rq.snap.Schema(rq.project.ID).Location
-	at, ok := bind.Date(value, rq.start.In(zone), zone)
+	at, ok := filter.Date(value, rq.start.In(zone), zone)
 	if !ok {
 		return nil, validation(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
 	}

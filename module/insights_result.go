@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -100,7 +101,7 @@ func (s shownInsight) overlaid(given overrides) (json.RawMessage, error) {
 	if err != nil || isEmptyObject(over.filters) && isEmptyObject(over.variables) {
 		return nil, err
 	}
-	return query.Overlaid(s.Query, over.filters, over.variables) // a mistake of the request, told as it is
+	return compiler.Overlaid(s.Query, over.filters, over.variables) // a mistake of the request, told as it is
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
@@ -132,7 +133,7 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, err
 	if p, ok := rq.recall(memo); ok {
 		return p, nil
 	}
-	node, err := query.Parse(s.Query)
+	node, err := compiler.Parse(s.Query)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored query of insight %d: %w", s.ID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -113,7 +114,7 @@ func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, r
 		return nil, err
 	}
 	d := &openapi.Endpoint{
-		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description, Kind: node.Kind(),
+		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description,
 		Deprecated: !v.DeprecatedAt.IsZero(),
 	}
 	for _, c := range v.Columns {
@@ -161,15 +162,9 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 		}
 		d.Variables = append(d.Variables, v)
 	}
-	parts := n.Parts()
-	if parts.Breakdowns != nil && *parts.Breakdowns != nil {
-		fields := (*parts.Breakdowns).Fields
-		d.Breakdown, d.Cohort = true, len(fields) == 1 && len(fields[0].Cohorts) > 0
-		d.Cohorts = slices.ContainsFunc(fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 })
-	}
-	if funnel, ok := n.(*query.Funnels); ok {
-		d.Viz = string(funnel.Viz)
-	}
+	kind := compiler.KindOf(n)
+	results := kind.Form(n)
+	d.Results, d.HasMore = &results, kind.HasMore
 }
 
 const (

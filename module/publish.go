@@ -131,7 +131,7 @@ func (p *describer) columnsOf(ctx context.Context, node query.Node, now time.Tim
 
 // read does what of check needs nothing but the registry.
 func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
-	node, err := query.Parse(raw)
+	node, err := compiler.Parse(raw)
 	if err != nil {
 		return nil, toAPIError(err, "")
 	}
@@ -277,11 +277,11 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 		return nil
 	}
 	const attr = "optional_breakdown_properties"
-	_, trends := node.(*query.Trends)
-	_, retention := node.(*query.Retention)
 	insight, ok := node.(query.Insight)
-	if !ok || !trends && !retention {
-		return validation(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery.", node.Kind())
+	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
+		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.OptionalBreakdowns })
+		slices.Sort(supported)
+		return validation(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: %s.", node.Kind(), strings.Join(supported, ", "))
 	}
 	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
 	for _, name := range names {
@@ -294,7 +294,7 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 
 // storedQuery reads the query of a version.
 func storedQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) {
-	node, err := query.Parse(v.Query)
+	node, err := compiler.Parse(v.Query)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
 	}

@@ -35,8 +35,7 @@ func readShown(raw json.RawMessage) shown {
 	if json.Unmarshal(raw, &node) != nil {
 		return shown{}
 	}
-	switch node.Kind {
-	case "InsightVizNode", "DataVisualizationNode", "DataTableNode":
+	if query.Wraps(node.Kind) {
 		return readShown(node.Source)
 	}
 	s := shown{explain: node.Explain == true}

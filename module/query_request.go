@@ -60,7 +60,7 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	if given, ok := fields["limit_context"]; ok && !isNull(given) && string(bytes.TrimSpace(given)) != `"posthog_ai"` {
 		return nil, requestMistake("limit_context", "Input should be 'posthog_ai'", "literal_error")
 	}
-	node, err := query.Parse(raw)
+	node, err := compiler.Parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (rq *request) upgradeQuery() error {
 			return requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 		}
 	}
-	if _, err := query.Parse(raw); err != nil {
+	if _, err := compiler.Parse(raw); err != nil {
 		return err // a mistake of the request, told as it is
 	}
 	rq.reply(http.StatusOK, map[string]json.RawMessage{"query": raw})

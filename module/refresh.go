@@ -58,7 +58,7 @@ func (rt *runtime) thresholdsOf(node query.Node) thresholds {
 		return thresholds{rt.queryFresh, 2 * rt.queryFresh}
 	}
 	const day = 24 * time.Hour
-	switch interval(node) {
+	switch query.IntervalOf(node) {
 	case query.Minute:
 		return thresholds{5 * time.Minute, 15 * time.Minute}
 	case query.Hour:
@@ -121,7 +121,7 @@ func (rq *request) isPast(p *plan, e *cache.Entry) bool {
 	if err != nil {
 		return false
 	}
-	now, err := insight.Resolve(&insight.World{Database: db, Now: rq.start}, &query.Common{DateRange: n.Parts().DateRange}, interval(n))
+	now, err := insight.Resolve(&insight.World{Database: db, Now: rq.start}, &query.Common{DateRange: n.Parts().DateRange}, query.IntervalOf(n))
 	return err == nil && now.To.Before(e.ComputedAt.Add(-overMargin))
 }
 

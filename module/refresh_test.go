@@ -16,7 +16,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
@@ -266,7 +266,7 @@ func TestThresholds(t *testing.T) {
 	}
 	w := newWorld(t)
 	for _, tt := range tests {
-		node, err := query.Parse([]byte(tt.node))
+		node, err := compiler.Parse([]byte(tt.node))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,13 +2,13 @@ package bind_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -159,47 +159,47 @@ func TestFilters(t *testing.T) {
 		},
 		{
 			"exact", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "$browser", Operator: "exact", Value: []any{"Chrome", json.Number("5"), true}}}},
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "$browser", Operator: "exact", Value: []any{"Chrome", json.Number("5"), true}}}},
 			"events.properties.$browser = 'Chrome' OR events.properties.$browser = '5' OR events.properties.$browser = 'true'",
 		},
 		{
 			"shut out", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "person", Key: "email", Operator: "not_icontains", Value: []any{"50%", "b"}}}},
+			bind.Filters{Properties: []filter.Property{{Type: "person", Key: "email", Operator: "not_icontains", Value: []any{"50%", "b"}}}},
 			`toString(events.person.properties.email) NOT ILIKE '%50\\%%' AND toString(events.person.properties.email) NOT ILIKE '%b%'`,
 		},
 		{
 			"numbers", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "group", Group: 1, Key: "n", Operator: "gte", Value: "2.5"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "group", Group: 1, Key: "n", Operator: "gte", Value: "2.5"}}},
 			"toFloat(events.group_1.properties.n) >= 2.5",
 		},
 		{
 			"presence", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "n", Operator: "is_set"}, {Type: "event", Key: "m", Operator: "is_not_set"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "n", Operator: "is_set"}, {Type: "event", Key: "m", Operator: "is_not_set"}}},
 			"events.properties.n IS NOT NULL AND events.properties.m IS NULL",
 		},
 		{
 			"sessions", "select 1 from sessions s where {filters}",
-			bind.Filters{DateTo: "2020-02-02", Properties: []bind.Property{{Type: "session", Key: "$channel_type", Value: "Direct"}, {Type: "hogql", Key: "$pageview_count > 1"}}},
+			bind.Filters{DateTo: "2020-02-02", Properties: []filter.Property{{Type: "session", Key: "$channel_type", Value: "Direct"}, {Type: "hogql", Key: "$pageview_count > 1"}}},
 			"toString(s.$channel_type) = 'Direct' AND $pageview_count > 1 AND s.$start_timestamp < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
 		},
 		{
 			"properties of groups", "select 1 from groups where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "group", Group: 1, Key: "n", Operator: "gt", Value: "2"}, {Type: "group", Key: "m", Value: "x"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "group", Group: 1, Key: "n", Operator: "gt", Value: "2"}, {Type: "group", Key: "m", Value: "x"}}},
 			"toFloat(groups.properties.n) > 2.0 AND groups.properties.m = 'x'",
 		},
 		{
 			"incomplete", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "icontains"}, {Type: "person", Key: "b", Value: []any{}}, {Type: "group", Group: -1, Key: "c", Value: "d"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "icontains"}, {Type: "person", Key: "b", Value: []any{}}, {Type: "group", Group: -1, Key: "c", Value: "d"}}},
 			"true AND true AND true",
 		},
 		{
 			"a path as it is cleaned", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "event", Key: "$pathname", Operator: "is_cleaned_path_exact", Value: "/A"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "$pathname", Operator: "is_cleaned_path_exact", Value: "/A"}}},
 			"lower(toString(events.properties.$pathname)) = lower('/A')",
 		},
 		{
 			"an expression", "select 1 from events where {filters}",
-			bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "properties.a = 'x' or 1 = 2"}}},
+			bind.Filters{Properties: []filter.Property{{Type: "hogql", Key: "properties.a = 'x' or 1 = 2"}}},
 			"properties.a = 'x' OR 1 = 2",
 		},
 	}
@@ -226,21 +226,21 @@ func TestFilters(t *testing.T) {
 		want    string
 	}{
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
-		{"an operator that is not there", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
-		{"a number that is none", bind.Filters{Properties: []bind.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
-		{"a type that is not there", bind.Filters{Properties: []bind.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
-		{"no cohort", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id"}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
-		{"half a cohort", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: 7.5}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
-		{"several cohorts", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: []any{int64(7)}}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
-		{"a cohort that is not there", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},
-		{"everybody", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(0)}}}, "27:36: Could not find cohort with ID 0"},
-		{"a cohort by its name", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "name", Value: int64(7)}}}, "27:36: A property filter of type 'cohort' has the key 'id', not 'name'"},
-		{"an operator that cohorts have not", bind.Filters{Properties: []bind.Property{{Type: "cohort", Key: "id", Value: int64(7), Operator: "gt"}}}, "27:36: The property filter on 'id' has operator 'gt', which is not supported with its value"},
-		{"a placeholder", bind.Filters{Properties: []bind.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
+		{"an operator that is not there", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
+		{"a number that is none", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
+		{"a type that is not there", bind.Filters{Properties: []filter.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
+		{"no cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id"}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"half a cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: 7.5}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"several cohorts", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: []any{int64(7)}}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
+		{"a cohort that is not there", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},
+		{"everybody", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(0)}}}, "27:36: Could not find cohort with ID 0"},
+		{"a cohort by its name", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "name", Value: int64(7)}}}, "27:36: A property filter of type 'cohort' has the key 'id', not 'name'"},
+		{"an operator that cohorts have not", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(7), Operator: "gt"}}}, "27:36: The property filter on 'id' has operator 'gt', which is not supported with its value"},
+		{"a placeholder", bind.Filters{Properties: []filter.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
 	}
 	t.Run("mistake: a type that the table has not", func(t *testing.T) {
 		t.Parallel()
-		filters := &bind.Filters{Properties: []bind.Property{{Type: "person", Key: "email", Value: "x"}}}
+		filters := &bind.Filters{Properties: []filter.Property{{Type: "person", Key: "email", Value: "x"}}}
 		_, err := bind.Placeholders(parse(t, "select 1 from sessions where {filters}"), bind.Values{Filters: filters, Now: now, Location: time.UTC})
 		if diff := cmp.Diff("29:38: Property filters of type 'person' cannot be used over the sessions table: use session or hogql", errText(err)); diff != "" {
 			t.Errorf("mistakes (-want +got):\n%s", diff)
@@ -343,93 +343,6 @@ func TestLimit(t *testing.T) {
 			_, _, err := bind.Limit(parse(t, tt.text), bind.Limits{})
 			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
 				t.Errorf("Limit(%q) (-want +got):\n%s", tt.text, diff)
-			}
-		})
-	}
-}
-
-func TestDate(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ text, want string }{
-		{"2026-01-31", "2026-01-31T00:00:00+01:00"},
-		{"2026-1-5", "2026-01-05T00:00:00+01:00"},
-		{"2026-07-31T10:00", "2026-07-31T10:00:00+02:00"},
-		{"2026-07-31T10:00:00.125", "2026-07-31T10:00:00.125+02:00"},
-		{"2026-07-31 10:00:00", "2026-07-31T10:00:00+02:00"},
-		{"2026-07-31T10:00:00Z", "2026-07-31T12:00:00+02:00"},
-		{"2026-07-31T10:00:00-05:00", "2026-07-31T17:00:00+02:00"},
-		{"-7d", "2024-05-24T15:45:10+02:00"},
-		{"-24h", "2024-05-30T15:45:10+02:00"},
-		{"-30M", "2024-05-31T15:15:10+02:00"},
-		{"-10s", "2024-05-31T15:45:00+02:00"},
-		{"-2w", "2024-05-17T15:45:10+02:00"},
-		{"-3m", "2024-02-29T15:45:10+01:00"},
-		{"-1q", "2024-03-01T15:45:10+01:00"},
-		{"-1y", "2023-05-31T15:45:10+02:00"},
-		{"-1mStart", "2024-04-01T15:45:10+02:00"},
-		{"-1mEnd", "2024-04-30T15:45:10+02:00"},
-		{"mStart", "2024-05-01T15:45:10+02:00"},
-		{"dStart", "2024-05-31T00:00:00+02:00"},
-		{"-1dEnd", "2024-05-30T23:59:59.999999+02:00"},
-		{"hEnd", "2024-05-31T15:59:59.999999+02:00"},
-		{"-1hStart", "2024-05-31T14:00:00+02:00"},
-		{"yStart", "2024-01-01T15:45:10+01:00"},
-		{"now", "2024-05-31T15:45:10+02:00"},
-		{"today", "2024-05-31T15:45:10+02:00"},
-		{"", "none"},
-		{"-", "none"},
-		{"7", "none"},
-		{"-7x", "none"},
-		{"-7dMiddle", "none"},
-		{"-99999999999999999999d", "none"},
-		{"tomorrow", "none"},
-	}
-	zone := berlin(t)
-	for _, tt := range tests {
-		t.Run(tt.text, func(t *testing.T) {
-			t.Parallel()
-			got := "none"
-			if d, ok := bind.Date(tt.text, now, zone); ok {
-				got = d.Format(time.RFC3339Nano)
-			}
-			if got != tt.want {
-				t.Errorf("Date(%q) = %s, want %s", tt.text, got, tt.want)
-			}
-		})
-	}
-}
-
-func FuzzDate(f *testing.F) {
-	for _, seed := range []string{"2026-01-31", "-7d", "-1mStart", "yEnd", "2026-07-31T10:00:00Z"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		d, ok := bind.Date(text, now, time.UTC)
-		if again, okAgain := bind.Date(d.Format("2006-01-02 15:04:05.999999999"), now, time.UTC); ok && d.Year() >= 0 && d.Year() < 10000 && (!okAgain || !again.Equal(d)) {
-			t.Errorf("Date(%q) = %s, which reads as %s", text, d, fmt.Sprint(again, okAgain))
-		}
-	})
-}
-
-// TestUserValue pins which names an expression keeps.
-func TestUserValue(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ name, text, want string }{
-		{"none", "properties.k", "properties.k"},
-		{"one around all", "upper(properties.k) AS value", "upper(properties.k)"},
-		{"one inside another", "coalesce(event AS a) AS b", "coalesce(event)"},
-		{"one that is used", "concat(lower(event) AS a, a) AS b", "concat(lower(event) AS a, a)"},
-		{"those of a subquery", "(SELECT event AS a FROM events LIMIT 1) AS b", "(SELECT event AS a FROM events LIMIT 1)"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			e, err := bind.UserValue(tt.text, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := hogql.PrintExpr(e); got != tt.want {
-				t.Errorf("UserValue(%q) is %s, want %s", tt.text, got, tt.want)
 			}
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -21,7 +21,7 @@ func (b *binder) toConstant(v any) (any, error) {
 	case int:
 		return int64(v), nil
 	case json.Number:
-		return number(v)
+		return filter.Number(v)
 	case []string:
 		b.values.Spend.Nodes(len(v))
 		out := make([]any, len(v))
@@ -44,21 +44,6 @@ func (b *binder) toConstant(v any) (any, error) {
 		return nil, errors.New("an object is no constant")
 	}
 	return nil, fmt.Errorf("a %T is no constant", v)
-}
-
-// number reads a JSON number as the integer that it is, or as a float.
-func number(n json.Number) (any, error) {
-	if i, err := n.Int64(); err == nil {
-		return i, nil
-	}
-	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
-		return u, nil
-	}
-	f, err := n.Float64()
-	if err != nil {
-		return nil, fmt.Errorf("%s is out of range", n)
-	}
-	return f, nil
 }
 
 // eval computes the expression in a pair of braces. Its value is a constant, or an expression that sql(…) quotes.
@@ -203,7 +188,7 @@ func (b *binder) evalUnary(u *hogql.Unary) (any, bool) {
 	if u.Op == hogql.Not {
 		return !truthy(v), true
 	}
-	switch n := numeric(v).(type) {
+	switch n := filter.Numeric(v).(type) {
 	case int64:
 		if n != math.MinInt64 {
 			return -n, true
@@ -223,7 +208,7 @@ func (b *binder) evalBinary(n *hogql.Binary) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	if v, ok := arithmetic(n.Op, numeric(left), numeric(right)); ok {
+	if v, ok := arithmetic(n.Op, filter.Numeric(left), filter.Numeric(right)); ok {
 		return v, true
 	}
 	return b.notEvaluable(n)
@@ -278,7 +263,7 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 
 // truthy tells whether a value counts as true in a condition.
 func truthy(v any) bool {
-	switch v := numeric(v).(type) {
+	switch v := filter.Numeric(v).(type) {
 	case nil:
 		return false
 	case bool:
@@ -297,36 +282,11 @@ func truthy(v any) bool {
 	return true
 }
 
-// numeric gives numbers as int64, uint64 or float64, and all else as it is.
-func numeric(v any) any {
-	switch n := v.(type) {
-	case int:
-		return int64(n)
-	case json.Number:
-		if c, err := number(n); err == nil {
-			return c
-		}
-	}
-	return v
-}
-
-func toFloat(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
-}
-
 func equal(a, b any) bool {
 	if order, ok := compare(a, b); ok {
 		return order == 0
 	}
-	a, b = numeric(a), numeric(b)
+	a, b = filter.Numeric(a), filter.Numeric(b)
 	switch a := a.(type) {
 	case nil:
 		return b == nil
@@ -339,7 +299,7 @@ func equal(a, b any) bool {
 
 // compare orders two numbers or two strings.
 func compare(a, b any) (int, bool) {
-	a, b = numeric(a), numeric(b)
+	a, b = filter.Numeric(a), filter.Numeric(b)
 	if x, ok := a.(string); ok {
 		y, ok := b.(string)
 		return strings.Compare(x, y), ok
@@ -355,8 +315,8 @@ func compare(a, b any) (int, bool) {
 			return 0, true
 		}
 	}
-	x, isNumber := toFloat(a)
-	y, both := toFloat(b)
+	x, isNumber := filter.Float(a)
+	y, both := filter.Float(b)
 	switch {
 	case !isNumber || !both || math.IsNaN(x) || math.IsNaN(y):
 		return 0, false
@@ -397,8 +357,8 @@ func arithmetic(op hogql.BinaryOp, a, b any) (any, bool) {
 			}
 		}
 	}
-	x, isNumber := toFloat(a)
-	y, both := toFloat(b)
+	x, isNumber := filter.Float(a)
+	y, both := filter.Float(b)
 	if !isNumber || !both {
 		return nil, false
 	}

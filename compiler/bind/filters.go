@@ -1,12 +1,14 @@
 package bind
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -14,14 +16,14 @@ import (
 // Filters is what the request's filters hold, for {filters} (contract: hogql.md, section 13).
 type Filters struct {
 	DateFrom, DateTo string // as api.md, section 2.2 has them; empty for no bound
-	Properties       []Property
+	Properties       []filter.Property
 	// TestAccounts are the project's filters against test accounts, where the request asks for them.
 	TestAccounts []Placed
 }
 
 // Placed is a property filter with its place in the settings or the request that hold it.
 type Placed struct {
-	Property
+	filter.Property
 	At string
 }
 
@@ -97,7 +99,7 @@ func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, false
 	}
-	t, ok := Date(text, b.values.Now, b.values.Location)
+	t, ok := filter.Date(text, b.values.Now, b.values.Location)
 	if !ok {
 		b.mistakes.Add(&diag.Error{
 			Code: diag.QueryError, Span: at, Attr: attr,
@@ -189,4 +191,23 @@ func filterableIn(t hogql.Table) (filtered, bool) {
 	case *hogql.TableFunc, *hogql.Derived, *hogql.TablePlaceholder, *hogql.Scan, nil:
 	}
 	return filtered{}, false
+}
+
+// property gives the condition of one property filter of {filters} over a table.
+func (b *binder) property(at hogql.Span, table filtered, attr string, f filter.Property) hogql.Expr {
+	s := filter.Subject{
+		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,
+		Clean: b.values.Clean, Spend: b.values.Spend, At: at, Attr: attr,
+	}
+	if table.name != "events" {
+		s.Rows = table.name
+	}
+	e, err := filter.Condition(f, s)
+	if err == nil {
+		return e
+	}
+	if mistake, ok := errors.AsType[*diag.Error](err); ok {
+		b.mistakes.Add(mistake)
+	}
+	return &hogql.Const{Pos: at, Value: true}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -218,7 +219,7 @@ func (c *cutter) offset(e hogql.Expr) hogql.Expr {
 // percent checks the number in LIMIT n %.
 func (c *cutter) percent(e hogql.Expr) hogql.Expr {
 	if n, ok := fold(e); ok {
-		if share, isNumber := toFloat(n); isNumber && share >= 0 && share <= 100 {
+		if share, isNumber := filter.Float(n); isNumber && share >= 0 && share <= 100 {
 			return &hogql.Const{Pos: e.At(), Value: n}
 		}
 	}

@@ -3,8 +3,8 @@ package insight
 import (
 	"strconv"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -145,12 +145,12 @@ func (w *World) wholeText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
 
 func (w *World) breakdownField(b *query.Breakdown) (hogql.Expr, error) {
 	if b.Type == "hogql" {
-		e, err := bind.UserValue(b.Property, w.Spend)
+		e, err := filter.UserValue(b.Property, w.Spend)
 		if err != nil {
 			return nil, diag.Field(err.Code, b.At, "The HogQL expression of a breakdown %s", err.Detail)
 		}
 		return e, w.Known(e, b.At)
 	}
-	value, _, err := bind.PropertyField(b.Type, b.Property, b.Group, w.subject(b.At))
+	value, _, err := filter.Field(b.Type, b.Property, b.Group, w.subject(b.At))
 	return value, err
 }

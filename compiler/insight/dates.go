@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -27,7 +27,7 @@ type Range struct {
 
 	weekStart int
 	attr      string // of the interval, for mistakes
-	from, to  bind.Moment
+	from, to  filter.Moment
 	toGiven   bool // date_to is a relative date, not just the present
 	explicit  bool // neither end is moved
 	now       time.Time
@@ -43,7 +43,7 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	}
 	now := r.now
 	var err error
-	r.to = bind.Moment{Time: now, Unit: 's'}
+	r.to = filter.Moment{Time: now, Unit: 's'}
 	if to := c.DateRange.To; to != "" {
 		if r.to, err = r.read(w, to, c.ToField()); err != nil {
 			return r, err
@@ -55,7 +55,7 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	case "all":
 		r.All = true
 	case "":
-		r.from = bind.Moment{Time: startOfDay(now).AddDate(0, 0, -7), Unit: 'd', Count: 7}
+		r.from = filter.Moment{Time: startOfDay(now).AddDate(0, 0, -7), Unit: 'd', Count: 7}
 	default:
 		if r.from, err = r.read(w, from, c.FromField()); err != nil {
 			return r, err
@@ -103,9 +103,9 @@ var FirstTime = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 // firstEver is where the range of all time begins when there is no event.
 var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-func (r *Range) read(w *World, text, attr string) (bind.Moment, error) {
-	m, ok := bind.ReadDate(text, w.Now, w.Zone())
-	if !ok || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+func (r *Range) read(w *World, text, attr string) (filter.Moment, error) {
+	m, ok := filter.ReadDate(text, w.Now, w.Zone())
+	if !ok || m.Time.Year() < filter.FirstYear || m.Time.Year() > filter.LastYear {
 		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", shown(text))
 	}
 	return m, nil
@@ -270,8 +270,8 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	p := *r
 	length := wall(r.To).Sub(wall(r.From))
 	if compare.To != "" {
-		m, ok := bind.ReadDate(compare.To, r.From, r.From.Location())
-		if !ok || !m.Relative() || m.Time.Year() < bind.FirstYear {
+		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location())
+		if !ok || !m.Relative() || m.Time.Year() < filter.FirstYear {
 			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is no relative date, such as -1w", shown(compare.To))
 		}
 		p.From = m.Time
@@ -307,7 +307,7 @@ func (r *Range) unfinishedDay() bool {
 	return r.from.Relative() && !strings.ContainsRune("sMh", rune(r.from.Unit))
 }
 
-func wholeWeeks(m bind.Moment) bool {
+func wholeWeeks(m filter.Moment) bool {
 	return m.Count > 0 && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
 }
 

@@ -3,8 +3,8 @@ package insight
 import (
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -67,8 +67,8 @@ func matching() hogql.Expr {
 // ReadDay reads a time that names a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a
 // *diag.Error.
 func ReadDay(w *World, text, attr string) (time.Time, error) {
-	m, ok := bind.ReadDate(text, w.Now, w.Zone())
-	if !ok || m.Relative() || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+	m, ok := filter.ReadDate(text, w.Now, w.Zone())
+	if !ok || m.Relative() || m.Time.Year() < filter.FirstYear || m.Time.Year() > filter.LastYear {
 		return m.Time, diag.Field(diag.InvalidInput, attr, "The time '%s' is not ISO 8601, such as 2026-01-31", shown(text))
 	}
 	return m.Time, nil

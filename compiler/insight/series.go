@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -139,14 +139,14 @@ func (w *World) Condition(c *query.Condition) (hogql.Expr, error) {
 
 // PersonCondition is Condition for the people of a table, which is called table in the query.
 func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, error) {
-	return w.condition(c, func(attr string) bind.Subject {
+	return w.condition(c, func(attr string) filter.Subject {
 		s := w.subject(attr)
 		s.People, s.Table = true, table
 		return s
 	})
 }
 
-func (w *World) condition(c *query.Condition, subject func(attr string) bind.Subject) (hogql.Expr, error) {
+func (w *World) condition(c *query.Condition, subject func(attr string) filter.Subject) (hogql.Expr, error) {
 	w.Spend.Nodes(1)
 	if c == nil {
 		return nil, nil
@@ -156,7 +156,7 @@ func (w *World) condition(c *query.Condition, subject func(attr string) bind.Sub
 			return nil, nil // it counts as true
 		}
 		s := subject(c.At)
-		condition, err := bind.PropertyCondition(bind.Property(*c.Filter), s)
+		condition, err := filter.Condition(*c.Filter, s)
 		if err == nil && c.Filter.Type == "hogql" && !s.People {
 			err = w.Known(condition, c.At+".key")
 		}
@@ -186,8 +186,8 @@ func incomplete(f *query.Property) bool {
 	return f.Value == nil || isList && len(list) == 0
 }
 
-func (w *World) subject(attr string) bind.Subject {
-	return bind.Subject{
+func (w *World) subject(attr string) filter.Subject {
+	return filter.Subject{
 		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning),
 		Spend: w.Spend, Attr: attr,
 	}

@@ -9,23 +9,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// cohortType is the type of breakdowns and property filters by cohort.
-const cohortType = "cohort"
+// CohortType is the type of breakdowns and property filters by cohort.
+const CohortType = "cohort"
 
 // maxCohorts bounds the cohorts of a breakdown: each is a set of people that ClickHouse makes.
 const maxCohorts = 50
 
 // cohorts reads the cohorts of a breakdown, each by its id; "all" and 0 are everybody. One that stands there twice counts once.
-func (r *reader) cohorts(items []any, at place, list bool) []Cohort {
+func (r *Reader) cohorts(items []any, at Place, list bool) []Cohort {
 	if len(items) > maxCohorts {
-		r.add(at, "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxCohorts, len(items)))
+		r.Add(at, "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxCohorts, len(items)))
 		return nil
 	}
 	var out []Cohort
 	for i, item := range items {
 		field := at
 		if list {
-			field = at.below(strconv.Itoa(i), true)
+			field = at.Below(strconv.Itoa(i), true)
 		}
 		var text string
 		switch item := item.(type) {
@@ -40,9 +40,9 @@ func (r *reader) cohorts(items []any, at place, list bool) []Cohort {
 		}
 		switch {
 		case err != nil || id < 0:
-			r.add(field, "int_parsing", "Input should be the id of a cohort or 'all'")
+			r.Add(field, "int_parsing", "Input should be the id of a cohort or 'all'")
 		case !slices.ContainsFunc(out, func(c Cohort) bool { return c.ID == id }):
-			out = append(out, Cohort{At: field.attr, ID: id})
+			out = append(out, Cohort{At: field.Attr, ID: id})
 		}
 	}
 	return out

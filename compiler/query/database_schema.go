@@ -9,17 +9,14 @@ func (*DatabaseSchema) Kind() string { return "DatabaseSchemaQuery" }
 // Text returns nothing: the node holds no HogQL.
 func (*DatabaseSchema) Text() string { return "" }
 
-func (*DatabaseSchema) node() {}
-
 // Canonical is the same for every node of this kind.
 func (q *DatabaseSchema) Canonical() []byte { return []byte(`{"kind":"` + q.Kind() + `"}`) }
 
-func (r *reader) databaseSchema(m map[string]any, at place) Node {
-	o := r.object(m, at)
-	r.modifiers(o)
-	r.tags(o)
+// ReadDatabaseSchema reads a DatabaseSchemaQuery.
+func ReadDatabaseSchema(r *Reader, o *Object) Node {
+	r.Modifiers(o)
+	r.Tags(o)
 	r.noConnection(o, "connectionId")
-	o.ignore(labels...)
-	o.close()
+	o.Close()
 	return &DatabaseSchema{}
 }

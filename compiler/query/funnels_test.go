@@ -6,13 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func TestParseFunnels(t *testing.T) {
 	t.Parallel()
-	got := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "interval": "hour",
+	got := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "interval": "hour",
 		"breakdownFilter": {"breakdown": "plan"}, "compareFilter": {"compare": false}, "funnelsFilter": {
 			"funnelVizType": "trends", "funnelOrderType": "strict", "funnelWindowInterval": 3, "funnelWindowIntervalUnit": "month",
 			"breakdownAttributionType": "step", "breakdownAttributionValue": 1, "funnelFromStep": 0, "funnelToStep": 1, "binCount": 7,
@@ -20,14 +22,14 @@ func TestParseFunnels(t *testing.T) {
 			"exclusions": [{"kind": "EventsNode", "event": "x", "funnelFromStep": 0, "funnelToStep": 1}]}}`)
 	zero, one, seven := 0, 1, 7
 	a, b, x := "a", "b", "x"
-	want := &query.Funnels{
+	want := &funnels.Query{
 		Series: []query.Series{
 			{At: "series.0", Kind: query.EventsNode, Event: &a}, {At: "series.1", Kind: query.EventsNode, Event: &b, Optional: true},
 		},
-		Interval: query.Hour, Viz: query.FunnelTrends, Order: query.Strict, Window: query.FunnelWindow{Count: 3, Unit: "month"},
+		Interval: query.Hour, Viz: funnels.VizTrends, Order: funnels.Strict, Window: funnels.Window{Count: 3, Unit: "month"},
 		Breakdowns: &query.Breakdowns{At: "breakdownFilter", Fields: []query.Breakdown{{At: "breakdownFilter.breakdown", Type: "event", Property: "plan"}}},
-		Exclusions: []query.FunnelExclusion{{Series: query.Series{At: "funnelsFilter.exclusions.0", Kind: query.EventsNode, Event: &x}, To: 1}},
-		From:       &zero, To: &one, Bins: &seven, AggregateBy: "properties.company", Attribution: query.ByStep, AttributionStep: &one, HideIncomplete: true,
+		Exclusions: []funnels.Exclusion{{Series: query.Series{At: "funnelsFilter.exclusions.0", Kind: query.EventsNode, Event: &x}, To: 1}},
+		From:       &zero, To: &one, Bins: &seven, AggregateBy: "properties.company", Attribution: funnels.ByStep, AttributionStep: &one, HideIncomplete: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("node (-want +got):\n%s", diff)
@@ -35,11 +37,11 @@ func TestParseFunnels(t *testing.T) {
 	if length := got.Window.Duration(); length != 3*31*24*time.Hour {
 		t.Errorf("3 months are %v", length)
 	}
-	if q := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {"funnelWindowInterval": "2"}}`); q.Window.Count != 2 {
+	if q := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {"funnelWindowInterval": "2"}}`); q.Window.Count != 2 {
 		t.Errorf("a window of the text 2 is %d", q.Window.Count)
 	}
 	for _, interval := range []string{"", `"funnelWindowInterval": 0`, `"funnelWindowInterval": -3`} {
-		q := parse[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
+		q := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
 		if length := q.Window.Duration(); length != 14*24*time.Hour {
 			t.Errorf("a window of {%s} is %v, want 14 days", interval, length)
 		}
@@ -78,7 +80,7 @@ func TestFunnelsMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], ` + tt.fields + `}`))
+			_, err := compiler.Parse([]byte(`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], ` + tt.fields + `}`))
 			want := &diag.Error{Code: diag.ParseError, Detail: head + tt.want, Attr: tt.attr}
 			if diff := cmp.Diff(error(want), err); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)

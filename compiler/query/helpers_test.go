@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -13,7 +14,7 @@ import (
 // parse reads a node that has to be of a type.
 func parse[T query.Node](t *testing.T, in string) T {
 	t.Helper()
-	n, err := query.Parse([]byte(in))
+	n, err := compiler.Parse([]byte(in))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func checkCanonical(t *testing.T, base string, tests []sameness) {
 // mistakeIn gives the mistake in a node that cannot be read.
 func mistakeIn(t *testing.T, in string) *diag.Error {
 	t.Helper()
-	n, err := query.Parse([]byte(in))
+	n, err := compiler.Parse([]byte(in))
 	mistake, ok := errors.AsType[*diag.Error](err)
 	if !ok {
 		t.Fatalf("%s gives %T and %v, want a mistake", in, n, err)

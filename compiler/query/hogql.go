@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
 // HogQL is a query in the SQL dialect (contract: api.md, section 3).
@@ -20,7 +22,7 @@ type HogQL struct {
 	// Filters feeds {filters}; nil when there are none.
 	Filters *Filters
 	// Modifiers are the peer's settings for its compiler, as given.
-	Modifiers map[string]any
+	Modifiers Modifiers
 }
 
 // Variable is an insight variable as a query gives it.
@@ -39,14 +41,8 @@ type Filters struct {
 	FilterTestAccounts bool
 }
 
-// Property is one property filter (contract: api.md, section 2.4).
-type Property struct {
-	Type     string
-	Key      string
-	Operator string // empty for filters that have none
-	Value    any    // nil, string, json.Number, bool or a list of them
-	Group    int    // index of the group type; -1 where a filter by a group names none
-}
+// Property is one property filter.
+type Property = filter.Property
 
 const noGroup = -1
 
@@ -55,8 +51,6 @@ func (*HogQL) Kind() string { return "HogQLQuery" }
 
 // Text returns the query's text.
 func (q *HogQL) Text() string { return q.Query }
-
-func (*HogQL) node() {}
 
 // Canonical leaves out the name, tags, version and everything that is null.
 func (q *HogQL) Canonical() []byte {
@@ -82,7 +76,7 @@ func (q *HogQL) Canonical() []byte {
 		Values    map[string]any      `json:"values,omitempty"`
 		Variables map[string]variable `json:"variables,omitempty"`
 		Filters   *Filters            `json:"filters,omitempty"`
-		Modifiers map[string]any      `json:"modifiers,omitempty"`
+		Modifiers Modifiers           `json:"modifiers,omitzero"`
 	}{q.Kind(), q.Query, q.Values, variables, q.Filters, q.Modifiers})
 	if err != nil {
 		panic(fmt.Sprintf("BUG: a parsed query cannot be written as JSON: %v", err))
@@ -90,85 +84,85 @@ func (q *HogQL) Canonical() []byte {
 	return out
 }
 
-func (r *reader) hogql(m map[string]any, at place) Node {
-	o := r.object(m, at)
+// ReadHogQL reads a HogQLQuery.
+func ReadHogQL(r *Reader, o *Object) Node {
 	q := &HogQL{
-		Query:     o.need("query"),
-		Values:    o.dict("values"),
+		Query:     o.Need("query"),
+		Values:    o.Dict("values"),
 		Variables: r.variables(o),
 		Filters:   r.filters(o),
-		Modifiers: r.modifiers(o),
+		Modifiers: r.Modifiers(o),
 	}
-	o.text("name") // a label, which means nothing here
-	o.flag("explain")
-	r.tags(o)
+	o.Text("name") // a label, which means nothing here
+	o.Flag("explain")
+	r.Tags(o)
 	r.noConnection(o, "connectionId", "sendRawQuery")
-	o.ignore(labels...)
-	o.close()
+	o.Close()
 	return q
 }
 
-// tags checks the labels of a node, which mean nothing here.
-func (r *reader) tags(o *object) {
-	tags, ok := o.take("tags")
+// Tags checks the labels of a node, which mean nothing here.
+func (r *Reader) Tags(o *Object) {
+	o.Ignore(labels...)
+	tags, ok := o.Take("tags")
 	if !ok {
 		return
 	}
-	t := r.object(tags, o.field("tags"))
-	t.text("scene")
-	t.text("productKey")
-	t.text("name")
-	t.close()
+	t := r.Object(tags, o.Field("tags"))
+	t.Text("scene")
+	t.Text("productKey")
+	t.Text("name")
+	t.Close()
 }
 
 // noConnection refuses fields that name another database.
-func (r *reader) noConnection(o *object, names ...string) {
+func (r *Reader) noConnection(o *Object, names ...string) {
 	for _, name := range names {
-		if v, ok := o.take(name); ok && v != false && v != "" {
-			r.add(o.field(name), "value_error", "Queries to other databases are not supported")
+		if v, ok := o.Take(name); ok && v != false && v != "" {
+			r.Add(o.Field(name), "value_error", "Queries to other databases are not supported")
 		}
 	}
 }
 
-func (r *reader) variables(o *object) map[string]Variable {
-	return r.variableMap(o.dict("variables"), o.field("variables"))
+func (r *Reader) variables(o *Object) map[string]Variable {
+	return r.variableMap(o.Dict("variables"), o.Field("variables"))
 }
 
-func (r *reader) variableMap(given map[string]any, at place) map[string]Variable {
+func (r *Reader) variableMap(given map[string]any, at Place) map[string]Variable {
 	if len(given) == 0 {
 		return nil
 	}
 	out := make(map[string]Variable, len(given))
 	for _, id := range slices.Sorted(maps.Keys(given)) {
-		v := r.object(given[id], at.below(shown(id), true))
-		variable := Variable{VariableID: v.need("variableId"), CodeName: v.need("code_name"), IsNull: v.flag("isNull")}
-		variable.Value, variable.HasValue = v.take("value")
-		v.close()
+		v := r.Object(given[id], at.Below(shown(id), true))
+		variable := Variable{VariableID: v.Need("variableId"), CodeName: v.Need("code_name"), IsNull: v.Flag("isNull")}
+		variable.Value, variable.HasValue = v.Take("value")
+		v.Close()
 		out[id] = variable
 	}
 	return out
 }
 
-func (r *reader) filters(o *object) *Filters {
-	given, ok := o.take("filters")
+func (r *Reader) filters(o *Object) *Filters {
+	given, ok := o.Take("filters")
 	if !ok {
 		return nil
 	}
-	f := r.object(given, o.field("filters"))
-	out := &Filters{FilterTestAccounts: f.flag("filterTestAccounts")}
-	if dates, ok := f.take("dateRange"); ok {
-		d := r.object(dates, f.field("dateRange"))
-		out.DateFrom, out.DateTo = d.text("date_from"), d.text("date_to")
-		d.flag("explicitDate")
-		d.close()
+	f := r.Object(given, o.Field("filters"))
+	out := &Filters{FilterTestAccounts: f.Flag("filterTestAccounts")}
+	if dates, ok := f.Take("dateRange"); ok {
+		d := r.Object(dates, f.Field("dateRange"))
+		out.DateFrom, out.DateTo = d.Text("date_from"), d.Text("date_to")
+		d.Flag("explicitDate")
+		d.Close()
 	}
-	for i, item := range f.list("properties") {
-		if p, ok := r.property(item, f.field("properties").below(strconv.Itoa(i), true)); ok {
+	for i, item := range f.List("properties") {
+		if p, ok := r.property(item, f.Field("properties").Below(strconv.Itoa(i), true)); ok {
 			out.Properties = append(out.Properties, p)
 		}
 	}
-	f.ignore("interval", "breakdownFilter")
-	f.close()
+	f.Ignore("interval", "breakdownFilter")
+	f.Close()
 	return out
 }
 
@@ -176,34 +170,34 @@ func (r *reader) filters(o *object) *Filters {
 var propertyTypes = []string{"event", "person", "group", "session", "cohort", "element", "event_metadata", "feature", "hogql"}
 
 // property reads one property filter. It tells false for the empty filter, which filters nothing.
-func (r *reader) property(v any, at place) (Property, bool) {
-	o := r.object(v, at)
-	typ := o.text("type")
-	if typ == "" && len(o.m) == 0 || typ == "empty" {
+func (r *Reader) property(v any, at Place) (Property, bool) {
+	o := r.Object(v, at)
+	typ := o.Text("type")
+	if typ == "" && len(o.Given) == 0 || typ == "empty" {
 		return Property{}, false
 	}
 	if typ == "" {
 		typ = "event"
 	}
-	p := Property{Type: typ, Key: o.need("key"), Operator: o.text("operator")}
-	p.Value, _ = o.take("value")
-	if group, ok := o.integer("group_type_index"); ok || typ != "group" {
+	p := Property{Type: typ, Key: o.Need("key"), Operator: o.Text("operator")}
+	p.Value, _ = o.Take("value")
+	if group, ok := o.Integer("group_type_index"); ok || typ != "group" {
 		p.Group = group
 	} else {
 		p.Group = noGroup
 	}
 	if !slices.Contains(propertyTypes, typ) {
-		r.add(o.field("type"), "union_tag_invalid",
+		r.Add(o.Field("type"), "union_tag_invalid",
 			"Input tag '"+shown(typ)+"' found using 'type' does not match any of the expected tags: '"+strings.Join(propertyTypes, "', '")+"'")
 	}
 	if !plainValue(p.Value) {
-		r.add(o.field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")
+		r.Add(o.Field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")
 	}
 	if (p.Group < 0 || p.Group > 4) && p.Group != noGroup {
-		r.add(o.field("group_type_index"), "value_error", "Input should be from 0 to 4")
+		r.Add(o.Field("group_type_index"), "value_error", "Input should be from 0 to 4")
 	}
-	o.ignore("label", "group_key_names", "cohort_name")
-	o.close()
+	o.Ignore("label", "group_key_names", "cohort_name")
+	o.Close()
 	return p, true
 }
 

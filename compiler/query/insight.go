@@ -18,22 +18,23 @@ type Insight interface {
 	Clone() Insight
 }
 
-// insights are the insight kinds that can be run.
-var insights = map[string]func(*reader, map[string]any, place) Node{
-	"FunnelsQuery":    (*reader).funnels,
-	"LifecycleQuery":  (*reader).lifecycle,
-	"PathsQuery":      (*reader).paths,
-	"RetentionQuery":  (*reader).retention,
-	"StickinessQuery": (*reader).stickiness,
-	"TrendsQuery":     (*reader).trends,
-}
-
 // Parts are the fields that several insight kinds have; nil for those that a kind does not have.
 type Parts struct {
 	*Common
 	Interval   *Interval
 	Breakdowns **Breakdowns
 	Compare    **Compare
+}
+
+// IntervalOf is the interval of an insight, or the period of one that has periods in its place; empty for other queries.
+func IntervalOf(n Node) Interval {
+	if n, ok := n.(interface{ Bucket() Interval }); ok {
+		return n.Bucket()
+	}
+	if n, ok := n.(Insight); ok && n.Parts().Interval != nil {
+		return *n.Parts().Interval
+	}
+	return ""
 }
 
 // Common is what all insight kinds have (contract: api.md, section 2.1).
@@ -47,8 +48,8 @@ type Common struct {
 	// Group is the type of group that is counted in place of people; nil for people.
 	Group *int `json:"aggregation_group_type_index,omitempty"`
 	// Sampling is the share of people to look at, 0 to 1; nil for all.
-	Sampling  *float64       `json:"samplingFactor,omitempty"`
-	Modifiers map[string]any `json:"modifiers,omitempty"`
+	Sampling  *float64  `json:"samplingFactor,omitempty"`
+	Modifiers Modifiers `json:"modifiers,omitzero"`
 }
 
 // Field gives the dotted path of a field of the node, for the attr of a mistake.
@@ -58,6 +59,9 @@ func (c *Common) Field(name string) string {
 	}
 	return c.At + "." + name
 }
+
+// Text returns nothing: an insight holds no text that positions could point into.
+func (*Common) Text() string { return "" }
 
 // FromField gives the dotted path of the start of the date range, for the attr of a mistake.
 func (c *Common) FromField() string {
@@ -171,68 +175,67 @@ const (
 	maxBreakdowns = 3
 )
 
-// common reads the shared fields of an insight, without closing the model.
-func (r *reader) common(o *object) Common {
+// Common reads the shared fields of an insight, without closing the model.
+func (r *Reader) Common(o *Object) Common {
 	c := Common{
-		At:                 o.at.attr,
+		At:                 o.At.Attr,
 		DateRange:          r.dateRange(o),
-		FilterTestAccounts: o.flag("filterTestAccounts"),
-		Properties:         r.properties(o, "properties"),
+		FilterTestAccounts: o.Flag("filterTestAccounts"),
+		Properties:         r.Properties(o, "properties"),
 		Group:              r.groupType(o, "aggregation_group_type_index"),
-		Modifiers:          r.modifiers(o),
+		Modifiers:          r.Modifiers(o),
 	}
-	if f, ok := o.number("samplingFactor"); ok {
+	if f, ok := o.Number("samplingFactor"); ok {
 		if f < 0 || f > 1 {
-			r.add(o.field("samplingFactor"), "value_error", "Input should be from 0 to 1")
+			r.Add(o.Field("samplingFactor"), "value_error", "Input should be from 0 to 1")
 		}
 		c.Sampling = &f
 	}
-	o.number("dataColorTheme")
-	r.tags(o)
-	o.ignore(labels...)
+	o.Number("dataColorTheme")
+	r.Tags(o)
 	return c
 }
 
-func (r *reader) dateRange(o *object) DateRange {
-	given, ok := o.take("dateRange")
+func (r *Reader) dateRange(o *Object) DateRange {
+	given, ok := o.Take("dateRange")
 	if !ok {
 		return DateRange{}
 	}
-	d := r.object(given, o.field("dateRange"))
+	d := r.Object(given, o.Field("dateRange"))
 	out := DateRange{
-		From: d.text("date_from"), To: d.text("date_to"), Explicit: d.flag("explicitDate"),
-		ExcludeIncomplete: d.flag("excludeIncompletePeriods"),
+		From: d.Text("date_from"), To: d.Text("date_to"), Explicit: d.Flag("explicitDate"),
+		ExcludeIncomplete: d.Flag("excludeIncompletePeriods"),
 	}
-	for i, item := range d.list("daysOfWeek") {
-		at := d.field("daysOfWeek").below(strconv.Itoa(i), true)
+	for i, item := range d.List("daysOfWeek") {
+		at := d.Field("daysOfWeek").Below(strconv.Itoa(i), true)
 		n, _ := item.(json.Number)
-		day, ok := whole(n)
+		day, ok := Whole(n)
 		if !ok || day < 1 || day > 7 {
-			r.add(at, "value_error", "Input should be an integer from 1 to 7")
+			r.Add(at, "value_error", "Input should be an integer from 1 to 7")
 			continue
 		}
 		out.DaysOfWeek = append(out.DaysOfWeek, int(day))
 	}
 	slices.Sort(out.DaysOfWeek)
 	out.DaysOfWeek = slices.Compact(out.DaysOfWeek)
-	d.close()
+	d.Close()
 	return out
 }
 
-// interval reads the length of a bucket, Day when none is given.
-func (r *reader) interval(o *object) Interval {
-	return Interval(o.choice("interval", string(Day), string(Minute), string(Hour), string(Day), string(Week), string(Month)))
+// Interval reads the length of a bucket, Day when none is given.
+func (r *Reader) Interval(o *Object) Interval {
+	return Interval(o.Choice("interval", string(Day), string(Minute), string(Hour), string(Day), string(Week), string(Month)))
 }
 
-// compare reads a compareFilter. It gives nil when it does not ask for comparison.
-func (r *reader) compare(o *object) *Compare {
-	given, ok := o.take("compareFilter")
+// Compare reads a compareFilter. It gives nil when it does not ask for comparison.
+func (r *Reader) Compare(o *Object) *Compare {
+	given, ok := o.Take("compareFilter")
 	if !ok {
 		return nil
 	}
-	c := r.object(given, o.field("compareFilter"))
-	on, out := c.flag("compare"), &Compare{To: c.text("compare_to")}
-	c.close()
+	c := r.Object(given, o.Field("compareFilter"))
+	on, out := c.Flag("compare"), &Compare{To: c.Text("compare_to")}
+	c.Close()
 	if !on {
 		return nil
 	}
@@ -240,25 +243,25 @@ func (r *reader) compare(o *object) *Compare {
 }
 
 // groupType reads the index of a group type.
-func (r *reader) groupType(o *object, name string) *int {
-	i, ok := o.integer(name)
+func (r *Reader) groupType(o *Object, name string) *int {
+	i, ok := o.Integer(name)
 	if !ok {
 		return nil
 	}
 	if i < 0 || i > 4 {
-		r.add(o.field(name), "value_error", "Input should be from 0 to 4")
+		r.Add(o.Field(name), "value_error", "Input should be from 0 to 4")
 	}
 	return &i
 }
 
-// properties reads a list of property filters or a group of them, nil when it holds no filter.
-func (r *reader) properties(o *object, name string) *Condition {
-	given, ok := o.take(name)
+// Properties reads a list of property filters or a group of them, nil when it holds no filter.
+func (r *Reader) Properties(o *Object, name string) *Condition {
+	given, ok := o.Take(name)
 	if !ok {
 		return nil
 	}
 	count := 0
-	out := r.condition(given, o.field(name), &count)
+	out := r.condition(given, o.Field(name), &count)
 	if len(out.All) == 0 && out.Filter == nil {
 		return nil
 	}
@@ -266,11 +269,11 @@ func (r *reader) properties(o *object, name string) *Condition {
 }
 
 // condition reads a list of filters, which is an AND, a group, or one filter; count is how many were read before.
-func (r *reader) condition(v any, at place, count *int) Condition {
-	out := Condition{At: at.attr}
+func (r *Reader) condition(v any, at Place, count *int) Condition {
+	out := Condition{At: at.Attr}
 	if *count++; *count > maxConditions {
 		if *count == maxConditions+1 {
-			r.add(at, "value_error", fmt.Sprintf("There are more than %d property filters", maxConditions))
+			r.Add(at, "value_error", fmt.Sprintf("There are more than %d property filters", maxConditions))
 		}
 		return out
 	}
@@ -280,14 +283,14 @@ func (r *reader) condition(v any, at place, count *int) Condition {
 		return out
 	case map[string]any:
 		if _, group := v["values"]; group {
-			g := r.object(v, at)
-			out.Or = g.choice("type", "AND", "AND", "OR") == "OR"
-			members := g.list("values")
-			out.All = r.conditions(members, g.field("values"), count)
+			g := r.Object(v, at)
+			out.Or = g.Choice("type", "AND", "AND", "OR") == "OR"
+			members := g.List("values")
+			out.All = r.conditions(members, g.Field("values"), count)
 			if out.Or && len(out.All) < len(members) { // one that asks for nothing is true
 				out.All = nil
 			}
-			g.close()
+			g.Close()
 			return out
 		}
 	}
@@ -296,91 +299,91 @@ func (r *reader) condition(v any, at place, count *int) Condition {
 		return out
 	}
 	if p.Operator != "" && !slices.Contains(operators, p.Operator) {
-		r.near(at.below("operator", true), "enum", "Input should be "+oneOf(operators), p.Operator, operators)
+		r.Near(at.Below("operator", true), "enum", "Input should be "+oneOf(operators), p.Operator, operators)
 	}
 	out.Filter = &p
 	return out
 }
 
 // conditions reads the members of a list or group, and leaves out those that ask for nothing.
-func (r *reader) conditions(list []any, at place, count *int) []Condition {
+func (r *Reader) conditions(list []any, at Place, count *int) []Condition {
 	var out []Condition
 	for i, item := range list {
-		if c := r.condition(item, at.below(strconv.Itoa(i), true), count); c.Filter != nil || len(c.All) > 0 {
+		if c := r.condition(item, at.Below(strconv.Itoa(i), true), count); c.Filter != nil || len(c.All) > 0 {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// breakdowns reads a breakdownFilter. It gives nil when there is nothing to split by.
-func (r *reader) breakdowns(o *object) *Breakdowns {
-	given, ok := o.take("breakdownFilter")
+// Breakdowns reads a breakdownFilter. It gives nil when there is nothing to split by.
+func (r *Reader) Breakdowns(o *Object) *Breakdowns {
+	given, ok := o.Take("breakdownFilter")
 	if !ok {
 		return nil
 	}
-	return r.breakdownFilter(given, o.field("breakdownFilter"))
+	return r.breakdownFilter(given, o.Field("breakdownFilter"))
 }
 
-func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
-	b := r.object(v, at)
-	out := &Breakdowns{At: at.attr, HideOther: b.flag("breakdown_hide_other_aggregation")}
-	if limit, ok := b.integer("breakdown_limit"); ok {
+func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
+	b := r.Object(v, at)
+	out := &Breakdowns{At: at.Attr, HideOther: b.Flag("breakdown_hide_other_aggregation")}
+	if limit, ok := b.Integer("breakdown_limit"); ok {
 		if limit < 1 {
-			r.add(b.field("breakdown_limit"), "greater_than", "Input should be greater than 0")
+			r.Add(b.Field("breakdown_limit"), "greater_than", "Input should be greater than 0")
 		}
 		out.Limit = limit
 	}
 	single := Breakdown{
-		Type:         b.choice("breakdown_type", "event", breakdownTypes...),
-		NormalizeURL: b.flag("breakdown_normalize_url"),
-		Bins:         r.bins(b, "breakdown_histogram_bin_count"),
+		Type:         b.Choice("breakdown_type", "event", breakdownTypes...),
+		NormalizeURL: b.Flag("breakdown_normalize_url"),
+		Bins:         r.Bins(b, "breakdown_histogram_bin_count"),
 	}
 	if group := r.groupType(b, "breakdown_group_type_index"); group != nil {
 		single.Group = *group
 	}
-	clean := b.flag("breakdown_path_cleaning")
-	if value, ok := b.take("breakdown"); ok {
+	clean := b.Flag("breakdown_path_cleaning")
+	if value, ok := b.Take("breakdown"); ok {
 		items, list := value.([]any)
 		if !list {
 			items = []any{value}
 		}
 		out.List = list
 		for i, item := range items {
-			field := b.field("breakdown")
+			field := b.Field("breakdown")
 			if list {
-				field = field.below(strconv.Itoa(i), true)
+				field = field.Below(strconv.Itoa(i), true)
 			}
 			one := single
-			one.At = field.attr
+			one.At = field.Attr
 			switch {
-			case one.Type != cohortType:
+			case one.Type != CohortType:
 				one.Property = r.breakdownName(item, field)
 			case i == 0:
-				one.At, one.Cohorts = b.field("breakdown").attr, r.cohorts(items, b.field("breakdown"), list)
+				one.At, one.Cohorts = b.Field("breakdown").Attr, r.cohorts(items, b.Field("breakdown"), list)
 			default:
 				continue // all cohorts of a list are values of one field
 			}
 			out.Fields = append(out.Fields, one)
 		}
 	}
-	if several := b.list("breakdowns"); len(several) > 0 {
+	if several := b.List("breakdowns"); len(several) > 0 {
 		if len(several) > maxBreakdowns {
-			r.add(b.field("breakdowns"), "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxBreakdowns, len(several)))
+			r.Add(b.Field("breakdowns"), "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxBreakdowns, len(several)))
 		}
 		out.Fields, out.Multiple, out.List = nil, true, false
 		for i, item := range several {
-			out.Fields = append(out.Fields, r.breakdown(item, b.field("breakdowns").below(strconv.Itoa(i), true)))
+			out.Fields = append(out.Fields, r.breakdown(item, b.Field("breakdowns").Below(strconv.Itoa(i), true)))
 		}
 	}
-	b.close()
+	b.Close()
 	if len(out.Fields) == 0 {
 		return nil
 	}
 	for i := range out.Fields {
 		field := &out.Fields[i]
 		field.CleanPath = clean
-		if field.Type == cohortType {
+		if field.Type == CohortType {
 			field.Bins = 0 // its ids are no numbers to put in ranges
 		}
 	}
@@ -388,90 +391,90 @@ func (r *reader) breakdownFilter(v any, at place) *Breakdowns {
 }
 
 // breakdown reads one item of the field breakdowns.
-func (r *reader) breakdown(v any, at place) Breakdown {
-	o := r.object(v, at)
+func (r *Reader) breakdown(v any, at Place) Breakdown {
+	o := r.Object(v, at)
 	out := Breakdown{
-		At:           o.field("property").attr,
-		Type:         o.choice("type", "event", breakdownTypes...),
-		Bins:         r.bins(o, "histogram_bin_count"),
-		NormalizeURL: o.flag("normalize_url"),
+		At:           o.Field("property").Attr,
+		Type:         o.Choice("type", "event", breakdownTypes...),
+		Bins:         r.Bins(o, "histogram_bin_count"),
+		NormalizeURL: o.Flag("normalize_url"),
 	}
 	if group := r.groupType(o, "group_type_index"); group != nil {
 		out.Group = *group
 	}
-	if property, ok := o.take("property"); ok {
-		if out.Type == cohortType {
-			out.Cohorts = r.cohorts([]any{property}, o.field("property"), false)
+	if property, ok := o.Take("property"); ok {
+		if out.Type == CohortType {
+			out.Cohorts = r.cohorts([]any{property}, o.Field("property"), false)
 		} else {
-			out.Property = r.breakdownName(property, o.field("property"))
+			out.Property = r.breakdownName(property, o.Field("property"))
 		}
-	} else if o.m != nil {
-		r.add(o.field("property"), "missing", "Field required")
+	} else if o.Given != nil {
+		r.Add(o.Field("property"), "missing", "Field required")
 	}
-	o.close()
+	o.Close()
 	return out
 }
 
 // breakdownName reads the name of a property.
-func (r *reader) breakdownName(v any, at place) string {
+func (r *Reader) breakdownName(v any, at Place) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case json.Number:
 		return v.String()
 	}
-	r.add(at, "string_type", "Input should be a valid string")
+	r.Add(at, "string_type", "Input should be a valid string")
 	return ""
 }
 
 // maxBins bounds the ranges of a histogram.
 const maxBins = 1000
 
-func (r *reader) bins(o *object, name string) int {
-	n, ok := o.integer(name)
+func (r *Reader) Bins(o *Object, name string) int {
+	n, ok := o.Integer(name)
 	if ok && (n < 1 || n > maxBins) {
-		r.add(o.field(name), "value_error", fmt.Sprintf("Input should be from 1 to %d", maxBins))
+		r.Add(o.Field(name), "value_error", fmt.Sprintf("Input should be from 1 to %d", maxBins))
 	}
 	return n
 }
 
-// number reads a field that may be a fraction.
-func (o *object) number(name string) (float64, bool) {
-	n, ok := take[json.Number](o, name, "float_type", "Input should be a valid number")
+// Number reads a field that may be a fraction.
+func (o *Object) Number(name string) (float64, bool) {
+	n, ok := Take[json.Number](o, name, "float_type", "Input should be a valid number")
 	if !ok {
 		return 0, false
 	}
 	f, err := n.Float64()
 	if err != nil {
-		o.r.add(o.field(name), "float_type", "Input should be a valid number")
+		o.r.Add(o.Field(name), "float_type", "Input should be a valid number")
 		return 0, false
 	}
 	return f, true
 }
 
-// choice reads a field that holds one of several words; without is what counts when it is absent.
-func (o *object) choice(name, without string, words ...string) string {
-	s, ok := take[string](o, name, "enum", "Input should be "+oneOf(words))
+// Choice reads a field that holds one of several words; without is what counts when it is absent.
+func (o *Object) Choice(name, without string, words ...string) string {
+	s, ok := Take[string](o, name, "enum", "Input should be "+oneOf(words))
 	if !ok {
 		return without
 	}
-	return o.word(s, o.field(name), words...)
+	return o.Word(s, o.Field(name), words...)
 }
 
-// word checks that a value is one of several words.
-func (o *object) word(v any, at place, words ...string) string {
+// Word checks that a value is one of several words.
+func (o *Object) Word(v any, at Place, words ...string) string {
 	s, ok := v.(string)
 	if !ok || !slices.Contains(words, s) {
-		o.r.near(at, "enum", "Input should be "+oneOf(words), s, words)
+		o.r.Near(at, "enum", "Input should be "+oneOf(words), s, words)
 	}
 	return s
 }
 
-// required notes fields that are not there. It does not read them.
-func (o *object) required(names ...string) {
+// Required notes fields that are not there. It does not read them.
+func (o *Object) Required(names ...string) {
 	for _, name := range names {
-		if v := o.m[name]; v == nil && o.m != nil {
-			o.r.add(o.field(name), "missing", "Field required")
+		if v := o.Given[name]; v == nil && o.Given != nil {
+			o.r.Add(o.Field(name), "missing", "Field required")
 		}
 	}
 }
@@ -485,11 +488,61 @@ func oneOf(words []string) string {
 	return "'" + strings.Join(words[:last], "', '") + "' or '" + words[last] + "'"
 }
 
-// canonical writes a node's fields as JSON, led by its kind.
-func canonical(kind string, node any) []byte {
+// Canonical writes a node's fields as JSON, led by its kind.
+func Canonical(kind string, node any) []byte {
 	out, err := json.Marshal(node)
 	if err != nil {
 		panic(fmt.Sprintf("BUG: a parsed query cannot be written as JSON: %v", err))
 	}
 	return append([]byte(`{"kind":"`+kind+`","node":`), append(out, '}')...)
 }
+
+// NoTarget refuses a field of the peer that counts something else than people or groups.
+func (r *Reader) NoTarget(o *Object) {
+	if target := o.Flag("customAggregationTarget"); target {
+		r.Add(o.Field("customAggregationTarget"), "value_error", "Custom aggregation targets are not supported")
+	}
+}
+
+// maxExpressions bounds the lists of expressions of a node.
+const maxExpressions = 100
+
+// Texts reads a list of strings, nil when there is none.
+func (r *Reader) Texts(o *Object, name string) []string {
+	list := o.List(name)
+	if len(list) > maxExpressions {
+		r.Add(o.Field(name), "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxExpressions, len(list)))
+		return nil
+	}
+	var out []string
+	for i, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			r.Add(o.Field(name).Below(strconv.Itoa(i), true), "string_type", "Input should be a valid string")
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// AtLeast reads a number that is not below least, 0 when there is none.
+func (o *Object) AtLeast(name string, least int) int {
+	n, ok := o.Integer(name)
+	if ok && n < least {
+		o.r.Add(o.Field(name), "greater_than_equal", fmt.Sprintf("Input should be greater than or equal to %d", least))
+	}
+	return n
+}
+
+// IntegerOrNil reads a whole number, nil when there is none.
+func (o *Object) IntegerOrNil(name string) *int {
+	n, ok := o.Integer(name)
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+// Displays are the words of the wire for charts.
+var Displays = strings.Fields(`Auto ActionsLineGraph ActionsBar ActionsUnstackedBar ActionsStackedBar ActionsAreaGraph
+ActionsLineGraphCumulative BoldNumber ActionsPie ActionsBarValue ActionsTable WorldMap CalendarHeatmap TwoDimensionalHeatmap BoxPlot`)

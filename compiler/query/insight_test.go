@@ -7,12 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func TestParseLifecycle(t *testing.T) {
 	t.Parallel()
-	got := parse[*query.Lifecycle](t, `{"kind": "InsightVizNode", "full": true, "source": {
+	got := parse[*lifecycle.Query](t, `{"kind": "InsightVizNode", "full": true, "source": {
 		"kind": "LifecycleQuery", "version": 1, "interval": "week", "samplingFactor": 0.5, "aggregation_group_type_index": 0,
 		"filterTestAccounts": true, "dateRange": {"date_from": "-30d", "date_to": null, "explicitDate": true, "daysOfWeek": [5, 1, 5]},
 		"properties": {"type": "AND", "values": [
@@ -21,7 +25,7 @@ func TestParseLifecycle(t *testing.T) {
 			{"kind": "ActionsNode", "id": 5, "custom_name": "c"}],
 		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true}}}`)
 	half, first := 0.5, 0
-	want := &query.Lifecycle{
+	want := &lifecycle.Query{
 		Common: query.Common{
 			At:        "source",
 			DateRange: query.DateRange{From: "-30d", Explicit: true, DaysOfWeek: []int{1, 5}}, FilterTestAccounts: true,
@@ -51,12 +55,12 @@ func TestParseLifecycle(t *testing.T) {
 
 func TestParseStickiness(t *testing.T) {
 	t.Parallel()
-	got := parse[*query.Stickiness](t, `{"kind": "StickinessQuery", "intervalCount": 3, "compareFilter": {"compare": true, "compare_to": "-1w"},
+	got := parse[*stickiness.Query](t, `{"kind": "StickinessQuery", "intervalCount": 3, "compareFilter": {"compare": true, "compare_to": "-1w"},
 		"stickinessFilter": {"computedAs": "cumulative", "stickinessCriteria": {"operator": "lte", "value": 2}, "display": "ActionsBar"},
 		"series": [{"event": "$pageview", "math": "unique_group", "math_group_type_index": 1}, {"kind": "GroupNode", "operator": "OR", "nodes": [
 			{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}]}`)
 	one, a, b, view := 1, "a", "b", "$pageview"
-	want := &query.Stickiness{
+	want := &stickiness.Query{
 		Series: []query.Series{
 			{At: "series.0", Kind: query.EventsNode, Event: &view, Math: query.Math{Kind: "unique_group", Group: &one}},
 			{At: "series.1", Kind: query.GroupNode, Members: []query.Series{
@@ -64,7 +68,7 @@ func TestParseStickiness(t *testing.T) {
 			}},
 		},
 		Interval: query.Day, IntervalCount: 3, Cumulative: true,
-		Criteria: &query.Criteria{Operator: query.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
+		Criteria: &stickiness.Criteria{Operator: stickiness.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stickiness (-want +got):\n%s", diff)
@@ -73,11 +77,11 @@ func TestParseStickiness(t *testing.T) {
 
 func TestParseEvents(t *testing.T) {
 	t.Parallel()
-	got := parse[*query.Events](t, `{"kind": "DataTableNode", "full": true, "source": {"kind": "EventsQuery", "select": ["event", "count()"], "where": ["a > 1"],
+	got := parse[*events.Query](t, `{"kind": "DataTableNode", "full": true, "source": {"kind": "EventsQuery", "select": ["event", "count()"], "where": ["a > 1"],
 		"event": "e", "personId": "p", "after": "-7d", "before": null, "orderBy": ["event"], "limit": 5, "offset": 10, "filterTestAccounts": true,
 		"properties": [{"key": "k", "operator": "is_set"}], "fixedProperties": [{}]}}`)
 	event := "e"
-	want := &query.Events{
+	want := &events.Query{
 		At: "source", Select: []string{"event", "count()"}, Where: []string{"a > 1"}, Event: &event, Person: "p", After: "-7d",
 		OrderBy: []string{"event"}, Limit: 5, Offset: 10, FilterTestAccounts: true,
 		Properties: &query.Condition{At: "source.properties", All: []query.Condition{{
@@ -203,7 +207,7 @@ func TestInsightCanonical(t *testing.T) {
 
 func TestOverrides(t *testing.T) {
 	t.Parallel()
-	q := parse[*query.Stickiness](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],
+	q := parse[*stickiness.Query](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],
 		"dateRange": {"date_from": "2020-01-01", "date_to": "2020-02-01", "explicitDate": true}, "compareFilter": {"compare": true}}`)
 	before := string(q.Canonical())
 	tests := []struct{ name, overrides, want string }{
@@ -271,7 +275,7 @@ func TestPathCleaning(t *testing.T) {
 	t.Parallel()
 	for _, filter := range []string{`"breakdown": "$pathname"`, `"breakdown": ["a", "b"]`, `"breakdowns": [{"property": "a"}, {"property": "b"}]`} {
 		for _, clean := range []bool{false, true} {
-			q := parse[*query.Trends](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
+			q := parse[*trends.Query](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
 			for _, field := range q.Breakdowns.Fields {
 				if field.CleanPath != clean {
 					t.Errorf("%s with breakdown_path_cleaning %t: %+v", filter, clean, field)

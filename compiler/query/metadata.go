@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
 // Metadata asks what is right and what is wrong with a HogQL text, which is not run (contract: api.md, section 1.6).
@@ -22,7 +19,7 @@ type Metadata struct {
 	// Variables, Filters and Modifiers are those of HogQL.
 	Variables map[string]Variable
 	Filters   *Filters
-	Modifiers map[string]any
+	Modifiers Modifiers
 	// Debug asks for more in the notices: how a property is stored.
 	Debug bool
 }
@@ -45,8 +42,6 @@ func (*Metadata) Kind() string { return "HogQLMetadata" }
 // Text returns the text to look at.
 func (q *Metadata) Text() string { return q.Query }
 
-func (*Metadata) node() {}
-
 // Canonical leaves out what is null.
 func (q *Metadata) Canonical() []byte {
 	asked := &HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
@@ -67,39 +62,33 @@ func (q *Metadata) Canonical() []byte {
 	return out
 }
 
-// metadata reads a HogQLMetadata. Its error is that of a language of the peer that is not offered.
-func (r *reader) metadata(m map[string]any, at place, depth int) (Node, error) {
-	o := r.object(m, at)
+// ReadMetadata reads a HogQLMetadata.
+func ReadMetadata(r *Reader, o *Object) Node {
 	q := &Metadata{
-		Language:  Language(o.need("language")),
-		Query:     o.need("query"),
-		Globals:   o.dict("globals"),
+		Language:  Language(o.Need("language")),
+		Query:     o.Need("query"),
+		Globals:   o.Dict("globals"),
 		Variables: r.variables(o),
 		Filters:   r.filters(o),
-		Modifiers: r.modifiers(o),
-		Debug:     o.flag("debug"),
+		Modifiers: r.Modifiers(o),
+		Debug:     o.Flag("debug"),
 	}
-	r.tags(o)
+	r.Tags(o)
 	r.noConnection(o, "connectionId")
-	o.flag("indexUsage")
-	if given, ok := o.take("sourceQuery"); ok {
-		source, err := r.node(given, o.field("sourceQuery"), depth+1)
-		if err != nil {
-			return nil, err
-		}
+	o.Flag("indexUsage")
+	if given, ok := o.Take("sourceQuery"); ok {
+		source := r.node(given, o.Field("sourceQuery"))
 		if q.Source, ok = source.(*HogQL); !ok && source != nil {
-			r.add(o.field("sourceQuery"), "value_error", "Input should be a HogQLQuery")
+			r.Add(o.Field("sourceQuery"), "value_error", "Input should be a HogQLQuery")
 		}
 	}
-	o.ignore(labels...)
-	o.close()
+	o.Close()
 	switch language := string(q.Language); {
 	case language == "", q.Language == LanguageHogQL, q.Language == LanguageExpr:
 	case slices.Contains(languages, language):
-		return nil, diag.Field(diag.InvalidInput, o.field("language").attr,
-			"Unsupported language: %s. There are hogQL, a query, and hogQLExpr, an expression", language)
+		r.unsupported(o.Field("language"), "Unsupported language: %s. There are hogQL, a query, and hogQLExpr, an expression", language)
 	default:
-		r.add(o.field("language"), "enum", "Input should be '"+strings.Join(languages[:len(languages)-1], "', '")+"' or '"+languages[len(languages)-1]+"'")
+		r.Add(o.Field("language"), "enum", "Input should be "+oneOf(languages))
 	}
-	return q, nil
+	return q
 }

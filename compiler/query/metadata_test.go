@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 func TestParseMetadata(t *testing.T) {
@@ -26,14 +28,14 @@ func TestParseMetadata(t *testing.T) {
 			&query.Metadata{
 				Language: query.LanguageExpr, Query: "event", Debug: true, Globals: map[string]any{"n": json.Number("1")},
 				Source: &query.HogQL{Query: "select * from events"}, Filters: &query.Filters{DateFrom: "-7d"},
-				Variables: map[string]query.Variable{"i": {VariableID: "i", CodeName: "c"}}, Modifiers: map[string]any{"personsOnEventsMode": "disabled"},
+				Variables: map[string]query.Variable{"i": {VariableID: "i", CodeName: "c"}}, Modifiers: query.Modifiers{Persons: new(schema.PersonJoined), Given: map[string]any{"personsOnEventsMode": "disabled"}},
 			},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := query.Parse([]byte(tt.in))
+			got, err := compiler.Parse([]byte(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}

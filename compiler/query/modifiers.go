@@ -1,14 +1,58 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// modifiers are the fields of HogQLQueryModifiers (contract: api.md, section 2.10) that take any value.
-var modifiers = strings.Fields(`optimizeJoinedFilters dataWarehouseEventsModifiers debug timings s3TableUseInvalidColumns
+// Modifiers change what a query means without a change of its text (contract: api.md, section 2.10). The zero value changes nothing.
+type Modifiers struct {
+	// Persons, BounceSeconds and Channels are those of schema.Modifiers; nil for none given.
+	Persons       *schema.PersonMode
+	BounceSeconds *float64
+	Channels      []schema.ChannelRule
+
+	Given map[string]any // all that may decide rows, as it came
+}
+
+// IsZero reports whether no modifiers were given.
+func (m Modifiers) IsZero() bool { return len(m.Given) == 0 }
+
+// MarshalJSON writes the modifiers as they came.
+func (m Modifiers) MarshalJSON() ([]byte, error) { return json.Marshal(m.Given) }
+
+// over puts modifiers over those of a query further out.
+func (m Modifiers) over(below Modifiers) Modifiers {
+	m.Persons, m.BounceSeconds = cmp.Or(m.Persons, below.Persons), cmp.Or(m.BounceSeconds, below.BounceSeconds)
+	if m.Channels == nil {
+		m.Channels = below.Channels
+	}
+	return m
+}
+
+// ModifiersOf gives the modifiers that count for a query: those of a query inside it go before its own.
+func ModifiersOf(n Node) Modifiers {
+	switch n := n.(type) {
+	case *HogQL:
+		return n.Modifiers
+	case Insight:
+		return n.Parts().Modifiers
+	case PeopleSource:
+		return n.Behind().Parts().Modifiers.over(n.OwnModifiers())
+	case interface{ Around() (Modifiers, Node) }:
+		own, source := n.Around()
+		return ModifiersOf(source).over(own)
+	}
+	return Modifiers{}
+}
+
+// unusedModifiers take any value, and decide nothing here.
+var unusedModifiers = strings.Fields(`optimizeJoinedFilters dataWarehouseEventsModifiers debug timings s3TableUseInvalidColumns
 useMaterializedViews usePresortedEventsTable useWebAnalyticsPreAggregatedTables formatCsvAllowDoubleQuotes
 convertToProjectTimezone usePreaggregatedTableTransforms usePreaggregatedIntermediateResults optimizeProjections
 forceClickhouseDataSkippingIndexes sessionPropertyPreAggregation`)
@@ -30,30 +74,36 @@ var modifierWords = []struct{ name, words string }{
 // labelModifiers change what a response shows beside its rows, never the rows.
 var labelModifiers = []string{"debug", "timings"}
 
-// modifiers reads the modifiers of a node: those that decide its rows, as they were given.
-func (r *reader) modifiers(o *object) map[string]any {
-	given, ok := o.take("modifiers")
+// Modifiers reads the modifiers of a node: those that decide its rows.
+func (r *Reader) Modifiers(o *Object) Modifiers {
+	given, ok := o.Take("modifiers")
 	if !ok {
-		return nil
+		return Modifiers{}
 	}
-	m := r.object(given, o.field("modifiers"))
+	m := r.Object(given, o.Field("modifiers"))
+	out := Modifiers{Given: make(map[string]any, len(m.Given))}
 	for _, known := range modifierWords {
 		m.oneOf(known.name, strings.Fields(known.words))
 	}
-	if seconds, ok := take[json.Number](m, "bounceRateDurationSeconds", "float_type", "Input should be a valid number"); ok {
-		if f, err := seconds.Float64(); err != nil || f < 1 || f > maxBounce {
-			r.add(m.field("bounceRateDurationSeconds"), "value_error", "Input should be from 1 to "+strconv.Itoa(maxBounce))
+	if word, ok := m.Given["personsOnEventsMode"].(string); ok {
+		mode := schema.PersonModes[word]
+		out.Persons = &mode
+	}
+	if seconds, ok := Take[json.Number](m, "bounceRateDurationSeconds", "float_type", "Input should be a valid number"); ok {
+		f, err := seconds.Float64()
+		if err != nil || f < 1 || f > maxBounce {
+			r.Add(m.Field("bounceRateDurationSeconds"), "value_error", "Input should be from 1 to "+strconv.Itoa(maxBounce))
 		}
+		out.BounceSeconds = &f
 	}
-	for i, item := range m.list("customChannelTypeRules") {
-		r.channelRule(item, m.field("customChannelTypeRules").below(strconv.Itoa(i), true))
+	if _, ok := m.Take("customChannelTypeRules"); ok {
+		out.Channels = r.channelRules(m)
 	}
-	m.ignore(modifiers...)
-	m.close()
-	out := make(map[string]any, len(m.m))
-	for name, v := range m.m {
+	m.Ignore(unusedModifiers...)
+	m.Close()
+	for name, v := range m.Given {
 		if v != nil && !slices.Contains(labelModifiers, name) {
-			out[name] = v
+			out.Given[name] = v
 		}
 	}
 	return out
@@ -62,43 +112,56 @@ func (r *reader) modifiers(o *object) map[string]any {
 // maxBounce is the most seconds that a bounce may last.
 const maxBounce = 120
 
-// oneOf checks a field that is one of a few words, if it is there.
-func (o *object) oneOf(name string, words []string) {
-	s, given := take[string](o, name, "string_type", "Input should be a valid string")
+// oneOf reads a field that is one of a few words, if it is there.
+func (o *Object) oneOf(name string, words []string) string {
+	s, given := Take[string](o, name, "string_type", "Input should be a valid string")
 	if given && !slices.Contains(words, s) {
-		last := len(words) - 1
-		o.r.add(o.field(name), "enum", "Input should be '"+strings.Join(words[:last], "', '")+"' or '"+words[last]+"'")
+		o.r.Add(o.Field(name), "enum", "Input should be "+oneOf(words))
 	}
+	return s
 }
 
-// channelRule checks one rule on channel types.
-func (r *reader) channelRule(v any, at place) {
-	o := r.object(v, at)
-	o.need("channel_type")
-	o.oneOf("combiner", []string{"AND", "OR"})
-	for i, item := range o.list("items") {
-		c := r.object(item, o.field("items").below(strconv.Itoa(i), true))
-		c.oneOf("key", strings.Fields("utm_source utm_medium utm_campaign referring_domain url pathname hostname"))
-		c.oneOf("op", strings.Fields("exact is_not is_set is_not_set icontains not_icontains regex not_regex"))
-		for _, name := range []string{"key", "op"} {
-			if !c.has(name) {
-				r.add(c.field(name), "missing", "Field required")
+// channelRules reads rules on channel types.
+func (r *Reader) channelRules(m *Object) []schema.ChannelRule {
+	const name = "customChannelTypeRules"
+	out := []schema.ChannelRule{}
+	for i, item := range m.List(name) {
+		o := r.Object(item, m.Field(name).Below(strconv.Itoa(i), true))
+		rule := schema.ChannelRule{Channel: o.Need("channel_type"), Any: o.oneOf("combiner", []string{"AND", "OR"}) == "OR"}
+		for i, item := range o.List("items") {
+			rule.Conditions = append(rule.Conditions, r.channelCondition(item, o.Field("items").Below(strconv.Itoa(i), true)))
+		}
+		o.Ignore("id")
+		o.Close()
+		out = append(out, rule)
+	}
+	return out
+}
+
+// channelCondition reads one condition of such a rule.
+func (r *Reader) channelCondition(v any, at Place) schema.ChannelCondition {
+	c := r.Object(v, at)
+	out := schema.ChannelCondition{Key: c.oneOf("key", schema.ChannelKeys), Operator: c.oneOf("op", schema.ChannelOperators)}
+	for _, name := range []string{"key", "op"} {
+		if !c.Has(name) {
+			r.Add(c.Field(name), "missing", "Field required")
+		}
+	}
+	if value, ok := c.Take("value"); ok {
+		list, isList := value.([]any)
+		if !isList {
+			list = []any{value}
+		}
+		for _, v := range list {
+			text, isText := v.(string)
+			if !isText {
+				r.Add(c.Field("value"), "string_type", "Input should be a valid string or a list of them")
+				break
 			}
+			out.Values = append(out.Values, text)
 		}
-		if value, ok := c.take("value"); ok && !textOrTexts(value) {
-			r.add(c.field("value"), "string_type", "Input should be a valid string or a list of them")
-		}
-		c.ignore("id")
-		c.close()
 	}
-	o.ignore("id")
-	o.close()
-}
-
-func textOrTexts(v any) bool {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	return !slices.ContainsFunc(list, func(v any) bool { _, text := v.(string); return !text })
+	c.Ignore("id")
+	c.Close()
+	return out
 }

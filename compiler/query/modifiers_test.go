@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func TestModifiers(t *testing.T) {
@@ -36,7 +36,7 @@ func TestModifiers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := query.Parse([]byte(`{"kind": "HogQLQuery", "query": "select 1", "modifiers": ` + tt.in + `}`))
+			_, err := compiler.Parse([]byte(`{"kind": "HogQLQuery", "query": "select 1", "modifiers": ` + tt.in + `}`))
 			got := ""
 			if mistake, ok := errors.AsType[*diag.Error](err); ok {
 				got = mistake.Detail

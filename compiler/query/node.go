@@ -1,4 +1,5 @@
-// Package query reads the JSON query nodes of the API: bytes ─▶ [query] ─▶ typed nodes. Models are closed: a field that a
+// Package query reads the JSON query nodes of the API: bytes ─▶ [query] ─▶ typed nodes. It has what kinds share, and the nodes that hold
+// HogQL; those of insights and lists stand in the folders of their kinds. Models are closed: a field that a
 // kind does not have is a mistake, and every mistake names its place (contract: api.md, sections 1.2, 3 and 7).
 package query
 
@@ -6,13 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Node is a query that can be run.
-//
-//sumtype:decl
 type Node interface {
 	// Kind is the node's name on the wire, such as HogQLQuery.
 	Kind() string
@@ -21,7 +19,6 @@ type Node interface {
 	// Canonical is JSON that two nodes share when they always have the same answer: keys are in order, and what only
 	// labels a query is left out.
 	Canonical() []byte
-	node()
 }
 
 // wrappers are the kinds that show the answer of their source, with the fields that say how.
@@ -45,8 +42,8 @@ var wrappers = map[string][]string{
 // labels are fields that every node may have and that change nothing in its answer.
 var labels = []string{"kind", "version", "response"}
 
-// known are the kinds of the peer's discriminator in its order (contract: api.md, section 1.6). Those that Parse does not
-// run are refused by name.
+// known are the kinds of PostHog's discriminator in its order (contract: api.md, section 1.6). Those without a row in the table of
+// kinds are refused by name.
 var known = []string{
 	"EventsNode", "ActionsNode", "PersonsNode", "DataWarehouseNode", "EventsQuery", "ActorsQuery", "GroupsQuery",
 	"InsightActorsQuery", "InsightActorsQueryOptions", "SessionsTimelineQuery", "HogQuery", "HogQLQuery", "HogQLMetadata",
@@ -64,87 +61,119 @@ var known = []string{
 	"VectorSearchQuery", "UsageMetricsQuery",
 }
 
+// Kind is how the nodes of one kind are read.
+type Kind struct {
+	// Name is the kind's name on the wire, such as TrendsQuery.
+	Name string
+	// Read reads the fields of a node. It gives nil when these make no node, which it has noted then.
+	Read func(r *Reader, o *Object) Node
+	// Unlisted keeps the kind out of the list that a mistake in the kind shows.
+	Unlisted bool
+	// Insight tells an insight kind.
+	Insight bool
+	// Actors reads a node that asks for the actors behind a number of an insight of this kind; nil for other kinds.
+	Actors func(r *Reader, o *Object, d Drill, behind Insight) PeopleSource
+	// Drills tells a kind that asks for the actors behind an insight.
+	Drills bool
+}
+
+// Kinds are the kinds that can be read, in the order in which mistakes list them.
+type Kinds []Kind
+
+// find gives the row of a kind, nil when there is none.
+func (k Kinds) find(name string) *Kind {
+	for i := range k {
+		if k[i].Name == name {
+			return &k[i]
+		}
+	}
+	return nil
+}
+
+// names are those of the kinds that are asked for.
+func (k Kinds) names(wanted func(*Kind) bool) []string {
+	var out []string
+	for i := range k {
+		if wanted(&k[i]) {
+			out = append(out, k[i].Name)
+		}
+	}
+	return out
+}
+
 // Parse reads one query node, and gives the source of a node that only shows another one. Mistakes are *diag.Error: a
 // ParseError that lists all that is wrong with the JSON, or InvalidInput for a kind that cannot be run.
-func Parse(raw []byte) (Node, error) {
+func (k Kinds) Parse(raw []byte) (Node, error) {
 	v, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{}
-	n, err := r.node(v, place{path: "query"}, 0)
-	if err != nil {
-		return nil, err
-	}
+	r := &Reader{kinds: k}
+	n := r.node(v, Place{path: "query"})
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	return n, nil
 }
 
-// common are the kinds that a mistake in the kind lists. All kinds would bury what is wrong.
-var common = []string{
-	"HogQLQuery", "TrendsQuery", "FunnelsQuery", "RetentionQuery", "PathsQuery", "StickinessQuery", "LifecycleQuery", "EventsQuery", "ActorsQuery",
-}
-
-// unknownKind notes a kind that there is not, with the nearest one.
-func (r *reader) unknownKind(at place, tag any) {
-	words := "Input tag '" + shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(common, "', '") + "' and others"
+// unknownKind notes a kind that there is not, with the nearest one. It lists the kinds that people use: all would bury what is wrong.
+func (r *Reader) unknownKind(at Place, tag any) {
+	listed := r.kinds.names(func(k *Kind) bool { return !k.Unlisted })
+	words := "Input tag '" + shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(listed, "', '") + "' and others"
 	kind, _ := tag.(string)
-	if !strings.HasSuffix(kind, "Query") && schema.Nearest(kind, slices.Values(known)) == "" {
+	near := slices.Concat(known, r.kinds.names(func(*Kind) bool { return true }))
+	if !strings.HasSuffix(kind, "Query") && schema.Nearest(kind, slices.Values(near)) == "" {
 		kind += "Query"
 	}
-	r.near(at, "union_tag_invalid", words, kind, known)
+	r.Near(at, "union_tag_invalid", words, kind, near)
 }
 
 // maxWrapped bounds the wrappers around a query.
 const maxWrapped = 4
 
-func (r *reader) node(v any, at place, depth int) (Node, error) {
+// Wraps reports whether nodes of a kind only show the answer of their source.
+func Wraps(kind string) bool { return wrappers[kind] != nil }
+
+// node reads a node of any kind; nil when it cannot be read, which is noted then.
+func (r *Reader) node(v any, at Place) Node {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(at, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
-		return nil, nil
+		r.Add(at, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
+		return nil
 	}
 	tag, ok := m["kind"]
 	if !ok || tag == nil {
-		r.add(at, "union_tag_not_found", "Unable to extract tag using discriminator 'kind'")
-		return nil, nil
+		r.Add(at, "union_tag_not_found", "Unable to extract tag using discriminator 'kind'")
+		return nil
 	}
 	kind, ok := tag.(string)
-	if !ok || !slices.Contains(known, kind) {
+	row := r.kinds.find(kind)
+	if !ok || row == nil && !slices.Contains(known, kind) {
 		r.unknownKind(at, tag)
-		return nil, nil
+		return nil
 	}
-	here := at.below(kind, false)
-	if fields, wraps := wrappers[kind]; wraps && depth < maxWrapped {
-		o := r.object(m, here)
-		source, ok := o.take("source")
-		if !ok {
-			r.add(here.below("source", true), "missing", "Field required")
-			return nil, nil
-		}
-		o.ignore(labels...)
-		o.ignore(fields...)
-		o.close()
-		return r.node(source, here.below("source", true), depth+1)
+	r.depth++
+	defer func() { r.depth-- }()
+	o := r.Object(m, at.Below(kind, false))
+	switch {
+	case Wraps(kind) && r.depth <= maxWrapped:
+		return r.wrapped(o, kind)
+	case row == nil:
+		r.unsupported(at, "Unsupported query kind: %s", kind)
+		return nil
 	}
-	switch kind {
-	case "HogQLQuery":
-		return r.hogql(m, here), nil
-	case "HogQLMetadata":
-		return r.metadata(m, here, depth)
-	case "DatabaseSchemaQuery":
-		return r.databaseSchema(m, here), nil
-	case "EventsQuery":
-		return r.events(m, here), nil
-	case "ActorsQuery":
-		return r.actors(m, here), nil
-	case "InsightActorsQuery", "StickinessActorsQuery", "FunnelsActorsQuery":
-		return r.insightActors(kind, m, here), nil
+	return row.Read(r, o)
+}
+
+// wrapped reads the source of a node that only shows it.
+func (r *Reader) wrapped(o *Object, kind string) Node {
+	source, ok := o.Take("source")
+	if !ok {
+		r.Add(o.Field("source"), "missing", "Field required")
+		return nil
 	}
-	if read, ok := insights[kind]; ok {
-		return read(r, m, here), nil
-	}
-	return nil, diag.Field(diag.InvalidInput, at.attr, "Unsupported query kind: %s", kind)
+	o.Ignore(labels...)
+	o.Ignore(wrappers[kind]...)
+	o.Close()
+	return r.node(source, o.Field("source"))
 }

@@ -18,7 +18,7 @@ type Overrides struct {
 
 // ParseOverrides reads a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
 func ParseOverrides(raw []byte) (*Overrides, error) {
-	r := &reader{}
+	r := &Reader{}
 	out, err := r.overrides(raw)
 	return out, cmp.Or(err, r.err())
 }
@@ -42,36 +42,36 @@ func (c *Condition) hogql() bool {
 // ParseRunOverrides is ParseOverrides for the run of an endpoint, which tells the first mistake by its field (contract: api.md,
 // section 5.7).
 func ParseRunOverrides(raw []byte) (*Overrides, error) {
-	r := &reader{}
+	r := &Reader{}
 	out, err := r.overrides(raw)
 	return out, cmp.Or(err, r.firstErr())
 }
 
-func (r *reader) overrides(raw []byte) (*Overrides, error) {
+func (r *Reader) overrides(raw []byte) (*Overrides, error) {
 	v, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}
 	const name = "filters_override"
-	o := r.object(v, place{path: name, attr: name})
-	out := &Overrides{DateFrom: o.text("date_from"), DateTo: o.text("date_to"), Properties: r.properties(o, "properties")}
-	out.ExplicitDate, out.FilterTestAccounts = o.flagOrNil("explicitDate"), o.flagOrNil("filterTestAccounts")
-	if given, ok := o.take("breakdown_filter"); ok {
-		out.Breakdowns = r.breakdownFilter(given, o.field("breakdown_filter"))
+	o := r.Object(v, Place{path: name, Attr: name})
+	out := &Overrides{DateFrom: o.Text("date_from"), DateTo: o.Text("date_to"), Properties: r.Properties(o, "properties")}
+	out.ExplicitDate, out.FilterTestAccounts = o.FlagOrNil("explicitDate"), o.FlagOrNil("filterTestAccounts")
+	if given, ok := o.Take("breakdown_filter"); ok {
+		out.Breakdowns = r.breakdownFilter(given, o.Field("breakdown_filter"))
 		out.NoBreakdown = out.Breakdowns == nil
 	}
-	if _, ok := o.take("interval"); ok {
-		out.Interval = r.interval(o)
+	if _, ok := o.Take("interval"); ok {
+		out.Interval = r.Interval(o)
 	}
-	o.close()
+	o.Close()
 	return out, nil
 }
 
-func (o *object) flagOrNil(name string) *bool {
-	if _, ok := o.take(name); !ok {
+func (o *Object) FlagOrNil(name string) *bool {
+	if _, ok := o.Take(name); !ok {
 		return nil
 	}
-	b := o.flag(name)
+	b := o.Flag(name)
 	return &b
 }
 

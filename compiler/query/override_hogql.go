@@ -15,10 +15,10 @@ func ParseVariables(raw []byte) (map[string]Variable, error) {
 		return nil, err
 	}
 	const name = "variables_override"
-	r, at := &reader{}, place{path: name, attr: name}
+	r, at := &Reader{}, Place{path: name, Attr: name}
 	given, ok := v.(map[string]any)
 	if !ok {
-		r.add(at, "dict_type", "Input should be a valid dictionary")
+		r.Add(at, "dict_type", "Input should be a valid dictionary")
 	}
 	return r.variableMap(given, at), r.err()
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // Overlaid gives the JSON of a query with overrides put over it: what Apply, ApplyHogQL and WithVariables make of the parsed
-// query, written so that a client can send it. raw has to be a query that Parse takes; filters and variables are a
+// query, written so that a client can send it. raw has to be a query that k.Parse takes; filters and variables are a
 // filters_override and a variables_override, either may be empty. Kinds that take no overrides come back as they are. Mistakes
 // in the overrides are a *diag.Error.
-func Overlaid(raw, filters, variables []byte) ([]byte, error) {
-	node, err := Parse(raw)
+func (k Kinds) Overlaid(raw, filters, variables []byte) ([]byte, error) {
+	node, err := k.Parse(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -55,7 +56,7 @@ func TestOverlaid(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := query.Overlaid([]byte(tt.in), []byte(tt.filters), []byte(tt.variables))
+			got, err := compiler.Overlaid([]byte(tt.in), []byte(tt.filters), []byte(tt.variables))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +68,7 @@ func TestOverlaid(t *testing.T) {
 			}
 		})
 	}
-	if _, err := query.Overlaid([]byte(trends), []byte(`{"date_form":"-7d"}`), nil); err == nil {
+	if _, err := compiler.Overlaid([]byte(trends), []byte(`{"date_form":"-7d"}`), nil); err == nil {
 		t.Error("an override that does not exist is taken")
 	}
 }
@@ -109,7 +110,7 @@ func FuzzOverlaid(f *testing.F) {
 	f.Add(`{"kind":"InsightVizNode","source":{"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}`, `{"breakdown_filter":{"breakdown":"x"},"interval":"hour","explicitDate":true}`)
 	f.Add(`{"kind":"DataTableNode","source":{"kind":"HogQLQuery","query":"select 1","filters":{"properties":[]}}}`, `{"date_to":"-1d","properties":[{"key":"k"}],"filterTestAccounts":false}`)
 	f.Fuzz(func(t *testing.T, in, filters string) {
-		node, err := query.Parse([]byte(in))
+		node, err := compiler.Parse([]byte(in))
 		over, overErr := query.ParseOverrides([]byte(filters))
 		if err != nil || overErr != nil {
 			return
@@ -121,11 +122,11 @@ func FuzzOverlaid(f *testing.F) {
 		} else if node, err = over.ApplyHogQL(q); err != nil {
 			return
 		}
-		got, err := query.Overlaid([]byte(in), []byte(filters), nil)
+		got, err := compiler.Overlaid([]byte(in), []byte(filters), nil)
 		if err != nil {
 			t.Fatalf("Overlaid: %v", err)
 		}
-		read, err := query.Parse(got)
+		read, err := compiler.Parse(got)
 		if err != nil {
 			t.Fatalf("%s is no query: %v", got, err)
 		}

@@ -22,19 +22,19 @@ const (
 	maxStates = 20_000
 )
 
-// pathCleaning reads a list of rules. It refuses those that the engine could not apply, so that nothing runs.
-func (r *reader) pathCleaning(f *object, name string) []PathCleaning {
+// PathCleaning reads a list of rules. It refuses those that the engine could not apply, so that nothing runs.
+func (r *Reader) PathCleaning(f *Object, name string) []PathCleaning {
 	var out []PathCleaning
-	for i, item := range r.pathItems(f, name) {
-		c := r.object(item, f.field(name).below(strconv.Itoa(i), true))
-		rule := PathCleaning{Regex: c.need("regex"), Alias: c.text("alias")}
-		c.integer("order") // rules are applied in the order of the list
-		c.close()
+	for i, item := range r.PathItems(f, name) {
+		c := r.Object(item, f.Field(name).Below(strconv.Itoa(i), true))
+		rule := PathCleaning{Regex: c.Need("regex"), Alias: c.Text("alias")}
+		c.Integer("order") // rules are applied in the order of the list
+		c.Close()
 		groups, wrong := readRegex(rule.Regex)
 		if wrong != "" {
-			r.add(c.field("regex"), "value_error", wrong)
+			r.Add(c.Field("regex"), "value_error", wrong)
 		} else if n := lastReference(rule.Alias); n > groups {
-			r.add(c.field("alias"), "value_error", fmt.Sprintf("The alias refers to group %d of a regular expression with %d", n, groups))
+			r.Add(c.Field("alias"), "value_error", fmt.Sprintf("The alias refers to group %d of a regular expression with %d", n, groups))
 		}
 		out = append(out, rule)
 	}
@@ -76,4 +76,17 @@ func lastReference(alias string) int {
 		}
 	}
 	return last
+}
+
+// maxPathItems bounds the steps that are left out, the groupings and the rules of cleaning, each.
+const maxPathItems = 200
+
+// PathItems reads a list of them.
+func (r *Reader) PathItems(f *Object, name string) []any {
+	list := f.List(name)
+	if len(list) > maxPathItems {
+		r.Add(f.Field(name), "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxPathItems, len(list)))
+		return nil
+	}
+	return list
 }

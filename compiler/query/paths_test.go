@@ -7,19 +7,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func TestParsePaths(t *testing.T) {
 	t.Parallel()
-	got := parse[*query.Paths](t, `{"kind": "InsightVizNode", "source": {"kind": "PathsQuery", "aggregation_group_type_index": 1, "pathsFilter": {
+	got := parse[*paths.Query](t, `{"kind": "InsightVizNode", "source": {"kind": "PathsQuery", "aggregation_group_type_index": 1, "pathsFilter": {
 		"includeEventTypes": ["$pageview", "hogql", "custom_event", "$screen"], "pathsHogQLExpression": "event", "startPoint": "/a/", "endPoint": "/b",
 		"excludeEvents": ["x"], "pathGroupings": ["/c*"], "stepLimit": 7, "edgeLimit": 70, "minEdgeWeight": 2, "maxEdgeWeight": 2, "pathReplacements": true,
 		"localPathCleaningFilters": [{"alias": "\\1\\x", "regex": "(a|b)+", "order": 3}, {"regex": ""}], "showFullUrls": true,
 		"pathStartKey": "1_/a", "pathEndKey": "2_/b", "pathDropoffKey": "3_/c"}}}`)
 	group := 1
-	want := &query.Paths{
-		Common: query.Common{At: "source", Group: &group}, Include: []query.PathEvents{query.PathPageviews, query.PathHogQL, query.PathCustom, query.PathScreens},
+	want := &paths.Query{
+		Common: query.Common{At: "source", Group: &group}, Include: []paths.EventKind{paths.Pageviews, paths.Named, paths.Custom, paths.Screens},
 		Expression: "event", Start: "/a/", End: "/b", Exclude: []string{"x"}, Groupings: []string{"/c*"}, Steps: 7, Edges: 70, MinWeight: 2, MaxWeight: 2,
 		Replacements: true, Cleaning: []query.PathCleaning{{Regex: "(a|b)+", Alias: `\1\x`}, {}}, StartKey: "1_/a", EndKey: "2_/b", DropoffKey: "3_/c",
 	}
@@ -29,7 +30,7 @@ func TestParsePaths(t *testing.T) {
 	for _, in := range []string{
 		`{"kind": "PathsQuery"}`, `{"kind": "PathsQuery", "pathsFilter": null}`, `{"kind": "PathsQuery", "pathsFilter": {"stepLimit": 5.0, "edgeLimit": 5e1}}`, `{"kind": "PathsQuery", "funnelPathsFilter": null, "pathsFilter": {"stepLimit": 0, "edgeLimit": null, "includeEventTypes": []}}`,
 	} {
-		if diff := cmp.Diff(&query.Paths{Steps: 5, Edges: 50}, parse[*query.Paths](t, in)); diff != "" {
+		if diff := cmp.Diff(&paths.Query{Steps: 5, Edges: 50}, parse[*paths.Query](t, in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)
 		}
 	}
@@ -112,8 +113,8 @@ func TestPathsFunnelMistakes(t *testing.T) {
 			checkPathsMistake(t, "funnelPathsFilter", tt.filter, tt.attr, tt.want)
 		})
 	}
-	got := parse[*query.Paths](t, `{"kind": "PathsQuery", "funnelPathsFilter": `+funnel("after_step", "-2")+`}`)
-	if got.Funnel.Step != -2 || got.Funnel.Type != query.AfterStep || got.Funnel.At != "funnelPathsFilter" || len(got.Funnel.Source.Series) != 2 {
+	got := parse[*paths.Query](t, `{"kind": "PathsQuery", "funnelPathsFilter": `+funnel("after_step", "-2")+`}`)
+	if got.Funnel.Step != -2 || got.Funnel.Type != paths.AfterStep || got.Funnel.At != "funnelPathsFilter" || len(got.Funnel.Source.Series) != 2 {
 		t.Errorf("got %+v", got.Funnel)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -36,7 +37,7 @@ func TestParse(t *testing.T) {
 				Filters: &query.Filters{DateFrom: "-7d", FilterTestAccounts: true, Properties: []query.Property{
 					{Type: "group", Key: "k", Operator: "exact", Value: []any{"v", json.Number("1")}, Group: 2},
 				}},
-				Modifiers: map[string]any{"personsJoinMode": "left"},
+				Modifiers: query.Modifiers{Given: map[string]any{"personsJoinMode": "left"}},
 			},
 		},
 		{
@@ -49,7 +50,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := query.Parse([]byte(tt.in))
+			got, err := compiler.Parse([]byte(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +124,7 @@ func TestParseMistakes(t *testing.T) {
 
 func TestParseUnknownKind(t *testing.T) {
 	t.Parallel()
-	_, err := query.Parse([]byte(`{"kind": "Tomato Soup"}`))
+	_, err := compiler.Parse([]byte(`{"kind": "Tomato Soup"}`))
 	want := "JSON parse error - 1 validation error for QueryRequest\nquery\n" +
 		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'HogQLQuery', 'TrendsQuery', 'FunnelsQuery', " +
 		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
@@ -131,7 +132,7 @@ func TestParseUnknownKind(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for kind, meant := range map[string]string{"TrendQuery": "TrendsQuery", "trends": "TrendsQuery", "hogqlquery": "HogQLQuery", "Funnel": "FunnelsQuery", "EventNode": "EventsNode"} {
-		_, err := query.Parse([]byte(`{"kind": "` + kind + `"}`))
+		_, err := compiler.Parse([]byte(`{"kind": "` + kind + `"}`))
 		if want := "[type=union_tag_invalid]: did you mean '" + meant + "'?"; err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to end with %s", kind, err, want)
 		}
@@ -141,7 +142,7 @@ func TestParseUnknownKind(t *testing.T) {
 		`{"kind": "TrendsQuery", "series": [], "interval": "days"}`:                                                   "day",
 		`{"kind": "TrendsQuery", "series": [], "properties": [{"type": "event", "key": "a", "operator": "is_nott"}]}`: "is_not",
 	} {
-		_, err := query.Parse([]byte(text))
+		_, err := compiler.Parse([]byte(text))
 		if want := "]: did you mean '" + meant + "'?"; err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to end with %s", text, err, want)
 		}
@@ -212,7 +213,7 @@ func FuzzQueryParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		n, err := query.Parse(raw)
+		n, err := compiler.Parse(raw)
 		if err != nil {
 			var mistake *diag.Error
 			if !errors.As(err, &mistake) || mistake.Detail == "" {

@@ -73,24 +73,28 @@ func malformedAt(raw []byte, what string, offset int) error {
 	return diag.New(diag.ParseError, diag.Span{}, "JSON parse error - %s: line %d column %d (char %d)", what, at.Line, at.Column, offset)
 }
 
-// place is where a value stands: for people, with the kinds of nodes between the fields, and for programs, without them.
-type place struct{ path, attr string }
+// Place is where a value stands: for people, with the kinds of nodes between the fields, and for programs, without them.
+type Place struct {
+	path string
+	// Attr is the dotted path of the field, such as series.0.math; empty for the whole query.
+	Attr string
+}
 
-// below is the place of a part. field tells that it is a field of the JSON, not the kind of a node.
-func (p place) below(name string, field bool) place {
+// Below is the place of a part. field tells that it is a field of the JSON, not the kind of a node.
+func (p Place) Below(name string, field bool) Place {
 	p.path += "." + name
 	if field {
-		if p.attr != "" {
-			p.attr += "."
+		if p.Attr != "" {
+			p.Attr += "."
 		}
-		p.attr += name
+		p.Attr += name
 	}
 	return p
 }
 
 // problem is one thing that is wrong with a query's JSON.
 type problem struct {
-	at         place
+	at         Place
 	typ, words string
 	meant      string // what the author probably meant; empty when nothing is near
 }
@@ -98,34 +102,47 @@ type problem struct {
 // maxProblems bounds the list that is shown.
 const maxProblems = 20
 
-// reader collects what is wrong while it reads closed models.
-type reader struct {
+// Reader collects what is wrong while it reads closed models.
+type Reader struct {
+	kinds    Kinds
+	depth    int    // of nodes in nodes
 	model    string // what is read; empty for a QueryRequest
 	problems []problem
 	count    int
-	refused  *diag.Error // see refuse
+	refused  *diag.Error // see Refuse
+	ended    *diag.Error // see unsupported
 }
 
-func (r *reader) add(at place, typ, words string) { r.near(at, typ, words, "", nil) }
+// Add notes that a value is wrong: typ is PostHog's word for the mistake, words say it to people.
+func (r *Reader) Add(at Place, typ, words string) { r.Near(at, typ, words, "", nil) }
 
-// near adds a problem with a word that should have been one of some others.
-func (r *reader) near(at place, typ, words, word string, others []string) {
+// Near adds a problem with a word that should have been one of some others.
+func (r *Reader) Near(at Place, typ, words, word string, others []string) {
 	if r.count++; r.count <= maxProblems {
 		r.problems = append(r.problems, problem{at, typ, words, schema.Nearest(word, slices.Values(others))})
 	}
 }
 
-// refuse notes a value that has the right form and makes no sense, in words that stand for themselves. It is told when nothing
+// Refuse notes a value that has the right form and makes no sense, in words that stand for themselves. It is told when nothing
 // has a wrong form.
-func (r *reader) refuse(at place, words string) {
+func (r *Reader) Refuse(at Place, words string) {
 	if r.refused == nil {
-		r.refused = diag.Field(diag.InvalidInput, at.attr, "%s", words)
+		r.refused = diag.Field(diag.InvalidInput, at.Attr, "%s", words)
+	}
+}
+
+// unsupported notes a node that is not offered, whatever else is wrong.
+func (r *Reader) unsupported(at Place, words, what string) {
+	if r.ended == nil {
+		r.ended = diag.Field(diag.InvalidInput, at.Attr, words, what)
 	}
 }
 
 // err gives all problems as one mistake in the words of the contract, nil when there are none.
-func (r *reader) err() error {
+func (r *Reader) err() error {
 	switch {
+	case r.ended != nil:
+		return r.ended
 	case r.count == 0 && r.refused != nil:
 		return r.refused
 	case r.count == 0:
@@ -143,80 +160,83 @@ func (r *reader) err() error {
 			fmt.Fprintf(&b, ": did you mean '%s'?", p.meant)
 		}
 	}
-	return &diag.Error{Code: diag.ParseError, Detail: b.String(), Attr: r.problems[0].at.attr}
+	return &diag.Error{Code: diag.ParseError, Detail: b.String(), Attr: r.problems[0].at.Attr}
 }
 
 // firstErr gives the first problem alone, as a mistake in its field; nil when there are none.
-func (r *reader) firstErr() error {
+func (r *Reader) firstErr() error {
 	if r.count == 0 {
 		return nil
 	}
 	first := r.problems[0]
-	return diag.Field(diag.InvalidInput, first.at.attr, "%s", first.words)
+	return diag.Field(diag.InvalidInput, first.at.Attr, "%s", first.words)
 }
 
-// object reads the fields of one closed model. A field that is null counts as absent.
-type object struct {
-	r    *reader
-	at   place
-	m    map[string]any
-	seen []string
+// Object reads the fields of one closed model. A field that is null counts as absent.
+type Object struct {
+	// At is where the object stands in the JSON.
+	At Place
+	// Given are its fields as they were decoded, numbers as json.Number; nil for a value that is no object.
+	Given map[string]any
+	r     *Reader
+	seen  []string
 }
 
-func (r *reader) object(v any, at place) *object {
+// Object begins to read an object.
+func (r *Reader) Object(v any, at Place) *Object {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(at, "model_type", "Input should be a valid dictionary")
+		r.Add(at, "model_type", "Input should be a valid dictionary")
 		m = nil
 	}
-	return &object{r: r, at: at, m: m}
+	return &Object{r: r, At: at, Given: m}
 }
 
-// take gives a field that is there and not null.
-func (o *object) take(name string) (any, bool) {
+// Take gives a field that is there and not null.
+func (o *Object) Take(name string) (any, bool) {
 	o.seen = append(o.seen, name)
-	v, ok := o.m[name]
+	v, ok := o.Given[name]
 	return v, ok && v != nil
 }
 
-// has tells whether a field is there, even as null.
-func (o *object) has(name string) bool {
-	_, ok := o.m[name]
+// Has tells whether a field is there, even as null.
+func (o *Object) Has(name string) bool {
+	_, ok := o.Given[name]
 	return ok
 }
 
-// ignore names fields that may be there and mean nothing to us.
-func (o *object) ignore(names ...string) { o.seen = append(o.seen, names...) }
+// Ignore names fields that may be there and mean nothing to us.
+func (o *Object) Ignore(names ...string) { o.seen = append(o.seen, names...) }
 
-func (o *object) field(name string) place { return o.at.below(name, true) }
+func (o *Object) Field(name string) Place { return o.At.Below(name, true) }
 
-// take reads a field of one type; words says what it should have been.
-func take[T any](o *object, name, typ, words string) (T, bool) {
+// Take reads a field of one type; words says what it should have been.
+func Take[T any](o *Object, name, typ, words string) (T, bool) {
 	var zero T
-	v, ok := o.take(name)
+	v, ok := o.Take(name)
 	if !ok {
 		return zero, false
 	}
 	t, ok := v.(T)
 	if !ok {
-		o.r.add(o.field(name), typ, words)
+		o.r.Add(o.Field(name), typ, words)
 	}
 	return t, ok
 }
 
-func (o *object) text(name string) string {
-	s, _ := take[string](o, name, "string_type", "Input should be a valid string")
+func (o *Object) Text(name string) string {
+	s, _ := Take[string](o, name, "string_type", "Input should be a valid string")
 	return s
 }
 
-func (o *object) flag(name string) bool {
-	b, _ := take[bool](o, name, "bool_type", "Input should be a valid boolean")
+func (o *Object) Flag(name string) bool {
+	b, _ := Take[bool](o, name, "bool_type", "Input should be a valid boolean")
 	return b
 }
 
-// integer reads a whole number, which may be written as a text too, as PostHog's own models have it.
-func (o *object) integer(name string) (int, bool) {
-	v, ok := o.take(name)
+// Integer reads a whole number, which may be written as a text too, as PostHog's own models have it.
+func (o *Object) Integer(name string) (int, bool) {
+	v, ok := o.Take(name)
 	if !ok {
 		return 0, false
 	}
@@ -224,16 +244,16 @@ func (o *object) integer(name string) (int, bool) {
 		v = json.Number(text)
 	}
 	n, ok := v.(json.Number)
-	i, isWhole := whole(n)
+	i, isWhole := Whole(n)
 	if !ok || !isWhole {
-		o.r.add(o.field(name), "int_type", "Input should be a valid integer")
+		o.r.Add(o.Field(name), "int_type", "Input should be a valid integer")
 		return 0, false
 	}
 	return int(i), true
 }
 
-// whole reads an integer, which may be written as 7.0 or 1e3, as some languages do.
-func whole(n json.Number) (int64, bool) {
+// Whole reads an integer, which may be written as 7.0 or 1e3, as some languages do.
+func Whole(n json.Number) (int64, bool) {
 	const exact = 1 << 53 // up to here every integer is a number of its own
 	if i, err := n.Int64(); err == nil {
 		return i, true
@@ -245,44 +265,44 @@ func whole(n json.Number) (int64, bool) {
 	return int64(f), true
 }
 
-func (o *object) dict(name string) map[string]any {
-	m, _ := take[map[string]any](o, name, "dict_type", "Input should be a valid dictionary")
+func (o *Object) Dict(name string) map[string]any {
+	m, _ := Take[map[string]any](o, name, "dict_type", "Input should be a valid dictionary")
 	return m
 }
 
-func (o *object) list(name string) []any {
-	l, _ := take[[]any](o, name, "list_type", "Input should be a valid list")
+func (o *Object) List(name string) []any {
+	l, _ := Take[[]any](o, name, "list_type", "Input should be a valid list")
 	return l
 }
 
-// need reads a field that must be a string.
-func (o *object) need(name string) string {
-	if !o.has(name) {
+// Need reads a field that must be a string.
+func (o *Object) Need(name string) string {
+	if !o.Has(name) {
 		o.seen = append(o.seen, name)
-		if o.m != nil {
-			o.r.add(o.field(name), "missing", "Field required")
+		if o.Given != nil {
+			o.r.Add(o.Field(name), "missing", "Field required")
 		}
 		return ""
 	}
-	if o.m[name] == nil {
+	if o.Given[name] == nil {
 		o.seen = append(o.seen, name)
-		o.r.add(o.field(name), "string_type", "Input should be a valid string")
+		o.r.Add(o.Field(name), "string_type", "Input should be a valid string")
 		return ""
 	}
-	return o.text(name)
+	return o.Text(name)
 }
 
-// close notes every field that the model does not have, in the order of their names.
-func (o *object) close() {
+// Close notes every field that the model does not have, in the order of their names.
+func (o *Object) Close() {
 	var extra []string
-	for name := range o.m {
+	for name := range o.Given {
 		if !slices.Contains(o.seen, name) {
 			extra = append(extra, name)
 		}
 	}
 	slices.Sort(extra)
 	for _, name := range extra {
-		o.r.near(o.field(shown(name)), "extra_forbidden", "Extra inputs are not permitted", name, o.seen)
+		o.r.Near(o.Field(shown(name)), "extra_forbidden", "Extra inputs are not permitted", name, o.seen)
 	}
 }
 

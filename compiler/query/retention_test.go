@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -15,17 +16,17 @@ func TestParseRetention(t *testing.T) {
 	view, a := "$pageview", "a"
 	tests := []struct {
 		name, fields string
-		want         *query.Retention
+		want         *retention.Query
 	}{
-		{"nothing but defaults", `"retentionFilter": {}`, &query.Retention{
+		{"nothing but defaults", `"retentionFilter": {}`, &retention.Query{
 			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &view},
 			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
-			Type:   query.Recurring, Period: query.Day, Intervals: 8, Minimum: 1,
+			Type:   retention.Recurring, Period: query.Day, Intervals: 8, Minimum: 1,
 		}},
-		{"numbers that are 0 or null, and a sum of no property", `"retentionFilter": {"totalIntervals": null, "minimumOccurrences": 0, "aggregationType": "sum", "aggregationProperty": ""}`, &query.Retention{
+		{"numbers that are 0 or null, and a sum of no property", `"retentionFilter": {"totalIntervals": null, "minimumOccurrences": 0, "aggregationType": "sum", "aggregationProperty": ""}`, &retention.Query{
 			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &view},
 			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
-			Type:   query.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
+			Type:   retention.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
 		}},
 		{
 			"everything", `"dateRange": {"date_from": "-3m"}, "retentionFilter": {"retentionType": "retention_first_ever_occurrence", "period": "Month",
@@ -35,7 +36,7 @@ func TestParseRetention(t *testing.T) {
 				"returningEntity": {"id": null},
 				"retentionReference": "previous", "meanRetentionCalculation": "weighted", "dashboardDisplay": "all", "display": "ActionsBar", "selectedInterval": 2,
 				"showTrendLines": true, "goalLines": []}, "breakdownFilter": {"breakdown": "b"}`,
-			&query.Retention{
+			&retention.Query{
 				Common: query.Common{DateRange: query.DateRange{From: "-3m"}},
 				Start: query.Series{
 					At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &a, Name: "n", CustomName: "c",
@@ -44,8 +45,8 @@ func TestParseRetention(t *testing.T) {
 					}}},
 				},
 				Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode},
-				Type:   query.FirstEver, Period: query.Month, Intervals: 7, Minimum: 3, Cumulative: true, Rolling: true, Brackets: []int{1, 2},
-				Values:     &query.RetentionValues{Mean: true, Property: "revenue", Person: true},
+				Type:   retention.FirstEver, Period: query.Month, Intervals: 7, Minimum: 3, Cumulative: true, Rolling: true, Brackets: []int{1, 2},
+				Values:     &retention.Values{Mean: true, Property: "revenue", Person: true},
 				Breakdowns: &query.Breakdowns{At: "breakdownFilter", Fields: []query.Breakdown{{At: "breakdownFilter.breakdown", Type: "event", Property: "b"}}},
 			},
 		},
@@ -53,7 +54,7 @@ func TestParseRetention(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := parse[*query.Retention](t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
+			got := parse[*retention.Query](t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("retention (-want +got):\n%s", diff)
 			}
@@ -65,7 +66,7 @@ func TestParseRetention(t *testing.T) {
 func TestRetentionDisplay(t *testing.T) {
 	t.Parallel()
 	canonical := func(fields string) string {
-		return string(parse[*query.Retention](t, `{"kind": "RetentionQuery", "retentionFilter": {`+fields+`}}`).Canonical())
+		return string(parse[*retention.Query](t, `{"kind": "RetentionQuery", "retentionFilter": {`+fields+`}}`).Canonical())
 	}
 	plain := canonical(``)
 	if shown := canonical(`"retentionReference": "previous", "meanRetentionCalculation": "simple", "display": "ActionsLineGraph"`); shown != plain {

@@ -60,83 +60,83 @@ var maths = []string{
 	"unique_group", "hogql",
 }
 
-// maxSeries bounds the series of an insight.
-const maxSeries = 100
+// MaxSeries bounds the series of an insight.
+const MaxSeries = 100
 
-// series reads the field series, which must be there.
-func (r *reader) series(o *object) []Series {
-	o.required("series")
-	return r.seriesList(o.list("series"), o.field("series"))
+// Series reads the field series, which must be there.
+func (r *Reader) Series(o *Object) []Series {
+	o.Required("series")
+	return r.seriesList(o.List("series"), o.Field("series"))
 }
 
-func (r *reader) seriesList(list []any, at place) []Series {
-	if len(list) > maxSeries {
-		r.add(at, "too_long", "List should have at most "+strconv.Itoa(maxSeries)+" items after validation, not "+strconv.Itoa(len(list)))
+func (r *Reader) seriesList(list []any, at Place) []Series {
+	if len(list) > MaxSeries {
+		r.Add(at, "too_long", "List should have at most "+strconv.Itoa(MaxSeries)+" items after validation, not "+strconv.Itoa(len(list)))
 		return nil
 	}
 	out := make([]Series, len(list))
 	for i, item := range list {
-		out[i] = r.seriesNode(item, at.below(strconv.Itoa(i), true), true)
+		out[i] = r.SeriesNode(item, at.Below(strconv.Itoa(i), true), true)
 	}
 	return out
 }
 
-// seriesNode reads one node. Groups do not hold groups.
-func (r *reader) seriesNode(v any, at place, groups bool) Series {
-	o := r.object(v, at)
+// SeriesNode reads one node. Groups do not hold groups.
+func (r *Reader) SeriesNode(v any, at Place, groups bool) Series {
+	o := r.Object(v, at)
 	s := Series{
-		At: at.attr, Kind: SeriesKind(o.choice("kind", string(EventsNode), string(EventsNode), string(ActionsNode), string(GroupNode))),
+		At: at.Attr, Kind: SeriesKind(o.Choice("kind", string(EventsNode), string(EventsNode), string(ActionsNode), string(GroupNode))),
 	}
 	switch s.Kind {
 	case EventsNode:
-		if event, ok := take[string](o, "event", "string_type", "Input should be a valid string"); ok {
+		if event, ok := Take[string](o, "event", "string_type", "Input should be a valid string"); ok {
 			s.Event = &event
 		}
-		o.ignore("limit", "orderBy")
+		o.Ignore("limit", "orderBy")
 	case ActionsNode:
-		o.required("id")
-		s.Action, _ = o.integer("id")
+		o.Required("id")
+		s.Action, _ = o.Integer("id")
 	case GroupNode:
 		if !groups {
-			r.add(o.field("kind"), "value_error", "A GroupNode cannot hold another one")
+			r.Add(o.Field("kind"), "value_error", "A GroupNode cannot hold another one")
 		} else {
-			if o.choice("operator", "OR", "AND", "OR") == "AND" {
-				r.add(o.field("operator"), "value_error", "Groups of events with the operator AND are not supported")
+			if o.Choice("operator", "OR", "AND", "OR") == "AND" {
+				r.Add(o.Field("operator"), "value_error", "Groups of events with the operator AND are not supported")
 			}
-			for i, item := range o.list("nodes") {
-				s.Members = append(s.Members, r.seriesNode(item, o.field("nodes").below(strconv.Itoa(i), true), false))
+			for i, item := range o.List("nodes") {
+				s.Members = append(s.Members, r.SeriesNode(item, o.Field("nodes").Below(strconv.Itoa(i), true), false))
 			}
 			if len(s.Members) == 0 {
-				r.add(o.field("nodes"), "too_short", "List should have at least 1 item after validation, not 0")
+				r.Add(o.Field("nodes"), "too_short", "List should have at least 1 item after validation, not 0")
 			}
 		}
 	default: // noted by choice
 		return s
 	}
 	r.seriesFields(o, &s)
-	o.close()
+	o.Close()
 	return s
 }
 
 // seriesFields reads what all nodes of series have.
-func (r *reader) seriesFields(o *object, s *Series) {
-	s.Name, s.CustomName = o.text("name"), o.text("custom_name")
-	s.Properties, s.Fixed = r.properties(o, "properties"), r.properties(o, "fixedProperties")
-	s.Optional = o.flag("optionalInFunnel")
+func (r *Reader) seriesFields(o *Object, s *Series) {
+	s.Name, s.CustomName = o.Text("name"), o.Text("custom_name")
+	s.Properties, s.Fixed = r.Properties(o, "properties"), r.Properties(o, "fixedProperties")
+	s.Optional = o.Flag("optionalInFunnel")
 	s.Math = Math{
-		Kind: o.choice("math", "", maths...), Property: o.text("math_property"), PropertyType: o.text("math_property_type"),
-		HogQL: o.text("math_hogql"), Group: r.groupType(o, "math_group_type_index"),
+		Kind: o.Choice("math", "", maths...), Property: o.Text("math_property"), PropertyType: o.Text("math_property_type"),
+		HogQL: o.Text("math_hogql"), Group: r.groupType(o, "math_group_type_index"),
 	}
-	if f, ok := o.number("math_multiplier"); ok {
+	if f, ok := o.Number("math_multiplier"); ok {
 		s.Math.Multiplier = &f
 	}
-	if given, ok := o.take("math_property_revenue_currency"); ok {
-		c := r.object(given, o.field("math_property_revenue_currency"))
-		c.ignore("property", "static")
-		c.close()
+	if given, ok := o.Take("math_property_revenue_currency"); ok {
+		c := r.Object(given, o.Field("math_property_revenue_currency"))
+		c.Ignore("property", "static")
+		c.Close()
 		if s.Math.Property != "" { // else there is no amount to convert
-			r.refuse(o.field("math_property_revenue_currency"), "Conversion of currencies is not supported")
+			r.Refuse(o.Field("math_property_revenue_currency"), "Conversion of currencies is not supported")
 		}
 	}
-	o.ignore(labels...)
+	o.Ignore(labels...)
 }

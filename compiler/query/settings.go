@@ -13,20 +13,20 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 		return nil, err
 	}
 	out := &Condition{At: name}
-	for i, item := range o.list(name) {
+	for i, item := range o.List(name) {
 		count := 0
-		c := r.condition(item, o.field(name).below(strconv.Itoa(i), true), &count)
+		c := r.condition(item, o.Field(name).Below(strconv.Itoa(i), true), &count)
 		switch {
 		case len(out.All) == maxConditions:
-			r.add(o.field(name), "value_error", "There are more than "+strconv.Itoa(maxConditions)+" property filters")
+			r.Add(o.Field(name), "value_error", "There are more than "+strconv.Itoa(maxConditions)+" property filters")
 			return nil, r.err()
 		case c.Filter != nil:
 			out.All = append(out.All, c)
-			if list, isList := c.Filter.Value.([]any); c.Filter.needsValue() && (c.Filter.Value == nil || isList && len(list) == 0) {
-				r.add(o.field(name).below(strconv.Itoa(i), true).below("value", true), "missing", "Field required")
+			if list, isList := c.Filter.Value.([]any); needsValue(c.Filter) && (c.Filter.Value == nil || isList && len(list) == 0) {
+				r.Add(o.Field(name).Below(strconv.Itoa(i), true).Below("value", true), "missing", "Field required")
 			}
 		case len(c.All) > 0:
-			r.add(o.field(name).below(strconv.Itoa(i), true), "value_error", "Input should be a property filter, not a group of them")
+			r.Add(o.Field(name).Below(strconv.Itoa(i), true), "value_error", "Input should be a property filter, not a group of them")
 		}
 	}
 	if len(out.All) == 0 {
@@ -36,7 +36,7 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 }
 
 // needsValue tells whether a filter says nothing as long as it has no value.
-func (p *Property) needsValue() bool {
+func needsValue(p *Property) bool {
 	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
 }
 
@@ -48,16 +48,16 @@ func ParsePathCleaning(raw []byte) ([]PathCleaning, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := r.pathCleaning(o, name)
+	out := r.PathCleaning(o, name)
 	return out, r.err()
 }
 
 // settings begins to read a field that stands alone.
-func settings(name string, raw []byte) (*reader, *object, error) {
+func settings(name string, raw []byte) (*Reader, *Object, error) {
 	v, err := decode(raw)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reader{model: "Project"}
-	return r, r.object(map[string]any{name: v}, place{path: "project"}), nil
+	r := &Reader{model: "Project"}
+	return r, r.Object(map[string]any{name: v}, Place{path: "project"}), nil
 }

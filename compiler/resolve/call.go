@@ -55,12 +55,15 @@ type calling struct {
 func (s *scope) rewrite(c *calling) hogql.Expr {
 	switch c.f.Rule {
 	case schema.RuleCompare:
-		return s.compare(&hogql.Compare{Pos: c.Pos, Op: compareCalls[c.f.Name], Left: c.args[0], Right: c.args[1]}, false)
-	case schema.RuleLogic:
-		if len(c.args) == 1 {
-			return s.negation(c.Pos, c.args[0])
-		}
-		return s.logic(c.Pos, c.f.Name == "or", c.args, s.expr)
+		return s.compare(&hogql.Compare{Pos: c.Pos, Op: c.f.Op, Left: c.args[0], Right: c.args[1]}, false)
+	case schema.RuleAnd, schema.RuleOr:
+		return s.logic(c.Pos, c.f.Rule == schema.RuleOr, c.args, s.expr)
+	case schema.RuleNot:
+		return s.negation(c.Pos, c.args[0])
+	case schema.RuleToFloat:
+		return s.toFloat(c)
+	case schema.RuleJSON:
+		return s.jsonCall(c)
 	case schema.RuleConcat:
 		return s.concat(c)
 	case schema.RulePlainText:
@@ -108,9 +111,6 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 	case schema.RuleParseTime:
 		return s.parseTime(c)
 	case schema.RuleRename, schema.RuleCount:
-		if e := s.jsonCall(c); e != nil {
-			return e
-		}
 		if len(c.OrderBy) > 0 {
 			return s.ordered(c)
 		}
@@ -124,11 +124,9 @@ func (s *scope) arguments(c *calling) []hogql.Expr {
 	out := make([]hogql.Expr, len(c.args))
 	for i, arg := range c.args {
 		switch {
-		case i == 0 && keepsText[c.f.Name]:
+		case i == 0 && c.f.KeepsText:
 			out[i] = s.asText(arg)
-		case i == 0 && c.f.Name == "toFloat":
-			out[i] = s.number(arg)
-		case conditionAt(c.f, len(c.args)) == i+1:
+		case c.f.Conditional && i == len(c.args)-1:
 			out[i] = s.condition(arg)
 		default:
 			out[i] = s.expr(arg)
@@ -136,9 +134,6 @@ func (s *scope) arguments(c *calling) []hogql.Expr {
 	}
 	return out
 }
-
-// keepsText are the functions whose argument is a property's text whatever its declared type is.
-var keepsText = map[string]bool{"toFloatOrZero": true, "toIntOrZero": true, "toFloatOrDefault": true}
 
 // asText resolves an expression, a property as text.
 func (s *scope) asText(e hogql.Expr) hogql.Expr {
@@ -172,12 +167,13 @@ func (s *scope) number(e hogql.Expr) hogql.Expr {
 	return s.expr(e)
 }
 
-// conditionAt is the place, from 1, of the condition among the arguments of an aggregate with If; 0 when there is none.
-func conditionAt(f *schema.Function, args int) int {
-	if n := len(f.Name); f.Aggregate && n > 2 && f.Name[n-2:] == "If" {
-		return args
+// toFloat resolves toFloat(x).
+func (s *scope) toFloat(c *calling) hogql.Expr {
+	x := s.number(c.args[0])
+	if typeOf(x).Kind == hogql.Float {
+		return x
 	}
-	return 0
+	return s.finish(c, []hogql.Expr{x})
 }
 
 // finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone behind them.
@@ -185,9 +181,6 @@ func (s *scope) finish(c *calling, args []hogql.Expr) hogql.Expr {
 	f := c.f
 	s.constants(c, args)
 	typ := resultType(f, args)
-	if f.Name == "toFloat" && typeOf(args[0]).Kind == hogql.Float {
-		return args[0]
-	}
 	for i, to := range f.Casts {
 		if to != "" && i < len(args) {
 			args[i] = native(typeOf(args[i]), args[i].At(), to, args[i])
@@ -335,11 +328,4 @@ func resultType(f *schema.Function, args []hogql.Expr) hogql.Type {
 		}
 	}
 	return typ
-}
-
-// compareCalls are the operators that functions stand for.
-var compareCalls = map[string]hogql.CompareOp{
-	"equals": hogql.Equals, "notEquals": hogql.NotEquals, "less": hogql.Less, "lessOrEquals": hogql.LessOrEquals,
-	"greater": hogql.Greater, "greaterOrEquals": hogql.GreaterOrEquals, "like": hogql.Like, "notLike": hogql.NotLike,
-	"ilike": hogql.ILike, "notILike": hogql.NotILike, "in": hogql.In, "notIn": hogql.NotIn,
 }

@@ -216,11 +216,12 @@ func (s *scope) condition(e hogql.Expr) hogql.Expr {
 		return s.between(n, true)
 	}
 	if n, ok := e.(*hogql.Call); ok {
-		if op, ok := compareCalls[n.Name]; ok && len(n.Args) == 2 {
-			return s.compare(&hogql.Compare{Pos: n.Pos, Op: op, Left: n.Args[0], Right: n.Args[1]}, true)
-		}
-		if (n.Name == "and" || n.Name == "or") && len(n.Args) > 1 {
-			return s.logic(n.Pos, n.Name == "or", n.Args, s.condition)
+		switch f, _ := schema.LookupFunction(n.Name); {
+		case f == nil:
+		case f.Rule == schema.RuleCompare && len(n.Args) == 2:
+			return s.compare(&hogql.Compare{Pos: n.Pos, Op: f.Op, Left: n.Args[0], Right: n.Args[1]}, true)
+		case (f.Rule == schema.RuleAnd || f.Rule == schema.RuleOr) && len(n.Args) > 1:
+			return s.logic(n.Pos, f.Rule == schema.RuleOr, n.Args, s.condition)
 		}
 	}
 	return s.expr(e)

@@ -27,7 +27,7 @@ func (s *scope) filtered(c *hogql.Call) hogql.Expr {
 	if f.Rule == schema.RuleCount {
 		with.Args = withoutStar(c.Args)
 	}
-	if n := conditionAt(f, len(c.Args)); n > 0 && n == len(c.Args) {
+	if n := len(c.Args); f.Conditional && n > 0 {
 		with.Args = slices.Clone(c.Args)
 		with.Args[n-1] = &hogql.Logic{Pos: c.Filter.At(), Args: []hogql.Expr{c.Args[n-1], c.Filter}}
 		return s.call(&with)
@@ -62,17 +62,12 @@ func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
 
 // orderable tells whether the result of an aggregation depends on the order of its rows in a way that ordered can make.
 func orderable(f *schema.Function) bool {
-	switch f.ClickHouse() {
-	case "groupArray", "groupArrayIf", "groupUniqArray", "groupUniqArrayIf":
-		return true
-	}
-	return f.Rule == schema.RuleMacro && f.Aggregate
+	return f.Gathers != schema.GathersNothing || f.Rule == schema.RuleMacro && f.Aggregate
 }
 
 // ordered resolves groupArray(x ORDER BY y) and its kin, for which ClickHouse has no syntax: the values are collected
 // with their keys, sorted by them, and taken out again.
 func (s *scope) ordered(c *calling) hogql.Expr {
-	name := c.f.ClickHouse()
 	desc := c.OrderBy[0].Desc
 	args := s.arguments(c)
 	value := typeOf(args[0])
@@ -126,7 +121,7 @@ func (s *scope) ordered(c *calling) hogql.Expr {
 	}
 	typ := hogql.Type{Kind: hogql.ArrayKind, Elem: &elem}
 	out = native(typ, c.Pos, "arrayMap", each(taken), native(unknown, c.Pos, sort, each(by), out))
-	if c.Distinct || name == "groupUniqArray" || name == "groupUniqArrayIf" {
+	if c.Distinct || c.f.Gathers == schema.GathersDistinct {
 		out = native(typ, c.Pos, "arrayDistinct", out)
 	}
 	return out

@@ -14,25 +14,14 @@ func (s *scope) channelLookup(c *calling) hogql.Expr {
 	if typeOf(x).MayBeNull() {
 		x = native(stringType, c.Pos, "ifNull", x, literal(""))
 	}
-	switch c.f.Name {
-	case "lookupPaidMediumType":
-		return meaning(c.Pos, x, schema.PaidMedia)
-	case "lookupOrganicMediumType":
-		return meaning(c.Pos, x, schema.OrganicMedia)
+	in := c.f.Lookup.In
+	if c.f.Lookup.Kind {
+		x = s.once(c.Pos, func(first, again []hogql.Expr) hogql.Expr { return s.sourceKind(c.Pos, first[0], again[0]) }, x)
 	}
-	kind := s.once(c.Pos, func(first, again []hogql.Expr) hogql.Expr { return s.sourceKind(c.Pos, first[0], again[0]) }, x)
-	switch c.f.Name {
-	case "lookupPaidSourceType":
-		return meaning(c.Pos, kind, schema.PaidKinds)
-	case "lookupOrganicSourceType":
-		return meaning(c.Pos, kind, schema.OrganicKinds)
+	if in == nil {
+		return native(nullableString, c.Pos, "nullIf", x, literal(""))
 	}
-	return native(nullableString, c.Pos, "nullIf", kind, literal(""))
-}
-
-// meaning looks a text up.
-func meaning(at hogql.Span, x hogql.Expr, d schema.ChannelDictionary) hogql.Expr {
-	return native(nullableString, at, "transform", x, &hogql.Const{Value: d.Names}, &hogql.Const{Value: d.Meanings}, literal(nil))
+	return native(nullableString, c.Pos, "transform", x, &hogql.Const{Value: in.Names}, &hogql.Const{Value: in.Meanings}, literal(nil))
 }
 
 // sourceKind looks up the kind of a source: by its whole name, by the site that the name is a domain of, and by the name of

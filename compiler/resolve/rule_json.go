@@ -4,26 +4,22 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
-
-// jsonScalars are the functions that read a value which is no object and no array.
-var jsonScalars = map[string]bool{
-	"JSONExtractString": true, "JSONExtractInt": true, "JSONExtractUInt": true, "JSONExtractFloat": true, "JSONExtractBool": true,
-}
-
-// jsonTyped tells, for the functions that go down a path of keys, whether a type comes behind the keys.
-var jsonTyped = map[string]bool{
-	"JSONExtractString": false, "JSONExtractInt": false, "JSONExtractUInt": false, "JSONExtractFloat": false, "JSONExtractBool": false,
-	"JSONExtractRaw": false, "JSONExtractArrayRaw": false, "JSONExtractKeys": false, "JSONExtractKeysAndValuesRaw": false,
-	"JSONHas": false, "JSONLength": false, "JSONType": false, "JSONExtract": true, "JSONExtractKeysAndValues": true,
-}
 
 // jsonCall resolves JSONExtractString(properties, 'key', …) and the like over a document in ClickHouse's JSON type. The
 // function wants text, and the text of a whole document is costly to make; so the path goes into the reading of the
-// document, and the function gets just the text of what lies there. It returns nil for any other call.
+// document, and the function gets just the text of what lies there.
 func (s *scope) jsonCall(c *calling) hogql.Expr {
-	typed, ok := jsonTyped[c.f.Name]
-	if !ok || !isAccess(c.args[0]) {
+	if e := s.jsonPath(c); e != nil {
+		return e
+	}
+	return s.finish(c, s.arguments(c))
+}
+
+// jsonPath is jsonCall over such a document; nil for a call over any other value.
+func (s *scope) jsonPath(c *calling) hogql.Expr {
+	if !isAccess(c.args[0]) {
 		return nil
 	}
 	d := s.document(c.args[0])
@@ -31,7 +27,7 @@ func (s *scope) jsonCall(c *calling) hogql.Expr {
 		return nil
 	}
 	path := c.args[1:]
-	if typed {
+	if c.f.Path == schema.PathTyped {
 		path = path[:max(len(path)-1, 0)]
 	}
 	var keys []hogql.Name
@@ -51,11 +47,11 @@ func (s *scope) jsonCall(c *calling) hogql.Expr {
 		return nil
 	}
 	switch {
-	case len(rest) == 0 && c.f.Name == "JSONExtractString":
+	case len(rest) == 0 && c.f.Path == schema.PathText:
 		return native(stringType, c.Pos, "ifNull", s.r.property(d, stringValue, c.Pos), literal(""))
-	case len(rest) == 0 && c.f.Name == "JSONHas":
+	case len(rest) == 0 && c.f.Path == schema.PathExists:
 		return native(boolType, c.Pos, "notEmpty", s.r.property(d, rawValue, c.Pos))
-	case len(rest) == 0 && jsonScalars[c.f.Name]:
+	case len(rest) == 0 && c.f.Path == schema.PathScalar:
 		return s.finish(c, []hogql.Expr{s.r.property(d, scalarValue, c.Pos)})
 	}
 	args := []hogql.Expr{s.r.property(d, rawValue, c.Pos)}

@@ -20,12 +20,12 @@ func (s *scope) lambdaCall(c *calling) hogql.Expr {
 		arrays[i] = s.expr(arg)
 		types[i] = elementType(typeOf(arrays[i]))
 	}
-	if c.f.Name == "arrayFold" { // the accumulator comes first, and its initial value last
+	if c.f.LambdaFolds {
 		types = append([]hogql.Type{{}}, types[:max(len(types)-1, 0)]...)
 	}
 	lambda := s.lambda(l, types)
 	typ := resultType(c.f, arrays)
-	if c.f.Name == "arrayMap" {
+	if c.f.LambdaElems {
 		elem := typeOf(lambda.Body)
 		typ.Elem = &elem
 	}

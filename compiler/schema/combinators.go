@@ -59,6 +59,10 @@ func derive(base *Function, chain string) *Function {
 	f.Fold = false
 	f.Rule = RuleRename
 	f.Chains = nil
+	f.Conditional = strings.HasSuffix(chain, "If")
+	if chain != "If" {
+		f.Gathers = GathersNothing
+	}
 	for chain != "" {
 		c := combinatorAt(chain)
 		c.apply(&f)

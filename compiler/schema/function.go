@@ -44,6 +44,21 @@ type Function struct {
 	// Casts are ClickHouse conversions put around the arguments, by position and empty for none: the engine takes only
 	// UInt32 as the second argument of timeSlots, and a constant has the least type that holds it.
 	Casts []string
+	// KeepsText says that the first argument is a property's text whatever its declared type is.
+	KeepsText bool
+	// Op is the operator that a function with RuleCompare stands for.
+	Op hogql.CompareOp
+	// Path says how a function with RuleJSON reads what lies at the end of its keys.
+	Path Path
+	// Lookup is the dictionary of a function with RuleLookup.
+	Lookup Lookup
+	// LambdaElems says that the result is an array of what the lambda gives, LambdaFolds that the lambda takes an accumulator first, whose
+	// initial value is the last argument.
+	LambdaElems, LambdaFolds bool
+	// Gathers says what an aggregate collects in an array, which then may have ORDER BY.
+	Gathers Gathers
+	// Conditional says that the last argument is a condition: sumIf.
+	Conditional bool
 	// Macro is the HogQL text that a call stands for, with its arguments as {a}, {b}, {c} and so on; set where Rule is
 	// RuleMacro. See Expand.
 	Macro  string
@@ -125,36 +140,70 @@ const (
 	NullsButLast // when an argument but the last is NULL: the condition of sumIf is false then
 )
 
+// Gathers says which values an aggregate collects in an array.
+type Gathers uint8
+
+// What aggregates collect.
+const (
+	GathersNothing Gathers = iota
+	GathersAll
+	GathersDistinct
+)
+
+// Path says how a function reads what lies at the end of a path of keys in a document.
+type Path uint8
+
+// The ways to read it.
+const (
+	PathRaw    Path = iota // as JSON
+	PathTyped              // as JSON, with a type behind the keys
+	PathScalar             // as a value that is no object and no array
+	PathText               // as text, empty where there is none
+	PathExists             // not at all: whether there is anything
+)
+
+// Lookup is how a name is looked up among those of channels.
+type Lookup struct {
+	// Kind says that the name is a source, whose kind is looked up first.
+	Kind bool
+	// In has what the name, or the kind of the source, means; nil for the kind itself.
+	In *ChannelDictionary
+}
+
 // Rule names the rewrite that a call needs beyond its new name; the resolver holds one file for each.
 type Rule uint8
 
 // The rules. A row's Native, Extra, Casts and Zone hold under each of them, unless its words say otherwise.
 const (
-	RuleRename      Rule = iota // the new name is all
-	RuleCompare                 // equals, less, like, in …: NULL-safe as their operators are
-	RuleLogic                   // and, or, not: constants fold
-	RulePlainText               // a property as text, whatever its declared type
-	RuleConcat                  // NULL counts as '', other types go through toString
-	RuleToDateTime              // depends on the argument being a constant, a string or a time
-	RuleToDate                  // toDate of a time, else toDateOrNull
-	RuleDateTime64              // the scale, second, is 6 unless given; the zone comes behind it
-	RuleParseTime               // f(x[, zone]) is Native(x, 6, zone)
-	RuleNow                     // now64(6, zone)
-	RuleStartOfWeek             // the project's first day of the week is the default mode
-	RuleInterval                // the first argument is a constant that names a Unit: dateDiff, dateTrunc, age, dateName
-	RuleDatePart                // date_part('unit', x) is the Part of the Unit: toYear(x)
-	RuleDateAdd                 // f(time, interval) is Native(time, interval), f('unit', n, time) is Native(time, interval of n units)
-	RuleTumble                  // the first argument is taken as plain DateTime; where it is the only one it is a window, and stays
-	RuleLagLead                 // lag and lead as PostgreSQL has them
-	RuleCount                   // count(*) and count(DISTINCT x)
-	RuleArrayReduce             // the first argument is a constant for which ReducibleBy holds
-	RuleLambda                  // the first argument may be a lambda over the elements of the arrays behind it
-	RuleIf                      // the result is of the type of the branches
-	RuleCoalesce                // the result is not nullable when one argument is not
-	RuleArithmetic              // plus, minus, …: typed as their operators are
-	RuleDecimal                 // toDecimal(x, scale) is accurateCastOrNull(x, 'Decimal64(scale)'), the scale a constant from 0 to 18
-	RuleMacro                   // the call stands for what Expand gives
-	RuleTag                     // a tag for user interfaces: Extra are its name and those of its attributes, in the order of the arguments
-	RuleFuzzy                   // f(text, distance, patterns), the distance and the patterns constant and short: the engine keeps what it makes of them
-	RuleLookup                  // a search in one of the dictionaries of channels
+	RuleRename  Rule = iota // the new name is all
+	RuleCompare             // equals, less, like, in …: NULL-safe as their operators are
+	RuleAnd                 // constants fold under it, as under the next two
+	RuleOr
+	RuleNot
+	RuleToFloat     // a number of a property is read as it is stored, and stays what it is
+	RuleJSON        // the keys go into the reading of a document in ClickHouse's JSON type: see Path
+	RulePlainText   // a property as text, whatever its declared type
+	RuleConcat      // NULL counts as '', other types go through toString
+	RuleToDateTime  // depends on the argument being a constant, a string or a time
+	RuleToDate      // toDate of a time, else toDateOrNull
+	RuleDateTime64  // the scale, second, is 6 unless given; the zone comes behind it
+	RuleParseTime   // f(x[, zone]) is Native(x, 6, zone)
+	RuleNow         // now64(6, zone)
+	RuleStartOfWeek // the project's first day of the week is the default mode
+	RuleInterval    // the first argument is a constant that names a Unit: dateDiff, dateTrunc, age, dateName
+	RuleDatePart    // date_part('unit', x) is the Part of the Unit: toYear(x)
+	RuleDateAdd     // f(time, interval) is Native(time, interval), f('unit', n, time) is Native(time, interval of n units)
+	RuleTumble      // the first argument is taken as plain DateTime; where it is the only one it is a window, and stays
+	RuleLagLead     // lag and lead as PostgreSQL has them
+	RuleCount       // count(*) and count(DISTINCT x)
+	RuleArrayReduce // the first argument is a constant for which ReducibleBy holds
+	RuleLambda      // the first argument may be a lambda over the elements of the arrays behind it
+	RuleIf          // the result is of the type of the branches
+	RuleCoalesce    // the result is not nullable when one argument is not
+	RuleArithmetic  // plus, minus, …: typed as their operators are
+	RuleDecimal     // toDecimal(x, scale) is accurateCastOrNull(x, 'Decimal64(scale)'), the scale a constant from 0 to 18
+	RuleMacro       // the call stands for what Expand gives
+	RuleTag         // a tag for user interfaces: Extra are its name and those of its attributes, in the order of the arguments
+	RuleFuzzy       // f(text, distance, patterns), the distance and the patterns constant and short: the engine keeps what it makes of them
+	RuleLookup      // a search in one of the dictionaries of channels
 )

@@ -66,6 +66,7 @@ func TestRows(t *testing.T) {
 			checkRange(t, "parameters", f.MinParams, f.MaxParams)
 			checkNative(t, f, legal)
 			checkResult(t, f)
+			checkRule(t, f)
 		})
 	}
 }
@@ -124,6 +125,26 @@ func checkResult(t *testing.T, f *schema.Function) {
 	}
 	if (r.Kind == hogql.ArrayKind || r.Kind == hogql.MapKind || r.Kind == hogql.State) && r.Nulls != schema.NullsNever {
 		t.Error("arrays, maps and states cannot be NULL")
+	}
+}
+
+// checkRule holds what a row says of itself against the rule that asks for it.
+func checkRule(t *testing.T, f *schema.Function) {
+	t.Helper()
+	if f.Conditional != (f.Aggregate && strings.HasSuffix(f.Name, "If")) {
+		t.Errorf("the last argument is a condition: %t", f.Conditional)
+	}
+	if f.Gathers != schema.GathersNothing && (!f.Aggregate || f.Result.ArrayOf != 1) {
+		t.Error("collects values, and is no aggregate that gives an array of its argument")
+	}
+	if f.Rule != schema.RuleCompare && f.Op != 0 || f.Rule != schema.RuleJSON && f.Path != 0 || f.Rule != schema.RuleLookup && f.Lookup != (schema.Lookup{}) {
+		t.Error("has what only functions with another rule have")
+	}
+	if f.Rule == schema.RuleLookup && !f.Lookup.Kind && f.Lookup.In == nil {
+		t.Error("looks nothing up")
+	}
+	if (f.LambdaElems || f.LambdaFolds) && f.Rule != schema.RuleLambda {
+		t.Error("takes no lambda")
 	}
 }
 

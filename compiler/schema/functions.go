@@ -78,9 +78,16 @@ func (f Function) named(list *Names, at ...int) Function {
 	f.Names, f.NamesAt = list, at
 	return f
 }
-func (f Function) rule(r Rule) Function            { f.Rule = r; return f }
-func (f Function) extra(constants ...any) Function { f.Extra = constants; return f }
-func (f Function) casts(to ...string) Function     { f.Casts = to; return f }
+func (f Function) keepsText() Function                  { f.KeepsText = true; return f }
+func (f Function) gathers(what Gathers) Function        { f.Gathers = what; return f }
+func (f Function) compares(op hogql.CompareOp) Function { f.Rule, f.Op = RuleCompare, op; return f }
+func (f Function) path(p Path) Function                 { f.Rule, f.Path = RuleJSON, p; return f }
+func (f Function) lookup(l Lookup) Function             { f.Rule, f.Lookup = RuleLookup, l; return f }
+func (f Function) lambdaElems() Function                { f.LambdaElems = true; return f }
+func (f Function) lambdaFolds() Function                { f.LambdaFolds = true; return f }
+func (f Function) rule(r Rule) Function                 { f.Rule = r; return f }
+func (f Function) extra(constants ...any) Function      { f.Extra = constants; return f }
+func (f Function) casts(to ...string) Function          { f.Casts = to; return f }
 func (f Function) params(minimum, maximum int) Function {
 	f.MinParams, f.MaxParams = minimum, maximum
 	return f

@@ -1,9 +1,9 @@
 package schema
 
 var channelFunctions = family("Channels",
-	fn("lookupDomainType", 1, 1, text.orNull()).as("transform").rule(RuleLookup),
-	fn("lookupPaidSourceType", 1, 1, text.orNull()).as("transform").rule(RuleLookup),
-	fn("lookupPaidMediumType", 1, 1, text.orNull()).as("transform").rule(RuleLookup),
-	fn("lookupOrganicSourceType", 1, 1, text.orNull()).as("transform").rule(RuleLookup),
-	fn("lookupOrganicMediumType", 1, 1, text.orNull()).as("transform").rule(RuleLookup),
+	fn("lookupDomainType", 1, 1, text.orNull()).as("transform").lookup(Lookup{Kind: true}),
+	fn("lookupPaidSourceType", 1, 1, text.orNull()).as("transform").lookup(Lookup{Kind: true, In: &PaidKinds}),
+	fn("lookupPaidMediumType", 1, 1, text.orNull()).as("transform").lookup(Lookup{In: &PaidMedia}),
+	fn("lookupOrganicSourceType", 1, 1, text.orNull()).as("transform").lookup(Lookup{Kind: true, In: &OrganicKinds}),
+	fn("lookupOrganicMediumType", 1, 1, text.orNull()).as("transform").lookup(Lookup{In: &OrganicMedia}),
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -139,7 +140,7 @@ type variable struct {
 
 func (s Side) read() taken {
 	found := taken{variables: make(map[string]variable)}
-	node, err := query.Parse(s.Version.Query)
+	node, err := compiler.Parse(s.Version.Query)
 	if err != nil {
 		return found // written by an older program; runs say what is wrong with it
 	}

@@ -239,7 +239,7 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 
 // syntax reads the query as the server will.
 func (r *reader) syntax(f *File) {
-	node, err := query.Parse(f.Query)
+	node, err := compiler.Parse(f.Query)
 	if err == nil {
 		_, isInsight := node.(query.Insight)
 		_, isHogQL := node.(*query.HogQL)

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 )
 
 // Endpoint is one version of an endpoint, as its document shows it.
@@ -23,16 +25,10 @@ type Endpoint struct {
 	Pinned bool
 	// Deprecated tells that callers should leave this version.
 	Deprecated bool
-	// Kind is the kind of the query, such as HogQLQuery or TrendsQuery.
-	Kind string
-	// Viz is the funnelVizType of a funnel: empty, steps, trends or time_to_convert.
-	Viz string
-	// Breakdown tells that an insight is split by a breakdown.
-	Breakdown bool
-	// Cohort tells that the breakdown is by cohort: the value of a funnel's step is an id then.
-	Cohort bool
-	// Cohorts tells that one of the breakdowns is by cohort, or the only one: values of trends have ids among them.
-	Cohorts bool
+	// Results is the form of the results of an insight; nil for SQL.
+	Results *form.Form
+	// HasMore tells that the answers of an insight say whether values were cut off.
+	HasMore bool
 	// Columns are those of a HogQLQuery, in order; nil when they are not known.
 	Columns []Column
 	// Variables are what a run may be given values for, sorted by name.
@@ -49,8 +45,6 @@ type Column struct {
 	// Wire is the type as records name it, such as integer; it is used where Type is empty.
 	Wire string
 }
-
-const hogQL = "HogQLQuery"
 
 // One gives the document of one endpoint on a site, such as https://api.example.com.
 func One(e *Endpoint, site string) *openapi3.T {

@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/internal/golden"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 )
@@ -23,11 +26,15 @@ var common = []string{"Error", "RunError", "DashboardFilter", "PropertyFilter"}
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*/*.txtar", []string{"endpoints"}, []string{"operations", "answer", "example", "schemas"}, func(t *testing.T, in map[string]string) map[string]string {
 		t.Helper()
-		var all []*openapi.Endpoint
+		var given []described
 		decoder := json.NewDecoder(strings.NewReader(in["endpoints"]))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&all); err != nil {
+		if err := decoder.Decode(&given); err != nil {
 			t.Fatal(err)
+		}
+		all := make([]*openapi.Endpoint, len(given))
+		for i := range given {
+			all[i] = given[i].endpoint(t)
 		}
 		doc := openapi.All(all, "Endpoints of shop", "2026-01-10T12:00:00Z", "https://api.example.com")
 		if len(all) == 1 {
@@ -64,6 +71,46 @@ func TestGolden(t *testing.T) {
 		}
 		return out
 	})
+}
+
+// described is an endpoint of a case, with what its query is like.
+type described struct {
+	openapi.Endpoint
+	Kind, Viz                  string
+	Breakdown, Cohort, Cohorts bool
+}
+
+// endpoint is the endpoint as the row of its kind describes it.
+func (d *described) endpoint(t *testing.T) *openapi.Endpoint {
+	t.Helper()
+	filter := map[string]any{}
+	switch {
+	case d.Cohorts || d.Cohort:
+		filter = map[string]any{"breakdown_type": "cohort", "breakdown": []int{1}}
+	case d.Breakdown:
+		filter["breakdown"] = "plan"
+	}
+	q := map[string]any{"kind": d.Kind}
+	switch d.Kind {
+	case "HogQLQuery":
+		return &d.Endpoint
+	case "TrendsQuery":
+		q["series"], q["breakdownFilter"] = []any{}, filter
+	case "FunnelsQuery":
+		q["series"], q["breakdownFilter"], q["funnelsFilter"] = []any{}, filter, map[string]any{"funnelVizType": stdcmp.Or(d.Viz, "steps")}
+	case "RetentionQuery":
+		q["retentionFilter"] = map[string]any{}
+	case "StickinessQuery", "LifecycleQuery":
+		q["series"] = []any{}
+	}
+	node, err := compiler.Parse([]byte(mustMarshal(t, q)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := compiler.KindOf(node)
+	results := kind.Form(node.(query.Insight))
+	d.Results, d.HasMore = &results, kind.HasMore
+	return &d.Endpoint
 }
 
 // checkDocument has the library read a document as any reader would, and look for mistakes, in the examples too.
@@ -122,7 +169,7 @@ func TestTypes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			doc := openapi.One(&openapi.Endpoint{
-				Project: 1, Name: "e", Version: 1, Kind: "HogQLQuery", Columns: []openapi.Column{{Name: "c", Type: tt.typ, Wire: tt.wire}},
+				Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "c", Type: tt.typ, Wire: tt.wire}},
 			}, "https://api.example.com")
 			raw, err := json.Marshal(doc)
 			if err != nil {
@@ -157,7 +204,7 @@ func FuzzType(f *testing.F) {
 			return
 		}
 		doc := openapi.One(&openapi.Endpoint{
-			Project: 1, Name: "e", Version: 1, Kind: "HogQLQuery", Columns: []openapi.Column{{Name: "c", Type: typ}, {Name: "c", Type: typ}},
+			Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "c", Type: typ}, {Name: "c", Type: typ}},
 		}, "https://api.example.com")
 		for _, name := range []string{"ERow", "ECells"} {
 			if err := doc.Components.Schemas[name].Validate(t.Context()); err != nil {

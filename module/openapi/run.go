@@ -23,11 +23,11 @@ type writer struct {
 	tags                        []string
 }
 
-// form is one way to ask for the rows. Each has an address and an operation of its own, so that each operation has one type of
+// format is one way to ask for the rows. Each has an address and an operation of its own, so that each operation has one type of
 // answer: generators make a union, or nothing, of a body that depends on the request.
-type form struct{ suffix, operation, summary, media, description string }
+type format struct{ suffix, operation, summary, media, description string }
 
-var forms = []form{
+var forms = []format{
 	{"objects", "rows", "Execute %s, rows as objects", "application/json", "The answer of a run, with each row as an object."},
 	{"csv", "csv", "Export %s as CSV", "text/csv", "All rows, in CSV (RFC 4180) with a header line; with limit or cursor a page of them."},
 	{"ndjson", "ndjson", "Export %s as NDJSON", "application/x-ndjson", "All rows, one object a line; with limit or cursor a page of them."},
@@ -42,10 +42,8 @@ func (w *writer) write() {
 	schemas := w.doc.Components.Schemas
 	body := w.requestBody()
 	path := fmt.Sprintf("/api/environments/%d/endpoints/%s/run", w.e.Project, w.e.Name)
-	if w.e.Kind != hogQL {
-		results, named := insightResults(w.e)
-		maps.Copy(schemas, named)
-		w.operation(path, "run_"+w.id, "Execute "+w.e.Name, "The answer of the insight.", body, w.answer(results), "application/json")
+	if w.e.Results != nil {
+		w.operation(path, "run_"+w.id, "Execute "+w.e.Name, "The answer of the insight.", body, w.answer(w.formRef(*w.e.Results)), "application/json")
 		if w.e.Example != nil {
 			w.successOf(path).Example = w.e.Example
 		}
@@ -117,7 +115,7 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 			"cache serves a fresh answer, force computes a new one. direct is for materialized endpoints, of which there are none: it is refused."),
 		"version": version,
 	})
-	if w.e.Kind == hogQL {
+	if w.e.Results == nil {
 		s.WithProperty("limit", described(openapi3.NewIntegerSchema().WithMin(1), "How many rows. The LIMIT of the query is a ceiling over all pages."))
 		s.WithProperty("offset", described(openapi3.NewIntegerSchema().WithMin(0), "How many rows to pass over; needs limit."))
 		s.WithProperty("cursor", described(text(), "The next_cursor of an answer, for the page after it. variables and version need not be repeated; "+
@@ -167,7 +165,7 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		}))), "What is probably wrong with the query though it ran, such as a limit that was lowered."),
 		"hogql?": orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
-	if w.e.Kind == hogQL {
+	if w.e.Results == nil {
 		pair := texts()
 		two := uint64(2)
 		pair.MinItems, pair.MaxItems = two, &two
@@ -176,7 +174,7 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		all["limit"], all["offset"] = orNull(openapi3.NewIntegerSchema()), orNull(openapi3.NewIntegerSchema())
 		all["next_cursor"] = described(orNull(text()), "Of a run with limit: what cursor takes for the next page of the same rows; null where no page follows.")
 	}
-	if w.e.Kind == "TrendsQuery" {
+	if w.e.HasMore {
 		all["hasMore?"] = described(boolean(), "Whether there is a rest of a breakdown's values.")
 	}
 	s := object(all)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
@@ -63,7 +64,7 @@ func TestInsight(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			node, err := query.Parse([]byte(tt.query))
+			node, err := compiler.Parse([]byte(tt.query))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -87,7 +86,7 @@ func generatedSchema() *schema.Database {
 
 // measure runs both sides once, and compares the numbers that they give.
 func (c *contest) measure(ctx context.Context, client *clickhouse.Client) error {
-	node, err := query.Parse([]byte(c.node))
+	node, err := compiler.Parse([]byte(c.node))
 	if err != nil {
 		return fmt.Errorf("reading the insight: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -256,7 +255,7 @@ func runRows(t *testing.T, raw []byte, project int, zone *time.Location) (rows r
 }
 
 func compileFunnel(raw []byte, project int, zone *time.Location) (*compiler.Compiled, error) {
-	node, err := query.Parse(raw)
+	node, err := compiler.Parse(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -167,7 +166,7 @@ func askTrend(t *testing.T, q *trendQuery, raw []byte) ([]trendItem, string) {
 // runNode compiles a query for the zone and the weeks of a trend, and runs it.
 func runNode(t *testing.T, q *trendQuery, project int64, raw []byte) (*compiler.Compiled, rowCollector) {
 	t.Helper()
-	node, err := query.Parse(raw)
+	node, err := compiler.Parse(raw)
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}

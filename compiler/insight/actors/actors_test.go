@@ -9,21 +9,35 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func build(t *testing.T, fields string) (*insight.Listing, error) {
 	t.Helper()
-	q := insighttest.Node[*query.Actors](t, `{"kind": "ActorsQuery"`+fields+`}`)
+	q := insighttest.Node[*actors.Query](t, `{"kind": "ActorsQuery"`+fields+`}`)
 	w := insighttest.World()
 	var people *insight.People
 	if source, ok := q.Source.(query.PeopleSource); ok {
 		var err error
-		if people, err = actors.People(source, w); err != nil {
+		if people, err = peopleOf(source, w); err != nil {
 			return nil, err
 		}
 	}
 	return actors.Build(q, people, w, 50_000)
+}
+
+// peopleOf asks for the actors behind a number of an insight of the kinds of these tests.
+func peopleOf(source query.PeopleSource, w *insight.World) (*insight.People, error) {
+	switch q := source.Behind().(type) {
+	case *stickiness.Query:
+		return stickiness.Actors(q, source.(*stickiness.ActorsQuery), w)
+	case *lifecycle.Query:
+		return lifecycle.Actors(q, source.(*query.InsightActors), w)
+	}
+	return trends.Actors(source.Behind().(*trends.Query), source.(*query.InsightActors), w)
 }
 
 func mustBuild(t *testing.T, fields string) *insight.Listing {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // builder makes the parts of one query.
@@ -18,7 +18,7 @@ import (
 // The query has two levels when it shows actors as objects: a page of rows, with its conditions, order and limit; and over
 // it the joins with all that is known of the actors of the page, and of no others.
 type builder struct {
-	query  *query.Actors
+	query  *Query
 	world  *insight.World
 	people *insight.People // nil for all people
 	kind   kind
@@ -37,7 +37,7 @@ type cell struct {
 
 // Build makes the tree of a list of actors; people are those of its source, nil for all people. Most is the highest limit.
 // The error is a *diag.Error.
-func Build(q *query.Actors, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
+func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := &builder{query: q, world: w, people: people, kind: personKind}
 	if people != nil && people.Group != nil {
 		b.kind = groupKind
@@ -143,7 +143,7 @@ func (b *builder) displayTuple() hogql.Expr {
 
 // expr reads an expression of one of the node's lists.
 func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := bind.UserExpr(text, b.world.Spend)
+	e, mistake := filter.UserExpr(text, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
 	}

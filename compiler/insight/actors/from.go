@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -106,7 +106,7 @@ func (b *builder) search() hogql.Expr {
 	if b.query.Search == "" {
 		return nil
 	}
-	pattern := insight.Const(bind.Containing(b.query.Search))
+	pattern := insight.Const(filter.Containing(b.query.Search))
 	like := func(x hogql.Expr) hogql.Expr {
 		return insight.Compare(insight.Call("toString", x), hogql.ILike, pattern)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -17,14 +18,14 @@ import (
 
 // builder makes the parts of one query.
 type builder struct {
-	query  *query.Events
+	query  *Query
 	people *insight.People // whose events are listed; nil for everybody's
 	world  *insight.World
 }
 
 // Build makes the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
 // error is a *diag.Error.
-func Build(q *query.Events, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
+func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, people, w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
 	var err error
@@ -93,7 +94,7 @@ func names(texts []string, columns []hogql.Expr) []string {
 
 // expr reads an expression of one of the node's lists.
 func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := bind.UserExpr(text, b.world.Spend)
+	e, mistake := filter.UserExpr(text, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
 	}
@@ -173,8 +174,8 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	if text == "" {
 		return without.In(b.world.Zone()), nil
 	}
-	m, ok := bind.ReadDate(text, b.world.Now, b.world.Zone())
-	if !ok || m.Time.Year() < bind.FirstYear || m.Time.Year() > bind.LastYear {
+	m, ok := filter.ReadDate(text, b.world.Now, b.world.Zone())
+	if !ok || m.Time.Year() < filter.FirstYear || m.Time.Year() > filter.LastYear {
 		return m.Time, diag.Field(diag.InvalidInput, b.query.Field(field), "The date is neither ISO 8601 nor relative, such as -7d")
 	}
 	return m.Time, nil

@@ -9,12 +9,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func build(t *testing.T, fields string) (*insight.Listing, error) {
 	t.Helper()
-	return events.Build(insighttest.Node[*query.Events](t, `{"kind": "EventsQuery", `+fields+`}`), nil, insighttest.World(), 50_000)
+	return events.Build(insighttest.Node[*events.Query](t, `{"kind": "EventsQuery", `+fields+`}`), nil, insighttest.World(), 50_000)
 }
 
 func TestBuild(t *testing.T) {

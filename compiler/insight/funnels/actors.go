@@ -7,13 +7,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Actors asks for the actors of a funnel. Of steps they are those that reached a step, those that did not come from the
 // step before to it, or those that came exactly as far as one of several steps; of trends those that entered in a period, and
 // converted or not. The error is a *diag.Error.
-func Actors(q *query.Funnels, at *query.FunnelsActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
@@ -23,7 +22,7 @@ func Actors(q *query.Funnels, at *query.FunnelsActors, w *insight.World) (*insig
 	}
 	var s stage
 	var condition hogql.Expr
-	if q.Viz == query.FunnelTrends {
+	if q.Viz == VizTrends {
 		s = b.entries()
 		condition, err = b.entered(at)
 	} else {
@@ -45,7 +44,7 @@ func Actors(q *query.Funnels, at *query.FunnelsActors, w *insight.World) (*insig
 }
 
 // reached is the condition on the steps of an attempt.
-func (b *builder) reached(at *query.FunnelsActors) (hogql.Expr, error) {
+func (b *builder) reached(at *ActorsQuery) (hogql.Expr, error) {
 	n := b.marks.steps
 	if len(at.FunnelCustomSteps) > 0 {
 		list := &hogql.Array{}
@@ -71,7 +70,7 @@ func (b *builder) reached(at *query.FunnelsActors) (hogql.Expr, error) {
 }
 
 // entered is the condition on the period and the furthest step of an entry.
-func (b *builder) entered(at *query.FunnelsActors) (hogql.Expr, error) {
+func (b *builder) entered(at *ActorsQuery) (hogql.Expr, error) {
 	if at.FunnelTrendsEntrancePeriodStart == nil {
 		return nil, diag.Field(diag.InvalidInput, at.Field("funnelTrendsEntrancePeriodStart"), "The actors of a funnel over time need the period in which they entered it")
 	}
@@ -88,7 +87,7 @@ func (b *builder) entered(at *query.FunnelsActors) (hogql.Expr, error) {
 
 // valued is the condition that an attempt has a value of the breakdown; nil for any value. "Other" stands for those that
 // have no row of their own.
-func (b *builder) valued(s stage, at *query.FunnelsActors) (hogql.Expr, error) {
+func (b *builder) valued(s stage, at *ActorsQuery) (hogql.Expr, error) {
 	if at.FunnelStepBreakdown == nil {
 		return nil, nil
 	}
@@ -96,7 +95,7 @@ func (b *builder) valued(s stage, at *query.FunnelsActors) (hogql.Expr, error) {
 		return nil, diag.Field(diag.InvalidInput, at.Field("funnelStepBreakdown"), "The funnel has no breakdown")
 	}
 	texts := textsOf(at.FunnelStepBreakdown)
-	if len(texts) == 1 && texts[0] == other && b.q.Viz != query.FunnelTrends {
+	if len(texts) == 1 && texts[0] == other && b.q.Viz != VizTrends {
 		if most, rest := b.limit(); rest {
 			kept := &hogql.Select{
 				From: insight.From(b.ranking(s)), Columns: []hogql.Expr{insight.Field(valueName)}, Where: expr("rank <= {most}", values{"most": int64(most)}),
@@ -143,9 +142,9 @@ func textsOf(value any) []string {
 // Steps asks for the steps of a funnel, whatever it shows: a row for each actor that counts, with the columns actor_id (see
 // Actor) and times, those of all steps of its attempt, in microseconds since 1970, 0 for a step that it did not take. The error
 // is a *diag.Error.
-func Steps(q *query.Funnels, w *insight.World) (hogql.Query, error) {
+func Steps(q *Query, w *insight.World) (hogql.Query, error) {
 	plain := *q
-	plain.Viz, plain.Breakdowns = query.FunnelSteps, nil
+	plain.Viz, plain.Breakdowns = VizSteps, nil
 	b, err := newBuilder(&plain, w)
 	if err != nil {
 		return nil, err

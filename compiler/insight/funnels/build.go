@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -20,7 +20,7 @@ import (
 
 // builder is the state of one Build.
 type builder struct {
-	q     *query.Funnels
+	q     *Query
 	w     *insight.World
 	dates insight.Range
 	marks marks
@@ -45,22 +45,22 @@ type source struct {
 }
 
 // Build makes the query of a funnel. Its errors are mistakes of the author: *diag.Error.
-func Build(q *query.Funnels, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
 	}
 	switch q.Viz {
-	case query.FunnelTrends:
+	case VizTrends:
 		return b.trends()
-	case query.FunnelTimeToConvert:
+	case VizTimeToConvert:
 		return b.timeToConvert()
-	case query.FunnelSteps, query.FunnelFlow: // a flow has been refused
+	case VizSteps, VizFlow: // a flow has been refused
 	}
 	return b.steps()
 }
 
-func newBuilder(q *query.Funnels, w *insight.World) (*builder, error) {
+func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if err := check(q); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func newBuilder(q *query.Funnels, w *insight.World) (*builder, error) {
 	if err := b.actors(); err != nil {
 		return nil, err
 	}
-	if q.Breakdowns != nil && q.Viz != query.FunnelTimeToConvert { // it has no effect on times (contract: section 12)
+	if q.Breakdowns != nil && q.Viz != VizTimeToConvert { // it has no effect on times (contract: section 12)
 		if b.value, err = b.breakdown(); err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (b *builder) actors() error {
 		return nil
 	}
 	attr := b.q.Field("funnelsFilter.funnelAggregateByHogQL")
-	e, mistake := bind.UserValue(own, b.w.Spend)
+	e, mistake := filter.UserValue(own, b.w.Spend)
 	if mistake != nil {
 		return diag.Field(mistake.Code, attr, "The HogQL expression of the actors %s", mistake.Detail)
 	}
@@ -204,7 +204,7 @@ func (b *builder) earliest() []hogql.Expr {
 }
 
 // Actor is the expression of who is counted on an event: a person, the key of a group, or a text. The error is a *diag.Error.
-func Actor(q *query.Funnels, w *insight.World) (hogql.Expr, error) {
+func Actor(q *Query, w *insight.World) (hogql.Expr, error) {
 	b := &builder{q: q, w: w}
 	if err := b.actors(); err != nil {
 		return nil, err
@@ -228,4 +228,4 @@ func (b *builder) required(k int) int {
 }
 
 // strict tells that no other event may come between two steps.
-func (b *builder) strict() bool { return b.q.Order == query.Strict }
+func (b *builder) strict() bool { return b.q.Order == Strict }

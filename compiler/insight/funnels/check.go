@@ -18,19 +18,19 @@ const (
 
 // checker finds what no funnel can be made of (contract: section 1).
 type checker struct {
-	q *query.Funnels
+	q *Query
 	n int
 }
 
 // check gives the first mistake, a *diag.Error.
-func check(q *query.Funnels) error {
+func check(q *Query) error {
 	c := checker{q, len(q.Series)}
 	switch {
 	case c.n < 2:
 		return c.mistake("series", "Funnels require at least two steps.")
 	case c.n > mostSteps:
 		return c.mistake("series", "Funnels support up to %d steps.", mostSteps)
-	case q.Viz == query.FunnelFlow:
+	case q.Viz == VizFlow:
 		return c.mistake("funnelsFilter.funnelVizType", "The flow of a funnel is not supported: use steps, trends or time_to_convert.")
 	case q.Window.TooLong():
 		return c.mistake("funnelsFilter.funnelWindowInterval", "The conversion window may not be longer than a year.")
@@ -63,7 +63,7 @@ func (c checker) ends() error {
 			return c.mistake("funnelsFilter.funnelToStep", "Funnel step range is invalid. funnelToStep should be greater than funnelFromStep.")
 		}
 		return nil
-	case c.q.Viz != query.FunnelTimeToConvert:
+	case c.q.Viz != VizTimeToConvert:
 		return c.mistake("funnelsFilter.funnelToStep", "funnelToStep is out of bounds. It must be between 1 and %d.", c.n-1)
 	}
 	allowed := make([]string, c.n-1)
@@ -78,7 +78,7 @@ func (c checker) exclusions() error {
 		e := &c.q.Exclusions[i]
 		field := "funnelsFilter.exclusions." + strconv.Itoa(i)
 		switch {
-		case c.q.Order == query.Unordered && (e.From != 0 || e.To != c.n-1):
+		case c.q.Order == Unordered && (e.From != 0 || e.To != c.n-1):
 			return c.mistake(field, "Partial Exclusions not allowed in unordered funnels")
 		case e.From >= e.To:
 			return c.mistake(field+".funnelToStep", "Exclusion event range is invalid. End of range should be greater than start.")
@@ -104,7 +104,7 @@ func (c checker) optional() error {
 		field := "series." + strconv.Itoa(i) + ".optionalInFunnel"
 		switch {
 		case !s.Optional:
-		case c.q.Viz != query.FunnelSteps, c.q.Order == query.Unordered:
+		case c.q.Viz != VizSteps, c.q.Order == Unordered:
 			return c.mistake(field, `Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`)
 		case i == 0:
 			return c.mistake(field, "The first step of a funnel cannot be optional.")
@@ -116,14 +116,14 @@ func (c checker) optional() error {
 }
 
 func (c checker) attribution() error {
-	if c.q.Attribution != query.ByStep || c.q.AttributionStep == nil {
+	if c.q.Attribution != ByStep || c.q.AttributionStep == nil {
 		return nil
 	}
 	const field = "funnelsFilter.breakdownAttributionValue"
 	switch step := *c.q.AttributionStep; {
 	case step < 0 || step >= c.n:
 		return c.mistake(field, "The step of the attribution is not one of the funnel's steps, 0 to %d.", c.n-1)
-	case step != 0 && c.q.Order == query.Unordered:
+	case step != 0 && c.q.Order == Unordered:
 		return c.mistake(field, "Only the first step can be used for breakdown attribution in unordered funnels")
 	}
 	return nil

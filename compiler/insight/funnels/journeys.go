@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // The columns of journeys. Arrays have an element for each event of the actor, in order.
@@ -29,17 +28,17 @@ func (b *builder) journeys() stage {
 	out := stage{names: []string{actorName}}
 	keys := []hogql.Expr{insight.Field(actorName)}
 	riders := []column{{itemsName, b.marks.item(b.mask())}}
-	if b.q.Viz == query.FunnelTrends {
+	if b.q.Viz == VizTrends {
 		riders = append(riders, column{startsName, b.dates.Bucket(insight.Field("timestamp"))})
 	}
 	if b.value != nil {
 		switch b.attribution() {
-		case query.AllEvents:
+		case AllEvents:
 			keys = append(keys, insight.Field(valueName))
 			q.Columns, out.names = append(q.Columns, insight.As(b.value.x, valueName)), append(out.names, valueName)
-		case query.FirstTouch, query.LastTouch:
+		case FirstTouch, LastTouch:
 			q.Columns, out.names = append(q.Columns, insight.As(b.touch(), valueName)), append(out.names, valueName)
-		case query.ByStep:
+		case ByStep:
 			riders = append(riders, column{valuesName, b.value.x})
 		}
 	}
@@ -110,9 +109,9 @@ type value struct {
 }
 
 // attribution tells which events give an actor its value. The cohorts of an actor are the same on all of its events.
-func (b *builder) attribution() query.Attribution {
+func (b *builder) attribution() Attribution {
 	if b.value.cohort {
-		return query.AllEvents
+		return AllEvents
 	}
 	return b.q.Attribution
 }
@@ -156,7 +155,7 @@ func (v *value) missing() hogql.Expr {
 // touch is the value of the first or the last event that has one.
 func (b *builder) touch() hogql.Expr {
 	name := "argMinIf"
-	if b.attribution() == query.LastTouch {
+	if b.attribution() == LastTouch {
 		name = "argMaxIf"
 	}
 	if whole := b.value.whole; len(b.value.members) == 1 { // one is cut an actor, not one an event

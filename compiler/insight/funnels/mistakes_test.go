@@ -6,7 +6,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 const three = `"series": [{"event": "a"}, {"event": "b"}, {"event": "c"}]`
@@ -119,7 +118,7 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
+			_, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
 			if got := insighttest.Mistake(t, err); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -141,7 +140,7 @@ func TestAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+fields+`}`), insighttest.World()); err != nil {
+			if _, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", `+fields+`}`), insighttest.World()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,16 +1,12 @@
 package funnels
 
-import (
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-)
-
 // runs makes a row of each run of the matching that an actor needs: with the attribution by step one for each value, in
 // trends one for each period in which the actor enters.
 func (b *builder) runs(s stage) stage {
 	if s.has(valuesName) {
 		s = b.runOfEachValue(s)
 	}
-	if s.has(startsName) && b.q.Order != query.Unordered {
+	if s.has(startsName) && b.q.Order != Unordered {
 		s = b.runOfEachPeriod(s)
 	}
 	return s
@@ -29,7 +25,7 @@ func (b *builder) attributionStep() int {
 func (b *builder) runOfEachValue(s stage) stage {
 	bit := b.marks.step(b.attributionStep())
 	v := values{"bit": bit, "held": bit | b.marks.held()}
-	if b.q.Order == query.Unordered {
+	if b.q.Order == Unordered {
 		return b.openedByValue(s)
 	}
 	s = s.each(expr("arrayDistinct(arrayFilter((v, x) -> bitAnd(x, {bit}) > 0, values_, items))", v), valueName)

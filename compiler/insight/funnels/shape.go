@@ -200,7 +200,7 @@ func (b *builder) items(l *line) []item {
 		if s.Kind == query.GroupNode {
 			it.Type = "group"
 		}
-		if b.q.Order == query.Unordered {
+		if b.q.Order == Unordered {
 			name := "Completed " + strconv.Itoa(i+1) + " steps"
 			if i == 0 {
 				name = "Completed 1 step"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // TestResults pins the answers of rows (contract: funnels.md, sections 10 to 12).
@@ -91,7 +90,7 @@ func TestResults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			built, err := funnels.Build(insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
+			built, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", `+tt.fields+`}`), insighttest.World())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +105,7 @@ func TestResults(t *testing.T) {
 // TestAllTime pins that a range of all time begins with the earliest event of the rows.
 func TestAllTime(t *testing.T) {
 	t.Parallel()
-	q := insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "all"},
+	q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "all"},
 		"interval": "month", "funnelsFilter": {"funnelVizType": "trends"}}`)
 	built, err := funnels.Build(q, insighttest.World())
 	if err != nil {
@@ -129,7 +128,7 @@ func TestRowsOfAnother(t *testing.T) {
 		"steps": {`[[1, 1]]`, `[[1, "x"], [0, 1], [0, 1]]`, `[[1, 1, 1], [0, 1], [0, 1]]`, `7`}, "trends": {`[[["2020-01-01", "x", 1]]]`, `[7]`},
 		"time_to_convert": {`[2, 10, 15, 20, 18, 3, 1]`, `[0, 10, 15, 20, 18, 0, 1]`, `[2]`},
 	} {
-		q := insighttest.Node[*query.Funnels](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "`+viz+`"}}`)
+		q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"funnelVizType": "`+viz+`"}}`)
 		built, err := funnels.Build(q, insighttest.World())
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its
@@ -27,7 +26,7 @@ func shifted(x hogql.Expr) hogql.Expr {
 	return insight.Call("_arrayShiftRight", x, insight.Const(int64(1)))
 }
 func (b *builder) guarded(k int) bool { return k <= b.marks.steps && b.marks.guard[k] != 0 }
-func (b *builder) tied() bool         { return b.q.Viz != query.FunnelTrends } // trends let ties be
+func (b *builder) tied() bool         { return b.q.Viz != VizTrends } // trends let ties be
 func (b *builder) tracks() bool       { return !b.apart && b.tied() }
 
 // before is what is in slot k before each event.
@@ -41,7 +40,7 @@ func (b *builder) before(k int) hogql.Expr {
 // filled tells whether each event fills slot k. The first event can only fill the first slot.
 func (b *builder) filled(k int) hogql.Expr {
 	if k == 1 {
-		if b.q.Viz == query.FunnelTrends {
+		if b.q.Viz == VizTrends {
 			return expr("arrayMap(x -> bitAnd(x, 1) > 0 and x <= closes, items)", nil)
 		}
 		return expr("arrayMap(x -> bitAnd(x, 1) > 0, items)", nil)
@@ -54,7 +53,7 @@ func (b *builder) filled(k int) hogql.Expr {
 func (b *builder) slots(s stage, last int) stage {
 	v := values{"all": b.marks.all(), "carry": b.carry(1)}
 	began := "x - bitAnd(x, {all})"
-	if b.q.Viz == query.FunnelTrends {
+	if b.q.Viz == VizTrends {
 		began = "if(x <= closes, " + began + ", -1)"
 	}
 	s = s.then(column{"entry_1", expr("arrayFill(e -> e >= 0, arrayMap(x -> if(bitAnd(x, 1) = 0, {carry}, "+began+"), items))", v)})
@@ -95,7 +94,7 @@ func (b *builder) carry(k int) hogql.Expr {
 		return insight.Const(int64(-1))
 	}
 	keeps := b.marks.mixed()
-	if b.value != nil && b.attribution() == query.ByStep && k == b.attributionStep() {
+	if b.value != nil && b.attribution() == ByStep && k == b.attributionStep() {
 		keeps |= b.marks.held()
 	}
 	return expr("if(bitAnd(x, {keeps}) > 0, -1, 0)", values{"keeps": keeps})

@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // How many values of a breakdown have a row: by default, at most, and of those that are not summed up in another row.
@@ -18,7 +17,7 @@ const (
 // attempts has a row for each actor, and value, that counts, with the times of its steps.
 func (b *builder) attempts() stage {
 	s := b.journeys()
-	if b.q.Order == query.Unordered {
+	if b.q.Order == Unordered {
 		return b.unorderedTimes(b.runs(s))
 	}
 	n := b.marks.steps

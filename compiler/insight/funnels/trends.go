@@ -12,7 +12,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // mostPoints is how many points the series of a breakdown have together (contract: section 11).
@@ -22,7 +21,7 @@ const mostPoints = 1000
 func (b *builder) entries() stage {
 	to := b.q.ToStep() + 1
 	s := b.runs(b.journeys())
-	if b.q.Order == query.Unordered {
+	if b.q.Order == Unordered {
 		s = b.completions(s).each(expr("arrayDistinct(periods)", nil), periodName)
 		s = s.then(column{levelName, expr("arrayMax(arrayMap((c, p) -> if(p = period, c, 0), completed, periods))", nil)})
 		return s.where(expr("level > 0", nil))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -27,7 +28,7 @@ func World() *insight.World {
 // Node reads a query of one kind.
 func Node[Q query.Node](tb testing.TB, text string) Q {
 	tb.Helper()
-	n, err := query.Parse([]byte(text))
+	n, err := compiler.Parse([]byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}

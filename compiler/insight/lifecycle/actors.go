@@ -14,7 +14,7 @@ const with = `SELECT DISTINCT actor_id FROM {changes} WHERE {condition}`
 
 // Actors asks for the actors that have a status in a bucket of a lifecycle (contract: lifecycle.md, section 7). Without a
 // status those of all statuses count, and without a day those of the whole range. The error is a *diag.Error.
-func Actors(q *query.Lifecycle, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // The numbers of the statuses in rows: new, returning and so on are their places in query.Statuses.
@@ -54,7 +53,7 @@ const since = `SELECT {earliest} AS status, toUnixTimestamp(min(timestamp)) AS b
 const withPerson = `toString(properties.$process_person_profile) != 'false'`
 
 // Build makes the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
-func Build(q *query.Lifecycle, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func Build(q *query.Lifecycle, w *insight.World) (*insight.Built, error) {
 	return built, nil
 }
 
-func rangeOf(q *query.Lifecycle, w *insight.World) (insight.Range, error) {
+func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	if len(q.Series) == 0 {
 		return insight.Range{}, diag.Field(diag.InvalidInput, q.Field("series"), "Lifecycle insights require at least one series.")
 	}
@@ -85,7 +84,7 @@ func rangeOf(q *query.Lifecycle, w *insight.World) (insight.Range, error) {
 
 // transitions makes the query of the statuses of actors. The range reaches over whole buckets, and the one before tells who
 // returns in the first.
-func transitions(q *query.Lifecycle, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
+func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)
 	if err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func transitions(q *query.Lifecycle, w *insight.World, dates *insight.Range) (*h
 }
 
 // conditions is what events have to satisfy apart from their time: the filters of the insight, and every series.
-func conditions(q *query.Lifecycle, w *insight.World) (hogql.Expr, error) {
+func conditions(q *Query, w *insight.World) (hogql.Expr, error) {
 	filters, err := w.Conditions(&q.Common)
 	if err != nil {
 		return nil, err

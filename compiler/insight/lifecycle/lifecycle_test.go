@@ -12,12 +12,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func build(t *testing.T, node string) (*insight.Built, error) {
 	t.Helper()
-	return lifecycle.Build(insighttest.Node[*query.Lifecycle](t, node), insighttest.World())
+	return lifecycle.Build(insighttest.Node[*lifecycle.Query](t, node), insighttest.World())
 }
 
 func shape(t *testing.T, node string, rows ...string) *insight.Answer {

@@ -34,7 +34,7 @@ type action struct {
 
 // shape makes answers of rows.
 type shape struct {
-	query *query.Lifecycle
+	query *Query
 	dates insight.Range
 }
 

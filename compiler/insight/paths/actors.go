@@ -32,7 +32,7 @@ const (
 // Actors asks for the people who left at a step, came from one or to one, or took an edge, as the keys in the query say; those
 // of all paths when there is none. The number of events is that of such steps. Bounds on edges do not count (contract: paths.md,
 // section 9). The error is a *diag.Error.
-func Actors(q *query.Paths, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err

@@ -77,14 +77,14 @@ const skipped = "..."
 
 // builder holds what the parts of one query share.
 type builder struct {
-	query   *query.Paths
+	query   *Query
 	world   *insight.World
 	dates   insight.Range
 	filters hogql.Expr // of the insight
 }
 
 // newBuilder reads what all parts need. The error is a *diag.Error.
-func newBuilder(q *query.Paths, w *insight.World) (*builder, error) {
+func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	b := &builder{query: q, world: w}
 	var err error
 	if b.filters, err = w.Conditions(&q.Common); err != nil {
@@ -96,7 +96,7 @@ func newBuilder(q *query.Paths, w *insight.World) (*builder, error) {
 }
 
 // Build makes the tree of paths, and what shapes its rows. The error is a *diag.Error.
-func Build(q *query.Paths, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // The events around a step of a funnel: each is joined with its actor in the funnel, who need not be a person (contract:
@@ -51,14 +50,14 @@ func (b *builder) around(values map[string]any) (hogql.Query, error) {
 }
 
 // span is the condition on the time of an event. Who left a funnel did so when its window was over.
-func span(f *query.PathFunnel) hogql.Expr {
+func span(f *Funnel) hogql.Expr {
 	values := map[string]any{"window": f.Source.Window.Duration().Microseconds()}
 	switch f.Type {
-	case query.BeforeStep:
+	case BeforeStep:
 		return insight.TemplateExpr("each.clock <= passed.reached", nil)
-	case query.BetweenSteps:
+	case BetweenSteps:
 		return insight.TemplateExpr("each.clock >= passed.previous AND each.clock <= passed.reached", nil)
-	case query.AfterStep:
+	case AfterStep:
 		if f.Step < 0 {
 			return insight.TemplateExpr("each.clock >= passed.reached + {window}", values)
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 // read reads the fields of a PathsQuery.
-func read(t *testing.T, fields string) *query.Paths {
+func read(t *testing.T, fields string) *paths.Query {
 	t.Helper()
-	return insighttest.Node[*query.Paths](t, `{"kind": "PathsQuery", `+fields+`}`)
+	return insighttest.Node[*paths.Query](t, `{"kind": "PathsQuery", `+fields+`}`)
 }
 
 // build builds the query of such fields.

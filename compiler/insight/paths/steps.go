@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Events become steps: a person, a moment and a name. What a name is made of stands in columns of its own, so that each is
@@ -31,11 +30,11 @@ func (b *builder) included() hogql.Expr {
 	var kinds []hogql.Expr
 	for _, kind := range b.query.Include {
 		switch kind {
-		case query.PathPageviews, query.PathScreens:
+		case Pageviews, Screens:
 			kinds = append(kinds, insight.Eq(insight.Field("event"), insight.Const(string(kind))))
-		case query.PathCustom:
+		case Custom:
 			kinds = append(kinds, insight.TemplateExpr("NOT startsWith(event, '$')", nil))
-		case query.PathHogQL: // names steps, and chooses no events
+		case Named: // names steps, and chooses no events
 		}
 	}
 	if len(kinds) == 0 {
@@ -45,7 +44,7 @@ func (b *builder) included() hogql.Expr {
 }
 
 // on tells whether the names of steps come from a kind of events (contract: section 3).
-func (b *builder) on(kind query.PathEvents) bool {
+func (b *builder) on(kind EventKind) bool {
 	if len(b.query.Include) == 0 {
 		return !slices.Contains(b.query.Exclude, string(kind))
 	}
@@ -88,11 +87,11 @@ func (b *builder) raw(values map[string]any) (hogql.Query, error) {
 
 // own is the name of a step that is neither a page nor a screen, as text.
 func (b *builder) own() (hogql.Expr, error) {
-	if !b.on(query.PathHogQL) || strings.TrimSpace(b.query.Expression) == "" {
+	if !b.on(Named) || strings.TrimSpace(b.query.Expression) == "" {
 		return insight.Call("toString", insight.Field("event")), nil
 	}
 	attr := b.query.Field("pathsFilter.pathsHogQLExpression")
-	e, mistake := bind.UserExpr(b.query.Expression, b.world.Spend)
+	e, mistake := filter.UserExpr(b.query.Expression, b.world.Spend)
 	if mistake != nil {
 		return nil, diag.Field(mistake.Code, attr, "The HogQL expression of a path %s", mistake.Detail)
 	}
@@ -105,16 +104,16 @@ func (b *builder) own() (hogql.Expr, error) {
 // name is the name of a step, before it is cleaned.
 func (b *builder) name() hogql.Expr {
 	name := insight.Field("own")
-	if b.on(query.PathScreens) {
-		name = whenEvent(query.PathScreens, insight.Field("screen"), name)
+	if b.on(Screens) {
+		name = whenEvent(Screens, insight.Field("screen"), name)
 	}
-	if b.on(query.PathPageviews) {
-		name = whenEvent(query.PathPageviews, insight.TemplateExpr(address, nil), name)
+	if b.on(Pageviews) {
+		name = whenEvent(Pageviews, insight.TemplateExpr(address, nil), name)
 	}
 	return name
 }
 
-func whenEvent(kind query.PathEvents, then, otherwise hogql.Expr) hogql.Expr {
+func whenEvent(kind EventKind, then, otherwise hogql.Expr) hogql.Expr {
 	return insight.Call("if", insight.Eq(insight.Field("event"), insight.Const(string(kind))), then, otherwise)
 }
 

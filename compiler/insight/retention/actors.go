@@ -17,7 +17,7 @@ const appearances = "appearances"
 // Actors asks for the actors of a row of a retention, with the columns that they are in: as the array appearances, and each as
 // a column day_0, day_1 … (by the period's name) that is 1 or 0 (contract: retention.md, section 12). Without a row those of
 // all rows count. The error is a *diag.Error.
-func Actors(q *query.Retention, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	if at.Compare != nil && *at.Compare == "previous" {
 		return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "A retention is not compared with a previous period")
 	}

@@ -26,7 +26,7 @@ const (
 
 // builder holds what the parts of one query share.
 type builder struct {
-	q     *query.Retention
+	q     *Query
 	w     *insight.World
 	dates dates
 
@@ -44,7 +44,7 @@ type builder struct {
 }
 
 // Build makes the tree of a retention, and what shapes its rows. The error is a *diag.Error.
-func Build(q *query.Retention, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Build(q *query.Retention, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: b.final(), Shape: answer.answer}, nil
 }
 
-func newBuilder(q *query.Retention, w *insight.World) (*builder, error) {
+func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if err := check(q); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func newBuilder(q *query.Retention, w *insight.World) (*builder, error) {
 }
 
 // check refuses what has no meaning together.
-func check(q *query.Retention) error {
+func check(q *Query) error {
 	refuse := func(field, detail string) error {
 		return diag.Field(diag.InvalidInput, q.Field("retentionFilter."+field), "%s", detail)
 	}
@@ -178,14 +178,14 @@ func (b *builder) events() hogql.Table { return insight.Events(&b.q.Common) }
 // cohort, that event's value is the actor's only one, so that no actor is in two cohorts: see anchors. The ids of cohorts of
 // people are those of the actor, not of an event.
 func (b *builder) grouped() hogql.Expr {
-	if b.q.Type == query.FirstEver && b.cohort == nil {
+	if b.q.Type == FirstEver && b.cohort == nil {
 		return nil
 	}
 	return b.value
 }
 
 // first tells that an actor's first start event ever makes its cohort.
-func (b *builder) first() bool { return b.q.Type != query.Recurring }
+func (b *builder) first() bool { return b.q.Type != Recurring }
 
 // stage is a SELECT of a template that is grouped by something, and by the value of the breakdown too: of, which becomes a
 // column of that name; nil for no breakdown.

@@ -29,7 +29,7 @@ type dates struct {
 }
 
 // resolveDates reads the range of the rows. The error is a *diag.Error.
-func resolveDates(q *query.Retention, w *insight.World) (dates, error) {
+func resolveDates(q *Query, w *insight.World) (dates, error) {
 	r, err := insight.Resolve(w, &q.Common, q.Period)
 	if mistake, ok := errors.AsType[*diag.Error](err); ok && mistake.Attr == q.Field("interval") {
 		return dates{}, diag.Field(mistake.Code, q.Field("retentionFilter.period"), "%s", mistake.Detail)

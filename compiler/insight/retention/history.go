@@ -3,7 +3,6 @@ package retention
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // mostBits is how many periods fit into the bits of a number.
@@ -22,14 +21,14 @@ type history struct {
 
 // periods is a set of periods: the bits of a number, an array, or one number.
 type periods struct {
-	form form
+	form layout
 	expr hogql.Expr
 }
 
-type form uint8
+type layout uint8
 
 const (
-	array form = iota
+	array layout = iota
 	bits
 	single
 )
@@ -130,7 +129,7 @@ func either(x, y hogql.Expr) hogql.Expr {
 // candidates is what the first start event ever is looked for among: the start events, or, when it also has to be the first
 // of its name, all of that name.
 func (b *builder) candidates() hogql.Expr {
-	if b.q.Type == query.FirstEver {
+	if b.q.Type == FirstEver {
 		return b.named
 	}
 	return b.start
@@ -154,7 +153,7 @@ func (b *builder) anchors(s *hogql.Select) {
 }
 
 // unnamed tells that the first event of the name may be another than the first start event.
-func (b *builder) unnamed() bool { return b.q.Type == query.FirstEver && !same(b.named, b.start) }
+func (b *builder) unnamed() bool { return b.q.Type == FirstEver && !same(b.named, b.start) }
 
 // anchoredIn is the condition that an actor's anchor makes it a member of a row.
 func (b *builder) anchoredIn() hogql.Expr {

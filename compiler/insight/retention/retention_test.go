@@ -30,7 +30,7 @@ func world(t *testing.T, zone string, weekStart int) *insight.World {
 
 func build(t *testing.T, w *insight.World, fields string) (*insight.Built, error) {
 	t.Helper()
-	return retention.Build(insighttest.Node[*query.Retention](t, `{"kind": "RetentionQuery", `+fields+`}`), w)
+	return retention.Build(insighttest.Node[*retention.Query](t, `{"kind": "RetentionQuery", `+fields+`}`), w)
 }
 
 func shape(t *testing.T, w *insight.World, fields string, rows ...string) *insight.Answer {
@@ -266,7 +266,7 @@ func TestActorsMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			at := insighttest.Node[*query.InsightActors](t, `{"kind": "InsightActorsQuery", `+tt.fields+`, "source": {"kind": "RetentionQuery", "retentionFilter": {}`+tt.breakdown+`}}`)
-			q, ok := at.Source.(*query.Retention)
+			q, ok := at.Source.(*retention.Query)
 			if !ok {
 				t.Fatalf("over a %T", at.Source)
 			}

@@ -29,7 +29,7 @@ type cell struct {
 
 // shape makes answers of rows.
 type shape struct {
-	q     *query.Retention
+	q     *Query
 	dates dates
 	limit int
 	split bool // the rows hold values of a breakdown

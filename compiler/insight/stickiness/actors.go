@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // those keeps the actors that were active in some numbers of intervals.
@@ -13,7 +12,7 @@ const those = `SELECT actor AS actor_id FROM {active} WHERE {condition}`
 
 // Actors asks for the actors that were active in a number of intervals (contract: stickiness.md, section 9). The error is a
 // *diag.Error.
-func Actors(q *query.Stickiness, at *query.StickinessActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
@@ -40,9 +39,9 @@ func Actors(q *query.Stickiness, at *query.StickinessActors, w *insight.World) (
 	}
 	whole := insight.Const(true)
 	if at.Day > 0 {
-		without := query.Exactly
+		without := Exactly
 		if q.Cumulative {
-			without = query.AtLeast
+			without = AtLeast
 		}
 		operator := operators[cmp.Or(at.Operator, without)]
 		whole = insight.Compare(insight.Field("intervals"), operator, insight.Const(int64(at.Day)))

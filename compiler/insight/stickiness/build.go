@@ -5,8 +5,8 @@ package stickiness
 import (
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -40,13 +40,13 @@ type item struct {
 
 // builder holds what the parts of one query share.
 type builder struct {
-	query   *query.Stickiness
+	query   *Query
 	world   *insight.World
 	filters hogql.Expr      // of the insight
 	periods []insight.Range // the current one, and the one to compare with
 }
 
-func newBuilder(q *query.Stickiness, w *insight.World) (*builder, error) {
+func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if len(q.Series) == 0 {
 		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Stickiness insights require at least one series.")
 	}
@@ -71,7 +71,7 @@ func newBuilder(q *query.Stickiness, w *insight.World) (*builder, error) {
 }
 
 // Build makes the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
-func Build(q *query.Stickiness, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (b *builder) active(it *item) (hogql.Query, error) {
 		"condition": insight.And(it.dates.BoundsFrom(b.lower(&it.dates)), condition, named),
 	}
 	criteria := b.query.Criteria
-	if criteria == nil || criteria.Operator == query.AtLeast && criteria.Value <= 1 {
+	if criteria == nil || criteria.Operator == AtLeast && criteria.Value <= 1 {
 		return insight.Template(byAny, values), nil
 	}
 	values["enough"] = insight.Compare(insight.Field("hits"), operators[criteria.Operator], insight.Const(int64(criteria.Value)))
@@ -141,8 +141,8 @@ func (b *builder) active(it *item) (hogql.Query, error) {
 }
 
 // operators are those of the wire as comparisons.
-var operators = map[query.CriteriaOperator]hogql.CompareOp{
-	query.AtLeast: hogql.GreaterOrEquals, query.AtMost: hogql.LessOrEquals, query.Exactly: hogql.Equals,
+var operators = map[CriteriaOperator]hogql.CompareOp{
+	AtLeast: hogql.GreaterOrEquals, AtMost: hogql.LessOrEquals, Exactly: hogql.Equals,
 }
 
 // condition is what events of a series have to satisfy apart from their time.
@@ -177,7 +177,7 @@ func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 		actor, named = insight.Actor(s.Math.Group)
 		return actor, named, nil
 	case "hogql":
-		e, mistake := bind.UserExpr(s.Math.HogQL, b.world.Spend)
+		e, mistake := filter.UserExpr(s.Math.HogQL, b.world.Spend)
 		if mistake != nil {
 			return nil, nil, diag.Field(mistake.Code, s.At+".math_hogql", "The HogQL expression of a series %s", mistake.Detail)
 		}

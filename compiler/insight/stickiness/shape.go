@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // result is one item of the answer (contract: stickiness.md, section 6).
@@ -34,7 +33,7 @@ type action struct {
 
 // shape makes answers of rows.
 type shape struct {
-	query    *query.Stickiness
+	query    *Query
 	dates    insight.Range
 	previous *insight.Range // nil when nothing is compared
 	items    []item

@@ -11,12 +11,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 func build(t *testing.T, node string) (*insight.Built, error) {
 	t.Helper()
-	return stickiness.Build(insighttest.Node[*query.Stickiness](t, node), insighttest.World())
+	return stickiness.Build(insighttest.Node[*stickiness.Query](t, node), insighttest.World())
 }
 
 func shape(t *testing.T, node string, rows ...string) *insight.Answer {

@@ -24,7 +24,7 @@ type drill struct {
 // of first times they are those whose first event it was, for active users those seen in the days that end with the point,
 // and in a running total those of all points up to it. Beside their ids come event_count, event_distinct_ids of people, and
 // last_seen. The error is a *diag.Error.
-func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insight.People, error) {
+func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	q, err := oneCohort(q, at)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Actors(q *query.Trends, at *query.InsightActors, w *insight.World) (*insigh
 }
 
 // oneCohort leaves of a breakdown by cohorts the one that is asked for; none when none is, so that nobody is found twice.
-func oneCohort(q *query.Trends, at *query.InsightActors) (*query.Trends, error) {
+func oneCohort(q *Query, at *query.InsightActors) (*Query, error) {
 	if q.Breakdowns == nil || !slices.ContainsFunc(q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 }) {
 		return q, nil
 	}
@@ -116,7 +116,7 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 		return r, from, end, err
 	}
 	first, last := start, start
-	if d.q.Display == query.CumulativeLine {
+	if d.q.Display == CumulativeLine {
 		first = r.Floor(r.From)
 	}
 	from, end = first, r.Next(last)

@@ -26,7 +26,7 @@ const (
 
 // builder is the state of one Build.
 type builder struct {
-	q       *query.Trends
+	q       *Query
 	w       *insight.World
 	periods []insight.Range // the current one, and the one to compare with
 	common  hogql.Expr      // of all events
@@ -59,7 +59,7 @@ type column struct {
 }
 
 // Build makes the query of a trend. Its errors are mistakes of the author: *diag.Error.
-func Build(q *query.Trends, w *insight.World) (*insight.Built, error) {
+func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b := &builder{q: q, w: w}
 	if err := b.prepare(); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (b *builder) prepare() error {
 	b.limit = b.q.Breakdowns.Limit
 	if b.limit == 0 {
 		b.limit = defaultValues
-		if b.q.Display == query.WorldMap {
+		if b.q.Display == WorldMap {
 			b.limit = mapValues
 		}
 	}

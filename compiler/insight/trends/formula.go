@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // formula computes a number from those of the series (contract: trends.md, section 10).
 type formula func(series []float64) float64
 
-func parseFormulas(q *query.Trends) ([]formula, error) {
+func parseFormulas(q *Query) ([]formula, error) {
 	out := make([]formula, len(q.Formulas))
 	for i, f := range q.Formulas {
 		var err error

@@ -3,8 +3,8 @@ package trends
 import (
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -134,7 +134,7 @@ func (b *builder) uniqueActors(group *int) measure {
 	out := measure{function: "uniqExact", group: group, merge: mergeSum, counts: true, present: true}
 	out.actor, out.named = insight.Actor(group)
 	out.of = out.actor
-	if b.q.Display == query.CumulativeLine {
+	if b.q.Display == CumulativeLine {
 		out.way = firstInRange
 	}
 	return out
@@ -159,7 +159,7 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 		return measure{}, missing(s, "math_hogql", "hogql")
 	}
 	attr := s.At + ".math_hogql"
-	e, err := bind.UserValue(s.Math.HogQL, b.w.Spend)
+	e, err := filter.UserValue(s.Math.HogQL, b.w.Spend)
 	if err != nil {
 		return measure{}, diag.Field(err.Code, attr, "The aggregate expression %s", err.Detail)
 	}

@@ -8,20 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // build reads the fields of a TrendsQuery and builds it.
 func build(fields string) (*insight.Built, error) {
-	n, err := query.Parse([]byte(`{"kind": "TrendsQuery", ` + fields + `}`))
+	n, err := compiler.Parse([]byte(`{"kind": "TrendsQuery", ` + fields + `}`))
 	if err != nil {
 		return nil, err
 	}
-	q, ok := n.(*query.Trends)
+	q, ok := n.(*trends.Query)
 	if !ok {
 		return nil, errors.New("no trend")
 	}

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // shaper makes results of rows. It is immutable.
 type shaper struct {
-	q        *query.Trends
+	q        *Query
 	periods  []insight.Range
 	lanes    [][]column // of each source
 	limit    int
@@ -296,7 +295,7 @@ func (s *shaper) newLine(l lane, axes []*axis) line {
 
 // finish makes the final points of a line: running sums, means.
 func (s *shaper) finish(l *line) {
-	if s.q.Display == query.CumulativeLine {
+	if s.q.Display == CumulativeLine {
 		for i := 1; i < len(l.points); i++ {
 			l.points[i] += l.points[i-1]
 		}
@@ -309,7 +308,7 @@ func (s *shaper) finish(l *line) {
 
 // countOf is the sum of points, of running sums the last.
 func (s *shaper) countOf(points []float64) float64 {
-	if s.q.Display == query.CumulativeLine {
+	if s.q.Display == CumulativeLine {
 		if len(points) == 0 {
 			return 0
 		}

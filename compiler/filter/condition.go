@@ -1,4 +1,4 @@
-package bind
+package filter
 
 import (
 	"strconv"
@@ -53,9 +53,9 @@ func (s Subject) refuse(format string, args ...any) *diag.Error {
 	return e
 }
 
-// PropertyField gives the value that a property filter or a breakdown of this type looks at, and its declared type. The
+// Field gives the value that a property filter or a breakdown of this type looks at, and its declared type. The
 // error is a *diag.Error.
-func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
+func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
 	if s.People {
 		if typ != "person" {
 			return nil, "", s.refuse("People cannot be filtered by properties of type '%s': use person or hogql", typ)
@@ -92,8 +92,8 @@ func PropertyField(typ, key string, group int, s Subject) (hogql.Expr, schema.Pr
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }
 
-// PropertyCondition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
-func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
+// Condition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
+func Condition(f Property, s Subject) (hogql.Expr, error) {
 	s.Spend.Nodes(1)
 	s.Spend.Bytes(len(f.Key))
 	if own := rowFilters[s.Rows]; s.Rows != "" && f.Type != own && f.Type != "hogql" {
@@ -110,7 +110,7 @@ func PropertyCondition(f Property, s Subject) (hogql.Expr, error) {
 	case "cohort":
 		return cohortCondition(f, s)
 	}
-	field, typ, err := PropertyField(f.Type, f.Key, f.Group, s)
+	field, typ, err := Field(f.Type, f.Key, f.Group, s)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package bind
+package filter
 
 import (
 	"math"
@@ -36,7 +36,7 @@ func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 
 // cohortID reads an id: a whole number, or the text of one.
 func cohortID(v any) (id int64, ok bool) {
-	switch v := numeric(v).(type) {
+	switch v := Numeric(v).(type) {
 	case int64:
 		return v, true
 	case float64:

@@ -1,4 +1,4 @@
-package bind
+package filter
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 

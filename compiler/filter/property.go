@@ -1,11 +1,9 @@
-package bind
+package filter
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -32,25 +30,6 @@ func (f *Property) complete() bool {
 	return f.Value != nil && (!listed || len(list) > 0)
 }
 
-// property gives the condition of one property filter of {filters} over a table.
-func (b *binder) property(at hogql.Span, table filtered, attr string, f Property) hogql.Expr {
-	s := Subject{
-		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,
-		Clean: b.values.Clean, Spend: b.values.Spend, At: at, Attr: attr,
-	}
-	if table.name != "events" {
-		s.Rows = table.name
-	}
-	e, err := PropertyCondition(f, s)
-	if err == nil {
-		return e
-	}
-	if mistake, ok := errors.AsType[*diag.Error](err); ok {
-		b.mistakes.Add(mistake)
-	}
-	return &hogql.Const{Pos: at, Value: true}
-}
-
 // propertyCondition builds the comparison of one field with one value or several.
 type propertyCondition struct {
 	at      hogql.Span
@@ -68,7 +47,7 @@ func (c propertyCondition) compare(op hogql.CompareOp, v any) hogql.Expr {
 
 // toText gives a value as property values read: true and numbers as their JSON text.
 func toText(v any) (string, bool) {
-	switch v := numeric(v).(type) {
+	switch v := Numeric(v).(type) {
 	case string:
 		return v, true
 	case bool:
@@ -257,7 +236,7 @@ func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr,
 	if len(values) != 1 {
 		return nil, false
 	}
-	v := numeric(values[0])
+	v := Numeric(values[0])
 	if s, ok := v.(string); ok {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil {
@@ -265,7 +244,7 @@ func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr,
 		}
 		v = f
 	}
-	if _, ok := toFloat(v); !ok {
+	if _, ok := Float(v); !ok {
 		return nil, false
 	}
 	return &hogql.Compare{

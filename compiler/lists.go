@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
@@ -10,39 +9,40 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// compileActors builds the tree of a list of actors, which then goes the way of any other query.
-func compileActors(q *query.Actors, env Env) (*Compiled, error) {
-	modifiers := q.Modifiers
-	switch source := q.Source.(type) {
-	case query.PeopleSource:
-		modifiers = over(modifiers, modifiersOf(source))
-	case *query.HogQL:
-		modifiers = over(modifiers, source.Modifiers)
-	}
-	env.Database = modified(env.Database, modifiers)
-	w := env.world()
-	people, err := peopleOf(q, w, env)
+// buildActors builds a list of actors.
+func buildActors(n query.Node, env Env) (tree, error) {
+	q := n.(*actors.Query)
+	people, err := peopleOf(q, env)
 	if err != nil {
-		return nil, err
+		return tree{}, err
 	}
-	built, err := actors.Build(q, people, w, cmp.Or(env.MaxRows, bind.MaxRows))
-	if err != nil {
-		return nil, err
-	}
-	return compileListing(built, env)
+	return listing(actors.Build(q, people, env.world(), env.most()))
 }
 
-// compilePeople builds the tree of a drill-down that stands alone: the rows are ids, and what the insight says of them.
-func compilePeople(q query.PeopleSource, env Env) (*Compiled, error) {
-	env.Database = modified(env.Database, modifiersOf(q))
-	people, err := actors.People(q, env.world())
-	if err != nil {
-		return nil, err
+// buildEvents builds a list of events.
+func buildEvents(n query.Node, env Env) (tree, error) {
+	q := n.(*events.Query)
+	var people *insight.People
+	if q.Source != nil {
+		var err error
+		if people, err = peopleBehind(q.Source, env); err != nil {
+			return tree{}, err
+		}
 	}
-	limit := min(bind.DefaultRows, cmp.Or(env.MaxRows, bind.MaxRows))
+	return listing(events.Build(q, people, env.world(), env.most()))
+}
+
+// buildPeople builds a drill-down that stands alone: the rows are ids, and what the insight says of them.
+func buildPeople(n query.Node, env Env) (tree, error) {
+	people, err := peopleBehind(n.(query.PeopleSource), env)
+	if err != nil {
+		return tree{}, err
+	}
+	limit := min(bind.DefaultRows, env.most())
 	columns := append([]string{insight.ActorID}, people.Extra...)
 	s := &hogql.Select{
 		From: insight.From(people.Query), OrderBy: []*hogql.Order{{X: insight.Field(insight.ActorID)}},
@@ -51,32 +51,44 @@ func compilePeople(q query.PeopleSource, env Env) (*Compiled, error) {
 	for _, name := range columns {
 		s.Columns = append(s.Columns, insight.Field(name))
 	}
-	return compileListing(&insight.Listing{Query: s, Limit: limit, Columns: columns}, env)
+	return listing(&insight.Listing{Query: s, Limit: limit, Columns: columns}, nil)
 }
 
+// listing makes a tree of a list of rows, which has a limit of its own, and reports it as a query without one does.
+func listing(built *insight.Listing, err error) (tree, error) {
+	if err != nil {
+		return tree{}, err
+	}
+	return tree{query: built.Query, answer: Compiled{
+		Columns: built.Columns, Limit: built.Limit, Offset: built.Offset, Probe: true, DefaultLimit: true,
+		Row: built.Row, Types: built.Types, Missing: built.Missing,
+	}}, nil
+}
+
+// most is the highest limit of a query.
+func (e *Env) most() int { return cmp.Or(e.MaxRows, bind.MaxRows) }
+
 // peopleOf is the query for the actors that a list asks for; nil for all people.
-func peopleOf(q *query.Actors, w *insight.World, env Env) (*insight.People, error) {
+func peopleOf(q *actors.Query, env Env) (*insight.People, error) {
 	switch source := q.Source.(type) {
-	case nil:
-		return nil, nil
 	case *query.HogQL:
 		return peopleOfText(q, source, env)
 	case query.PeopleSource:
-		return actors.People(source, w)
+		return peopleBehind(source, env)
 	}
-	panic("BUG: no way to list the actors of a " + q.Source.Kind())
+	return nil, nil
 }
 
 // idColumns are the names that the ids of actors go by in a query of the user's own, the best first.
 var idColumns = []string{insight.ActorID, "person_id", "id"}
 
 // peopleOfText reads a query of the user's own, one of whose columns has the ids of people.
-func peopleOfText(q *query.Actors, source *query.HogQL, env Env) (*insight.People, error) {
-	parsed, err := hogql.ParseWithin(source.Query, env.spend)
+func peopleOfText(q *actors.Query, source *query.HogQL, env Env) (*insight.People, error) {
+	t, err := buildHogQL(source, env)
 	if err != nil {
 		return nil, err
 	}
-	found, err := analyze(source, parsed, env, false)
+	found, err := analyze(t, env, false)
 	if err != nil {
 		return nil, err
 	}
@@ -105,19 +117,4 @@ func peopleOfText(q *query.Actors, source *query.HogQL, env Env) (*insight.Peopl
 		return people, nil
 	}
 	return nil, diag.Field(diag.QueryError, q.Field("source.query"), "The query needs a column actor_id, person_id or id with the ids of people")
-}
-
-// modifiersOf are those of a drill-down: the insight's own go before those of the node around it.
-func modifiersOf(q query.PeopleSource) map[string]any {
-	return over(q.OwnModifiers(), q.Behind().Parts().Modifiers)
-}
-
-// over puts some modifiers over others.
-func over(below, above map[string]any) map[string]any {
-	if len(below) == 0 {
-		return above
-	}
-	out := maps.Clone(below)
-	maps.Copy(out, above)
-	return out
 }

@@ -1,4 +1,4 @@
-package bind_test
+package filter_test
 
 import (
 	"regexp"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -19,7 +19,7 @@ var chain = []string{
 
 // elementFilter gives the condition of a filter on elements.
 func elementFilter(key, operator string, value any) (hogql.Expr, error) {
-	return bind.PropertyCondition(bind.Property{Type: "element", Key: key, Operator: operator, Value: value}, bind.Subject{Table: "e"})
+	return filter.Condition(filter.Property{Type: "element", Key: key, Operator: operator, Value: value}, filter.Subject{Table: "e"})
 }
 
 func TestElementFilters(t *testing.T) {
@@ -134,7 +134,7 @@ func TestElementMistakes(t *testing.T) {
 			t.Errorf("%s %s %s (-want +got):\n%s", tt.key, tt.operator, tt.value, diff)
 		}
 	}
-	if _, err := bind.PropertyCondition(bind.Property{Type: "element", Key: "text", Value: "a"}, bind.Subject{People: true}); errText(err) != "People cannot be filtered by properties of type 'element': use person or hogql" {
+	if _, err := filter.Condition(filter.Property{Type: "element", Key: "text", Value: "a"}, filter.Subject{People: true}); errText(err) != "People cannot be filtered by properties of type 'element': use person or hogql" {
 		t.Errorf("over people: %v", err)
 	}
 }

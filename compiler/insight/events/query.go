@@ -1,0 +1,86 @@
+package events
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Query lists events, or groups of them (contract: api.md, section 1.6).
+type Query struct {
+	// At is the place of the node in the JSON, such as source; empty for the outermost one.
+	At string `json:"-"`
+	// Source says whose events are listed: those of the actors behind a number of an insight; nil for everybody's.
+	Source query.PeopleSource `json:"-"`
+	// Select are HogQL expressions, *, or person. There is at least one; an empty list stands for *.
+	Select []string `json:"select"`
+	// Where are HogQL conditions; all must hold.
+	Where []string `json:"where,omitempty"`
+	// Properties and Fixed are two conditions, which both count; nil for none.
+	Properties         *query.Condition `json:"properties,omitempty"`
+	Fixed              *query.Condition `json:"fixedProperties,omitempty"`
+	FilterTestAccounts bool             `json:"filterTestAccounts,omitempty"`
+	// Event is the name of the events; nil for any.
+	Event *string `json:"event,omitempty"`
+	// Action is the id of an action whose events are listed; nil for none.
+	Action *int `json:"actionId,omitempty"`
+	// Person is the id of the only person whose events are listed; empty for all.
+	Person string `json:"personId,omitempty"`
+	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
+	After  string `json:"after,omitempty"`
+	Before string `json:"before,omitempty"`
+	// OrderBy are HogQL expressions, each with ASC or DESC behind it; nil for the default order.
+	OrderBy   []string        `json:"orderBy,omitempty"`
+	Limit     int             `json:"limit,omitempty"` // 0 for the default
+	Offset    int             `json:"offset,omitempty"`
+	Modifiers query.Modifiers `json:"modifiers,omitzero"`
+}
+
+// Kind returns EventsQuery.
+func (*Query) Kind() string { return "EventsQuery" }
+
+// Text returns nothing: the node holds several texts, and mistakes name the field.
+func (*Query) Text() string { return "" }
+
+// Canonical leaves out what only labels the query.
+func (q *Query) Canonical() []byte {
+	if q.Source == nil {
+		return query.Canonical(q.Kind(), q)
+	}
+	return query.CanonicalOver(q.Kind(), q.Source, q)
+}
+
+// Field gives the dotted path of a field of the node, for the attr of a mistake.
+func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Field(name) }
+
+// Around gives the modifiers of the node itself, and the query inside it; nil for none.
+func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
+
+// Rows gives the limit that is asked for, 0 for none, and its field.
+func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
+
+// Between gives the ends of the range of time that is asked for, and the field of the second.
+func (q *Query) Between() (from, to, field string) { return q.After, q.Before, q.Field("before") }
+
+// Read reads an EventsQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	o.Required("select")
+	q := &Query{
+		At: o.At.Attr, Select: r.Texts(o, "select"), Where: r.Texts(o, "where"), OrderBy: r.Texts(o, "orderBy"),
+		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"),
+		FilterTestAccounts: o.Flag("filterTestAccounts"), Person: o.Text("personId"),
+		After: o.Text("after"), Before: o.Text("before"), Modifiers: r.Modifiers(o),
+	}
+	if len(q.Select) == 0 {
+		q.Select = []string{"*"}
+	}
+	if event, ok := query.Take[string](o, "event", "string_type", "Input should be a valid string"); ok {
+		q.Event = &event
+	}
+	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
+	if action, ok := o.Integer("actionId"); ok {
+		q.Action = &action
+	}
+	q.Source, _ = r.Source(o, r.Drills()...).(query.PeopleSource)
+	r.Tags(o)
+	o.Close()
+	return q
+}

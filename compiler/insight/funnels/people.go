@@ -1,0 +1,54 @@
+package funnels
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// ActorsQuery asks for the actors of a step of a funnel.
+type ActorsQuery struct {
+	query.Drill
+	Source *Query `json:"-"`
+	// FunnelStep is the step that actors reached, from 1; negative for those who left before it; nil when none is given.
+	FunnelStep *int `json:"funnelStep,omitempty"`
+	// FunnelCustomSteps are steps that actors reached; they go before FunnelStep.
+	FunnelCustomSteps []int `json:"funnelCustomSteps,omitempty"`
+	// FunnelStepBreakdown is a value of the breakdown: a string, a json.Number, or a []any of these; nil for any.
+	FunnelStepBreakdown any `json:"funnelStepBreakdown,omitempty"`
+	// FunnelTrendsDropOff tells those who left from those who converted, in a funnel over time; nil when it is not given.
+	FunnelTrendsDropOff *bool `json:"funnelTrendsDropOff,omitempty"`
+	// FunnelTrendsEntrancePeriodStart is the start of the bucket in which the actors entered a funnel over time.
+	FunnelTrendsEntrancePeriodStart *string `json:"funnelTrendsEntrancePeriodStart,omitempty"`
+}
+
+// Kind returns FunnelsActorsQuery.
+func (*ActorsQuery) Kind() string { return "FunnelsActorsQuery" }
+
+// Behind is the insight.
+func (q *ActorsQuery) Behind() query.Insight { return q.Source }
+
+// Canonical leaves out what only changes how the insight is shown.
+func (q *ActorsQuery) Canonical() []byte { return query.CanonicalOver(q.Kind(), q.Source, q) }
+
+// ReadActors reads a FunnelsActorsQuery.
+func ReadActors(r *query.Reader, o *query.Object, d query.Drill, behind query.Insight) query.PeopleSource {
+	q := &ActorsQuery{Drill: d, Source: behind.(*Query), FunnelStepBreakdown: r.BreakdownValue(o, "funnelStepBreakdown")}
+	if n, ok := o.Integer("funnelStep"); ok {
+		q.FunnelStep = &n
+	}
+	for i, item := range o.List("funnelCustomSteps") {
+		number, _ := item.(json.Number)
+		n, ok := query.Whole(number)
+		if !ok {
+			r.Add(o.Field("funnelCustomSteps").Below(strconv.Itoa(i), true), "int_type", "Input should be a valid integer")
+		}
+		q.FunnelCustomSteps = append(q.FunnelCustomSteps, int(n))
+	}
+	q.FunnelTrendsDropOff = o.FlagOrNil("funnelTrendsDropOff")
+	if start := o.Text("funnelTrendsEntrancePeriodStart"); start != "" {
+		q.FunnelTrendsEntrancePeriodStart = &start
+	}
+	return q
+}

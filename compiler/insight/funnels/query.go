@@ -1,0 +1,212 @@
+package funnels
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Query counts actors that pass steps within a window of time (contract: funnels.md).
+type Query struct {
+	query.Common
+	// Series are the steps in their order.
+	Series     []query.Series    `json:"series"`
+	Interval   query.Interval    `json:"interval"`
+	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
+	Viz        Viz               `json:"viz"`
+	Order      Order             `json:"order"`
+	Window     Window            `json:"window"`
+	// Exclusions are events that must not come between two steps.
+	Exclusions []Exclusion `json:"exclusions,omitempty"`
+	// From and To are the steps, counted from 0, that trends and times to convert are about; nil for the first and the last.
+	From *int `json:"from,omitempty"`
+	To   *int `json:"to,omitempty"`
+	// Bins is how many ranges times to convert are put in; nil for a number that suits them.
+	Bins *int `json:"bins,omitempty"`
+	// AggregateBy is a HogQL expression whose values are counted in place of people; empty for people.
+	AggregateBy string `json:"aggregate_by,omitempty"`
+	// Attribution says which of an actor's events give the value of a breakdown.
+	Attribution Attribution `json:"attribution"`
+	// AttributionStep is the step, counted from 0, of the attribution by step; nil when none is given.
+	AttributionStep *int `json:"attribution_step,omitempty"`
+	// HideIncomplete leaves periods out of trends whose window is still open.
+	HideIncomplete bool `json:"hide_incomplete,omitempty"`
+}
+
+// Viz is what a funnel answers with.
+type Viz string
+
+// What funnels answer with.
+const (
+	VizSteps         Viz = "steps"
+	VizTrends        Viz = "trends"
+	VizTimeToConvert Viz = "time_to_convert"
+	// VizFlow is a word of the wire whose answer nobody describes.
+	VizFlow Viz = "flow"
+)
+
+// Order says in which order the events of an actor have to come.
+type Order string
+
+// The orders: Strict allows no other event between two steps.
+const (
+	Ordered   Order = "ordered"
+	Strict    Order = "strict"
+	Unordered Order = "unordered"
+)
+
+// Attribution says which of an actor's events give the value of a breakdown.
+type Attribution string
+
+// The attributions.
+const (
+	FirstTouch Attribution = "first_touch"
+	LastTouch  Attribution = "last_touch"
+	AllEvents  Attribution = "all_events"
+	ByStep     Attribution = "step"
+)
+
+// Exclusion is an event that spoils an attempt when it comes between two steps.
+type Exclusion struct {
+	Series query.Series `json:"series"`
+	// From and To are steps, counted from 0: it guards the moves into the steps behind From up to To.
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// Window is how long an attempt may take.
+type Window struct {
+	Count int    `json:"count"`
+	Unit  string `json:"unit"`
+}
+
+// defaultWindow is the count of a window that has none, or one that is not positive.
+const defaultWindow = 14
+
+// windowUnits are the units of windows with their lengths, and the longest windows in each: a year.
+var windowUnits = map[string]struct {
+	length time.Duration
+	most   int
+}{
+	"second": {time.Second, 365 * 24 * 60 * 60},
+	"minute": {time.Minute, 365 * 24 * 60},
+	"hour":   {time.Hour, 365 * 24},
+	"day":    {24 * time.Hour, 365},
+	"week":   {7 * 24 * time.Hour, 53},
+	"month":  {31 * 24 * time.Hour, 12},
+}
+
+// Duration is the length of the window. Time zones do not change it.
+func (w Window) Duration() time.Duration {
+	return time.Duration(w.Count) * windowUnits[w.Unit].length
+}
+
+// TooLong tells a window longer than a year of its unit.
+func (w Window) TooLong() bool { return w.Count > windowUnits[w.Unit].most }
+
+// FromStep and ToStep are the steps, counted from 0, that trends and times to convert are about.
+func (q *Query) FromStep() int {
+	if q.From == nil {
+		return 0
+	}
+	return *q.From
+}
+
+// ToStep is the last of those steps.
+func (q *Query) ToStep() int {
+	if q.To == nil {
+		return len(q.Series) - 1
+	}
+	return *q.To
+}
+
+// Kind returns FunnelsQuery.
+func (*Query) Kind() string { return "FunnelsQuery" }
+
+// Canonical leaves out what only changes how the answer is shown.
+func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
+
+// Parts points at the shared fields.
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns}
+}
+
+// Clone gives a copy.
+func (q *Query) Clone() query.Insight {
+	c := *q
+	return &c
+}
+
+// Read reads a FunnelsQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	q := &Query{
+		Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Breakdowns: r.Breakdowns(o),
+		Viz: VizSteps, Order: Ordered, Window: Window{defaultWindow, "day"}, Attribution: FirstTouch,
+	}
+	if given, ok := o.Take("funnelsFilter"); ok {
+		funnelsFilter(r, q, r.Object(given, o.Field("funnelsFilter")))
+	}
+	if r.Compare(o) != nil {
+		r.Add(o.Field("compareFilter"), "value_error", "Funnels cannot be compared with another period")
+	}
+	r.NoTarget(o)
+	o.Close()
+	return q
+}
+
+// shownFunnel are the fields of funnelsFilter that change no number.
+var shownFunnel = []string{
+	"funnelStepReference", "layout", "hiddenLegendBreakdowns", "resultCustomizations", "goalLines", "showValuesOnSeries", "showTrendLines",
+	"breakdownSorting", "useUdf",
+}
+
+func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
+	q.Viz = Viz(f.Choice("funnelVizType", string(VizSteps), string(VizSteps), string(VizTrends), string(VizTimeToConvert), string(VizFlow)))
+	q.Order = Order(f.Choice("funnelOrderType", string(Ordered), string(Ordered), string(Strict), string(Unordered)))
+	if n, ok := f.Integer("funnelWindowInterval"); ok && n > 0 {
+		q.Window.Count = n
+	}
+	q.Window.Unit = f.Choice("funnelWindowIntervalUnit", "day", "second", "minute", "hour", "day", "week", "month")
+	q.From, q.To = f.IntegerOrNil("funnelFromStep"), f.IntegerOrNil("funnelToStep")
+	if f.Given["binCount"] == "auto" {
+		f.Ignore("binCount")
+	} else {
+		q.Bins = f.IntegerOrNil("binCount")
+	}
+	q.AggregateBy = f.Text("funnelAggregateByHogQL")
+	q.Attribution = Attribution(f.Choice("breakdownAttributionType", string(FirstTouch), string(FirstTouch), string(LastTouch), string(AllEvents), string(ByStep)))
+	q.AttributionStep = f.IntegerOrNil("breakdownAttributionValue")
+	q.HideIncomplete = f.Flag("hideIncompleteConversionWindowPeriods")
+	q.Exclusions = exclusions(r, f)
+	f.Ignore(shownFunnel...)
+	r.NoTarget(f)
+	f.Close()
+}
+
+// exclusions reads nodes of series that say between which steps they count.
+func exclusions(r *query.Reader, f *query.Object) []Exclusion {
+	list := f.List("exclusions")
+	if len(list) > query.MaxSeries {
+		r.Add(f.Field("exclusions"), "too_long", "There are too many exclusions")
+		return nil
+	}
+	var out []Exclusion
+	for i, item := range list {
+		at := f.Field("exclusions").Below(strconv.Itoa(i), true)
+		o := r.Object(item, at)
+		o.Required("funnelFromStep", "funnelToStep")
+		from, _ := o.Integer("funnelFromStep")
+		to, _ := o.Integer("funnelToStep")
+		node := make(map[string]any, len(o.Given))
+		for name, value := range o.Given {
+			if name != "funnelFromStep" && name != "funnelToStep" {
+				node[name] = value
+			}
+		}
+		if o.Given != nil {
+			out = append(out, Exclusion{Series: r.SeriesNode(node, at, true), From: from, To: to})
+		}
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package lifecycle
+
+import (
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Query counts actors that are new, that return, come back and fall silent (contract: lifecycle.md).
+type Query struct {
+	query.Common
+	// Series are its conditions, which count together. There is at least one.
+	Series   []query.Series `json:"series"`
+	Interval query.Interval `json:"interval"`
+}
+
+// Kind returns LifecycleQuery.
+func (*Query) Kind() string { return "LifecycleQuery" }
+
+// Canonical leaves out what only changes how the answer is shown.
+func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
+
+// Parts points at the shared fields.
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval}
+}
+
+// Clone gives a copy.
+func (q *Query) Clone() query.Insight {
+	c := *q
+	return &c
+}
+
+// Read reads a LifecycleQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	q := &Query{Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o)}
+	if given, ok := o.Take("lifecycleFilter"); ok {
+		f := r.Object(given, o.Field("lifecycleFilter"))
+		for i, status := range f.List("toggledLifecycles") {
+			f.Word(status, f.Field("toggledLifecycles").Below(strconv.Itoa(i), true), query.Statuses...)
+		}
+		for _, name := range []string{"showValuesOnSeries", "showLegend", "stacked"} {
+			f.Flag(name)
+		}
+		f.Close()
+	}
+	r.NoTarget(o)
+	o.Close()
+	return q
+}

@@ -1,0 +1,92 @@
+package stickiness
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
+
+// Query counts actors by the number of intervals that they were active in (contract: stickiness.md).
+type Query struct {
+	query.Common
+	Series   []query.Series `json:"series"`
+	Interval query.Interval `json:"interval"`
+	// IntervalCount puts so many intervals together, counted back from the end of the range; 0 for calendar intervals.
+	IntervalCount int `json:"intervalCount,omitempty"`
+	// Cumulative counts actors active in at least so many intervals.
+	Cumulative bool `json:"cumulative,omitempty"`
+	// Criteria tells what makes an interval active; nil for one event or more.
+	Criteria *Criteria      `json:"criteria,omitempty"`
+	Compare  *query.Compare `json:"compare,omitempty"`
+}
+
+// Criteria is a bound on the number of events of an interval.
+type Criteria struct {
+	Operator CriteriaOperator `json:"operator"`
+	Value    int              `json:"value"`
+}
+
+// CriteriaOperator compares a number of events with the value of Criteria.
+type CriteriaOperator string
+
+// The operators of Criteria.
+const (
+	AtLeast CriteriaOperator = "gte"
+	AtMost  CriteriaOperator = "lte"
+	Exactly CriteriaOperator = "exact"
+)
+
+// Kind returns StickinessQuery.
+func (*Query) Kind() string { return "StickinessQuery" }
+
+// Canonical leaves out what only changes how the answer is shown.
+func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
+
+// Parts points at the shared fields.
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval, Compare: &q.Compare}
+}
+
+// Clone gives a copy.
+func (q *Query) Clone() query.Insight {
+	c := *q
+	return &c
+}
+
+// Read reads a StickinessQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	q := &Query{Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Compare: r.Compare(o)}
+	if count, ok := o.Integer("intervalCount"); ok {
+		q.IntervalCount = count
+		switch {
+		case count < 1:
+			r.Refuse(o.Field("intervalCount"), "intervalCount must be a positive integer.")
+		case count > 365:
+			r.Refuse(o.Field("intervalCount"), "intervalCount cannot exceed 365.")
+		}
+	}
+	if given, ok := o.Take("stickinessFilter"); ok {
+		stickinessFilter(r, q, given, o.Field("stickinessFilter"))
+	}
+	o.Close()
+	return q
+}
+
+func stickinessFilter(r *query.Reader, q *Query, v any, at query.Place) {
+	f := r.Object(v, at)
+	q.Cumulative = f.Choice("computedAs", "non_cumulative", "non_cumulative", "cumulative") == "cumulative"
+	if given, ok := f.Take("stickinessCriteria"); ok {
+		c := r.Object(given, f.Field("stickinessCriteria"))
+		c.Required("operator", "value")
+		q.Criteria = &Criteria{Operator: CriteriaOperator(c.Choice("operator", "", "gte", "lte", "exact"))}
+		q.Criteria.Value, _ = c.Integer("value")
+		switch {
+		case q.Criteria.Value < 0:
+			r.Refuse(c.Field("value"), "Stickiness criteria value must be non-negative.")
+		case c.Given["value"] != nil && q.Criteria.Value == 0 && q.Criteria.Operator != AtLeast:
+			r.Refuse(c.Field("value"), "Stickiness criteria with operator exact or lte must use a value greater than 0.")
+		}
+		c.Close()
+	}
+	for _, name := range []string{"showLegend", "showValuesOnSeries", "showMultipleYAxes"} {
+		f.Flag(name)
+	}
+	f.Ignore("display", "hiddenLegendIndexes", "resultCustomizationBy", "resultCustomizations")
+	f.Close()
+}

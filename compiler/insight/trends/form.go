@@ -1,0 +1,27 @@
+package trends
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Form is the form of the results.
+func Form(q *Query) form.Form {
+	value := form.BreakdownValue()
+	if q.Breakdowns != nil && slices.ContainsFunc(q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 }) {
+		id, text := form.Integer(), form.Text().OrNull()
+		value = form.Either(id, text, form.List(form.Either(id, text))).
+			Says("The value, of a cohort its id, or all; null where it is missing. A list where there are several breakdowns.")
+	}
+	return form.List(form.Compared(form.Members{
+		"data": form.Numbers().Says("One number a bucket; none where one number stands for the whole range."),
+		"days": form.Texts(), "labels?": form.Texts(), "count": form.Number().OrNull(), "aggregated_value?": form.Number().OrNull(), "label": form.Text(),
+		"action": form.Action(form.Members{
+			"days": form.List(form.Moment()), "math": form.Text().OrNull(), "math_property": form.Text().OrNull(), "math_hogql": form.Text().OrNull(),
+			"math_group_type_index": form.Integer().OrNull(), "properties": form.Open(),
+		}).OrNull(),
+		"filter": form.Open(), "order": form.Integer(), "breakdown_value?": value,
+	}).As("TrendsItem"))
+}

@@ -1,0 +1,156 @@
+package trends
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Query counts events over time (contract: trends.md).
+type Query struct {
+	query.Common
+	Series     []query.Series    `json:"series"`
+	Interval   query.Interval    `json:"interval"`
+	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
+	Compare    *query.Compare    `json:"compare,omitempty"`
+	Display    Display           `json:"display"`
+	// Formulas are computed from the series, which are then not answered themselves.
+	Formulas []Formula `json:"formulas,omitempty"`
+	// Smoothing is over how many points each point is averaged; 0 and 1 for none.
+	Smoothing int `json:"smoothing,omitempty"`
+	// Shown is the rest of trendsFilter, which is only echoed.
+	Shown map[string]any `json:"shown,omitempty"`
+}
+
+// Formula is computed from the points of series A, B and so on.
+type Formula struct {
+	// At is the place of the formula's text in the JSON.
+	At         string `json:"-"`
+	Text       string `json:"formula"`
+	CustomName string `json:"custom_name,omitempty"`
+}
+
+// Display is the kind of chart.
+type Display string
+
+// The displays that change numbers. All others show points over time as Line does.
+const (
+	Line           Display = "ActionsLineGraph"
+	CumulativeLine Display = "ActionsLineGraphCumulative"
+	WorldMap       Display = "WorldMap"
+)
+
+// totals are the displays that show one number for the whole range.
+var totals = map[Display]bool{
+	"BoldNumber": true, "ActionsPie": true, "ActionsBarValue": true, "ActionsTable": true, WorldMap: true,
+	"CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
+}
+
+// Total tells a display that shows one number for the whole range.
+func (d Display) Total() bool { return totals[d] }
+
+// shown are the fields of trendsFilter that change no number.
+var shownFields = strings.Fields(`aggregationAxisFormat aggregationAxisPrefix aggregationAxisPostfix decimalPlaces minDecimalPlaces
+showLegend showAlertThresholdLines showValuesOnSeries showLabelsOnSeries showPercentStackView showMultipleYAxes yAxisScaleType
+hiddenLegendIndexes hideWeekends resultCustomizationBy resultCustomizations goalLines showConfidenceIntervals confidenceLevel
+showTrendLines showMovingAverage movingAverageIntervals detailedResultsAggregationType excludeBoxPlotOutliers`)
+
+// Kind returns TrendsQuery.
+func (*Query) Kind() string { return "TrendsQuery" }
+
+// Canonical keeps all that the answer holds, echoed fields included.
+func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
+
+// Parts points at the shared fields.
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compare: &q.Compare}
+}
+
+// Clone gives a copy.
+func (q *Query) Clone() query.Insight {
+	c := *q
+	return &c
+}
+
+// Read reads a TrendsQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	q := &Query{
+		Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Breakdowns: r.Breakdowns(o), Compare: r.Compare(o), Display: Line,
+	}
+	if given, ok := o.Take("trendsFilter"); ok {
+		trendsFilter(r, q, given, o.Field("trendsFilter"))
+	}
+	if _, ok := o.Take("conversionGoal"); ok {
+		r.Add(o.Field("conversionGoal"), "value_error", "Conversion goals are not supported")
+	}
+	o.Close()
+	return q
+}
+
+// mostSmoothing bounds the points that one point is averaged over.
+const mostSmoothing = 1000
+
+func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
+	f := r.Object(v, at)
+	q.Display = Display(f.Choice("display", string(Line), query.Displays...))
+	if q.Display == "BoxPlot" {
+		r.Add(f.Field("display"), "value_error", "Box plots are not supported")
+	}
+	q.Formulas = formulas(r, f)
+	if n, ok := f.Integer("smoothingIntervals"); ok {
+		if n < 1 || n > mostSmoothing {
+			r.Add(f.Field("smoothingIntervals"), "value_error", "Input should be from 1 to "+strconv.Itoa(mostSmoothing))
+		}
+		q.Smoothing = n
+	}
+	if n := r.Bins(f, "breakdown_histogram_bin_count"); n > 0 && q.Breakdowns != nil {
+		for i := range q.Breakdowns.Fields {
+			if q.Breakdowns.Fields[i].Bins == 0 && !q.Breakdowns.Multiple && q.Breakdowns.Fields[i].Type != query.CohortType {
+				q.Breakdowns.Fields[i].Bins = n
+			}
+		}
+	}
+	for _, name := range shownFields {
+		if value, ok := f.Take(name); ok {
+			if q.Shown == nil {
+				q.Shown = map[string]any{}
+			}
+			q.Shown[name] = value
+		}
+	}
+	f.Close()
+}
+
+// maxFormulas bounds the formulas of one query.
+const maxFormulas = 100
+
+// formulas reads formulaNodes, else formulas, else formula.
+func formulas(r *query.Reader, f *query.Object) []Formula {
+	var nodes, list, one []Formula
+	for i, item := range f.List("formulaNodes") {
+		n := r.Object(item, f.Field("formulaNodes").Below(strconv.Itoa(i), true))
+		nodes = append(nodes, Formula{At: n.Field("formula").Attr, Text: n.Need("formula"), CustomName: n.Text("custom_name")})
+		n.Close()
+	}
+	for i, item := range f.List("formulas") {
+		at := f.Field("formulas").Below(strconv.Itoa(i), true)
+		text, ok := item.(string)
+		if !ok {
+			r.Add(at, "string_type", "Input should be a valid string")
+		}
+		list = append(list, Formula{At: at.Attr, Text: text})
+	}
+	if text := f.Text("formula"); text != "" {
+		one = append(one, Formula{At: f.Field("formula").Attr, Text: text})
+	}
+	for _, given := range [][]Formula{nodes, list, one} {
+		if len(given) > maxFormulas {
+			r.Add(f.At, "too_long", "There are more than "+strconv.Itoa(maxFormulas)+" formulas")
+		}
+		if len(given) > 0 {
+			return given
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package query
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// ActorsSource is a query that says who an ActorsQuery lists: a PeopleSource, or a HogQL with a column of ids.
+type ActorsSource interface {
+	Node
+	actorsSource()
+}
+
+// PeopleSource is an ActorsSource that asks an insight for the actors behind one of its numbers: InsightActors,
+// StickinessActors or FunnelsActors.
+type PeopleSource interface {
+	ActorsSource
+	// Behind is the insight.
+	Behind() Insight
+	// OwnModifiers are those of the node itself, which those of the insight go before.
+	OwnModifiers() Modifiers
+}
+
+// Drill is what the nodes that ask for the actors behind an insight have in common.
+type Drill struct {
+	// At is the place of the node in the JSON, such as source.
+	At string `json:"-"`
+	// Recordings asks for the events of each actor that count, as a column matching_events.
+	Recordings bool      `json:"includeRecordings,omitempty"`
+	Modifiers  Modifiers `json:"modifiers,omitzero"`
+}
+
+// OwnModifiers are those of the node itself.
+func (d *Drill) OwnModifiers() Modifiers { return d.Modifiers }
+
+// Text returns nothing: the node holds no text that positions could point into.
+func (*Drill) Text() string { return "" }
+
+func (*Drill) actorsSource() {}
+
+// Field gives the dotted path of a field of the node, for the attr of a mistake.
+func (d *Drill) Field(name string) string { return (&Common{At: d.At}).Field(name) }
+
+// Statuses are those of a lifecycle in the order of its answer.
+var Statuses = []string{"new", "returning", "resurrecting", "dormant"}
+
+// InsightActors asks for the actors behind a number of an insight. Which fields count is up to the kind of the source
+// (contract: trends.md, lifecycle.md section 7, retention.md section 12, paths.md section 9).
+type InsightActors struct {
+	Drill
+	Source Insight `json:"-"`
+	// Day is the start of a bucket as the insight writes it, or any time inside; nil when none is given.
+	Day *string `json:"day,omitempty"`
+	// Status is that of a lifecycle; empty for any.
+	Status string `json:"status,omitempty"`
+	// Interval is the row of a retention, from 0; nil when none is given.
+	Interval *int `json:"interval,omitempty"`
+	// Series is the index of a series; nil for the first.
+	Series *int `json:"series,omitempty"`
+	// Breakdown is a value of the insight's breakdown: a string, a json.Number, or a []any of these; nil for any.
+	Breakdown any `json:"breakdown,omitempty"`
+	// Compare is "current" or "previous"; nil for the current period.
+	Compare *string `json:"compare,omitempty"`
+}
+
+// Kind returns InsightActorsQuery.
+func (*InsightActors) Kind() string { return "InsightActorsQuery" }
+
+// Behind is the insight.
+func (q *InsightActors) Behind() Insight { return q.Source }
+
+// Canonical leaves out what only changes how the insight is shown.
+func (q *InsightActors) Canonical() []byte { return CanonicalOver(q.Kind(), q.Source, q) }
+
+func (*HogQL) actorsSource() {}
+
+// CanonicalOver is Canonical for a node over another one.
+func CanonicalOver(kind string, source Node, node any) []byte {
+	out := Canonical(kind, node)
+	out = append(out[:len(out)-1], `,"source":`...)
+	return append(append(out, source.Canonical()...), '}')
+}
+
+// found is the node in a field source, of a kind that can stand there.
+type found struct {
+	kind string
+	m    map[string]any
+	at   Place
+}
+
+// source finds the node in the field source; nil when there is none, or one of another kind, which is noted.
+func (r *Reader) source(o *Object, kinds ...string) *found {
+	given, ok := o.Take("source")
+	if !ok {
+		return nil
+	}
+	at := o.Field("source")
+	m, ok := given.(map[string]any)
+	if !ok {
+		r.Add(at, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
+		return nil
+	}
+	for _, kind := range kinds {
+		if m["kind"] == kind {
+			return &found{kind, m, at.Below(kind, false)}
+		}
+	}
+	r.Add(at, "union_tag_invalid", "Input tag '"+shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
+	return nil
+}
+
+// Source reads the node in the field source, of one of some kinds; nil when there is none, or one of another kind, which is noted.
+func (r *Reader) Source(o *Object, kinds ...string) Node {
+	source := r.source(o, kinds...)
+	if source == nil {
+		return nil
+	}
+	row := r.kinds.find(source.kind)
+	if row == nil {
+		r.Add(source.at, "value_error", "Unsupported query kind: "+source.kind)
+		return nil
+	}
+	return row.Read(r, r.Object(source.m, source.at))
+}
+
+// Drills are the names of the kinds that ask for the actors behind an insight.
+func (r *Reader) Drills() []string { return r.kinds.names(func(k *Kind) bool { return k.Drills }) }
+
+// ReadActorsOf makes the reader of a kind that asks for the actors behind an insight of one of some kinds, or of any when none is
+// named. Which node that gives is up to the insight's kind.
+func ReadActorsOf(kinds ...string) func(*Reader, *Object) Node {
+	return func(r *Reader, o *Object) Node {
+		o.Required("source")
+		d := Drill{At: o.At.Attr, Recordings: o.Flag("includeRecordings"), Modifiers: r.Modifiers(o)}
+		r.Tags(o)
+		of := kinds
+		if len(of) == 0 {
+			of = r.kinds.names(func(k *Kind) bool { return k.Insight })
+		}
+		behind, ok := r.Source(o, of...).(Insight)
+		if !ok {
+			return nil
+		}
+		out := r.kinds.find(behind.Kind()).Actors(r, o, d, behind)
+		o.Close()
+		return out
+	}
+}
+
+// ReadInsightActors reads an InsightActors.
+func ReadInsightActors(r *Reader, o *Object, d Drill, behind Insight) PeopleSource {
+	return &InsightActors{
+		Drill: d, Source: behind, Day: r.Day(o, "day"), Status: o.Choice("status", "", Statuses...),
+		Interval: r.Index(o, "interval"), Series: r.Index(o, "series"), Breakdown: r.BreakdownValue(o, "breakdown"), Compare: o.Period(),
+	}
+}
+
+// Day reads a field that holds a text or a whole number, as text; nil when there is none.
+func (r *Reader) Day(o *Object, name string) *string {
+	given, ok := o.Take(name)
+	if !ok {
+		return nil
+	}
+	switch v := given.(type) {
+	case string:
+		return &v
+	case json.Number:
+		if n, ok := Whole(v); ok {
+			text := strconv.FormatInt(n, 10)
+			return &text
+		}
+	}
+	r.Add(o.Field(name), "string_type", "Input should be a valid string or integer")
+	return nil
+}
+
+// Index reads a position, from 0; nil when there is none.
+func (r *Reader) Index(o *Object, name string) *int {
+	if _, ok := o.Take(name); !ok {
+		return nil
+	}
+	i := o.AtLeast(name, 0)
+	return &i
+}
+
+// BreakdownValue reads a value of a breakdown: text, a number, or a list of these; nil when there is none.
+func (r *Reader) BreakdownValue(o *Object, name string) any {
+	given, ok := o.Take(name)
+	if !ok {
+		return nil
+	}
+	plain := func(v any) bool {
+		switch v.(type) {
+		case string, json.Number:
+			return true
+		}
+		return false
+	}
+	list, isList := given.([]any)
+	for i, item := range list {
+		if !plain(item) {
+			r.Add(o.Field(name).Below(strconv.Itoa(i), true), "string_type", "Input should be a valid string or integer")
+		}
+	}
+	if !isList && !plain(given) {
+		r.Add(o.Field(name), "string_type", "Input should be a valid string, integer or list")
+		return nil
+	}
+	return given
+}
+
+// Period reads which of two compared periods is meant; nil when that is not said.
+func (o *Object) Period() *string {
+	word := o.Choice("compare", "", "current", "previous")
+	if word == "" {
+		return nil
+	}
+	return &word
+}
