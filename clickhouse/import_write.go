@@ -13,6 +13,8 @@ import (
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // importTable is what an import has to know about a physical table: the types of the columns it may write.
@@ -36,7 +38,7 @@ func (t importTable) or(column, other string) string {
 
 type importLayout map[string]importTable
 
-func newImportLayout(columns []PhysicalColumn) (importLayout, error) {
+func newImportLayout(columns []physical.Column) (importLayout, error) {
 	layout := importLayout{}
 	for _, c := range columns {
 		if layout[c.Table] == nil {
@@ -46,9 +48,9 @@ func newImportLayout(columns []PhysicalColumn) (importLayout, error) {
 			layout[c.Table][c.Name] = c.Type
 		}
 	}
-	for _, t := range tables {
-		if layout[t.name] == nil && !t.optional {
-			return nil, fmt.Errorf("the table %s is missing", t.name)
+	for _, t := range physical.Tables {
+		if layout[t.Name] == nil && !t.Optional {
+			return nil, fmt.Errorf("the table %s is missing", t.Name)
 		}
 	}
 	return layout, nil

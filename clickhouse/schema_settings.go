@@ -3,7 +3,8 @@ package clickhouse
 import (
 	"context"
 	"errors"
-	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // sharedPaths says how the paths of a JSON column are kept that have no column of their own. ClickHouse's own choice for merged parts
@@ -17,20 +18,13 @@ const (
 // deduplication marks the tables that we made, as no other product sets it so.
 const deduplication = "non_replicated_deduplication_window = 10000"
 
-// hasPaths reports whether a column of the table is a JSON column.
-func (t table) hasPaths() bool {
-	for _, column := range t.columns {
-		if strings.Contains(column, " JSON(") {
-			return true
-		}
+// tableSettings are the settings of a table; paths says whether the server knows sharedPaths.
+func tableSettings(t *physical.Table, paths bool) string {
+	all := deduplication
+	if t.Settings != "" {
+		all += ", " + t.Settings
 	}
-	return false
-}
-
-// settings are those of the table; paths says whether the server knows sharedPaths.
-func (t table) settings(paths bool) string {
-	all := deduplication + t.tail
-	if paths && t.hasPaths() {
+	if paths && t.HasPaths() {
 		all += ", " + sharedPaths + " = " + sharedPathsValue
 	}
 	return all
@@ -49,9 +43,9 @@ func (c *Client) knowsSharedPaths(ctx context.Context) (bool, error) {
 // boundPaths gives the tables that an earlier version made the setting sharedPaths. What they hold is written anew with the next merges.
 func (c *Client) boundPaths(ctx context.Context) error {
 	var names, ours []string
-	for _, t := range tables {
-		if t.hasPaths() {
-			names = append(names, t.name)
+	for i := range physical.Tables {
+		if t := &physical.Tables[i]; t.HasPaths() {
+			names = append(names, t.Name)
 		}
 	}
 	err := c.collect(ctx, Query{

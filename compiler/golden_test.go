@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/internal/golden"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // world is the section env of a golden file: the project that the query is compiled for. What is left out is the project
@@ -50,12 +51,12 @@ func (w world) env(tb testing.TB) compiler.Env {
 	}
 	db.Cohorts = schema.NewCohorts(w.Cohorts, len(w.Columns) > 0)
 	if len(w.Columns) > 0 {
-		var columns []schema.PhysicalColumn
+		var columns []physical.Column
 		for _, text := range w.Columns {
 			place, rest, _ := strings.Cut(text, " ")
 			table, name, _ := strings.Cut(place, ".")
 			typ, expression, _ := strings.Cut(rest, " = ")
-			column := schema.PhysicalColumn{Table: table, Name: name, Type: typ, DefaultExpression: expression}
+			column := physical.Column{Table: table, Name: name, Type: typ, DefaultExpression: expression}
 			if expression != "" {
 				column.DefaultKind = "MATERIALIZED"
 			}
