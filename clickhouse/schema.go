@@ -44,14 +44,14 @@ func (c *Client) Migrate(ctx context.Context) error {
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.
 func (c *Client) PhysicalColumns(ctx context.Context) ([]physical.Column, error) {
 	var columns []physical.Column
-	err := c.collect(ctx, Query{
+	err := c.Collect(ctx, Query{
 		SQL: "SELECT table, name, type, comment, default_kind, default_expression FROM system.columns " +
 			"WHERE database = currentDatabase() AND table IN (" + literals(physical.Names()) + ") ORDER BY table, position",
 		system: true,
-	}, func(cells []cell) error {
+	}, func(cells []Cell) error {
 		columns = append(columns, physical.Column{
-			Table: cells[0].text(), Name: cells[1].text(), Type: cells[2].text(),
-			Comment: cells[3].text(), DefaultKind: cells[4].text(), DefaultExpression: cells[5].text(),
+			Table: cells[0].Text(), Name: cells[1].Text(), Type: cells[2].Text(),
+			Comment: cells[3].Text(), DefaultKind: cells[4].Text(), DefaultExpression: cells[5].Text(),
 		})
 		return nil
 	})

@@ -33,7 +33,7 @@ func tableSettings(t *physical.Table, paths bool) string {
 // knowsSharedPaths asks whether tables can have the setting sharedPaths. A server that does not say so does not get it.
 func (c *Client) knowsSharedPaths(ctx context.Context) (bool, error) {
 	known := false
-	err := c.collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name = " + literal(sharedPaths), system: true}, func([]cell) error {
+	err := c.Collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name = " + literal(sharedPaths), system: true}, func([]Cell) error {
 		known = true
 		return nil
 	})
@@ -48,12 +48,12 @@ func (c *Client) boundPaths(ctx context.Context) error {
 			names = append(names, t.Name)
 		}
 	}
-	err := c.collect(ctx, Query{
+	err := c.Collect(ctx, Query{
 		SQL: "SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(names) + ") " +
 			"AND position(engine_full, " + literal(deduplication) + ") > 0 AND position(engine_full, " + literal(sharedPaths) + ") = 0",
 		system: true,
-	}, func(cells []cell) error {
-		ours = append(ours, cells[0].text())
+	}, func(cells []Cell) error {
+		ours = append(ours, cells[0].Text())
 		return nil
 	})
 	if err != nil {
