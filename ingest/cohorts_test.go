@@ -97,9 +97,9 @@ func TestImportCohortsReport(t *testing.T) {
 		Persons: 2, Cohorts: 1, Members: 1, Bad: 8,
 		BadLines: []ingest.BadLine{
 			{7, "it has no cohort_id"},
-			{8, `its cohort_id "0" is no cohort's number`},
-			{9, `its cohort_id "5.5" is no cohort's number`},
-			{10, "a cohort's line needs distinct_ids"},
+			{8, `its cohort_id "0" is not a cohort's number`},
+			{9, `its cohort_id "5.5" is not a cohort's number`},
+			{10, "a cohort line needs distinct_ids"},
 			{11, "its distinct_ids are not a list of names"},
 			{4, "the project has no cohort 6"},
 			{5, `no person has the distinct id "nobody"`},

@@ -102,7 +102,7 @@ func parseNames(text []byte, most int) (Object, error) {
 	}
 	r.space()
 	if r.pos != len(r.in) {
-		return nil, fmt.Errorf("it goes on behind its JSON object, at byte %d", r.pos+1)
+		return nil, fmt.Errorf("there is more after its JSON object, at byte %d", r.pos+1)
 	}
 	return o, nil
 }

@@ -95,7 +95,7 @@ func Parse(text []byte) (Record, error) {
 		r.Kind = Cohort
 		err = r.parseCohort(o)
 	default:
-		err = fmt.Errorf("its type %s is none of event, person, group and cohort", Quoted(kind))
+		err = fmt.Errorf("its type %s is not event, person, group or cohort", Quoted(kind))
 	}
 	return r, err
 }
@@ -114,7 +114,7 @@ func (r *Record) parseEvent(o Object) error {
 	}
 	var ok bool
 	if r.Timestamp, ok = parseTime(timestamp); !ok {
-		return fmt.Errorf("its timestamp %s is no ISO 8601 time between 1900 and 2261", Quoted(timestamp))
+		return fmt.Errorf("its timestamp %s is not an ISO 8601 time between 1900 and 2261", Quoted(timestamp))
 	}
 	id, given, err := textField(o, "uuid")
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Record) parseEvent(o Object) error {
 	}
 	if given && id != "" {
 		if r.UUID, err = uuid.Parse(id); err != nil {
-			return fmt.Errorf("its uuid %s is none", Quoted(id))
+			return fmt.Errorf("its uuid %s is not a UUID", Quoted(id))
 		}
 		r.HasUUID = true
 	}
@@ -175,7 +175,7 @@ func (r *Record) parseGroup(o Object) error {
 	if index := o.Get("group_type_index"); index.given() {
 		r.GroupIndex, err = strconv.Atoi(string(index))
 		if err != nil || r.GroupIndex < 0 || r.GroupIndex >= physical.GroupTypes {
-			return fmt.Errorf("its group_type_index %s is no number from 0 to %d", Quoted(string(index)), physical.GroupTypes-1)
+			return fmt.Errorf("its group_type_index %s is not a number from 0 to %d", Quoted(string(index)), physical.GroupTypes-1)
 		}
 	}
 	return r.parseCreatedAt(o)
@@ -188,11 +188,11 @@ func (r *Record) parseCohort(o Object) error {
 	}
 	var err error
 	if r.Cohort, err = strconv.ParseInt(string(id), 10, 64); err != nil || r.Cohort < 1 {
-		return fmt.Errorf("its cohort_id %s is no cohort's number", Quoted(string(id)))
+		return fmt.Errorf("its cohort_id %s is not a cohort's number", Quoted(string(id)))
 	}
 	ids := o.Get("distinct_ids")
 	if ids == nil {
-		return errors.New("a cohort's line needs distinct_ids")
+		return errors.New("a cohort line needs distinct_ids")
 	}
 	r.DistinctIDs, err = distinctIDsOf(ids)
 	return err
@@ -205,7 +205,7 @@ func (r *Record) parseCreatedAt(o Object) error {
 	}
 	var ok bool
 	if r.CreatedAt, ok = parseTime(text); !ok {
-		return fmt.Errorf("its created_at %s is no ISO 8601 time between 1900 and 2261", Quoted(text))
+		return fmt.Errorf("its created_at %s is not an ISO 8601 time between 1900 and 2261", Quoted(text))
 	}
 	return nil
 }
