@@ -1,8 +1,6 @@
 package clickhouse_test
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -71,21 +69,5 @@ func BenchmarkRows(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkImport imports 10,000 events into a project of its own.
-func BenchmarkImport(b *testing.B) {
-	c := client(b)
-	var lines bytes.Buffer
-	for i := range 10_000 {
-		fmt.Fprintf(&lines, `{"event":"e","distinct_id":"p%d","timestamp":"2024-01-01T00:00:00Z","properties":{"i":%d,"s":"some text","b":true,"$set":{"n":%d}}}`+"\n", i%500, i, i%7)
-	}
-	b.SetBytes(int64(lines.Len()))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Import(b.Context(), clickhouse.ImportOptions{Project: project(), Now: now, LearnTypes: true}, bytes.NewReader(lines.Bytes())); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package clickhouse runs queries on ClickHouse and streams their rows, keeps the physical tables, and imports events.
+// Package clickhouse runs queries on ClickHouse and streams their rows, inserts batches, and keeps the physical tables.
 package clickhouse
 
 import (
@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +31,6 @@ type Client struct {
 	known    atomic.Pointer[server]
 	asked    singleflight.Group
 	contact  contact
-
-	importsMu sync.Mutex
-	imports   map[int64]chan struct{} // one import at a time for each project
 }
 
 // Open prepares a client. It reads the DSN, but asks the server nothing: a server that is down shows in Ping
@@ -50,7 +46,6 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		database: options.Auth.Database,
 		patience: options.DialTimeout,
 		stopping: make(chan struct{}, maxStopping),
-		imports:  map[int64]chan struct{}{},
 	}
 	c.contact.init(options)
 	if c.pool, err = openPool(options); err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // TestFence runs SQL without any project filter of its own. Only rows of the query's project may come out.
@@ -25,7 +27,7 @@ func TestFence(t *testing.T) {
 			{"event":"e","distinct_id":"c","timestamp":"2024-01-02T00:00:00Z","properties":{"of":"%[1]d"}}
 			{"type":"person","distinct_ids":["a","c"],"properties":{}}
 			{"type":"cohort","cohort_id":5,"distinct_ids":["a"]}`, p)
-		if _, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, Now: now, Cohorts: []int64{5}}, strings.NewReader(lines)); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, Cohorts: []int64{5}}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
 			t.Fatal(err)
 		}
 		computed := fmt.Sprintf("INSERT INTO cohortpeople SELECT person_id, cohort_id, team_id, 1, 1 FROM person_static_cohort WHERE team_id = %d", p)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // foreignTables are tables such as a PostHog has: JSON in String columns, group keys made from it, whole seconds,
@@ -92,12 +94,12 @@ func TestImportIntoForeignTables(t *testing.T) {
 		fmt.Fprintf(&lines, "{\"event\":%q,\"distinct_id\":\"x\",\"timestamp\":\"2024-01-01T00:00:%02dZ\",\"properties\":{\"a.b\":1,\"$set\":{\"n\":%d},\"$groups\":{\"org\":\"o\"},\"$session_id\":\"s\"}}\n", event, i%60, i)
 	}
 	lines.WriteString(`{"type":"group","group_type":"org","group_key":"o","properties":{"size":3}}` + "\n")
-	options := clickhouse.ImportOptions{Project: p, Now: now}
-	report, err := c.Import(t.Context(), options, strings.NewReader(lines.String()))
+	options := ingest.Options{Project: p, Now: now}
+	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String())))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []clickhouse.BadLine{{31, "ClickHouse refuses its data (violated_constraint)"}, {78, "ClickHouse refuses its data (violated_constraint)"}}
+	want := []ingest.BadLine{{Line: 31, Reason: "ClickHouse refuses its data (violated_constraint)"}, {Line: 78, Reason: "ClickHouse refuses its data (violated_constraint)"}}
 	if diff := cmp.Diff(want, report.BadLines); diff != "" {
 		t.Errorf("bad lines (-want +got):\n%s", diff)
 	}
@@ -106,8 +108,8 @@ func TestImportIntoForeignTables(t *testing.T) {
 	}
 	options.GroupTypes = report.GroupTypes
 	for range 2 {
-		if report, err = c.Import(t.Context(), options, strings.NewReader(`{"type":"person","distinct_ids":["x","y"],"properties":{"new":1}}
-			{"type":"group","group_type":"org","group_key":"o","properties":{"more":4}}`)); err != nil {
+		if report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(`{"type":"person","distinct_ids":["x","y"],"properties":{"new":1}}
+			{"type":"group","group_type":"org","group_key":"o","properties":{"more":4}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,70 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// FuzzImportLine reads any line. What is read must be JSON that the engine takes, and reading it again gives the same.
-func FuzzImportLine(f *testing.F) {
-	for _, seed := range []string{
-		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"$set":{"a":[1,2.5,null,"x"]}}}`,
-		`{"type":"person","distinct_ids":["x",7],"properties":{"a.b":"\ud800\u0000"},"created_at":"2024-01-01"}`,
-		`{"type":"group","group_type":"o","group_type_index":0,"group_key":"k","properties":{"":{"":{}}}}`,
-		`{"type":"cohort","cohort_id":5,"distinct_ids":["x",7,"x"]}`,
-		`{"type":"cohort","cohort_id":-1e3,"distinct_ids":[null]}`, `{"type":"cohort","cohort_id":"9223372036854775808","distinct_ids":{}}`,
-		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01 00:00","properties":{"n":-0.0e-1,"b":123456789012345678901234567890}}`,
-		`{"a":1,"a":{"b":2}}`, `[`, `{"a":"\`, "{\"\xff\":1}", `{"a":tru}`, `{"a":01}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		o, err := parseObject(text)
-		if err != nil {
-			if _, err := parseImportLine(text); err == nil {
-				t.Fatalf("%q is no object, but a line", text)
-			}
-			return
-		}
-		if !json.Valid([]byte(strings.ToValidUTF8(string(text), "?"))) {
-			t.Fatalf("%q was read, but is no JSON", text)
-		}
-		first := o.json()
-		if !json.Valid([]byte(first)) || !utf8.ValidString(first) {
-			t.Fatalf("%q became %q, which is no JSON", text, first)
-		}
-		again, err := parseObject([]byte(first))
-		if err != nil {
-			t.Fatalf("%q became %q, which does not read: %v", text, first, err)
-		}
-		if second := again.json(); second != first {
-			t.Fatalf("%q became %q and then %q", text, first, second)
-		}
-		line, err := parseImportLine(text)
-		if err != nil {
-			return
-		}
-		switch line.kind {
-		case eventLine:
-			if line.event == "" || line.distinctID == "" || line.timestamp.Year() < 1900 || line.timestamp.Year() > 2261 {
-				t.Fatalf("%q gives %+v", text, line)
-			}
-		case personLine:
-			if len(line.distinctIDs) == 0 {
-				t.Fatalf("%q gives %+v", text, line)
-			}
-		case groupLine:
-			if line.groupType == "" || line.groupKey == "" || line.groupIndex < -1 || line.groupIndex >= maxGroupTypes {
-				t.Fatalf("%q gives %+v", text, line)
-			}
-		case cohortLine:
-			if line.cohort < 1 || len(line.distinctIDs) == 0 {
-				t.Fatalf("%q gives %+v", text, line)
-			}
-		}
-	})
-}
 
 func TestParseType(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -162,31 +101,6 @@ func FuzzTimeWriter(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestChunk(t *testing.T) {
-	row := func(size int) importRow {
-		return importRow{values: map[string]any{"a": strings.Repeat("x", size), "b": uint64(1)}}
-	}
-	tests := []struct {
-		sizes []int
-		want  int
-	}{
-		{nil, 0},
-		{[]int{1, 2, 3}, 3},
-		{[]int{maxBlock / 2, maxBlock / 2}, 2},
-		{[]int{maxBlock / 2, maxBlock/2 + 1}, 1},
-		{[]int{2 * maxBlock, 1}, 1},
-	}
-	for _, tt := range tests {
-		var rows []importRow
-		for _, size := range tt.sizes {
-			rows = append(rows, row(size))
-		}
-		if got := chunk(rows); got != tt.want {
-			t.Errorf("rows of %v bytes: the first block takes %d, want %d", tt.sizes, got, tt.want)
-		}
-	}
 }
 
 func TestAppendTime(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
 // queryNative runs a query over the native protocol and makes from its blocks the rows that the server would
@@ -203,13 +205,13 @@ func newCell(t chType) (any, func([]byte) ([]byte, error)) {
 	case "Bool":
 		return scalar(t, strconv.AppendBool)
 	case "String", "FixedString", "Enum8", "Enum16":
-		return scalar(t, appendString)
+		return scalar(t, jsontext.AppendString)
 	case "UUID":
-		return scalar(t, func(b []byte, v uuid.UUID) []byte { return appendString(b, v.String()) })
+		return scalar(t, func(b []byte, v uuid.UUID) []byte { return jsontext.AppendString(b, v.String()) })
 	case "IPv4", "IPv6":
-		return scalar(t, func(b []byte, v netip.Addr) []byte { return appendString(b, v.String()) })
+		return scalar(t, func(b []byte, v netip.Addr) []byte { return jsontext.AppendString(b, v.String()) })
 	case "Decimal", "Decimal32", "Decimal64", "Decimal128", "Decimal256":
-		return scalar(t, func(b []byte, v decimal.Decimal) []byte { return appendString(b, v.String()) })
+		return scalar(t, func(b []byte, v decimal.Decimal) []byte { return jsontext.AppendString(b, v.String()) })
 	case "Date", "Date32":
 		return scalar(t, appendDate)
 	case "DateTime", "DateTime32", "DateTime64":

@@ -12,6 +12,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
 // orderedMap takes a Map column with its entries in their order.
@@ -64,7 +66,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 	case nil:
 		return append(b, "null"...), nil
 	case string:
-		return appendString(b, v), nil
+		return jsontext.AppendString(b, v), nil
 	case time.Time:
 		if t.location == nil {
 			return appendDate(b, v), nil
@@ -77,9 +79,9 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 	case float32:
 		return appendFloat(b, float64(v), 32), nil
 	case uuid.UUID:
-		return appendString(b, v.String()), nil
+		return jsontext.AppendString(b, v.String()), nil
 	case decimal.Decimal:
-		return appendString(b, v.String()), nil
+		return jsontext.AppendString(b, v.String()), nil
 	case big.Int:
 		return v.Append(b, 10), nil
 	case *big.Int:
@@ -92,7 +94,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 		if t.name == "IPv4" {
 			address = address.Unmap()
 		}
-		return appendString(b, address.String()), nil
+		return jsontext.AppendString(b, address.String()), nil
 	}
 	return appendReflected(b, t, reflect.ValueOf(value))
 }

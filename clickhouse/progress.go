@@ -18,10 +18,10 @@ func (c *Client) Running(ctx context.Context, q Query) (p Progress, ok bool, err
 		SQL: runningSQL, Params: []Param{{Name: "id", Type: "String", Value: q.ID}, {Name: "comment", Type: "String", Value: q.Comment}},
 		system: true,
 	}
-	err = c.collect(ctx, asked, func(cells []cell) error {
+	err = c.Collect(ctx, asked, func(cells []Cell) error {
 		var numbers [4]uint64
 		for i := range numbers {
-			n, err := cells[i].int()
+			n, err := cells[i].Int()
 			if err != nil {
 				return err
 			}

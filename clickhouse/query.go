@@ -18,6 +18,11 @@ type Param struct {
 	Value string // as it is for a String; else the text that ClickHouse reads the type from; \N is NULL for Nullable types
 }
 
+// ArrayParam is a parameter with a list of elements of a type.
+func ArrayParam(name, typ string, list []string) Param {
+	return Param{Name: name, Type: "Array(" + typ + ")", Value: "[" + literals(list) + "]"}
+}
+
 // Query is a SELECT for one project.
 type Query struct {
 	SQL     string
@@ -143,8 +148,8 @@ func (c *Client) Describe(ctx context.Context, q Query) ([]Column, error) {
 func (c *Client) describe(ctx context.Context, q Query, opening string) ([]Column, error) {
 	q.SQL = opening + q.SQL + "\n)"
 	var columns []Column
-	err := c.collect(ctx, q, func(cells []cell) error {
-		columns = append(columns, Column{Name: cells[0].text(), Type: cells[1].text()})
+	err := c.Collect(ctx, q, func(cells []Cell) error {
+		columns = append(columns, Column{Name: cells[0].Text(), Type: cells[1].Text()})
 		return nil
 	})
 	return columns, err

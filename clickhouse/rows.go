@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// cell is one value of a row that we ask for ourselves, as JSON.
-type cell json.RawMessage
+// Cell is a value of a row, as JSON.
+type Cell json.RawMessage
 
-func (c cell) text() string {
+// Text returns a string without its quotes, and anything else as it stands.
+func (c Cell) Text() string {
 	var s string
 	if len(c) > 0 && c[0] == '"' {
 		if err := json.Unmarshal(c, &s); err != nil {
@@ -23,20 +24,22 @@ func (c cell) text() string {
 	return string(c)
 }
 
-func (c cell) int() (int64, error) { return strconv.ParseInt(c.text(), 10, 64) }
+// Int returns an integer, quoted or not.
+func (c Cell) Int() (int64, error) { return strconv.ParseInt(c.Text(), 10, 64) }
 
-func (c cell) time() (time.Time, error) { return time.Parse(time.RFC3339Nano, c.text()) }
+// Time returns a time.
+func (c Cell) Time() (time.Time, error) { return time.Parse(time.RFC3339Nano, c.Text()) }
 
-// collect runs a query of our own and calls row for each of its rows. The cells are valid until row returns.
-func (c *Client) collect(ctx context.Context, q Query, row func([]cell) error) error {
+// Collect runs a query and calls row for each of its rows. The cells are valid until row returns.
+func (c *Client) Collect(ctx context.Context, q Query, row func([]Cell) error) error {
 	_, err := c.Query(ctx, q, &collector{row: row})
 	return err
 }
 
 type collector struct {
-	row     func([]cell) error
+	row     func([]Cell) error
 	columns int
-	cells   []cell
+	cells   []Cell
 }
 
 func (s *collector) Columns(columns []Column) error {
@@ -58,7 +61,7 @@ func (s *collector) Row(row []byte) error {
 		if at = valueEnd(row, at); at < 0 {
 			return fmt.Errorf("cell %d: %w", i, errMalformedRow)
 		}
-		s.cells = append(s.cells, cell(slices.Clip(row[start:at])))
+		s.cells = append(s.cells, Cell(slices.Clip(row[start:at])))
 	}
 	return s.row(s.cells)
 }

@@ -3,7 +3,8 @@ package clickhouse
 import (
 	"context"
 	"errors"
-	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // sharedPaths says how the paths of a JSON column are kept that have no column of their own. ClickHouse's own choice for merged parts
@@ -17,20 +18,13 @@ const (
 // deduplication marks the tables that we made, as no other product sets it so.
 const deduplication = "non_replicated_deduplication_window = 10000"
 
-// hasPaths reports whether a column of the table is a JSON column.
-func (t table) hasPaths() bool {
-	for _, column := range t.columns {
-		if strings.Contains(column, " JSON(") {
-			return true
-		}
+// tableSettings are the settings of a table; paths says whether the server knows sharedPaths.
+func tableSettings(t *physical.Table, paths bool) string {
+	all := deduplication
+	if t.Settings != "" {
+		all += ", " + t.Settings
 	}
-	return false
-}
-
-// settings are those of the table; paths says whether the server knows sharedPaths.
-func (t table) settings(paths bool) string {
-	all := deduplication + t.tail
-	if paths && t.hasPaths() {
+	if paths && t.HasPaths() {
 		all += ", " + sharedPaths + " = " + sharedPathsValue
 	}
 	return all
@@ -39,7 +33,7 @@ func (t table) settings(paths bool) string {
 // knowsSharedPaths asks whether tables can have the setting sharedPaths. A server that does not say so does not get it.
 func (c *Client) knowsSharedPaths(ctx context.Context) (bool, error) {
 	known := false
-	err := c.collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name = " + literal(sharedPaths), system: true}, func([]cell) error {
+	err := c.Collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name = " + literal(sharedPaths), system: true}, func([]Cell) error {
 		known = true
 		return nil
 	})
@@ -49,17 +43,17 @@ func (c *Client) knowsSharedPaths(ctx context.Context) (bool, error) {
 // boundPaths gives the tables that an earlier version made the setting sharedPaths. What they hold is written anew with the next merges.
 func (c *Client) boundPaths(ctx context.Context) error {
 	var names, ours []string
-	for _, t := range tables {
-		if t.hasPaths() {
-			names = append(names, t.name)
+	for i := range physical.Tables {
+		if t := &physical.Tables[i]; t.HasPaths() {
+			names = append(names, t.Name)
 		}
 	}
-	err := c.collect(ctx, Query{
+	err := c.Collect(ctx, Query{
 		SQL: "SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(names) + ") " +
 			"AND position(engine_full, " + literal(deduplication) + ") > 0 AND position(engine_full, " + literal(sharedPaths) + ") = 0",
 		system: true,
-	}, func(cells []cell) error {
-		ours = append(ours, cells[0].text())
+	}, func(cells []Cell) error {
+		ours = append(ours, cells[0].Text())
 		return nil
 	})
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// guardedTables are the physical tables that have a team_id, in our own schema and in the peer's. Each query
-// filters all of them by its project with additional_table_filters, whatever its SQL says.
-var guardedTables = []string{
-	"events", "sharded_events", "events_json", "sharded_events_json", "events_recent",
-	"person", "person_distinct_id2", "person_distinct_id_overrides", "groups",
-	"cohortpeople", "person_static_cohort", "raw_sessions", "sharded_raw_sessions", "raw_sessions_v3", "sharded_raw_sessions_v3",
-}
+// guardedTables are the tables that have a team_id, our own and others of PostHog. Each query filters all of them
+// by its project with additional_table_filters, whatever its SQL says.
+var guardedTables = append(physical.Names(), "sharded_events", "events_json", "sharded_events_json", "events_recent",
+	"raw_sessions", "sharded_raw_sessions", "raw_sessions_v3", "sharded_raw_sessions_v3")
 
 // requiredSettings are those without which a query may not run.
 var requiredSettings = []string{"additional_table_filters"}
@@ -176,7 +175,7 @@ func (c *Client) executionSeconds(ctx context.Context) int {
 // tableFilters is the value of additional_table_filters that confines a query to one project. It is made of
 // a closed list of names, the configured database and a number.
 func tableFilters(database string, project int64) string {
-	filter := fmt.Sprintf("'team_id = %d'", project)
+	filter := fmt.Sprintf("'%s = %d'", physical.Project, project)
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, table := range guardedTables {

@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 func TestDescribeDatabase(t *testing.T) {
@@ -92,7 +93,7 @@ func TestDescribedFieldsResolve(t *testing.T) {
 func TestDescribeDatabaseOfOtherLayout(t *testing.T) {
 	t.Parallel()
 	db := *asked.env(t).Database
-	db.Layout = schema.NewLayout([]schema.PhysicalColumn{
+	db.Layout = schema.NewLayout([]physical.Column{
 		{Table: "events", Name: "team_id", Type: "Int64"}, {Table: "events", Name: "event", Type: "String"}, {Table: "events", Name: "properties", Type: "String"},
 	})
 	var names []string

@@ -3,15 +3,20 @@ package compiler_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/internal/golden"
+	"github.com/caddy-analytics/caddy-analytics/internal/golden/layout"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // world is the section env of a golden file: the project that the query is compiled for. What is left out is the project
@@ -50,12 +55,12 @@ func (w world) env(tb testing.TB) compiler.Env {
 	}
 	db.Cohorts = schema.NewCohorts(w.Cohorts, len(w.Columns) > 0)
 	if len(w.Columns) > 0 {
-		var columns []schema.PhysicalColumn
+		var columns []physical.Column
 		for _, text := range w.Columns {
 			place, rest, _ := strings.Cut(text, " ")
 			table, name, _ := strings.Cut(place, ".")
 			typ, expression, _ := strings.Cut(rest, " = ")
-			column := schema.PhysicalColumn{Table: table, Name: name, Type: typ, DefaultExpression: expression}
+			column := physical.Column{Table: table, Name: name, Type: typ, DefaultExpression: expression}
 			if expression != "" {
 				column.DefaultKind = "MATERIALIZED"
 			}
@@ -119,14 +124,37 @@ func TestGolden(t *testing.T) {
 		t.Helper()
 		compiled, err := compileCase(t, in)
 		if err != nil {
-			return map[string]string{"mistakes": mistakes(t, in["query"], err)}
+			return map[string]string{"mistakes": layout.Text(t, mistakes(t, in["query"], err))}
 		}
 		var args strings.Builder
 		for _, p := range compiled.Params {
 			fmt.Fprintf(&args, "%s %s %q\n", p.Name, p.Type, p.Value)
 		}
-		return map[string]string{"sql": compiled.SQL, "args": args.String(), "columns": strings.Join(compiled.Columns, ", ")}
+		if columns := strings.Join(compiled.Columns, ""); strings.Contains(columns, "\n") {
+			t.Errorf("a column of %q is more than a line", compiled.Columns)
+		}
+		return map[string]string{"sql": layout.SQL(t, compiled.SQL), "args": args.String(), "columns": strings.Join(compiled.Columns, "\n")}
 	})
+}
+
+// TestGoldenLines: a golden file can be read without scrolling.
+func TestGoldenLines(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if length := utf8.RuneCountInString(line); length > layout.MaxLine {
+				t.Errorf("%s:%d has %d characters, more than %d", file, i+1, length, layout.MaxLine)
+			}
+		}
+	}
 }
 
 // mistakes lists the mistakes of a query as line:column: code: detail, with the text that each points at.

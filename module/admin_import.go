@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -27,7 +27,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		return nil, err
 	}
 	began := time.Now()
-	options := clickhouse.ImportOptions{
+	options := ingest.Options{
 		Project: project.ID, LearnTypes: r.URL.Query().Get("learn_types") != "false", Now: began,
 		KnownTypes: knownTypes(snap, project.ID), MaxTypes: registry.MaxProperties, GroupTypes: groupTypes(snap, project.ID),
 		Cohorts: cohortIDs(snap, project.ID),
@@ -59,7 +59,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 }
 
 // learn records the property types and group types that an import found.
-func (rt *runtime) learn(r *http.Request, project int64, report *clickhouse.ImportReport) error {
+func (rt *runtime) learn(r *http.Request, project int64, report *ingest.Report) error {
 	var defs []registry.PropertyDefinition
 	for _, l := range report.Learned {
 		defs = append(defs, registry.PropertyDefinition{
@@ -76,10 +76,10 @@ func (rt *runtime) learn(r *http.Request, project int64, report *clickhouse.Impo
 	return rt.registry.Learn(r.Context(), project, defs, groups)
 }
 
-func knownTypes(snap *registry.Snapshot, project int64) []clickhouse.LearnedProperty {
-	var known []clickhouse.LearnedProperty
+func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty {
+	var known []ingest.LearnedProperty
 	for _, d := range snap.PropertyDefinitions(project) {
-		known = append(known, clickhouse.LearnedProperty{
+		known = append(known, ingest.LearnedProperty{
 			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type),
 		})
 	}
@@ -94,10 +94,10 @@ func cohortIDs(snap *registry.Snapshot, project int64) []int64 {
 	return ids
 }
 
-func groupTypes(snap *registry.Snapshot, project int64) []clickhouse.GroupType {
-	var types []clickhouse.GroupType
+func groupTypes(snap *registry.Snapshot, project int64) []ingest.GroupType {
+	var types []ingest.GroupType
 	for _, g := range snap.GroupTypes(project) {
-		types = append(types, clickhouse.GroupType(g))
+		types = append(types, ingest.GroupType(g))
 	}
 	return types
 }

@@ -3,17 +3,9 @@ package schema
 import (
 	"regexp"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
-
-// PhysicalColumn is one row of ClickHouse's system.columns.
-type PhysicalColumn struct {
-	Table, Name string
-	Type        string // as ClickHouse prints it: LowCardinality(String), DateTime64(6, 'UTC')
-	Comment     string
-
-	DefaultKind       string // DEFAULT, MATERIALIZED, ALIAS, or empty
-	DefaultExpression string
-}
 
 // Layout says how the physical tables are stored: which columns they have, of which types, and where a property is
 // found. It is immutable and safe for concurrent use.
@@ -42,7 +34,7 @@ const (
 
 // NewLayout makes a layout of the columns that a ClickHouse server has. Columns of tables that are not physical tables
 // of the schema are of no account.
-func NewLayout(columns []PhysicalColumn) *Layout {
+func NewLayout(columns []physical.Column) *Layout {
 	l := &Layout{
 		tables:       make(map[string]bool),
 		types:        make(map[columnKey]string, len(columns)),
@@ -69,7 +61,7 @@ func NewLayout(columns []PhysicalColumn) *Layout {
 }
 
 // addMaterialized notes a column; where two hold the same property, the nullable one wins, for it tells ” from absence.
-func (l *Layout) addMaterialized(c PhysicalColumn, source, property string, nullable bool) {
+func (l *Layout) addMaterialized(c physical.Column, source, property string, nullable bool) {
 	key := propertyKey{c.Table, source, property}
 	if known, ok := l.materialized[key]; ok && known.nullable {
 		return
@@ -79,7 +71,7 @@ func (l *Layout) addMaterialized(c PhysicalColumn, source, property string, null
 
 // materializes tells whether a column holds one property of another column: by its comment, else by the expression that
 // fills it.
-func materializes(c PhysicalColumn) (source, property string, ok bool) {
+func materializes(c physical.Column) (source, property string, ok bool) {
 	if strings.HasPrefix(c.Comment, materializerPrefix+materializerSplit) {
 		return fromComment(c.Comment)
 	}
@@ -145,94 +137,7 @@ func (l *Layout) nullableColumn(table, column string) bool {
 }
 
 // nativeLayout is what NativeLayout returns.
-var nativeLayout = NewLayout(nativeColumns())
+var nativeLayout = NewLayout(physical.Columns())
 
 // NativeLayout is the layout of the tables that this product makes itself: properties are native JSON.
 func NativeLayout() *Layout { return nativeLayout }
-
-// nativeColumns are the columns of our own tables that queries can reach.
-func nativeColumns() []PhysicalColumn {
-	const (
-		text   = "String"
-		json   = "JSON"
-		id     = "UUID"
-		moment = "DateTime64(6, 'UTC')"
-		number = "Int64"
-		flag   = "Int8"
-	)
-	tables := []struct {
-		name    string
-		columns [][2]string
-	}{
-		{"events", [][2]string{
-			{"uuid", id},
-			{"event", "LowCardinality(String)"},
-			{"properties", json},
-			{"timestamp", moment},
-			{"team_id", number},
-			{"distinct_id", text},
-			{"elements_chain", text},
-			{"created_at", moment},
-			{"person_id", id},
-			{"person_created_at", moment},
-			{"person_properties", json},
-			{"person_mode", "Enum8('full' = 0, 'propertyless' = 1, 'force_upgrade' = 2)"},
-			{"$group_0", text},
-			{"group0_properties", json},
-			{"group0_created_at", moment},
-			{"$group_1", text},
-			{"group1_properties", json},
-			{"group1_created_at", moment},
-			{"$group_2", text},
-			{"group2_properties", json},
-			{"group2_created_at", moment},
-			{"$group_3", text},
-			{"group3_properties", json},
-			{"group3_created_at", moment},
-			{"$group_4", text},
-			{"group4_properties", json},
-			{"group4_created_at", moment},
-			{"$session_id", text},
-			{"$window_id", text},
-			{"elements_chain_href", text},
-			{"elements_chain_texts", "Array(String)"},
-			{"elements_chain_ids", "Array(String)"},
-			{"elements_chain_elements", "Array(String)"},
-			{"inserted_at", "Nullable(DateTime64(6, 'UTC'))"},
-		}},
-		{"person", [][2]string{
-			{"id", id},
-			{"created_at", moment},
-			{"team_id", number},
-			{"properties", json},
-			{"is_identified", flag},
-			{"is_deleted", flag},
-			{"version", "UInt64"},
-		}},
-		{"person_distinct_id2", [][2]string{
-			{"team_id", number}, {"distinct_id", text}, {"person_id", id}, {"is_deleted", flag}, {"version", number},
-		}},
-		{"person_distinct_id_overrides", [][2]string{
-			{"team_id", number}, {"distinct_id", text}, {"person_id", id}, {"is_deleted", flag}, {"version", number},
-		}},
-		{"groups", [][2]string{
-			{"group_type_index", "UInt8"},
-			{"group_key", text},
-			{"created_at", moment},
-			{"team_id", number},
-			{"group_properties", json},
-			{"_timestamp", moment},
-		}},
-		{computedMembers, [][2]string{
-			{"person_id", id}, {"cohort_id", number}, {"team_id", number}, {"sign", flag}, {"version", "UInt64"},
-		}},
-		{givenMembers, [][2]string{{"id", id}, {"person_id", id}, {"cohort_id", number}, {"team_id", number}}},
-	}
-	var columns []PhysicalColumn
-	for _, t := range tables {
-		for _, c := range t.columns {
-			columns = append(columns, PhysicalColumn{Table: t.name, Name: c[0], Type: c[1]})
-		}
-	}
-	return columns
-}

@@ -6,11 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 func TestLayoutProperty(t *testing.T) {
 	const fills = `replaceRegexpAll(JSONExtractRaw(properties, 'it\'s'), '^"|"$', '')`
-	peer := []schema.PhysicalColumn{
+	peer := []physical.Column{
 		{Table: "events", Name: "properties", Type: "String"},
 		{Table: "events", Name: "person_properties", Type: "String"},
 		{Table: "events", Name: "mat_$browser", Type: "String", Comment: "column_materializer::$browser"},
@@ -31,11 +32,11 @@ func TestLayoutProperty(t *testing.T) {
 		{Table: "events", Name: "own_default", Type: "Nullable(String)", DefaultKind: "DEFAULT", DefaultExpression: "JSONExtract(properties, 'd', 'Nullable(String)')"},
 		{Table: "secrets", Name: "properties", Type: "JSON", Comment: "column_materializer::properties::x"},
 	}
-	native := []schema.PhysicalColumn{{Table: "events", Name: "properties", Type: "JSON(max_dynamic_paths=256)"}}
+	native := []physical.Column{{Table: "events", Name: "properties", Type: "JSON(max_dynamic_paths=256)"}}
 	inText := schema.Storage{Kind: schema.StringColumn, Column: "properties"}
 	tests := []struct {
 		name, column, property string
-		columns                []schema.PhysicalColumn
+		columns                []physical.Column
 		want                   schema.Storage
 	}{
 		{"text", "properties", "x", peer, inText},
@@ -75,7 +76,7 @@ func TestLayoutZone(t *testing.T) {
 		{"String", ""},
 	}
 	for _, tt := range tests {
-		l := schema.NewLayout([]schema.PhysicalColumn{{Table: "events", Name: "c", Type: tt.typ}})
+		l := schema.NewLayout([]physical.Column{{Table: "events", Name: "c", Type: tt.typ}})
 		if got := l.ColumnZone("events", "c"); got != tt.want {
 			t.Errorf("ColumnZone of %s = %q, want %q", tt.typ, got, tt.want)
 		}

@@ -6,20 +6,16 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // ProjectColumn is the column that says to which project a row belongs. Every physical table has it.
-const ProjectColumn = "team_id"
-
-// physicalTables are the tables of ClickHouse that may be read (contract: api.md, section 9.2).
-var physicalTables = []string{
-	"events", "groups", "person", "person_distinct_id2", "person_distinct_id_overrides", computedMembers, givenMembers,
-}
+const ProjectColumn = physical.Project
 
 // PhysicalTable tells whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
 // belong to projects, so that each scan needs its guard.
 func PhysicalTable(name string) (guarded, known bool) {
-	known = slices.Contains(physicalTables, name)
+	known = physical.Has(name)
 	return known, known
 }
 
@@ -119,7 +115,7 @@ var (
 var project = Field{Name: ProjectColumn, Type: intType, Hidden: true}
 
 // groupTypes is the number of group types that a project can have.
-const groupTypes = 5
+const groupTypes = physical.GroupTypes
 
 var personFields = slices.Concat([]Field{
 	{Name: "id", Type: uuidType},

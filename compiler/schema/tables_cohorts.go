@@ -1,12 +1,16 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
 
 // The physical tables of members: those that the product itself computes, which only a PostHog does, and those that were
 // given by hand.
 const (
-	computedMembers = "cohortpeople"
-	givenMembers    = "person_static_cohort"
+	computedMembers = physical.ComputedMembers
+	givenMembers    = physical.StaticMembers
 )
 
 var memberFields = []Field{

@@ -3,10 +3,12 @@ package schema
 import (
 	"slices"
 	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // eventsTable is the name of the table of events, and of the physical table behind it.
-const eventsTable = "events"
+const eventsTable = physical.Events
 
 // events is the table of events in each mode of persons.
 var events = func() map[PersonMode]*Table {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // In each mode * has the same columns, and what leads to the person leads somewhere.
@@ -45,11 +46,11 @@ func TestEventsInEachMode(t *testing.T) {
 // A server whose events have no session ids has no sessions; one that does not note when rows came in lacks that field.
 func TestSessionsFollowTheLayout(t *testing.T) {
 	fields := func(columns ...string) []string {
-		var physical []schema.PhysicalColumn
+		var stored []physical.Column
 		for _, name := range columns {
-			physical = append(physical, schema.PhysicalColumn{Table: "events", Name: name, Type: "String"})
+			stored = append(stored, physical.Column{Table: "events", Name: name, Type: "String"})
 		}
-		db := &schema.Database{Project: 1, Layout: schema.NewLayout(physical)}
+		db := &schema.Database{Project: 1, Layout: schema.NewLayout(stored)}
 		sessions, _ := db.Table("sessions")
 		var out []string
 		for _, name := range []string{"session_id", "$channel_type", "max_inserted_at"} {

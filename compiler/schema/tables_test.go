@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 var own = &schema.Database{Project: 1, GroupTypes: map[string]int{"organization": 1, "event": 2, "lost": 9}}
@@ -128,7 +129,7 @@ func TestField(t *testing.T) {
 }
 
 func TestFieldsFollowTheLayout(t *testing.T) {
-	db := &schema.Database{Layout: schema.NewLayout([]schema.PhysicalColumn{
+	db := &schema.Database{Layout: schema.NewLayout([]physical.Column{
 		{Table: "events", Name: "event", Type: "String"},
 		{Table: "events", Name: "created_at", Type: "Nullable(DateTime64(6, 'UTC'))"},
 		{Table: "events", Name: "distinct_id", Type: "String"},

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -72,7 +72,7 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
 	}
 	if report.LeftOut > 0 {
-		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, clickhouse.MaxNames)
+		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, record.MaxNames)
 	}
 	if report.Untyped {
 		fmt.Fprintf(stderr, "the project has types for %d properties, which is the most it can have: others read as text\n", registry.MaxProperties)

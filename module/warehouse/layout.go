@@ -81,7 +81,7 @@ func (w *Warehouse) look() (*schema.Layout, error) {
 	if err != nil {
 		return nil, w.unprepared(fmt.Errorf("looking at the tables: %w", err))
 	}
-	return layoutOf(columns), nil
+	return schema.NewLayout(columns), nil
 }
 
 // unprepared gives the error that callers get when the tables cannot be prepared: they made no mistake, whatever ClickHouse says.
@@ -119,13 +119,4 @@ func (w *Warehouse) follow() {
 		case <-tick.C:
 		}
 	}
-}
-
-// layoutOf is what the compiler has to know of the physical columns.
-func layoutOf(columns []clickhouse.PhysicalColumn) *schema.Layout {
-	physical := make([]schema.PhysicalColumn, len(columns))
-	for i, c := range columns {
-		physical[i] = schema.PhysicalColumn(c)
-	}
-	return schema.NewLayout(physical)
 }

@@ -3,13 +3,13 @@ package warehouse
 import (
 	"testing"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // TestLayoutKnowsMaterializedColumns: a column that holds a property is known by its comment, and without one by what fills it.
 func TestLayoutKnowsMaterializedColumns(t *testing.T) {
-	db := &schema.Database{Project: 1, Layout: layoutOf([]clickhouse.PhysicalColumn{
+	db := &schema.Database{Project: 1, Layout: schema.NewLayout([]physical.Column{
 		{Table: "events", Name: "properties", Type: "String"},
 		{Table: "events", Name: "mat_plan", Type: "Nullable(String)", Comment: "column_materializer::properties::plan"},
 		{

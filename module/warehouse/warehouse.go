@@ -14,12 +14,15 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
 // Warehouse is the connection to ClickHouse, and what is known of the tables there. It may be used from several goroutines at once.
 type Warehouse struct {
 	client *clickhouse.Client
+	ingest *ingest.Ingester
 	logger *zap.Logger
 
 	known    atomic.Pointer[schema.Layout]
@@ -54,7 +57,7 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 }
 
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
-	w := &Warehouse{client: client, logger: logger, ended: make(chan struct{})}
+	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, ended: make(chan struct{})}
 	w.open, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -105,8 +108,8 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is clickhouse.Client.Import. Each batch waits for a place of the project's, however many other queries wait.
-func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options clickhouse.ImportOptions, in io.Reader) (clickhouse.ImportReport, error) {
+// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait.
+func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
 	options.Turn = func(ctx context.Context) (done func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
@@ -114,7 +117,7 @@ func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, opt
 		}
 		return place.Leave, nil
 	}
-	return w.client.Import(ctx, options, in)
+	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
 }
 
 func check(at *admission.Place, project int64) error {

@@ -18,6 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // The events that random funnels are asked of: so many projects from funnelProject on, each with so many sets of people
@@ -358,7 +360,7 @@ func importJourneys(t *testing.T, project int, events []funnelEvent) {
 		}
 		lines.Write(append(raw, '\n'))
 	}
-	report, err := client.Import(t.Context(), clickhouse.ImportOptions{Project: int64(project), Now: time.Now()}, strings.NewReader(lines.String()))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: int64(project), Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

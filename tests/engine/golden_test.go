@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/golden/layout"
 )
 
 // project is the one that the golden files are compiled for.
@@ -74,7 +75,7 @@ func TestEngineTakesGoldenSQL(t *testing.T) {
 		}
 		ran++
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			q := clickhouse.Query{SQL: strings.TrimSpace(sections["sql"]), Params: params(t, sections["args"]), Project: project}
+			q := clickhouse.Query{SQL: layout.Joined(sections["sql"]), Params: params(t, sections["args"]), Project: project}
 			if _, err := client.Query(t.Context(), q, nothing{}); err != nil {
 				t.Errorf("%v (%v)\n%s", err, errors.Unwrap(err), q.SQL)
 			}

@@ -12,6 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // Two projects whose events lie in the same granules: ours are all numbers, theirs all words.
@@ -97,8 +99,8 @@ func fill(t *testing.T) {
 			value := fmt.Sprintf(p.form, i)
 			fmt.Fprintf(&lines, `{"event":%[1]q,"distinct_id":%[1]q,"timestamp":"2024-01-01T00:00:00Z","properties":{"v":%[1]q}}`+"\n", value)
 		}
-		options := clickhouse.ImportOptions{Project: p.project, Now: time.Now()}
-		if report, err := client.Import(t.Context(), options, strings.NewReader(lines.String())); err != nil || report.Bad > 0 {
+		options := ingest.Options{Project: p.project, Now: time.Now()}
+		if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
 			t.Fatalf("importing: %v: %+v", err, report)
 		}
 	}

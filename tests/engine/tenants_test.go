@@ -19,6 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // tenant shares every table of one database with strangers, whose rows lie before and behind its own. It has a second
@@ -195,8 +197,8 @@ func settle(t *testing.T, c *clickhouse.Client, project int64) {
 	for _, cohort := range []int64{5, 6} {
 		write(map[string]any{"type": "cohort", "cohort_id": cohort, "distinct_ids": []string{word(int(cohort)), word(7), word(8)}})
 	}
-	options := clickhouse.ImportOptions{Project: project, Now: day.Add(24 * time.Hour), Cohorts: []int64{5, 6}}
-	if report, err := c.Import(t.Context(), options, strings.NewReader(lines.String())); err != nil || report.Bad > 0 {
+	options := ingest.Options{Project: project, Now: day.Add(24 * time.Hour), Cohorts: []int64{5, 6}}
+	if report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
 }

@@ -1,4 +1,5 @@
-package clickhouse
+// Package record reads what comes in: events, and lines that describe persons, groups and members of cohorts.
+package record
 
 import (
 	"bytes"
@@ -9,80 +10,87 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
-// maxDepth is how deeply the objects and arrays of a line may be nested.
+// maxDepth is how deeply the objects and arrays of a record may be nested.
 const maxDepth = 64
 
 // The bounds of names: each becomes a path of a JSON column, which ClickHouse keeps track of in every part and merge.
 const (
 	// MaxNames is how many names the properties of an event, a person or a group may have, those of nested objects too.
 	MaxNames = 2000
-	// maxLineNames leaves room for the names of a line itself.
-	maxLineNames = MaxNames + 50
+	// maxRecordNames leaves room for the names of a record itself.
+	maxRecordNames = MaxNames + 50
 )
 
 var errManyNames = fmt.Errorf("it has more than %d property names", MaxNames)
 
-// object is a JSON object with its members in their order, each key once. The values are in canonical form.
-type object []member
+// Object is a JSON object with its members in their order, each key once.
+type Object []Member
 
-type member struct {
-	key   string
-	value []byte
+// Member is a member of an object.
+type Member struct {
+	Key   string
+	Value Value
 }
 
-// get gives the value of a key, or nil.
-func (o object) get(key string) []byte {
+// Get returns the value of a key, or nil.
+func (o Object) Get(key string) Value {
 	for _, m := range o {
-		if m.key == key {
-			return m.value
+		if m.Key == key {
+			return m.Value
 		}
 	}
 	return nil
 }
 
-// set puts a value in place of the key's old one, or behind the others.
-func (o object) set(key string, value []byte) object {
+// Set puts a value in place of the key's old one, or after the others.
+func (o Object) Set(key string, value Value) Object {
 	for i := range o {
-		if o[i].key == key {
-			o[i].value = value
+		if o[i].Key == key {
+			o[i].Value = value
 			return o
 		}
 	}
-	return append(o, member{key, value})
+	return append(o, Member{key, value})
 }
 
-func (o object) without(key string) object {
+// Without returns the object without a key.
+func (o Object) Without(key string) Object {
 	for i := range o {
-		if o[i].key == key {
+		if o[i].Key == key {
 			return append(o[:i:i], o[i+1:]...)
 		}
 	}
 	return o
 }
 
-// json is the object as JSON text.
-func (o object) json() string {
+// JSON returns the object as JSON text.
+func (o Object) JSON() string {
 	var b []byte
 	b = append(b, '{')
 	for i, m := range o {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, m.key)
+		b = jsontext.AppendString(b, m.Key)
 		b = append(b, ':')
-		b = append(b, m.value...)
+		b = append(b, m.Value...)
 	}
 	return string(append(b, '}'))
 }
 
+// Stored reads an object that was written before, however many names it has.
+func Stored(text string) (Object, error) { return parseNames([]byte(text), math.MaxInt) }
+
 // parseObject reads a JSON object and brings its values into a form that the engine's JSON columns take: valid
 // UTF-8, each key once (the last one counts), integers beyond 64 bits as floats, bounded nesting.
-func parseObject(text []byte) (object, error) { return parseNames(text, maxLineNames) }
+func parseObject(text []byte) (Object, error) { return parseNames(text, maxRecordNames) }
 
 // parseNames is parseObject for an object that may have so many names at all depths.
-func parseNames(text []byte, most int) (object, error) {
+func parseNames(text []byte, most int) (Object, error) {
 	r := jsonReader{in: text, out: make([]byte, 0, len(text)), names: most}
 	r.space()
 	if r.peek() != '{' {
@@ -94,7 +102,7 @@ func parseNames(text []byte, most int) (object, error) {
 	}
 	r.space()
 	if r.pos != len(r.in) {
-		return nil, fmt.Errorf("it goes on behind its JSON object, at byte %d", r.pos+1)
+		return nil, fmt.Errorf("there is more after its JSON object, at byte %d", r.pos+1)
 	}
 	return o, nil
 }
@@ -134,11 +142,11 @@ func (r *jsonReader) unexpected() error {
 }
 
 // members reads an object. The values are slices of out.
-func (r *jsonReader) members() (object, error) {
+func (r *jsonReader) members() (Object, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	var o object
+	var o Object
 	seen := map[string]int{}
 	for r.space(); r.peek() != '}'; r.space() {
 		if len(o) > 0 {
@@ -165,14 +173,14 @@ func (r *jsonReader) members() (object, error) {
 		value := bytes.Clone(r.out[start:])
 		r.out = r.out[:start]
 		if at, ok := seen[key]; ok {
-			o[at].value = value
+			o[at].Value = value
 			continue
 		}
 		if r.names--; r.names < 0 {
 			return nil, errManyNames
 		}
 		seen[key] = len(o)
-		o = append(o, member{key, value})
+		o = append(o, Member{key, value})
 	}
 	r.pos++
 	r.depth--
@@ -194,7 +202,7 @@ func (r *jsonReader) value() error {
 	case c == '{':
 		o, err := r.members()
 		if err == nil {
-			r.out = append(r.out, o.json()...)
+			r.out = append(r.out, o.JSON()...)
 		}
 		return err
 	case c == '[':
@@ -202,7 +210,7 @@ func (r *jsonReader) value() error {
 	case c == '"':
 		s, err := r.string()
 		if err == nil {
-			r.out = appendString(r.out, s)
+			r.out = jsontext.AppendString(r.out, s)
 		}
 		return err
 	case c == '-' || c >= '0' && c <= '9':
@@ -313,7 +321,7 @@ func (r *jsonReader) number() error {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(f, 0) {
-		return fmt.Errorf("the number %s is too large", quotedTrim(text))
+		return fmt.Errorf("the number %s is too large", Quoted(text))
 	}
 	if integer {
 		r.out = strconv.AppendFloat(r.out, f, 'e', -1, 64)
@@ -337,19 +345,4 @@ func (r *jsonReader) digits() bool {
 		r.pos++
 	}
 	return r.pos > start
-}
-
-// unquote gives the text of a canonical JSON string.
-func unquote(value []byte) (string, bool) {
-	if len(value) < 2 || value[0] != '"' {
-		return "", false
-	}
-	if bytes.IndexByte(value, '\\') < 0 {
-		return string(value[1 : len(value)-1]), true
-	}
-	var s string
-	if err := json.Unmarshal(value, &s); err != nil {
-		panic("BUG: a canonical JSON string does not parse: " + err.Error())
-	}
-	return s, true
 }

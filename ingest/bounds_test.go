@@ -1,16 +1,15 @@
-package clickhouse_test
+package ingest_test
 
 import (
-	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
 // names is a JSON object with so many names, the first with a number.
@@ -33,16 +32,16 @@ func TestImportBoundsNames(t *testing.T) {
 		return `{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":` + properties + "}\n"
 	}
 	nested := `{"list":[` + strings.TrimSuffix(strings.Repeat(`{"a":1,"b":{"c":2}},`, 700), ",") + `]}`
-	lines := event(names(0, clickhouse.MaxNames)) + // as many as can be
-		event(names(0, clickhouse.MaxNames+1)) +
+	lines := event(names(0, record.MaxNames)) + // as many as can be
+		event(names(0, record.MaxNames+1)) +
 		event(names(0, 400_000)) +
 		event(nested) +
-		event(`{"$set":`+names(0, clickhouse.MaxNames)+`}`) +
-		`{"type":"person","distinct_ids":["x"],"properties":` + names(0, clickhouse.MaxNames+1) + "}\n" +
-		`{"type":"group","group_type":"org","group_key":"k","properties":` + names(0, clickhouse.MaxNames+1) + "}\n" +
+		event(`{"$set":`+names(0, record.MaxNames)+`}`) +
+		`{"type":"person","distinct_ids":["x"],"properties":` + names(0, record.MaxNames+1) + "}\n" +
+		`{"type":"group","group_type":"org","group_key":"k","properties":` + names(0, record.MaxNames+1) + "}\n" +
 		`{"distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","event":"a",` + names(0, 100_000)[1:] + "\n" +
 		event(`{"ok":true}`)
-	report, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, Now: now, LearnTypes: true, MaxTypes: 50}, strings.NewReader(lines))
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, LearnTypes: true, MaxTypes: 50}, ndjson.NewReader(strings.NewReader(lines)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func TestImportBoundsProfiles(t *testing.T) {
 	group := func(properties string) string {
 		return `{"type":"group","group_type":"org","group_key":"k","properties":` + properties + "}\n"
 	}
-	options := clickhouse.ImportOptions{Project: p, Now: now}
+	options := ingest.Options{Project: p, Now: now}
 	first := load(t, c, options, person(names(0, 1500))+group(names(0, 1500)))
 	options.GroupTypes = first.GroupTypes
 	if first.LeftOut != 0 {
@@ -93,7 +92,7 @@ func TestImportBoundsProfiles(t *testing.T) {
 
 	// Bytes: a value that does not fit is left out, one that makes room is taken.
 	p = project()
-	options = clickhouse.ImportOptions{Project: p, Now: now}
+	options = ingest.Options{Project: p, Now: now}
 	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
 	report := load(t, c, options, person(`{"a":`+text(1_900_000)+`}`)+person(`{"b":`+text(300_000)+`}`)+person(`{"a":1}`)+person(`{"b":`+text(300_000)+`}`))
 	if report.LeftOut != 1 || report.LeftOutAt != 2 {
@@ -101,69 +100,5 @@ func TestImportBoundsProfiles(t *testing.T) {
 	}
 	if got := ask(t, c, p, "SELECT length(toJSONString(argMax(properties, version))) > 300000 FROM person"); got[0] != "[1]" {
 		t.Errorf("the person: %v", got)
-	}
-}
-
-// TestTablesBoundPaths: the tables that we make keep rare paths in buckets, those that an earlier version made too. Another product's
-// tables are left alone.
-func TestTablesBoundPaths(t *testing.T) {
-	dsn, err := url.Parse(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec := func(sql string) {
-		t.Helper()
-		if err := embeddedtest.Connect(t, dsn.String()).Exec(context.WithoutCancel(t.Context()), sql); err != nil {
-			t.Fatalf("%v\n%s", err, sql)
-		}
-	}
-	exec("DROP DATABASE IF EXISTS older")
-	exec("CREATE DATABASE older")
-	dsn.Path = "/older"
-	c := openWith(t, clickhouse.Config{DSN: dsn.String()})
-	settings := func() (with []string) {
-		t.Helper()
-		rows, err := embeddedtest.Connect(t, dsn.String()).Query(t.Context(),
-			"SELECT name FROM system.tables WHERE database = 'older' AND position(engine_full, 'object_shared_data_serialization_version = \\'map_with_buckets\\'') > 0 ORDER BY name")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = rows.Close() }() // what went wrong is in Scan
-		for rows.Next() {
-			var name string
-			if err := rows.Scan(&name); err != nil {
-				t.Fatal(err)
-			}
-			with = append(with, name)
-		}
-		return with
-	}
-	migrate := func() {
-		t.Helper()
-		if err := c.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	migrate()
-	want := []string{"events", "groups", "person"}
-	if diff := cmp.Diff(want, settings()); diff != "" {
-		t.Errorf("new tables (-want +got):\n%s", diff)
-	}
-	load(t, c, clickhouse.ImportOptions{Project: 1, Now: now}, `{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":`+names(0, 1000)+"}\n")
-	for _, name := range want { // as an earlier version left them
-		exec("ALTER TABLE " + name + " RESET SETTING object_shared_data_serialization_version")
-	}
-	if got := settings(); len(got) != 0 {
-		t.Fatalf("tables with the setting: %v", got)
-	}
-	exec("OPTIMIZE TABLE events FINAL")
-	migrate()
-	if diff := cmp.Diff(want, settings()); diff != "" {
-		t.Errorf("older tables (-want +got):\n%s", diff)
-	}
-	load(t, c, clickhouse.ImportOptions{Project: 1, Now: now}, `{"event":"b","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":`+names(0, 1000)+"}\n")
-	exec("OPTIMIZE TABLE events FINAL")
-	if got := ask(t, c, 1, "SELECT event, properties.name_000999 FROM events ORDER BY event"); strings.Join(got, " ") != `["a", 1] ["b", 1]` {
-		t.Errorf("events: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package clickhouse_test
+package ingest_test
 
 import (
 	"slices"
@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // membersToday are the members of cohorts by all their distinct ids; storedMembers counts the rows behind them.
@@ -61,7 +62,7 @@ func TestImportCohorts(t *testing.T) {
 		for way, files := range map[string][]string{"whole": {tt.file}, "line by line": strings.Split(tt.file, "\n")} {
 			t.Run(tt.name+", "+way, func(t *testing.T) {
 				c := client(t)
-				options := clickhouse.ImportOptions{Project: project(), Cohorts: []int64{5, 6}}
+				options := ingest.Options{Project: project(), Cohorts: []int64{5, 6}}
 				for _, file := range slices.Concat(files, files) {
 					load(t, c, options, file)
 				}
@@ -78,7 +79,7 @@ func TestImportCohorts(t *testing.T) {
 
 func TestImportCohortsReport(t *testing.T) {
 	c := client(t)
-	options := clickhouse.ImportOptions{Project: project(), Cohorts: []int64{5}, Now: now}
+	options := ingest.Options{Project: project(), Cohorts: []int64{5}, Now: now}
 	lines := []string{
 		`{"type":"person","distinct_ids":["x"]}`,
 		`{"type":"person","distinct_ids":["y"]}`,
@@ -92,27 +93,27 @@ func TestImportCohortsReport(t *testing.T) {
 		`{"type":"cohort","cohort_id":5}`,
 		`{"type":"cohort","cohort_id":5,"distinct_ids":"x"}`,
 	}
-	want := clickhouse.ImportReport{
+	want := ingest.Report{
 		Persons: 2, Cohorts: 1, Members: 1, Bad: 8,
-		BadLines: []clickhouse.BadLine{
+		BadLines: []ingest.BadLine{
 			{7, "it has no cohort_id"},
-			{8, `its cohort_id "0" is no cohort's number`},
-			{9, `its cohort_id "5.5" is no cohort's number`},
-			{10, "a cohort's line needs distinct_ids"},
+			{8, `its cohort_id "0" is not a cohort's number`},
+			{9, `its cohort_id "5.5" is not a cohort's number`},
+			{10, "a cohort line needs distinct_ids"},
 			{11, "its distinct_ids are not a list of names"},
 			{4, "the project has no cohort 6"},
 			{5, `no person has the distinct id "nobody"`},
 			{6, `no person has the distinct ids "a", "b", "c", "d", "e" and 2 more`},
 		},
 	}
-	report, err := c.Import(t.Context(), options, strings.NewReader(strings.Join(lines, "\n")))
+	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, report, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if report, err = c.Import(t.Context(), options, strings.NewReader(lines[2])); err != nil || report.Cohorts != 1 || report.Members != 0 {
+	if report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines[2]))); err != nil || report.Cohorts != 1 || report.Members != 0 {
 		t.Errorf("report of a line that was imported before: %+v, %v", report, err)
 	}
 	if diff := cmp.Diff([]string{`[5, "x"]`}, ask(t, c, options.Project, membersToday)); diff != "" {

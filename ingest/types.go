@@ -1,10 +1,13 @@
-package clickhouse
+package ingest
 
 import (
 	"cmp"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Scopes of property definitions.
@@ -42,16 +45,16 @@ func newTypeLearner(known []LearnedProperty, learn bool, most int) typeLearner {
 }
 
 // observe looks at the properties of an event, person or group.
-func (l *typeLearner) observe(scope string, group int, properties object) {
+func (l *typeLearner) observe(scope string, group int, properties record.Object) {
 	if !l.learn {
 		return
 	}
 	for _, m := range properties {
-		if scope == eventScope && notAProperty(m.key) {
+		if scope == eventScope && notAProperty(m.Key) {
 			continue
 		}
-		key := propertyKey{scope, group, m.key}
-		if l.known[key] || string(m.value) == "null" || len(m.key) > maxLearnedName {
+		key := propertyKey{scope, group, m.Key}
+		if l.known[key] || m.Value.IsNull() || len(m.Key) > maxLearnedName {
 			continue
 		}
 		if len(l.known) >= l.most {
@@ -59,35 +62,18 @@ func (l *typeLearner) observe(scope string, group int, properties object) {
 			continue
 		}
 		l.known[key] = true
-		l.found[key] = typeOf(m.value)
+		l.found[key] = m.Value.Type()
 	}
 }
 
-// notAProperty tells the parts of an event's properties that speak about its person and groups.
+// notAProperty reports whether a property of an event speaks about its person and groups.
 func notAProperty(name string) bool {
 	switch name {
 	case "$set", "$set_once", "$unset", "$groups", "$group_set", "$elements", "$elements_chain":
 		return true
 	}
 	index, ok := strings.CutPrefix(name, "$group_")
-	return ok && len(index) == 1 && index[0] >= '0' && index[0] < '0'+maxGroupTypes
-}
-
-// typeOf is the type that a value of canonical JSON shows.
-func typeOf(value []byte) string {
-	switch c := value[0]; {
-	case c == 't' || c == 'f':
-		return "Boolean"
-	case c == '-' || c >= '0' && c <= '9':
-		return "Numeric"
-	case c == '"':
-		if s, ok := unquote(value); ok {
-			if _, ok := parseTime(s); ok {
-				return "DateTime"
-			}
-		}
-	}
-	return "String"
+	return ok && len(index) == 1 && index[0] >= '0' && index[0] < '0'+physical.GroupTypes
 }
 
 // learned lists what was found, in the order of scope, group and name.

@@ -1,4 +1,4 @@
-package clickhouse_test
+package ingest_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 )
 
 func TestImportTimes(t *testing.T) {
@@ -31,7 +31,7 @@ func TestImportTimes(t *testing.T) {
 	for i, tt := range tests {
 		fmt.Fprintf(&lines, "{\"event\":\"%02d\",\"distinct_id\":\"x\",\"timestamp\":%q}\n", i, tt.in)
 	}
-	load(t, c, clickhouse.ImportOptions{Project: p}, lines.String())
+	load(t, c, ingest.Options{Project: p}, lines.String())
 	for i, got := range ask(t, c, p, "SELECT timestamp FROM events ORDER BY event") {
 		if want := `["` + tests[i].want + `"]`; got != want {
 			t.Errorf("%s: got %s, want %s", tests[i].in, got, want)
@@ -47,9 +47,9 @@ func TestImportLearnsTypes(t *testing.T) {
 		{"type":"group","group_type":"org","group_key":"o","properties":{"size":3}}`
 	c := client(t)
 	p := project()
-	known := []clickhouse.LearnedProperty{{Scope: "event", Name: "known", Type: "String"}}
-	report := load(t, c, clickhouse.ImportOptions{Project: p, LearnTypes: true, KnownTypes: known}, file)
-	want := []clickhouse.LearnedProperty{
+	known := []ingest.LearnedProperty{{Scope: "event", Name: "known", Type: "String"}}
+	report := load(t, c, ingest.Options{Project: p, LearnTypes: true, KnownTypes: known}, file)
+	want := []ingest.LearnedProperty{
 		{Scope: "event", Name: "b", Type: "Boolean"},
 		{Scope: "event", Name: "d", Type: "DateTime"},
 		{Scope: "event", Name: "late", Type: "Numeric"},
@@ -65,14 +65,14 @@ func TestImportLearnsTypes(t *testing.T) {
 	if diff := cmp.Diff(want, report.Learned); diff != "" {
 		t.Errorf("learned (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]clickhouse.GroupType{{Name: "org", Index: 0}}, report.GroupTypes); diff != "" {
+	if diff := cmp.Diff([]ingest.GroupType{{Name: "org", Index: 0}}, report.GroupTypes); diff != "" {
 		t.Errorf("group types (-want +got):\n%s", diff)
 	}
-	again := load(t, c, clickhouse.ImportOptions{Project: p, LearnTypes: true, KnownTypes: append(known, want...)}, file)
+	again := load(t, c, ingest.Options{Project: p, LearnTypes: true, KnownTypes: append(known, want...)}, file)
 	if len(again.Learned) != 0 {
 		t.Errorf("learned again: %+v", again.Learned)
 	}
-	silent := load(t, c, clickhouse.ImportOptions{Project: project()}, file)
+	silent := load(t, c, ingest.Options{Project: project()}, file)
 	if len(silent.Learned) != 0 {
 		t.Errorf("learned without being asked: %+v", silent.Learned)
 	}

@@ -1,4 +1,4 @@
-package clickhouse_test
+package ingest_test
 
 import (
 	"bytes"
@@ -14,15 +14,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // load imports lines that must all be good.
-func load(t *testing.T, c *clickhouse.Client, options clickhouse.ImportOptions, lines string) clickhouse.ImportReport {
+func load(t *testing.T, c *clickhouse.Client, options ingest.Options, lines string) ingest.Report {
 	t.Helper()
 	if options.Now.IsZero() {
 		options.Now = now
 	}
-	report, err := c.Import(t.Context(), options, strings.NewReader(lines))
+	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestImport(t *testing.T) {
 						files = append(files, strings.Split(strings.TrimSpace(file), "\n")...)
 					}
 				}
-				options := clickhouse.ImportOptions{Project: project()}
+				options := ingest.Options{Project: project()}
 				check := func(when string) {
 					t.Helper()
 					id := clickhouse.Param{Name: "p", Type: "UUID", Value: personOf(t, c, options.Project, tt.first)}
@@ -258,7 +260,7 @@ func TestImportAgain(t *testing.T) {
 `
 	)
 	c := client(t)
-	options := clickhouse.ImportOptions{Project: project()}
+	options := ingest.Options{Project: project()}
 	first := load(t, c, options, file)
 	if first.Events != 2 || first.Duplicates != 0 || first.Persons != 2 || first.Groups != 1 {
 		t.Errorf("first report: %+v", first)
@@ -288,7 +290,7 @@ func TestImportAgain(t *testing.T) {
 	if more.Events != 3 || more.Duplicates != 2 {
 		t.Errorf("report of the longer file: %+v", more)
 	}
-	other := clickhouse.ImportOptions{Project: project()}
+	other := ingest.Options{Project: project()}
 	load(t, c, other, file)
 	if got := counts(t, c, other.Project); got != want {
 		t.Errorf("rows in another project: %s, want %s", got, want)
@@ -325,26 +327,26 @@ func TestImportBadLines(t *testing.T) {
 		`{"event":"long","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"a":"` + strings.Repeat("x", 9<<20) + `"}}`,
 		`{"event":"last","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z"}`,
 	}
-	want := []clickhouse.BadLine{
+	want := []ingest.BadLine{
 		{3, "it is not valid JSON: it ends too early"},
 		{4, "it is not a JSON object"},
 		{5, "it has no timestamp"},
 		{6, "it has no event"},
 		{7, "it has no distinct_id"},
-		{8, `its timestamp "yesterday" is no ISO 8601 time between 1900 and 2261`},
-		{9, `its timestamp "1800-01-01T00:00:00Z" is no ISO 8601 time between 1900 and 2261`},
-		{10, `its uuid "7" is none`},
+		{8, `its timestamp "yesterday" is not an ISO 8601 time between 1900 and 2261`},
+		{9, `its timestamp "1800-01-01T00:00:00Z" is not an ISO 8601 time between 1900 and 2261`},
+		{10, `its uuid "7" is not a UUID`},
 		{11, "its properties are not a JSON object"},
 		{12, `the number "1e999" is too large`},
 		{13, "its event is not a string"},
-		{14, `its type "crowd" is none of event, person, group and cohort`},
+		{14, `its type "crowd" is not event, person, group or cohort`},
 		{15, "a person needs distinct_ids"},
 		{16, "its distinct_ids are not a list of names"},
 		{17, "its distinct_ids are not a list of names"},
 		{18, "it has no group_type"},
 		{19, "it has no group_key"},
-		{20, `its group_type_index "5" is no number from 0 to 4`},
-		{24, "it goes on behind its JSON object, at byte 68"},
+		{20, `its group_type_index "5" is not a number from 0 to 4`},
+		{24, "there is more after its JSON object, at byte 68"},
 		{25, "its JSON is nested more than 64 deep"},
 		{26, "the line is longer than 8 MiB"},
 		{22, `the group type "t" has the index 0`},
@@ -352,7 +354,7 @@ func TestImportBadLines(t *testing.T) {
 	}
 	c := client(t)
 	p := project()
-	report, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, Now: now}, strings.NewReader(strings.Join(lines, "\n")))
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,12 +388,12 @@ func TestImportProperties(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := project()
-			load(t, c, clickhouse.ImportOptions{Project: p}, fmt.Sprintf(`{"type":"person","distinct_ids":["x"],"properties":%[1]s}
+			load(t, c, ingest.Options{Project: p}, fmt.Sprintf(`{"type":"person","distinct_ids":["x"],"properties":%[1]s}
 				{"type":"group","group_type":"g","group_key":"k","properties":%[1]s}
 				{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":%[1]s}
 				{"event":"b","distinct_id":"x","timestamp":"2024-01-02T00:00:00Z","properties":{"$group_0":"k"}}`, tt.in))
 			// A second import reads the person back and writes it again.
-			load(t, c, clickhouse.ImportOptions{Project: p, GroupTypes: []clickhouse.GroupType{{Name: "g", Index: 0}}}, `{"type":"person","distinct_ids":["x"],"created_at":"2020-01-01"}
+			load(t, c, ingest.Options{Project: p, GroupTypes: []ingest.GroupType{{Name: "g", Index: 0}}}, `{"type":"person","distinct_ids":["x"],"created_at":"2020-01-01"}
 				{"type":"group","group_type":"g","group_key":"k","created_at":"2020-01-01"}`)
 			for name, sql := range map[string]string{
 				"event":           "SELECT toJSONString(properties) FROM events WHERE event = 'a'",
@@ -412,10 +414,10 @@ func TestImportProperties(t *testing.T) {
 func TestImportColumns(t *testing.T) {
 	c := client(t)
 	p := project()
-	report := load(t, c, clickhouse.ImportOptions{Project: p}, `{"type":"event","event":"$autocapture","distinct_id":7,"timestamp":"2024-01-01 10:00:00.123456+02:00",`+
+	report := load(t, c, ingest.Options{Project: p}, `{"type":"event","event":"$autocapture","distinct_id":7,"timestamp":"2024-01-01 10:00:00.123456+02:00",`+
 		`"uuid":"be349c38-5f7e-41eb-9f47-57f1fa0d45e8","properties":{"$session_id":"s","$window_id":"w","$groups":{"org":"o"},`+
 		`"$elements_chain":"a.btn:attr_id=\"go\"href=\"/x\"text=\"Go\";div:text=\"Box\""}}`)
-	if diff := cmp.Diff([]clickhouse.GroupType{{Name: "org", Index: 0}}, report.GroupTypes); diff != "" {
+	if diff := cmp.Diff([]ingest.GroupType{{Name: "org", Index: 0}}, report.GroupTypes); diff != "" {
 		t.Errorf("group types (-want +got):\n%s", diff)
 	}
 	got := ask(t, c, p, "SELECT uuid, event, distinct_id, timestamp, created_at, `$session_id`, `$window_id`, `$group_0`, `$group_1`, "+
@@ -454,15 +456,15 @@ func TestImportBroken(t *testing.T) {
 	}
 	c := client(t)
 	p := project()
-	options := clickhouse.ImportOptions{Project: p, Now: now}
-	report, err := c.Import(t.Context(), options, bytes.NewReader(packed.Bytes()[:packed.Len()*2/3]))
+	options := ingest.Options{Project: p, Now: now}
+	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(bytes.NewReader(packed.Bytes()[:packed.Len()*2/3])))
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, want an unexpected end", err)
 	}
 	if report.Events < 10_000 || report.Events >= 20_000 {
 		t.Errorf("%d events", report.Events)
 	}
-	report, err = c.Import(t.Context(), options, &packed)
+	report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(&packed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +485,7 @@ func TestImportLargePerson(t *testing.T) {
 	for i := range 70 {
 		fmt.Fprintf(&lines, "{\"event\":\"e%d\",\"distinct_id\":\"x\",\"timestamp\":\"2024-01-01\"}\n", i)
 	}
-	load(t, c, clickhouse.ImportOptions{Project: p}, lines.String())
+	load(t, c, ingest.Options{Project: p}, lines.String())
 	got := ask(t, c, p, "SELECT count(), min(length(toString(person_properties.text))) FROM events")
 	if diff := cmp.Diff([]string{`[70, 1048576]`}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -503,7 +505,7 @@ func TestImportDemo(t *testing.T) {
 	}()
 	c := client(t)
 	p := project()
-	report, err := c.Import(t.Context(), clickhouse.ImportOptions{Project: p, LearnTypes: true, Now: now}, f)
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, LearnTypes: true, Now: now}, ndjson.NewReader(f))
 	if err != nil {
 		t.Fatal(err)
 	}

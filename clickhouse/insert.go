@@ -1,0 +1,90 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Batch is rows that are inserted into a table as one block.
+type Batch struct {
+	Table   string
+	Columns []Column
+	// Token names the rows: of batches of a table with the same token ClickHouse takes the first alone.
+	Token string
+	// Rows yields the values of each row in the order of the columns. They need not stay valid after that.
+	Rows iter.Seq[[]any]
+}
+
+// insertSettings make an insert synchronous, whole, and true to the text of JSON values: no date or number is
+// guessed from a string, no boolean becomes a number.
+var insertSettings = []setting{
+	{"async_insert", 0},
+	{"insert_deduplicate", 1},
+	{"insert_distributed_sync", 1},
+	{"max_partitions_per_insert_block", 0},
+	{"date_time_input_format", "basic"},
+	{"json_type_escape_dots_in_keys", 1},
+	{"type_json_skip_duplicated_paths", 1},
+	{"input_format_try_infer_dates", 0},
+	{"input_format_try_infer_datetimes", 0},
+	{"input_format_json_try_infer_numbers_from_strings", 0},
+	{"input_format_json_read_bools_as_numbers", 0},
+	{"input_format_json_read_bools_as_strings", 0},
+	{"input_format_json_read_numbers_as_strings", 0},
+	{"input_format_json_infer_incomplete_types_as_strings", 1},
+	{"session_timezone", "UTC"},
+}
+
+// Insert writes a batch. Its errors are like those of [Client.Query]; see [Error.ByData] for those that a single row can cause.
+func (c *Client) Insert(ctx context.Context, b Batch) error {
+	server, err := c.server(ctx)
+	if err != nil {
+		return err
+	}
+	settings := driver.Settings{"insert_deduplication_token": b.Token}
+	for _, s := range insertSettings {
+		if server.settings[s.name] {
+			settings[s.name] = s.value
+		}
+	}
+	quoted := make([]string, len(b.Columns))
+	types := make([]driver.ColumnNameAndType, len(b.Columns))
+	for i, column := range b.Columns {
+		quoted[i] = identifier(column.Name)
+		types[i] = driver.ColumnNameAndType{Name: column.Name, Type: column.Type}
+	}
+	sql := "INSERT INTO " + b.Table + " (" + strings.Join(quoted, ", ") + ")"
+	err = c.with(ctx, func(ctx context.Context, conn driver.Conn) (err error) {
+		batch, err := conn.PrepareBatch(driver.Context(ctx, driver.WithSettings(settings), driver.WithColumnNamesAndTypes(types)), sql)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if !batch.IsSent() {
+				err = errors.Join(err, batch.Abort())
+			}
+		}()
+		for values := range b.Rows {
+			if err := batch.Append(values...); err != nil {
+				return err
+			}
+		}
+		return batch.Send()
+	})
+	if err != nil {
+		return c.failure(ctx, "inserting", err)
+	}
+	return nil
+}
+
+// dataErrors are the codes of errors that one row can cause for a whole batch.
+var dataErrors = map[int]bool{
+	6: true, 26: true, 27: true, 32: true, 33: true, 36: true, 41: true, 53: true, 72: true, 117: true, 130: true, 131: true, 321: true, 469: true,
+}
+
+// ByData reports whether a single row of a batch can be what the server refuses.
+func (e *Error) ByData() bool { return dataErrors[e.Code] }

@@ -1,0 +1,91 @@
+package clickhouse_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+)
+
+// TestTablesBoundPaths: the tables that we make keep rare paths in buckets, those that an earlier version made too. Another product's
+// tables are left alone.
+func TestTablesBoundPaths(t *testing.T) {
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(sql string) {
+		t.Helper()
+		if err := embeddedtest.Connect(t, dsn.String()).Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Fatalf("%v\n%s", err, sql)
+		}
+	}
+	exec("DROP DATABASE IF EXISTS older")
+	exec("CREATE DATABASE older")
+	dsn.Path = "/older"
+	c := openWith(t, clickhouse.Config{DSN: dsn.String()})
+	settings := func() (with []string) {
+		t.Helper()
+		rows, err := embeddedtest.Connect(t, dsn.String()).Query(t.Context(),
+			"SELECT name FROM system.tables WHERE database = 'older' AND position(engine_full, 'object_shared_data_serialization_version = \\'map_with_buckets\\'') > 0 ORDER BY name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = rows.Close() }() // what went wrong is in Scan
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+			with = append(with, name)
+		}
+		return with
+	}
+	migrate := func() {
+		t.Helper()
+		if err := c.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(event string) { // with so many names of properties
+		t.Helper()
+		var properties strings.Builder
+		for n := range 1000 {
+			fmt.Fprintf(&properties, `,"name_%06d":1`, n)
+		}
+		line := fmt.Sprintf(`{"event":%q,"distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{%s}}`, event, properties.String()[1:])
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: 1, Now: now}, ndjson.NewReader(strings.NewReader(line))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrate()
+	want := []string{"events", "groups", "person"}
+	if diff := cmp.Diff(want, settings()); diff != "" {
+		t.Errorf("new tables (-want +got):\n%s", diff)
+	}
+	load("a")
+	for _, name := range want { // as an earlier version left them
+		exec("ALTER TABLE " + name + " RESET SETTING object_shared_data_serialization_version")
+	}
+	if got := settings(); len(got) != 0 {
+		t.Fatalf("tables with the setting: %v", got)
+	}
+	exec("OPTIMIZE TABLE events FINAL")
+	migrate()
+	if diff := cmp.Diff(want, settings()); diff != "" {
+		t.Errorf("older tables (-want +got):\n%s", diff)
+	}
+	load("b")
+	exec("OPTIMIZE TABLE events FINAL")
+	if got := ask(t, c, 1, "SELECT event, properties.name_000999 FROM events ORDER BY event"); strings.Join(got, " ") != `["a", 1] ["b", 1]` {
+		t.Errorf("events: %v", got)
+	}
+}

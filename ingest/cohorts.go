@@ -1,0 +1,151 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// cohortMember is a person of a cohort.
+type cohortMember struct {
+	cohort int64
+	person uuid.UUID
+}
+
+// givenMember is a person that a record puts into a cohort.
+type givenMember struct {
+	line   int
+	cohort int64
+	id     *distinctID
+}
+
+// cohort applies a record that puts people into a cohort: all of them, or none.
+func (s *session) cohort(r *record.Record) {
+	if err := s.checkCohort(r); err != nil {
+		s.bad(r.Line, err)
+		return
+	}
+	s.report.Cohorts++
+	for _, name := range r.DistinctIDs {
+		s.members = append(s.members, givenMember{r.Line, r.Cohort, s.people.ids[name]})
+	}
+}
+
+func (s *session) checkCohort(r *record.Record) error {
+	if !slices.Contains(s.options.Cohorts, r.Cohort) {
+		return fmt.Errorf("the project has no cohort %d", r.Cohort)
+	}
+	if s.store.layout[physical.StaticMembers] == nil {
+		return fmt.Errorf("the ClickHouse database has no table %s", physical.StaticMembers)
+	}
+	var unknown []string
+	for _, name := range r.DistinctIDs {
+		if s.people.of(name) == nil {
+			unknown = append(unknown, record.Quoted(name))
+		}
+	}
+	const named = 5
+	switch more := len(unknown) - named; {
+	case more > 0:
+		return fmt.Errorf("no person has the distinct ids %s and %d more", strings.Join(unknown[:named], ", "), more)
+	case len(unknown) > 0:
+		return fmt.Errorf("no person has the distinct id %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}
+
+// memberRows returns the rows of the people that are new in cohorts, by the records and the merges of a batch. Who is a person is
+// known only when all its records are applied.
+func (s *session) memberRows(ctx context.Context) ([]row, error) {
+	wanted := map[cohortMember]int{} // by member, the line
+	for _, g := range s.members {
+		wanted[cohortMember{g.cohort, g.id.person.id}] = g.line
+	}
+	s.members = nil
+	if err := s.store.mergedMembers(ctx, s.people.merged, wanted); err != nil {
+		return nil, err
+	}
+	if err := s.store.withoutKnown(ctx, wanted); err != nil {
+		return nil, err
+	}
+	s.report.Members += len(wanted)
+	var rows []row
+	for m, line := range wanted {
+		id := memberUUID(s.options.Project, m)
+		rows = append(rows, row{
+			line: line, key: id.String(),
+			values: map[string]any{
+				"id": id, "person_id": m.person, "cohort_id": m.cohort, "team_id": s.options.Project, "_timestamp": s.options.Now, "_offset": uint64(0),
+			},
+		})
+	}
+	return sorted(rows), nil
+}
+
+// mergedMembers adds the cohorts of persons that became others.
+func (s *store) mergedMembers(ctx context.Context, merged map[uuid.UUID]*person, wanted map[cohortMember]int) error {
+	if len(merged) == 0 || s.layout[physical.StaticMembers] == nil {
+		return nil
+	}
+	return s.membersOf(ctx, "person_id IN {persons:Array(UUID)}", func(m cohortMember) {
+		target := merged[m.person]
+		for merged[target.id] != nil {
+			target = merged[target.id]
+		}
+		m.person = target.id
+		if _, given := wanted[m]; !given {
+			wanted[m] = target.line
+		}
+	}, personsParam(maps.Keys(merged)))
+}
+
+// withoutKnown takes those out that are members already.
+func (s *store) withoutKnown(ctx context.Context, wanted map[cohortMember]int) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	persons, cohorts := map[uuid.UUID]bool{}, map[string]bool{}
+	for m := range wanted {
+		persons[m.person], cohorts[strconv.FormatInt(m.cohort, 10)] = true, true
+	}
+	numbers := clickhouse.Param{Name: "cohorts", Type: "Array(Int64)", Value: "[" + strings.Join(slices.Sorted(maps.Keys(cohorts)), ",") + "]"}
+	return s.membersOf(ctx, "cohort_id IN {cohorts:Array(Int64)} AND person_id IN {persons:Array(UUID)}",
+		func(m cohortMember) { delete(wanted, m) }, numbers, personsParam(maps.Keys(persons)))
+}
+
+// membersOf looks members up.
+func (s *store) membersOf(ctx context.Context, condition string, found func(cohortMember), params ...clickhouse.Param) error {
+	return s.query(ctx, "SELECT DISTINCT cohort_id, person_id FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND "+condition,
+		func(cells []clickhouse.Cell) error {
+			cohort, err := cells[0].Int()
+			if err != nil {
+				return err
+			}
+			person, err := uuid.Parse(cells[1].Text())
+			if err != nil {
+				return err
+			}
+			found(cohortMember{cohort, person})
+			return nil
+		}, params...)
+}
+
+// personsParam is the parameter persons with a list of ids.
+func personsParam(ids iter.Seq[uuid.UUID]) clickhouse.Param {
+	var list []string
+	for id := range ids {
+		list = append(list, id.String())
+	}
+	slices.Sort(list)
+	return clickhouse.ArrayParam("persons", "UUID", list)
+}

@@ -1,0 +1,329 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// groupID names a group.
+type groupID struct {
+	index int
+	key   string
+}
+
+// group is what is known about a group of the project.
+type group struct {
+	profile
+	createdAt time.Time
+	given     bool
+	stamp     time.Time // of its newest row
+	stored    bool
+	described bool // there is a record or a row for it, not only events that name it
+	changed   bool
+	line      int
+}
+
+// seen moves the time of creation of a group to that of an event.
+func (g *group) seen(line int, at time.Time) {
+	if !g.given && (g.createdAt.IsZero() || at.Before(g.createdAt)) {
+		g.createdAt = at
+		if g.described {
+			g.changed, g.line = true, line
+		}
+	}
+}
+
+// created takes the time of creation from a record, if it has one.
+func (g *group) created(r *record.Record) {
+	if !r.CreatedAt.IsZero() && (!g.given || !g.createdAt.Equal(r.CreatedAt)) {
+		g.createdAt, g.given, g.changed, g.line = r.CreatedAt, true, true, r.Line
+	}
+}
+
+// groups finds the groups of each record, and keeps what is known about them between batches.
+type groups struct {
+	store  *store
+	now    time.Time
+	types  map[string]int // index by name
+	known  map[groupID]*group
+	noRoom func(line int) // called for each property that is left out
+}
+
+func (g *groups) forget() { g.known = map[groupID]*group{} }
+
+// bytes is about what the properties take.
+func (g *groups) bytes() (size int) {
+	for _, one := range g.known {
+		size += 2 * len(one.json())
+	}
+	return size
+}
+
+// of returns a group, which may have no row.
+func (g *groups) of(id groupID) *group {
+	one := g.known[id]
+	if one == nil {
+		one = &group{}
+		g.known[id] = one
+	}
+	return one
+}
+
+// list lists the group types in the order of their index.
+func (g *groups) list() []GroupType {
+	var list []GroupType
+	for name, index := range g.types {
+		list = append(list, GroupType{Name: name, Index: index})
+	}
+	slices.SortFunc(list, func(a, b GroupType) int { return a.Index - b.Index })
+	return list
+}
+
+// index returns the index of a group type. A new name takes the next free one; there are five.
+func (g *groups) index(name string) (int, bool) {
+	if index, ok := g.types[name]; ok {
+		return index, true
+	}
+	taken := slices.Collect(maps.Values(g.types))
+	for index := range physical.GroupTypes {
+		if !slices.Contains(taken, index) {
+			g.types[name] = index
+			return index, true
+		}
+	}
+	return 0, false
+}
+
+// identify finds which group a record describes.
+func (g *groups) identify(r *record.Record) (groupID, error) {
+	index, known := g.types[r.GroupType]
+	switch {
+	case r.GroupIndex >= 0 && known && index != r.GroupIndex:
+		return groupID{}, fmt.Errorf("the group type %s has the index %d", record.Quoted(r.GroupType), index)
+	case r.GroupIndex >= 0 && !known:
+		for name, taken := range g.types {
+			if taken == r.GroupIndex {
+				return groupID{}, fmt.Errorf("the group type index %d belongs to %s", taken, record.Quoted(name))
+			}
+		}
+		index = r.GroupIndex
+		g.types[r.GroupType] = index
+	case !known:
+		if index, known = g.index(r.GroupType); !known {
+			return groupID{}, fmt.Errorf("the project has %d group types already", physical.GroupTypes)
+		}
+	}
+	return groupID{index, r.GroupKey}, nil
+}
+
+// describe applies properties to a group.
+func (g *groups) describe(line int, id groupID, properties record.Object) *group {
+	one := g.of(id)
+	if !one.described {
+		one.described, one.changed, one.line = true, true, line
+	}
+	for _, m := range properties {
+		changed, ok := one.set(m)
+		if !ok {
+			g.noRoom(line)
+		}
+		if changed {
+			one.changed, one.line = true, line
+		}
+	}
+	return one
+}
+
+// ofEvent returns the key of each group type that an event names: from $groups, and directly from $group_N.
+func (g *groups) ofEvent(r *record.Record) (keys [physical.GroupTypes]string) {
+	for _, m := range r.Properties.Get("$groups").Object() {
+		key, ok := m.Value.Text()
+		if !ok || key == "" {
+			continue
+		}
+		if index, ok := g.index(m.Key); ok {
+			keys[index] = key
+		}
+	}
+	for index := range keys {
+		name := "$group_" + strconv.Itoa(index)
+		if key, ok := r.Properties.Get(name).Text(); ok {
+			keys[index] = key
+		} else if keys[index] != "" {
+			r.Properties = r.Properties.Set(name, record.TextValue(keys[index]))
+		}
+	}
+	return keys
+}
+
+// groupIdentify returns what an event $groupidentify says about a group.
+func groupIdentify(r *record.Record) (name, key string, set record.Object) {
+	if r.Event != "$groupidentify" {
+		return "", "", nil
+	}
+	name, _ = r.Properties.Get("$group_type").Text()
+	key, _ = r.Properties.Get("$group_key").Text()
+	if name == "" {
+		return "", "", nil
+	}
+	return name, key, r.Properties.Get("$group_set").Object()
+}
+
+// mentioned lists the groups of a record whose type is known. A type that only comes into being while the
+// batch is written has no groups to look up.
+func (g *groups) mentioned(r *record.Record) (ids []groupID) {
+	named := func(name, key string) {
+		if index, ok := g.types[name]; ok && key != "" {
+			ids = append(ids, groupID{index, key})
+		}
+	}
+	switch r.Kind {
+	case record.Person, record.Cohort:
+	case record.Group:
+		if r.GroupIndex >= 0 {
+			return []groupID{{r.GroupIndex, r.GroupKey}}
+		}
+		named(r.GroupType, r.GroupKey)
+	case record.Event:
+		for index := range physical.GroupTypes {
+			if key, ok := r.Properties.Get("$group_" + strconv.Itoa(index)).Text(); ok {
+				ids = append(ids, groupID{index, key})
+			}
+		}
+		for _, m := range r.Properties.Get("$groups").Object() {
+			key, _ := m.Value.Text()
+			named(m.Key, key)
+		}
+		name, key, _ := groupIdentify(r)
+		named(name, key)
+	}
+	return ids
+}
+
+// load looks up the groups of records that are not known yet.
+func (g *groups) load(ctx context.Context, records []record.Record) error {
+	wanted := map[groupID]bool{}
+	for n := range records {
+		for _, id := range g.mentioned(&records[n]) {
+			if g.known[id] == nil {
+				wanted[id] = true
+			}
+		}
+	}
+	table := g.store.layout["groups"]
+	return g.byIndex(maps.Keys(wanted), func(index int, keys clickhouse.Param) error {
+		return g.store.query(ctx, "SELECT group_key, created_at, "+table.text("group_properties")+", "+table.or("created_at_given", "1")+", _timestamp "+
+			"FROM groups WHERE team_id = {project:Int64} AND group_type_index = {index:UInt8} AND group_key IN {keys:Array(String)} "+
+			"ORDER BY group_key, _timestamp DESC LIMIT 1 BY group_key",
+			func(cells []clickhouse.Cell) error {
+				one := &group{stored: true, described: true, given: cells[3].Text() == "1"}
+				var err error
+				if one.createdAt, err = cells[1].Time(); err != nil {
+					return err
+				}
+				if one.stamp, err = cells[4].Time(); err != nil {
+					return err
+				}
+				if one.properties, err = record.Stored(cells[2].Text()); err != nil {
+					return fmt.Errorf("the properties of a group: %w", err)
+				}
+				g.known[groupID{index, cells[0].Text()}] = one
+				return nil
+			}, keys, clickhouse.Param{Name: "index", Type: "UInt8", Value: strconv.Itoa(index)})
+	})
+}
+
+// date finds the time of creation of groups that are described after their events.
+func (g *groups) date(ctx context.Context) error {
+	undated := func(yield func(groupID) bool) {
+		for id, one := range g.known {
+			if one.changed && !one.stored && !one.given && !yield(id) {
+				return
+			}
+		}
+	}
+	return g.byIndex(undated, func(index int, keys clickhouse.Param) error {
+		column := fmt.Sprintf("`$group_%d`", index)
+		return g.store.query(ctx, "SELECT "+column+" AS key, min(timestamp) FROM events WHERE team_id = {project:Int64} AND "+
+			column+" IN {keys:Array(String)} GROUP BY key",
+			func(cells []clickhouse.Cell) error {
+				at, err := cells[1].Time()
+				one := g.known[groupID{index, cells[0].Text()}]
+				one.seen(one.line, at)
+				return err
+			}, keys)
+	})
+}
+
+// byIndex calls ask for the groups of each group type, with their keys as the parameter keys.
+func (*groups) byIndex(ids iter.Seq[groupID], ask func(index int, keys clickhouse.Param) error) error {
+	var byIndex [physical.GroupTypes][]string
+	for id := range ids {
+		byIndex[id.index] = append(byIndex[id.index], id.key)
+	}
+	for index, keys := range byIndex {
+		if len(keys) == 0 {
+			continue
+		}
+		slices.Sort(keys)
+		if err := ask(index, clickhouse.ArrayParam("keys", "String", keys)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows returns the rows of the groups that changed. The newest row of a group is the one with the latest
+// _timestamp, so that each gets a later one than the last.
+func (g *groups) rows() []row {
+	var rows []row
+	for id, one := range g.known {
+		if !one.changed {
+			continue
+		}
+		stamp := g.now.Truncate(time.Microsecond)
+		if !stamp.After(one.stamp) {
+			stamp = one.stamp.Add(tick(g.store.layout["groups"]["_timestamp"]))
+		}
+		one.stamp = stamp
+		if one.createdAt.IsZero() {
+			one.createdAt = g.now
+		}
+		rows = append(rows, row{
+			line: one.line,
+			key:  fmt.Sprintf("%d %q %s %s", id.index, id.key, one.createdAt, one.json()),
+			values: map[string]any{
+				"group_type_index": uint8(id.index), "group_key": id.key, "created_at": one.createdAt, "team_id": g.store.project, //nolint:gosec // 0 to 4
+				"group_properties": one.json(), "created_at_given": uint8(flag(one.given)), "_timestamp": stamp, "_offset": uint64(0), //nolint:gosec // 0 or 1
+			},
+		})
+	}
+	return sorted(rows)
+}
+
+// tick is the smallest step of a time column.
+func tick(typ string) time.Duration {
+	if strings.HasPrefix(typ, "DateTime64(6") {
+		return time.Microsecond
+	}
+	return time.Second
+}
+
+// written marks what changed as stored.
+func (g *groups) written() {
+	for _, one := range g.known {
+		if one.described {
+			one.stored, one.changed = true, false
+		}
+	}
+}

@@ -1,0 +1,189 @@
+// Package ingest takes in events, persons, groups and members of cohorts: it reads records, finds the person and the groups of each,
+// learns the types of properties, and writes batches to ClickHouse.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+const (
+	batchRecords = 10_000
+	batchBytes   = 16 << 20
+	maxBad       = 100 // bad records that are told one by one
+)
+
+// Options says whose records are taken in, and what is already known about them.
+type Options struct {
+	Project int64
+	// Learn the types of properties that have none yet.
+	LearnTypes bool
+	// The time of the import: the creation time of persons and groups without events.
+	Now time.Time
+	// Properties whose type is known and stays as it is.
+	KnownTypes []LearnedProperty
+	// How many properties may have a type, known ones among them; 0: any number.
+	MaxTypes int
+	// The cohorts of the project, which records can put people into.
+	Cohorts []int64
+	// Names of the project's group types. An import adds types that it finds, up to five.
+	GroupTypes []GroupType
+	// Called before each batch, which is written before done is called. Default: batches do not wait.
+	Turn func(context.Context) (done func(), err error)
+}
+
+// Report says what became of the records.
+type Report struct {
+	Events     int  // events that are in ClickHouse now, duplicates included
+	Duplicates int  // of these, events that were there before
+	Persons    int  // records that describe a person
+	Groups     int  // records that describe a group
+	Cohorts    int  // records that put people into a cohort
+	Members    int  // people that are in a cohort now and were not before
+	LeftOut    int  // properties for which their person or group had no room: see record.MaxNames
+	LeftOutAt  int  // the line of the first record that has one; 0 for none
+	Untyped    bool // properties were found beyond Options.MaxTypes, and have no type
+	Bad        int  // records that were left out
+	BadLines   []BadLine
+	Learned    []LearnedProperty // types that were not known before
+	GroupTypes []GroupType       // all group types of the project, in the order of their index
+}
+
+// BadLine is a record that was left out. Lines are counted from 1.
+type BadLine struct {
+	Line   int
+	Reason string
+}
+
+// LearnedProperty is a property with its type.
+type LearnedProperty struct {
+	Scope          string // event, person or group
+	GroupTypeIndex int    // for groups
+	Name           string
+	Type           string // String, Numeric, Boolean or DateTime
+}
+
+// GroupType is a kind of groups, such as organization.
+type GroupType struct {
+	Name  string
+	Index int
+}
+
+// Reader yields records.
+type Reader interface {
+	// Read returns the next record, and io.EOF after the last. Only after a *record.Error is there more to read.
+	Read() (record.Record, error)
+}
+
+// Ingester writes records to ClickHouse. It may be used from several goroutines at once.
+type Ingester struct {
+	client *clickhouse.Client
+	mu     sync.Mutex
+	busy   map[int64]chan struct{} // by project; holds a value while its records are taken in
+}
+
+// New returns an ingester that writes with a client. There must be one only for each database.
+func New(client *clickhouse.Client) *Ingester {
+	return &Ingester{client: client, busy: map[int64]chan struct{}{}}
+}
+
+// Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and
+// reported.
+//
+// Importing the same records again adds nothing: an event without uuid gets one from its text, and from how often
+// the same text stands before it in its batch; events whose uuid is there already are passed over. An import that
+// broke off is completed by running it again.
+//
+// Imports into one project wait for each other. The report is valid also with an error: it says what was done
+// before.
+func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Report, error) {
+	if options.Project <= 0 {
+		return Report{}, fmt.Errorf("BUG: an import without a project: %d", options.Project)
+	}
+	if options.Now.IsZero() {
+		return Report{}, errors.New("BUG: an import without the time of the import")
+	}
+	done, err := i.lock(ctx, options.Project)
+	if err != nil {
+		return Report{}, fmt.Errorf("waiting for another import into the project: %w", err)
+	}
+	defer done()
+	s, err := newSession(ctx, i.client, options)
+	if err != nil {
+		return Report{}, err
+	}
+	err = s.readAll(ctx, in)
+	return s.result(), err
+}
+
+// lock lets one import at a time into a project: each reads the state of persons and writes it back.
+func (i *Ingester) lock(ctx context.Context, project int64) (unlock func(), err error) {
+	i.mu.Lock()
+	busy, ok := i.busy[project]
+	if !ok {
+		busy = make(chan struct{}, 1)
+		i.busy[project] = busy
+	}
+	i.mu.Unlock()
+	select {
+	case busy <- struct{}{}:
+		return func() { <-busy }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// readAll takes in all records of a reader.
+func (s *session) readAll(ctx context.Context, in Reader) error {
+	var b batch
+	for {
+		r, err := in.Read()
+		var bad *record.Error
+		switch {
+		case err == nil:
+			b.add(s.options.Project, r)
+		case errors.As(err, &bad):
+			s.bad(bad.Line, bad.Reason)
+		case errors.Is(err, io.EOF):
+			return s.flush(ctx, &b)
+		default:
+			return errors.Join(err, s.flush(ctx, &b))
+		}
+		if len(b.records) >= batchRecords || b.bytes >= batchBytes {
+			if err := s.flush(ctx, &b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// flush writes a batch when it is its turn, and empties it.
+func (s *session) flush(ctx context.Context, b *batch) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	if err := s.inTurn(ctx, b.records); err != nil {
+		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
+	}
+	b.reset()
+	return nil
+}
+
+func (s *session) inTurn(ctx context.Context, records []record.Record) error {
+	if s.options.Turn == nil {
+		return s.write(ctx, records)
+	}
+	done, err := s.options.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.write(ctx, records)
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// load looks up the distinct ids of records that are not known yet, and their persons.
+func (p *people) load(ctx context.Context, records []record.Record) error {
+	unknown := map[string]bool{}
+	for n := range records {
+		for _, id := range mentionedIDs(&records[n]) {
+			if p.ids[id] == nil {
+				unknown[id] = true
+			}
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(unknown))
+	owner := map[string]uuid.UUID{}
+	persons := map[uuid.UUID]bool{}
+	err := p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version), max(version), argMax(is_deleted, version) "+
+		"FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN {ids:Array(String)} GROUP BY distinct_id",
+		func(cells []clickhouse.Cell) error {
+			version, err := cells[2].Int()
+			if err != nil {
+				return err
+			}
+			id, err := uuid.Parse(cells[1].Text())
+			if err != nil {
+				return err
+			}
+			name := cells[0].Text()
+			p.ids[name] = &distinctID{version: version, stored: true}
+			if cells[3].Text() == "0" {
+				owner[name] = id
+				persons[id] = true
+			}
+			return nil
+		}, clickhouse.ArrayParam("ids", "String", ids))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, ok := owner[id]; !ok {
+			persons[personUUID(p.store.project, id)] = true // it may be left from an import that broke off
+		}
+	}
+	if err := p.loadPersons(ctx, persons); err != nil {
+		return err
+	}
+	for name, id := range owner {
+		if p.persons[id] == nil {
+			p.persons[id] = &person{id: id}
+		}
+		p.ids[name].person = p.persons[id]
+	}
+	return nil
+}
+
+// mentionedIDs lists the distinct ids of a record.
+func mentionedIDs(r *record.Record) []string {
+	if r.Kind != record.Event {
+		return r.DistinctIDs
+	}
+	ids := []string{r.DistinctID}
+	if other, _ := mergedID(r); other != "" {
+		ids = append(ids, other)
+	}
+	return ids
+}
+
+func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) error {
+	var ids []string
+	for id := range wanted {
+		if p.persons[id] == nil {
+			ids = append(ids, id.String())
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	table := p.store.layout["person"]
+	return p.store.query(ctx, "SELECT id, created_at, "+table.text("properties")+", is_identified, is_deleted, version, "+
+		table.or("created_at_given", "1")+" FROM person WHERE team_id = {project:Int64} AND id IN {ids:Array(UUID)} "+
+		"ORDER BY id, version DESC LIMIT 1 BY id",
+		func(cells []clickhouse.Cell) error {
+			one := &person{stored: true, identified: cells[3].Text() == "1", deleted: cells[4].Text() == "1", given: cells[6].Text() == "1"}
+			var err error
+			if one.id, err = uuid.Parse(cells[0].Text()); err != nil {
+				return err
+			}
+			if one.createdAt, err = cells[1].Time(); err != nil {
+				return err
+			}
+			version, err := cells[5].Int()
+			if err != nil {
+				return err
+			}
+			one.version = uint64(version) //nolint:gosec // versions begin at 0
+			if one.properties, err = record.Stored(cells[2].Text()); err != nil {
+				return fmt.Errorf("the properties of person %s: %w", one.id, err)
+			}
+			p.persons[one.id] = one
+			return nil
+		}, clickhouse.ArrayParam("ids", "UUID", ids))
+}
+
+// loadIDsOf looks up all distinct ids of a person who is about to be merged into another.
+func (p *people) loadIDsOf(ctx context.Context, of *person) error {
+	if !of.stored {
+		return nil // all its ids are known
+	}
+	return p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version) AS owner, max(version), argMax(is_deleted, version) AS gone "+
+		"FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN "+
+		"(SELECT distinct_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND person_id = {person:UUID}) "+
+		"GROUP BY distinct_id HAVING owner = {person:UUID} AND gone = 0",
+		func(cells []clickhouse.Cell) error {
+			name := cells[0].Text()
+			if p.ids[name] != nil {
+				return nil // what is known is newer
+			}
+			version, err := cells[2].Int()
+			p.ids[name] = &distinctID{person: of, version: version, stored: true}
+			return err
+		}, clickhouse.Param{Name: "person", Type: "UUID", Value: of.id.String()})
+}

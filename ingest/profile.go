@@ -1,0 +1,74 @@
+package ingest
+
+import "github.com/caddy-analytics/caddy-analytics/ingest/record"
+
+// profile is the properties of a person or group.
+type profile struct {
+	properties record.Object
+	size       profileSize
+	text       string // properties as JSON; empty when it has to be made again
+}
+
+func (p *profile) json() string {
+	if p.text == "" {
+		p.text = p.properties.JSON()
+	}
+	return p.text
+}
+
+// set gives a property its value. It reports whether that is new, and whether there was room for it.
+func (p *profile) set(m record.Member) (changed, ok bool) {
+	if old := p.properties.Get(m.Key); old != nil && string(old) == string(m.Value) {
+		return false, true
+	}
+	if !p.size.room(p.properties, m) {
+		return false, false
+	}
+	p.properties = p.properties.Set(m.Key, m.Value)
+	p.text = ""
+	return true, true
+}
+
+// unset takes a property away, and reports whether it was there.
+func (p *profile) unset(key string) bool {
+	if p.properties.Get(key) == nil {
+		return false
+	}
+	*p = profile{properties: p.properties.Without(key)}
+	return true
+}
+
+// maxProfile is how many bytes the properties of a person or group may take: each of its events repeats them.
+const maxProfile = 2 << 20
+
+// profileSize is what the properties of a person or group come to.
+type profileSize struct {
+	names, bytes int
+	known        bool
+}
+
+// room reports whether there is room for a property beside those in o, and counts it if so. One that becomes smaller always has room.
+func (s *profileSize) room(o record.Object, m record.Member) bool {
+	if !s.known {
+		s.known, s.names, s.bytes = true, 0, 0
+		for _, m := range o {
+			s.add(m, 1)
+		}
+	}
+	next := *s
+	next.add(m, 1)
+	if old := o.Get(m.Key); old != nil {
+		next.add(record.Member{Key: m.Key, Value: old}, -1)
+	}
+	if grows := next.names > s.names || next.bytes > s.bytes; grows && (next.names > record.MaxNames || next.bytes > maxProfile) {
+		return false
+	}
+	*s = next
+	return true
+}
+
+// add counts a property, or takes it away with times -1.
+func (s *profileSize) add(m record.Member, times int) {
+	s.names += times * (1 + m.Value.Names())
+	s.bytes += times * (len(m.Key) + len(m.Value) + len(`"":,`))
+}

@@ -1,0 +1,231 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Kind is what a record describes.
+type Kind int
+
+// The kinds of records.
+const (
+	Event Kind = iota
+	Person
+	Group
+	Cohort
+)
+
+// Record is an event, or what is said about a person, a group, or the people of a cohort.
+type Record struct {
+	Line       int // where it stands, from 1
+	Kind       Kind
+	Properties Object
+	CreatedAt  time.Time // of a person or group; zero when it is not given
+
+	// An event.
+	Event      string
+	DistinctID string
+	Timestamp  time.Time
+	UUID       uuid.UUID
+	HasUUID    bool
+	Elements   string
+
+	// A person, or people of a cohort.
+	DistinctIDs []string
+	Cohort      int64
+
+	// A group.
+	GroupType  string
+	GroupIndex int // -1 when it is not given
+	GroupKey   string
+
+	// Source is the text of the record.
+	Source []byte
+}
+
+// Error is a record that cannot be used. Others can be read after it.
+type Error struct {
+	Line   int // where it stands, from 1
+	Reason error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Reason) }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Reason }
+
+// Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text.
+func Parse(text []byte) (Record, error) {
+	r := Record{GroupIndex: -1, Source: text}
+	o, err := parseObject(text)
+	if err != nil {
+		return r, err
+	}
+	if properties := o.Get("properties"); properties.given() {
+		r.Properties, err = parseNames(properties, MaxNames)
+		switch {
+		case errors.Is(err, errManyNames):
+			return r, err
+		case err != nil:
+			return r, errors.New("its properties are not a JSON object")
+		}
+	}
+	kind, _, err := textField(o, "type")
+	if err != nil {
+		return r, err
+	}
+	switch kind {
+	case "", "event":
+		err = r.parseEvent(o)
+	case "person":
+		r.Kind = Person
+		err = r.parsePerson(o)
+	case "group":
+		r.Kind = Group
+		err = r.parseGroup(o)
+	case "cohort":
+		r.Kind = Cohort
+		err = r.parseCohort(o)
+	default:
+		err = fmt.Errorf("its type %s is not event, person, group or cohort", Quoted(kind))
+	}
+	return r, err
+}
+
+func (r *Record) parseEvent(o Object) error {
+	var err error
+	if r.Event, err = neededField(o, "event"); err != nil {
+		return err
+	}
+	if r.DistinctID, err = neededField(o, "distinct_id"); err != nil {
+		return err
+	}
+	timestamp, err := neededField(o, "timestamp")
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if r.Timestamp, ok = parseTime(timestamp); !ok {
+		return fmt.Errorf("its timestamp %s is not an ISO 8601 time between 1900 and 2261", Quoted(timestamp))
+	}
+	id, given, err := textField(o, "uuid")
+	if err != nil {
+		return err
+	}
+	if given && id != "" {
+		if r.UUID, err = uuid.Parse(id); err != nil {
+			return fmt.Errorf("its uuid %s is not a UUID", Quoted(id))
+		}
+		r.HasUUID = true
+	}
+	r.Elements, _, err = textField(o, "elements_chain")
+	if chain, ok := r.Properties.Get("$elements_chain").unquote(); ok && r.Elements == "" {
+		r.Elements = chain
+	}
+	return err
+}
+
+func (r *Record) parsePerson(o Object) error {
+	ids := o.Get("distinct_ids")
+	if ids == nil {
+		id, err := neededField(o, "distinct_id")
+		if err != nil {
+			return errors.New("a person needs distinct_ids")
+		}
+		r.DistinctIDs = []string{id}
+		return r.parseCreatedAt(o)
+	}
+	var err error
+	if r.DistinctIDs, err = distinctIDsOf(ids); err != nil {
+		return err
+	}
+	return r.parseCreatedAt(o)
+}
+
+// distinctIDsOf reads a list of distinct ids, each once.
+func distinctIDsOf(ids Value) ([]string, error) {
+	list, ok := ids.texts()
+	if !ok || len(list) == 0 {
+		return nil, errors.New("its distinct_ids are not a list of names")
+	}
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(id string) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	}), nil
+}
+
+func (r *Record) parseGroup(o Object) error {
+	var err error
+	if r.GroupType, err = neededField(o, "group_type"); err != nil {
+		return err
+	}
+	if r.GroupKey, err = neededField(o, "group_key"); err != nil {
+		return err
+	}
+	if index := o.Get("group_type_index"); index.given() {
+		r.GroupIndex, err = strconv.Atoi(string(index))
+		if err != nil || r.GroupIndex < 0 || r.GroupIndex >= physical.GroupTypes {
+			return fmt.Errorf("its group_type_index %s is not a number from 0 to %d", Quoted(string(index)), physical.GroupTypes-1)
+		}
+	}
+	return r.parseCreatedAt(o)
+}
+
+func (r *Record) parseCohort(o Object) error {
+	id := o.Get("cohort_id")
+	if !id.given() {
+		return errors.New("it has no cohort_id")
+	}
+	var err error
+	if r.Cohort, err = strconv.ParseInt(string(id), 10, 64); err != nil || r.Cohort < 1 {
+		return fmt.Errorf("its cohort_id %s is not a cohort's number", Quoted(string(id)))
+	}
+	ids := o.Get("distinct_ids")
+	if ids == nil {
+		return errors.New("a cohort line needs distinct_ids")
+	}
+	r.DistinctIDs, err = distinctIDsOf(ids)
+	return err
+}
+
+func (r *Record) parseCreatedAt(o Object) error {
+	text, given, err := textField(o, "created_at")
+	if err != nil || !given {
+		return err
+	}
+	var ok bool
+	if r.CreatedAt, ok = parseTime(text); !ok {
+		return fmt.Errorf("its created_at %s is not an ISO 8601 time between 1900 and 2261", Quoted(text))
+	}
+	return nil
+}
+
+// textField reads a field that is a string. A number is taken for its text. The field may be left out or null.
+func textField(o Object, name string) (text string, given bool, err error) {
+	value := o.Get(name)
+	if !value.given() {
+		return "", false, nil
+	}
+	if text, ok := value.Text(); ok {
+		return text, true, nil
+	}
+	return "", false, fmt.Errorf("its %s is not a string", name)
+}
+
+func neededField(o Object, name string) (string, error) {
+	text, _, err := textField(o, name)
+	if err == nil && text == "" {
+		return "", fmt.Errorf("it has no %s", name)
+	}
+	return text, err
+}

@@ -1,0 +1,137 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+)
+
+// Value is a JSON value as ClickHouse's JSON columns take it: valid UTF-8, without blanks, each key of an object once. Nil is no value.
+type Value []byte
+
+// TextValue is a value that is a string.
+func TextValue(s string) Value { return jsontext.AppendString(nil, s) }
+
+// Text returns a string, or the digits of a number.
+func (v Value) Text() (string, bool) {
+	if s, ok := v.unquote(); ok {
+		return s, true
+	}
+	if v.isNumber() {
+		return string(v), true
+	}
+	return "", false
+}
+
+// Object returns the value as an object; nil when it is none.
+func (v Value) Object() Object {
+	if len(v) == 0 || v[0] != '{' {
+		return nil
+	}
+	o, err := parseObject(v)
+	if err != nil {
+		panic("BUG: a canonical JSON object does not parse: " + err.Error())
+	}
+	return o
+}
+
+// Keys returns the texts of a list, or the keys of an object.
+func (v Value) Keys() []string {
+	if list, ok := v.texts(); ok {
+		return list
+	}
+	var keys []string
+	for _, m := range v.Object() {
+		keys = append(keys, m.Key)
+	}
+	return keys
+}
+
+// Type returns the type of property that the value shows: String, Numeric, Boolean or DateTime.
+func (v Value) Type() string {
+	switch {
+	case v[0] == 't' || v[0] == 'f':
+		return "Boolean"
+	case v.isNumber():
+		return "Numeric"
+	}
+	if s, ok := v.unquote(); ok {
+		if _, ok := parseTime(s); ok {
+			return "DateTime"
+		}
+	}
+	return "String"
+}
+
+// IsNull reports whether the value is null.
+func (v Value) IsNull() bool { return string(v) == "null" }
+
+// Names counts the names of the objects in the value: what stands before a colon outside of strings.
+func (v Value) Names() (n int) {
+	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
+		return 0
+	}
+	inString := false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case c == ':' && !inString:
+			n++
+		}
+	}
+	return n
+}
+
+func (v Value) isNumber() bool { return len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') }
+
+// given reports whether a field has a value other than null.
+func (v Value) given() bool { return v != nil && !v.IsNull() }
+
+func (v Value) unquote() (string, bool) {
+	if len(v) < 2 || v[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1]), true
+	}
+	var s string
+	if err := json.Unmarshal(v, &s); err != nil {
+		panic("BUG: a canonical JSON string does not parse: " + err.Error())
+	}
+	return s, true
+}
+
+// texts reads a list of texts, none of them empty.
+func (v Value) texts() ([]string, bool) {
+	if len(v) == 0 || v[0] != '[' {
+		return nil, false
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(v, &items); err != nil {
+		panic("BUG: a canonical JSON array does not parse: " + err.Error())
+	}
+	list := make([]string, len(items))
+	for i, item := range items {
+		text, ok := Value(item).Text()
+		if !ok || text == "" {
+			return nil, false
+		}
+		list[i] = text
+	}
+	return list, true
+}
+
+// Quoted quotes a text for a message, and shortens it.
+func Quoted(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

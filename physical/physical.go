@@ -1,0 +1,73 @@
+// Package physical describes the tables in ClickHouse. What creates them and what the compiler takes them to be both come from here.
+package physical
+
+import (
+	"slices"
+	"strings"
+)
+
+// Names of tables that are spoken of elsewhere.
+const (
+	Events = "events"
+	// ComputedMembers holds the members of cohorts that PostHog computes.
+	ComputedMembers = "cohortpeople"
+	// StaticMembers holds the people that were put into cohorts by hand.
+	StaticMembers = "person_static_cohort"
+)
+
+// Project is the column that says to which project a row belongs. Every table has it.
+const Project = "team_id"
+
+// GroupTypes is how many group types a project can have.
+const GroupTypes = 5
+
+// Table is a table as it is created. All but the names of its columns may differ on a server where another product made it.
+type Table struct {
+	Name      string
+	Engine    string
+	Order     string // the expressions of ORDER BY
+	Partition string // the expression of PARTITION BY; empty for none
+	Sample    string // the expression of SAMPLE BY; empty for none
+	Settings  string // beside those that all tables have; empty for none
+	Columns   []Column
+	Indexes   []string // data-skipping indexes, as CREATE TABLE has them
+	Optional  bool     // queries that do not name it can do without it
+}
+
+// Column is a column of a table, as system.columns has it.
+type Column struct {
+	Table, Name string
+	Type        string // as ClickHouse prints it: LowCardinality(String), DateTime64(6, 'UTC')
+	Comment     string
+
+	DefaultKind       string // DEFAULT, MATERIALIZED, ALIAS, or empty
+	DefaultExpression string
+}
+
+// HasPaths reports whether a column of the table is of the JSON type.
+func (t *Table) HasPaths() bool {
+	return slices.ContainsFunc(t.Columns, func(c Column) bool { return strings.HasPrefix(c.Type, "JSON(") })
+}
+
+// Has reports whether there is a table of that name.
+func Has(name string) bool {
+	return slices.ContainsFunc(Tables, func(t Table) bool { return t.Name == name })
+}
+
+// Names lists the tables.
+func Names() []string {
+	names := make([]string, len(Tables))
+	for i := range Tables {
+		names[i] = Tables[i].Name
+	}
+	return names
+}
+
+// Columns lists the columns of all tables.
+func Columns() []Column {
+	var all []Column
+	for i := range Tables {
+		all = append(all, Tables[i].Columns...)
+	}
+	return all
+}

@@ -1,0 +1,174 @@
+package physical
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Tables are all tables, in the order in which they are created. They are shared: never change one.
+var Tables = inTables([]Table{
+	{
+		Name:      Events,
+		Engine:    "ReplacingMergeTree(_timestamp)",
+		Order:     "team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid)",
+		Partition: yearly,
+		Sample:    "cityHash64(distinct_id)", // takes a share of the people, with all of their events
+		Columns: slices.Concat([]Column{
+			{Name: "uuid", Type: id},
+			{Name: "event", Type: "LowCardinality(String)"},
+			{Name: "properties", Type: eventJSON},
+			{Name: "timestamp", Type: moment},
+			{Name: Project, Type: number},
+			{Name: "distinct_id", Type: text},
+			{Name: "elements_chain", Type: text},
+			{Name: "created_at", Type: moment},
+			{Name: "person_id", Type: id},
+			{Name: "person_created_at", Type: moment},
+			{Name: "person_properties", Type: personJSON},
+			{Name: "person_mode", Type: "Enum8('full' = 0, 'propertyless' = 1, 'force_upgrade' = 2)"},
+		}, groupColumns(), []Column{
+			{Name: "$session_id", Type: text},
+			{Name: "$window_id", Type: text},
+			materialized("elements_chain_href", text, `extract(elements_chain, '[:"]href="([^"]*)"')`),
+			materialized("elements_chain_texts", texts, `arrayDistinct(extractAll(elements_chain, '[:"]text="([^"]*)"'))`),
+			materialized("elements_chain_ids", texts, `arrayDistinct(extractAll(elements_chain, '[:"]attr_id="([^"]*)"'))`),
+			materialized("elements_chain_elements", texts,
+				`arrayDistinct(extractAll(elements_chain, '(?:^|;)(a|button|form|input|select|textarea|label)(?:[.:;]|$)'))`),
+			written, offset,
+			{Name: "inserted_at", Type: "Nullable(DateTime64(6, 'UTC'))", DefaultKind: "DEFAULT", DefaultExpression: "now64(6)"},
+		}),
+		Indexes: []string{sessionIndex},
+	},
+	{
+		Name:   "person",
+		Engine: "ReplacingMergeTree(version)",
+		Order:  "team_id, id",
+		Columns: []Column{
+			{Name: "id", Type: id},
+			{Name: "created_at", Type: moment},
+			{Name: Project, Type: number},
+			{Name: "properties", Type: personJSON},
+			{Name: "is_identified", Type: flag},
+			{Name: "is_deleted", Type: flag},
+			{Name: "version", Type: "UInt64"},
+			createdGiven, written, offset,
+		},
+	},
+	distinctIDs("person_distinct_id2"),
+	distinctIDs("person_distinct_id_overrides"),
+	{
+		Name:   "groups",
+		Engine: "ReplacingMergeTree(_timestamp)",
+		Order:  "team_id, group_type_index, group_key",
+		Columns: []Column{
+			{Name: "group_type_index", Type: "UInt8"},
+			{Name: "group_key", Type: text},
+			{Name: "created_at", Type: moment},
+			{Name: Project, Type: number},
+			{Name: "group_properties", Type: groupJSON},
+			createdGiven, written, offset,
+		},
+	},
+	{
+		Name:   ComputedMembers,
+		Engine: "CollapsingMergeTree(sign)",
+		Order:  "team_id, cohort_id, person_id, version",
+		Columns: []Column{
+			{Name: "person_id", Type: id},
+			{Name: "cohort_id", Type: number},
+			{Name: Project, Type: number},
+			{Name: "sign", Type: flag},
+			{Name: "version", Type: "UInt64"},
+		},
+		Optional: true,
+	},
+	{
+		Name:   StaticMembers,
+		Engine: "ReplacingMergeTree(_timestamp)",
+		Order:  "team_id, cohort_id, person_id, id",
+		Columns: []Column{
+			{Name: "id", Type: id},
+			{Name: "person_id", Type: id},
+			{Name: "cohort_id", Type: number},
+			{Name: Project, Type: number},
+			written, offset,
+		},
+		Optional: true,
+	},
+})
+
+// The types of columns.
+const (
+	text   = "String"
+	texts  = "Array(String)"
+	id     = "UUID"
+	moment = "DateTime64(6, 'UTC')"
+	number = "Int64"
+	flag   = "Int8"
+
+	// The number of paths that get a column of their own. Rarer paths share one.
+	eventJSON  = "JSON(max_dynamic_paths=256)"
+	personJSON = "JSON(max_dynamic_paths=128)"
+	groupJSON  = "JSON(max_dynamic_paths=64)"
+)
+
+var (
+	written = Column{Name: "_timestamp", Type: moment}
+	offset  = Column{Name: "_offset", Type: "UInt64"}
+	// createdGiven says that created_at was given. Otherwise it is the time of the first event, and may still move to an earlier one.
+	createdGiven = Column{Name: "created_at_given", Type: "UInt8", DefaultKind: "DEFAULT", DefaultExpression: "0"}
+)
+
+// yearly gives events one partition a year. By month, as in PostHog, the import of a project's whole past writes up to a hundred small
+// parts with every batch: for 50,000 events over 14 years an insert took 3 times as long as by year, and a query over all of them 4.5
+// times. A range of time is found by the primary key in either case, at the same speed; without partitions old years could not be
+// dropped at once.
+const yearly = "toYear(timestamp)"
+
+// sessionIndex finds the events of one session. Of 12 million events, they took 0.07 s with it and 1 s without; it adds
+// 0.5 % to the size of the table.
+const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRANULARITY 1"
+
+func materialized(name, typ, expression string) Column {
+	return Column{Name: name, Type: typ, DefaultKind: "MATERIALIZED", DefaultExpression: expression}
+}
+
+func groupColumns() []Column {
+	var columns []Column
+	for i := range GroupTypes {
+		n := strconv.Itoa(i)
+		columns = append(columns,
+			Column{Name: "$group_" + n, Type: text},
+			Column{Name: "group" + n + "_properties", Type: groupJSON},
+			Column{Name: "group" + n + "_created_at", Type: moment})
+	}
+	return columns
+}
+
+func distinctIDs(name string) Table {
+	return Table{
+		Name:     name,
+		Engine:   "ReplacingMergeTree(version)",
+		Order:    "team_id, distinct_id",
+		Settings: "index_granularity = 512",
+		Columns: []Column{
+			{Name: Project, Type: number},
+			{Name: "distinct_id", Type: text},
+			{Name: "person_id", Type: id},
+			{Name: "is_deleted", Type: flag},
+			{Name: "version", Type: number},
+			written, offset,
+			{Name: "_partition", Type: "UInt64"},
+		},
+	}
+}
+
+// inTables writes into each column the name of its table.
+func inTables(tables []Table) []Table {
+	for _, t := range tables {
+		for i := range t.Columns {
+			t.Columns[i].Table = t.Name
+		}
+	}
+	return tables
+}
