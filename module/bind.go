@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -93,7 +95,7 @@ func (rq *request) variableMarks(node query.Node) string {
 			values[v.CodeName] = rq.snap.VariableDefaults(rq.project.ID)[v.CodeName]
 		}
 	}
-	return string(appendJSON(nil, values)) // maps are encoded in the order of their keys
+	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
 }
 
 func decodeValue(raw json.RawMessage) (any, error) {
@@ -196,7 +198,7 @@ func isDate(text string) bool {
 // showValue gives a value as a message shows it: short.
 func showValue(value any) string {
 	const most = 60
-	text := []rune(string(appendJSON(nil, value)))
+	text := []rune(string(jsontext.Append(nil, value)))
 	if len(text) > most {
 		return string(text[:most]) + "…"
 	}

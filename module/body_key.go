@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // keyField is the field of a JSON body that may hold a personal key: contract section 6.1.
@@ -36,7 +38,7 @@ func takeKey(r *http.Request) (secret string, found bool) {
 		secret = ""
 	}
 	delete(fields, keyField)
-	rest := appendJSON(nil, fields)
+	rest := jsontext.Append(nil, fields)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(rest)), int64(len(rest))
 	return secret, true
 }

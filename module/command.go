@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
@@ -188,7 +190,7 @@ func fixFlag(cmd *cobra.Command) (map[string]json.RawMessage, error) {
 		if _, twice := fix[name]; !ok || name == "" || value == "" || twice {
 			return nil, fmt.Errorf("--fix %q: want one name=value for each variable", pair)
 		}
-		fix[name] = appendJSON(nil, value)
+		fix[name] = jsontext.Append(nil, value)
 	}
 	return fix, nil
 }

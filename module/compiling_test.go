@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
@@ -138,7 +140,7 @@ func TestHostileQueries(t *testing.T) {
 			"kind": "ActorsQuery", "source": map[string]any{"kind": "HogQLQuery", "query": stars},
 		}}, http.StatusBadRequest},
 	} {
-		answer := w.send(t, http.MethodPost, "/api/projects/@current/"+tt.path, string(appendJSON(nil, tt.body)))
+		answer := w.send(t, http.MethodPost, "/api/projects/@current/"+tt.path, string(jsontext.Append(nil, tt.body)))
 		if answer.Code != tt.status || !strings.Contains(answer.Body.String(), tooLarge) {
 			t.Errorf("%s: %d %.300s", tt.name, answer.Code, answer.Body)
 		}
@@ -148,9 +150,9 @@ func TestHostileQueries(t *testing.T) {
 	spent := compilesOf(w.rt, w.key, nil, w.project.ID)
 	spent.count(maxCompiling, time.Now())
 	for _, kind := range []string{"HogQLQuery", "HogQLMetadata"} {
-		body := appendJSON(nil, map[string]any{"query": map[string]any{"kind": kind, "language": "hogQL", "query": "select 1"}})
+		body := jsontext.Append(nil, map[string]any{"query": map[string]any{"kind": kind, "language": "hogQL", "query": "select 1"}})
 		if kind == "HogQLQuery" {
-			body = appendJSON(nil, map[string]any{"query": map[string]any{"kind": kind, "query": "select 1"}})
+			body = jsontext.Append(nil, map[string]any{"query": map[string]any{"kind": kind, "query": "select 1"}})
 		}
 		answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", string(body))
 		if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -118,7 +120,7 @@ func (w *world) declare(tb testing.TB) {
 func (w *world) publishAnew(tb testing.TB) {
 	tb.Helper()
 	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
-		Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
+		Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
 	}, began)
 	if err != nil {
 		tb.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -165,7 +167,7 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 		}
 		s := shownInsight{own.snap.Insight(d.Project, t.Insight), t, d}
 		if !readable { // as the peer shows what the caller has no access to
-			out[i].Insight = appendJSON(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
+			out[i].Insight = jsontext.Append(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
 			return nil
 		}
 		asked := params

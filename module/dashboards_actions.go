@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -147,6 +149,6 @@ func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, err
 		members = map[string]any{}
 	}
 	maps.Copy(members, map[string]any{"x": at.x, "y": at.y, "w": size.W, "h": size.H})
-	layouts["sm"] = appendJSON(nil, members)
-	return appendJSON(nil, layouts), nil
+	layouts["sm"] = jsontext.Append(nil, members)
+	return jsontext.Append(nil, layouts), nil
 }

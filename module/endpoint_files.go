@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -142,7 +144,7 @@ func (p *filesPlanner) variable(v endpointfile.Variable) error {
 	if err != nil {
 		return err
 	}
-	def, values := appendJSON(nil, wanted.Default), jsonOrNull(wanted.Values, wanted.Values != nil)
+	def, values := jsontext.Append(nil, wanted.Default), jsonOrNull(wanted.Values, wanted.Values != nil)
 	update := registry.VariableUpdate{Type: &v.Type, Default: def, Values: values, IsMulti: &wanted.IsMulti}
 	known := p.snap.VariableByCode(p.project.ID, v.Name)
 	if known == nil {
@@ -174,7 +176,7 @@ func jsonOrNull(v any, given bool) json.RawMessage {
 	if !given {
 		return json.RawMessage("null")
 	}
-	return appendJSON(nil, v)
+	return jsontext.Append(nil, v)
 }
 
 func equalJSON(a, b json.RawMessage) bool {
@@ -306,9 +308,9 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		}
 	}
 	if len(values) > 0 {
-		fields["variables"] = appendJSON(nil, values)
+		fields["variables"] = jsontext.Append(nil, values)
 	}
-	return appendJSON(nil, fields), nil
+	return jsontext.Append(nil, fields), nil
 }
 
 // fileMistake gives the author's mistake its place in the file; other errors stay what they are.
@@ -407,7 +409,7 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 		delete(fields, "variables")
 		f.Variables = exportVariables(snap, e.Project, q)
 	}
-	f.Query = appendJSON(nil, fields)
+	f.Query = jsontext.Append(nil, fields)
 	return f, nil
 }
 
@@ -421,16 +423,16 @@ func exportVariables(snap *registry.Snapshot, project int64, q *query.HogQL) []e
 		}
 		variable := endpointfile.Variable{Name: def.CodeName, Type: def.Type, Multi: def.IsMulti}
 		if def.Default != nil {
-			variable.Default = appendJSON(nil, def.Default)
+			variable.Default = jsontext.Append(nil, def.Default)
 		}
 		if def.Values != nil {
-			variable.Values = appendJSON(nil, def.Values)
+			variable.Values = jsontext.Append(nil, def.Values)
 		}
 		switch {
 		case v.IsNull:
 			variable.Value = json.RawMessage("null")
 		case v.HasValue:
-			variable.Value = appendJSON(nil, v.Value)
+			variable.Value = jsontext.Append(nil, v.Value)
 		}
 		out = append(out, variable)
 	}

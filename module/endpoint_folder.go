@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
@@ -40,7 +42,7 @@ func EndpointsDigest(dir string) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(appendJSON(nil, sources))
+	sum := sha256.Sum256(jsontext.Append(nil, sources))
 	return hex.EncodeToString(sum[:16])
 }
 

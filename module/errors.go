@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -314,7 +316,7 @@ func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
 
 // writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	writeBody(w, status, appendJSON(nil, v))
+	writeBody(w, status, jsontext.Append(nil, v))
 }
 
 // writeBody sends a JSON body.

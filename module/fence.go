@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -87,16 +89,16 @@ func (rq *request) sameValue(name string, given, fixed json.RawMessage) bool {
 			value = typed
 		}
 	}
-	return bytes.Equal(appendJSON(nil, value), compactJSON(fixed))
+	return bytes.Equal(jsontext.Append(nil, value), compactJSON(fixed))
 }
 
-// compactJSON is JSON as appendJSON writes it.
+// compactJSON is JSON as jsontext.Append writes it.
 func compactJSON(raw json.RawMessage) []byte {
 	value, err := decodeValue(raw)
 	if err != nil {
 		panic("BUG: a fixed variable that is no JSON: " + err.Error())
 	}
-	return appendJSON(nil, value)
+	return jsontext.Append(nil, value)
 }
 
 // fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may tell: ClickHouse quotes values of

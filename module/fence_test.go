@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -41,7 +43,7 @@ func fencedWorld(tb testing.TB) *world {
 func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 	tb.Helper()
 	def := w.rt.registry.Snapshot().VariableByCode(w.project.ID, code)
-	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]any{
+	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: jsontext.Append(nil, map[string]any{
 		"kind": "HogQLQuery", "query": hogql, "variables": map[string]any{def.ID: map[string]any{"variableId": def.ID, "code_name": code}},
 	})}, began)
 	if err != nil {

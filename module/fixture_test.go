@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -114,7 +116,7 @@ func (w *world) newKey(tb testing.TB, project int64, kind registry.KeyKind, scop
 func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoint {
 	tb.Helper()
 	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
+		Project: w.project.ID, Name: name, Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
 	}, began)
 	if err != nil {
 		tb.Fatal(err)

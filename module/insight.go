@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -45,7 +47,7 @@ func (x *execution) shape(compiled *compiler.Compiled, rows *cache.Result) (*ins
 		out.results = withoutSentinels(answer.Results)
 	}
 	if answer.HasMore != nil {
-		out.rest = appendBool(append(out.rest, `,"hasMore":`...), *answer.HasMore)
+		out.rest = jsontext.AppendBool(append(out.rest, `,"hasMore":`...), *answer.HasMore)
 	}
 	out.dates = appendRange(append(out.dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {
@@ -63,7 +65,7 @@ func appendRange(dst []byte, r *insight.Span) []byte {
 		return append(dst, "null"...)
 	}
 	const form = "2006-01-02T15:04:05.999999Z07:00"
-	return appendJSON(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
+	return jsontext.Append(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
 }
 
 // refreshAfter is how long after a run a client should leave the refresh button alone: contract section 1.3.
@@ -151,7 +153,7 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 	if err != nil {
 		return nil, "", err // a mistake of the request, told as it is
 	}
-	return bound, string(appendJSON(nil, values)), nil
+	return bound, string(jsontext.Append(nil, values)), nil
 }
 
 // renderInsight writes the members that an answer of an insight begins with.
@@ -169,7 +171,7 @@ func withoutSentinels(results []byte) []byte {
 		for i := range rows {
 			rows[i] = withoutSentinels(rows[i])
 		}
-		return appendJSON(nil, rows)
+		return jsontext.Append(nil, rows)
 	}
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(results, &items) != nil {
@@ -180,19 +182,19 @@ func withoutSentinels(results []byte) []byte {
 		var label string
 		if raw, ok := item["label"]; ok && json.Unmarshal(raw, &label) == nil && strings.Contains(label, "$$_posthog_breakdown_") {
 			label = strings.ReplaceAll(strings.ReplaceAll(label, insight.NullValue, "null"), insight.OtherValue, "Other")
-			item["label"], changed = appendJSON(nil, label), true
+			item["label"], changed = jsontext.Append(nil, label), true
 		}
 		for _, name := range []string{"breakdown", "breakdown_value"} {
 			var value any
 			if raw, ok := item[name]; ok && json.Unmarshal(raw, &value) == nil {
-				item[name], changed = appendJSON(nil, withoutSentinel(value)), true
+				item[name], changed = jsontext.Append(nil, withoutSentinel(value)), true
 			}
 		}
 	}
 	if !changed {
 		return results
 	}
-	return appendJSON(nil, items)
+	return jsontext.Append(nil, items)
 }
 
 func withoutSentinel(value any) any {

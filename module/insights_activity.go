@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -215,7 +217,7 @@ func (rq *request) trending() error {
 	})
 	out := &list{}
 	for _, t := range ranked[:min(limit, len(ranked))] {
-		if !out.add(appendJSON(nil, t)) {
+		if !out.add(jsontext.Append(nil, t)) {
 			break
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -92,7 +94,7 @@ func wrapQuery(node query.Node, raw json.RawMessage) json.RawMessage {
 		}
 		wrapper = "DataVisualizationNode"
 	}
-	return appendJSON(nil, struct {
+	return jsontext.Append(nil, struct {
 		Kind   string          `json:"kind"`
 		Source json.RawMessage `json:"source"`
 	}{wrapper, raw})

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -50,7 +52,7 @@ func (rq *request) listInsights() error {
 		for _, row := range part {
 			basic := rq.basicInsight(row.Insight)
 			row.complete(&basic.insightHead)
-			if !out.add(appendJSON(nil, basic)) {
+			if !out.add(jsontext.Append(nil, basic)) {
 				break
 			}
 		}

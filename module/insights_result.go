@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -46,7 +48,7 @@ func (rq *request) insightParams() (insightParams, error) {
 		if given, err := rq.jsonParam(name, &object); err != nil {
 			return params, err
 		} else if given {
-			*into = appendJSON(nil, object)
+			*into = jsontext.Append(nil, object)
 		}
 	}
 	return params, rq.mayOverride(params.over.filters)
@@ -118,7 +120,7 @@ func merge(below, over json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("reading overrides: %w", err)
 	}
 	maps.Copy(all, more)
-	return appendJSON(nil, all), nil
+	return jsontext.Append(nil, all), nil
 }
 
 // planInsight plans the query of an insight. A request that was seen before is not planned again.
@@ -267,7 +269,7 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	if s.tile != nil {
 		full.insightOnDashboard = &insightOnDashboard{Color: s.tile.Color, Layouts: s.tile.Layouts}
 	}
-	dst = appendJSON(dst, full)
+	dst = jsontext.Append(dst, full)
 	dst = dst[:len(dst)-1] // the brace comes behind the result
 	switch {
 	case res.answer.Entry == nil:
@@ -290,7 +292,7 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	if res.plan == nil {
 		return append(dst, "null}"...)
 	}
-	return append(appendJSON(dst, res.plan.key.String()), '}')
+	return append(jsontext.Append(dst, res.plan.key.String()), '}')
 }
 
 // appendResult appends the members that come from the answer of the query.
@@ -315,12 +317,12 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 		if done.ownLimit {
 			dst = append(dst, "null"...)
 		} else {
-			dst = appendBool(dst, result.More())
+			dst = jsontext.AppendBool(dst, result.More())
 		}
 		dst = append(dst, `,"resolved_date_range":null`...)
 	}
 	dst = rq.appendFreshness(dst, res.plan, res.answer)
-	return appendJSON(append(dst, `,"hogql":`...), done.hogql)
+	return jsontext.Append(append(dst, `,"hogql":`...), done.hogql)
 }
 
 // appendText appends the result as a table of text.
@@ -329,7 +331,7 @@ func (rq *request) appendText(dst []byte, res insightResult) []byte {
 	if err != nil { // our own results cannot be read
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
 	}
-	dst = appendJSON(append(dst, `,"result":`...), text)
+	dst = jsontext.Append(append(dst, `,"result":`...), text)
 	return rq.appendFreshness(dst, res.plan, res.answer)
 }
 
@@ -337,12 +339,12 @@ func (rq *request) appendText(dst []byte, res insightResult) []byte {
 func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
 	dst = append(dst, `,"result":null,"hasMore":null,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {
-		dst = appendTime(dst, rq.start) // as the peer has it: the time of the try
+		dst = jsontext.AppendTime(dst, rq.start) // as the peer has it: the time of the try
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"next_allowed_client_refresh":null,"cache_target_age":null,"timezone":`...)
-	return appendJSON(dst, rq.project.Timezone)
+	return jsontext.Append(dst, rq.project.Timezone)
 }
 
 // appendFailure appends the query_status of an insight whose query failed.

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // page is the envelope of a list: contract section 0.
@@ -38,7 +40,7 @@ func writePage[T any](rq *request, all []T) error {
 		return err
 	}
 	for _, record := range part {
-		if !out.add(appendJSON(nil, record)) {
+		if !out.add(jsontext.Append(nil, record)) {
 			break
 		}
 	}
@@ -87,8 +89,8 @@ func (rq *request) writeList(l *list) {
 	body := make([]byte, 0, l.size+len(l.records)+512)
 	body = append(body, `{"count":`...)
 	body = strconv.AppendInt(body, int64(l.count), 10)
-	body = appendJSON(append(body, `,"next":`...), next)
-	body = appendJSON(append(body, `,"previous":`...), previous)
+	body = jsontext.Append(append(body, `,"next":`...), next)
+	body = jsontext.Append(append(body, `,"previous":`...), previous)
 	body = append(body, `,"results":[`...)
 	for i, record := range l.records {
 		if i > 0 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -100,7 +102,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 	const records = 40
 	text := strings.Repeat("x", 900_000)
 	for n := range records {
-		query := appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
+		query := jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
 		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(query)), Tags: registry.To([]string{"large"})}, w.key.ID, began); err != nil {
 			t.Fatal(err)
 		}

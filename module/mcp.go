@@ -1,6 +1,7 @@
 package module
 
 import (
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -21,7 +22,7 @@ func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
 		return dst
 	}
 	dst = append(dst[:len(dst)-1], `,"formatted_results":`...)
-	return append(appendJSON(dst, text), '}')
+	return append(jsontext.Append(dst, text), '}')
 }
 
 func formatResults(p *plan, got cache.Answer) (string, error) {

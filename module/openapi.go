@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -87,7 +89,7 @@ func (rq *request) realExamples() (bool, error) {
 
 // writeDocument sends a document, with a tag by which a client learns that it has not changed.
 func (rq *request) writeDocument(doc *openapi3.T) {
-	body := rq.rt.cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return appendJSON(dst, doc) })
+	body := rq.rt.cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
 	h := rq.w.Header()
 	h["Content-Type"] = jsonType
 	h["Vary"] = varyHeader
@@ -185,7 +187,7 @@ func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.Ra
 		own.at.action = "run.arrays" // whatever this request accepts
 		own.r = rq.r.Clone(rq.r.Context())
 		own.r.URL.RawQuery = ""
-		p, err := own.planRun(e, appendJSON(nil, body))
+		p, err := own.planRun(e, jsontext.Append(nil, body))
 		if err != nil {
 			return nil // a version that does not run has no example
 		}

@@ -1,15 +1,14 @@
 package module
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
@@ -301,7 +300,7 @@ func (x *execution) query(c *compiler.Compiled, id string) clickhouse.Query {
 	if x.plan.endpoint != nil {
 		comment["endpoint"], comment["version"] = x.plan.endpoint.Name, x.plan.version.Number
 	}
-	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: x.project.ID, ID: id, Comment: string(appendJSON(nil, comment))}
+	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: x.project.ID, ID: id, Comment: string(jsontext.Append(nil, comment))}
 }
 
 func params(c *compiler.Compiled) []clickhouse.Param {
@@ -363,8 +362,8 @@ func (x *execution) appendHead(dst []byte, compiled *compiler.Compiled, columns 
 	for i, c := range columns {
 		types[i] = cmp.Or(compiled.Types[i], columntype.Plain(c.Type))
 	}
-	dst = appendJSON(append(dst, `"columns":`...), compiled.Columns)
-	return appendJSON(append(dst, `,"types":`...), types)
+	dst = jsontext.Append(append(dst, `"columns":`...), compiled.Columns)
+	return jsontext.Append(append(dst, `,"types":`...), types)
 }
 
 // appendColumns appends the members "columns" and "types" of an answer.
@@ -374,27 +373,7 @@ func appendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 		types[i] = [2]string{names[i], columntype.Plain(c.Type)}
 	}
 	dst = append(dst, `"columns":`...)
-	dst = appendJSON(dst, names)
+	dst = jsontext.Append(dst, names)
 	dst = append(dst, `,"types":`...)
-	return appendJSON(dst, types)
+	return jsontext.Append(dst, types)
 }
-
-// appendJSON appends v as JSON. Nothing of it is meant for the inside of HTML, so < > and & stay readable. Encoding cannot
-// fail: v holds only what this package put there.
-func appendJSON(dst []byte, v any) []byte {
-	buf := bytes.NewBuffer(dst)
-	encoder := json.NewEncoder(buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		panic("BUG: encoding part of an answer: " + err.Error())
-	}
-	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
-}
-
-func appendTime(dst []byte, t time.Time) []byte {
-	dst = append(dst, '"')
-	dst = t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z07:00")
-	return append(dst, '"')
-}
-
-func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -153,7 +155,7 @@ func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 	case !isInsight:
 		return nil, validation("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
 	}
-	return &publishable{node: node, raw: appendJSON(nil, fields)}, nil
+	return &publishable{node: node, raw: jsontext.Append(nil, fields)}, nil
 }
 
 // queryMistake says which field of the request a mistake in the query's text belongs to.
@@ -220,7 +222,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 	}
 	delete(fields, "variables")
 	if len(stored) > 0 {
-		fields["variables"] = appendJSON(nil, stored)
+		fields["variables"] = jsontext.Append(nil, stored)
 	}
 	return &filled, nil
 }
@@ -243,7 +245,7 @@ func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	}
 	ctx, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
-	comment := appendJSON(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
+	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
 	found, err := p.rt.warehouse.Describe(ctx, p.place, clickhouse.Query{
 		SQL: compiled.SQL, Params: params(compiled), Project: p.project.ID, Comment: string(comment),
 	})

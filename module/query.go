@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -160,21 +162,21 @@ func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
 		dst = append(dst, `,"hasMore":null,"limit":null,"offset":null`...)
 	} else {
 		dst = append(dst, `,"hasMore":`...)
-		dst = appendBool(dst, result.More())
+		dst = jsontext.AppendBool(dst, result.More())
 		dst = append(dst, `,"limit":`...)
-		dst = appendInt(dst, done.limit)
+		dst = jsontext.AppendInt(dst, done.limit)
 		dst = append(dst, `,"offset":`...)
-		dst = appendInt(dst, done.offset)
+		dst = jsontext.AppendInt(dst, done.offset)
 	}
 	if done.missing != nil {
-		dst = appendInt(append(dst, `,"missing_actors_count":`...), *done.missing)
+		dst = jsontext.AppendInt(append(dst, `,"missing_actors_count":`...), *done.missing)
 	}
 	dst = rq.appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":`...)
 	if rq.inspected.metadata == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendJSON(dst, rq.inspected.metadata)
+		dst = jsontext.Append(dst, rq.inspected.metadata)
 	}
 	dst = append(dst, `,"query_metadata":null,"error":null`...)
 	dst = rq.appendRunning(append(dst, ','))

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -149,9 +151,9 @@ func (rq *request) writeMistake(p *plan, err error) error {
 	body := []byte(`{"results":[],"columns":[],"types":[],"hasMore":null,"limit":null,"offset":null`)
 	body = rq.appendFreshness(body, p, now)
 	body = append(body, `,"query":null,"metadata":`...)
-	body = appendJSON(body, rq.inspected.metadata)
+	body = jsontext.Append(body, rq.inspected.metadata)
 	body = append(body, `,"query_metadata":null,"error":`...)
-	body = appendJSON(body, mistake.Detail)
+	body = jsontext.Append(body, mistake.Detail)
 	body = append(body, `,"query_status":null,"hogql":null,"clickhouse":null,"cache_key":"`...)
 	body = append(append(body, p.key.String()...), '"')
 	body = rq.appendShown(body, p, &outcome{})
@@ -166,7 +168,7 @@ func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
 	if rq.inspected.explain == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendJSON(dst, rq.inspected.explain)
+		dst = jsontext.Append(dst, rq.inspected.explain)
 	}
 	dst = append(dst, `,"modifiers":`...)
 	if p.shows.modifiers == nil {
@@ -178,7 +180,7 @@ func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
 	if !p.shows.timings || done.executionID == uuid.Nil {
 		return append(dst, "null"...)
 	}
-	return appendJSON(dst, []timing{
+	return jsontext.Append(dst, []timing{
 		{"./compile", done.compile.Seconds()}, {"./clickhouse", done.stats.Elapsed.Seconds()}, {".", (done.compile + done.stats.Elapsed).Seconds()},
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -352,12 +354,12 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = append(dst, ',')
 	dst = append(dst, done.head...)
 	dst = append(dst, `,"hasMore":`...)
-	dst = appendBool(dst, more)
+	dst = jsontext.AppendBool(dst, more)
 	if p.paged {
 		dst = append(dst, `,"limit":`...)
-		dst = appendInt(dst, p.limit)
+		dst = jsontext.AppendInt(dst, p.limit)
 		dst = append(dst, `,"offset":`...)
-		dst = appendInt(dst, p.offset)
+		dst = jsontext.AppendInt(dst, p.offset)
 	} else {
 		dst = append(dst, `,"limit":null,"offset":null`...)
 	}
@@ -373,21 +375,14 @@ func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
 		dst = rq.appendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
-	dst = appendJSON(dst, p.endpoint.Name)
+	dst = jsontext.Append(dst, p.endpoint.Name)
 	dst = append(dst, `,"execution_id":"`...)
 	dst = append(dst, done.executionID.String()...)
 	dst = append(dst, `","endpoint_version":`...)
-	dst = appendInt(dst, p.version.Number)
+	dst = jsontext.AppendInt(dst, p.version.Number)
 	dst = append(dst, `,"endpoint_version_created_at":`...)
-	dst = appendTime(dst, p.version.CreatedAt)
+	dst = jsontext.AppendTime(dst, p.version.CreatedAt)
 	return append(dst, '}')
-}
-
-func appendBool(dst []byte, b bool) []byte {
-	if b {
-		return append(dst, "true"...)
-	}
-	return append(dst, "false"...)
 }
 
 // appendFreshness appends when the rows were computed and how long they hold.
@@ -399,15 +394,15 @@ func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte
 		dst = append(dst, done.warnings...)
 	}
 	dst = append(dst, `,"is_cached":`...)
-	dst = appendBool(dst, got.Status.Cached())
+	dst = jsontext.AppendBool(dst, got.Status.Cached())
 	dst = append(dst, `,"last_refresh":`...)
-	dst = appendTime(dst, at)
+	dst = jsontext.AppendTime(dst, at)
 	dst = append(dst, `,"next_allowed_client_refresh":`...)
-	dst = appendTime(dst, at.Add(done.nextRefresh()))
+	dst = jsontext.AppendTime(dst, at.Add(done.nextRefresh()))
 	dst = append(dst, `,"cache_target_age":`...)
-	dst = appendTime(dst, at.Add(p.fresh))
+	dst = jsontext.AppendTime(dst, at.Add(p.fresh))
 	dst = append(dst, `,"timezone":`...)
-	return appendJSON(dst, rq.project.Timezone)
+	return jsontext.Append(dst, rq.project.Timezone)
 }
 
 // clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
@@ -416,9 +411,9 @@ const clientRefresh = time.Minute
 // appendDebug appends the fields that tell how an answer came about.
 func (rq *request) appendDebug(dst []byte, p *plan, done *outcome) []byte {
 	dst = append(dst, `,"hogql":`...)
-	dst = appendJSON(dst, done.hogql)
+	dst = jsontext.Append(dst, done.hogql)
 	dst = append(dst, `,"clickhouse":`...)
-	dst = appendJSON(dst, done.sql)
+	dst = jsontext.Append(dst, done.sql)
 	dst = append(dst, `,"cache_key":"`...)
 	dst = append(dst, p.key.String()...)
 	dst = append(dst, '"')

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
@@ -58,19 +60,19 @@ func (rq *request) appendStatus(dst []byte, r *run, ended bool, read *progress) 
 			dst = append(dst, "null"...)
 			return
 		}
-		dst = appendTime(dst, at)
+		dst = jsontext.AppendTime(dst, at)
 	}
 	failed := ended && r.failure != nil
-	dst = appendJSON(append(dst, `{"id":`...), r.id)
+	dst = jsontext.Append(append(dst, `{"id":`...), r.id)
 	dst = append(dst, `,"query_async":true,"team_id":`...)
-	dst = appendInt(dst, int(r.project()))
-	dst = appendJSON(append(dst, `,"insight_id":`...), r.from.insight)
-	dst = appendJSON(append(dst, `,"dashboard_id":`...), r.from.dashboard)
-	dst = appendBool(append(dst, `,"complete":`...), ended)
-	dst = appendBool(append(dst, `,"error":`...), failed)
+	dst = jsontext.AppendInt(dst, int(r.project()))
+	dst = jsontext.Append(append(dst, `,"insight_id":`...), r.from.insight)
+	dst = jsontext.Append(append(dst, `,"dashboard_id":`...), r.from.dashboard)
+	dst = jsontext.AppendBool(append(dst, `,"complete":`...), ended)
+	dst = jsontext.AppendBool(append(dst, `,"error":`...), failed)
 	if failed && r.failure.exposable() {
-		dst = appendJSON(append(dst, `,"error_message":`...), r.failure.Detail)
-		dst = appendJSON(append(dst, `,"error_code":`...), r.failure.Code)
+		dst = jsontext.Append(append(dst, `,"error_message":`...), r.failure.Detail)
+		dst = jsontext.Append(append(dst, `,"error_code":`...), r.failure.Code)
 	} else {
 		dst = append(dst, `,"error_message":null,"error_code":null`...)
 	}
@@ -88,7 +90,7 @@ func (rq *request) appendStatus(dst []byte, r *run, ended bool, read *progress) 
 	} else {
 		dst = append(dst, `,"end_time":null,"expiration_time":null`...)
 	}
-	dst = appendJSON(append(dst, `,"task_id":null,"query_progress":`...), read)
+	dst = jsontext.Append(append(dst, `,"task_id":null,"query_progress":`...), read)
 	dst = append(dst, `,"labels":null,"cache_key":"`...)
 	dst = append(dst, r.plan.key.String()...)
 	return append(dst, `","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}`...)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -146,7 +148,7 @@ func fitDefault(v *registry.Variable) error {
 	if v.Default == nil {
 		return nil
 	}
-	value, err := decodeValue(appendJSON(nil, v.Default))
+	value, err := decodeValue(jsontext.Append(nil, v.Default))
 	if f, ok := v.Default.(float64); ok {
 		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
 	}
@@ -154,7 +156,7 @@ func fitDefault(v *registry.Variable) error {
 		value, err = checkVariable(v, onlyItem(v, value))
 	}
 	if err == nil {
-		v.Default, err = registry.DecodeJSON(appendJSON(nil, value))
+		v.Default, err = registry.DecodeJSON(jsontext.Append(nil, value))
 	}
 	if err != nil {
 		return misfit(err)

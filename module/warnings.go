@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -97,7 +99,7 @@ func (x *execution) warnings(ctx context.Context, place *admission.Place, done *
 	if len(list) == 0 {
 		return nil
 	}
-	return appendJSON(nil, list)
+	return jsontext.Append(nil, list)
 }
 
 // unseenNames warns of events and properties that the project does not have. Without an answer of ClickHouse it warns of nothing.
@@ -198,7 +200,7 @@ func (x *execution) askNames(ctx context.Context, place *admission.Place, env co
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
 	q := clickhouse.Query{
 		SQL: compiled.SQL, Params: params(compiled), Project: x.project.ID,
-		Comment: string(appendJSON(nil, map[string]any{"product": "caddy-analytics", "project": x.project.ID, "names": true})),
+		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": x.project.ID, "names": true})),
 	}
 	if _, err := x.rt.warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
