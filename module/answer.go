@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // Header values that are the same for every answer.
@@ -32,8 +33,8 @@ func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *p
 	h := rq.w.Header()
 	h["Content-Type"] = formats[p.format].header
 	h["Vary"] = varyHeader
-	if done, ok := got.Entry.Meta.(*outcome); ok && !got.Status.Cached() {
-		rq.spent.compile, rq.spent.clickhouse = done.compile, done.stats.Elapsed
+	if done, ok := got.Entry.Meta.(*execution.Details); ok && !got.Status.Cached() {
+		rq.spent.compile, rq.spent.clickhouse = done.Compile, done.Stats.Elapsed
 	}
 	// The texts of all headers are cut from one string, and the slices that hold them from one array.
 	text := make([]byte, 0, 256)
@@ -91,15 +92,15 @@ func (rq *request) okStatus() int {
 func (rq *request) page(p *plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *plan, cache.Answer) []byte) cache.Body {
 	shared := got.Status.Cached() && rq.run == nil && !p.shows.explain
 	if shared {
-		if body, ok := rq.rt.cache.GetPage(got.Entry, p.page, encoding); ok {
+		if body, ok := rq.rt.Cache.GetPage(got.Entry, p.page, encoding); ok {
 			return body
 		}
 	}
 	draw := func(dst []byte) []byte { return render(dst, p, got) }
 	if shared {
-		return rq.rt.cache.Page(got.Entry, p.page, encoding, draw)
+		return rq.rt.Cache.Page(got.Entry, p.page, encoding, draw)
 	}
-	return rq.rt.cache.Render(encoding, draw)
+	return rq.rt.Cache.Render(encoding, draw)
 }
 
 // reply sends v as the JSON body of an answer that no cache keeps.
@@ -160,7 +161,7 @@ func (rq *request) appendTiming(text []byte) []byte {
 		text = append(text, ";dur="...)
 		text = strconv.AppendFloat(text, float64(d)/float64(time.Millisecond), 'f', 3, 64)
 	}
-	part("total", time.Since(rq.start))
+	part("total", time.Since(rq.Start))
 	if rq.spent.clickhouse > 0 {
 		text = append(text, ", "...)
 		part("compile", rq.spent.compile)

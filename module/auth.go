@@ -25,7 +25,7 @@ func (rq *request) identify() (err error) {
 	if isToken(secret) {
 		return rq.believe(secret)
 	}
-	rq.key, err = authenticate(rq.snap, secret, rq.start, inHeader)
+	rq.Key, err = authenticate(rq.Snapshot, secret, rq.Start, inHeader)
 	return err
 }
 
@@ -35,14 +35,14 @@ func (rq *request) identifyByBody() error {
 	if !ok {
 		return unauthenticated("not_authenticated", "Authentication credentials were not provided.")
 	}
-	key, err := authenticate(rq.snap, secret, rq.start, inBody)
+	key, err := authenticate(rq.Snapshot, secret, rq.Start, inBody)
 	if err != nil {
 		return err
 	}
 	if key.Kind != registry.Personal {
 		return invalidKey(inBody)
 	}
-	rq.key = key
+	rq.Key = key
 	return nil
 }
 

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -45,7 +44,7 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 		if value == nil {
 			v.Value, v.HasValue, v.IsNull = nil, false, true
 		} else {
-			def := rq.snap.VariableByCode(rq.project.ID, v.CodeName)
+			def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName)
 			if value, err = checkVariable(def, onlyItem(def, value)); err != nil {
 				return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 			}
@@ -85,14 +84,14 @@ func (rq *request) variableMarks(node query.Node) string {
 	values := make(map[string]any, len(q.Variables))
 	for _, v := range q.Variables {
 		switch {
-		case rq.snap.VariableByCode(rq.project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
+		case rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
 			values["no "+v.CodeName] = nil
 		case v.IsNull:
 			values[v.CodeName] = nil
 		case v.HasValue:
 			values[v.CodeName] = v.Value
 		default:
-			values[v.CodeName] = rq.snap.VariableDefaults(rq.project.ID)[v.CodeName]
+			values[v.CodeName] = rq.Snapshot.VariableDefaults(rq.Project.ID)[v.CodeName]
 		}
 	}
 	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 func init() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -21,26 +22,26 @@ var (
 
 // owner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
 func (rq *request) owner(e *registry.Endpoint) []byte {
-	owner := binary.BigEndian.AppendUint64(nil, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
+	owner := binary.BigEndian.AppendUint64(nil, uint64(rq.Project.ID)) //nolint:gosec // any number will do, if it is another for another project
 	owner = binary.BigEndian.AppendUint64(owner, uint64(len(e.ID)))
 	owner = append(owner, e.ID...)
-	return append(owner, rq.key.Fixed...)
+	return append(owner, rq.Key.Fixed...)
 }
 
 // appendNextCursor appends the cursor of the page after the plan's, and tells whether there is one. From now on the snapshot is kept
 // for those who page through it.
 func (rq *request) appendNextCursor(dst []byte, p *plan, got cache.Answer) ([]byte, bool) {
 	result := got.Entry.Result
-	if !p.paged || !result.HasMore(p.offset, p.limit) {
+	if !p.isPage() || !result.HasMore(p.offset, p.limit) {
 		return dst, false
 	}
 	if p.example {
 		return append(dst, exampleCursor...), true
 	}
 	next := pagecursor.Cursor{
-		Ref: rq.rt.cache.Refer(p.key, got.Entry), Offset: p.offset + result.PageLen(p.offset, p.limit), Limit: p.limit,
+		Ref: rq.rt.Cache.Refer(p.Key, got.Entry), Offset: p.offset + result.PageLen(p.offset, p.limit), Limit: p.limit,
 	}
-	return next.Append(dst, rq.owner(p.endpoint)), true
+	return next.Append(dst, rq.owner(p.Endpoint)), true
 }
 
 // appendCursorMember appends the member next_cursor of an answer: null where no page follows.
@@ -75,35 +76,38 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	case err != nil:
 		return nil, errNoCursor
 	}
-	key, held, ok := rq.rt.cache.Snapshot(at.Ref, cache.Policy{Now: rq.start})
+	key, held, ok := rq.rt.Cache.Snapshot(at.Ref, cache.Policy{Now: rq.Start})
 	if !ok {
 		return nil, errCursorExpired
 	}
-	done, ok := held.Entry.Meta.(*outcome)
-	if !ok || key.Project() != rq.project.ID {
+	done, ok := held.Entry.Meta.(*execution.Details)
+	if !ok || key.Project() != rq.Project.ID {
 		panic("BUG: a cursor of something else than a run of this project")
 	}
 	number, given, err := rq.runInt(fields, "version")
 	switch {
 	case err != nil:
 		return nil, err
-	case given && number != done.version:
-		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.version)
+	case given && number != done.Version:
+		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
-	p := &plan{endpoint: e, key: key, ref: at.Ref, fixed: rq.key.Fixed, rows: compiler.Pages, paged: true, offset: at.Offset, limit: at.Limit}
-	if p.version, err = activeVersion(e, done.version); err != nil {
+	p := &plan{
+		Query: &execution.Query{Endpoint: e, Key: key, Rows: compiler.Pages, Paged: true}, Freshness: execution.Freshness{Refs: true},
+		view: view{ref: at.Ref, offset: at.Offset, limit: at.Limit}, fixed: rq.Key.Fixed,
+	}
+	if p.Version, err = activeVersion(e, done.Version); err != nil {
 		return nil, err
 	}
 	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	if p.mode == cache.Recompute {
+	if p.Mode == cache.Recompute {
 		return nil, validation("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
 	}
 	if err := rq.readCursorPage(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.version)
+	node, err := storedQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	if !sameMarks(done.marks, marks, variables) {
+	if !sameMarks(done.Marks, marks, variables) {
 		return nil, validation("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
 	}
 	p.setPage()
@@ -167,12 +171,10 @@ func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	return true
 }
 
-// pinned gives the snapshot that the plan's cursor names.
-func (rq *request) pinned(p *plan, policy cache.Policy) (cache.Answer, error) {
-	_, got, ok := rq.rt.cache.Snapshot(p.ref, policy)
-	if !ok {
-		return cache.Answer{}, errCursorExpired
+// cursorError is the answer to a cursor whose snapshot is gone; other errors stay as they are.
+func cursorError(err error) error {
+	if errors.Is(err, execution.ErrSnapshotGone) {
+		return errCursorExpired
 	}
-	p.meter(rq.rt.metrics).answers[got.Status].Inc()
-	return got, nil
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -97,7 +96,7 @@ func (rq *request) reorderTiles() error {
 		}
 		change.Tiles = append(change.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
 	}
-	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, change, rq.key.ID, rq.start); err != nil {
+	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.Project.ID, d.ID, change, rq.Key.ID, rq.Start); err != nil {
 		return err
 	}
 	return rq.writeDashboard(http.StatusOK, d)

@@ -32,7 +32,7 @@ func (rq *request) readDashboard() (registry.DashboardFields, error) {
 	f.ColorTheme, f.Tags = r.integerOrNull("data_color_theme_id"), r.texts("tags")
 	r.textOrNull(folderField)
 	f.Tiles = r.tiles()
-	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.key.Allows("insight:write") {
+	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.Key.Allows("insight:write") {
 		return f, missingScope("insight:write")
 	}
 	if r.err == nil {

@@ -107,14 +107,14 @@ type groupTypeRecord struct {
 const member = 1
 
 func (rq *request) recordTeam() teamRecord {
-	p := rq.project
+	p := rq.Project
 	record := teamRecord{
 		ID: p.ID, UUID: derivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		GroupTypes: []groupTypeRecord{}, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
 	}
-	for _, g := range rq.snap.GroupTypes(p.ID) {
+	for _, g := range rq.Snapshot.GroupTypes(p.ID) {
 		record.HasGroupTypes = true
 		record.GroupTypes = append(record.GroupTypes, groupTypeRecord{GroupType: g.Name, GroupTypeIndex: g.Index})
 	}
@@ -177,7 +177,7 @@ func (rq *request) recordOrganization() organizationRecord {
 // members counts the users of the project: its personal keys that are not revoked.
 func (rq *request) members() int {
 	n := 0
-	for _, k := range rq.snap.Keys(rq.project.ID) {
+	for _, k := range rq.Snapshot.Keys(rq.Project.ID) {
 		if k.User != 0 && k.RevokedAt.IsZero() {
 			n++
 		}
@@ -187,10 +187,10 @@ func (rq *request) members() int {
 
 // organization checks that the address names the organization of the key.
 func (rq *request) organization() error {
-	if rq.at.name == currentAlias || rq.at.name == organizationID(rq.key.Project) {
+	if rq.at.name == currentAlias || rq.at.name == organizationID(rq.Key.Project) {
 		return nil
 	}
-	for _, p := range rq.snap.Projects() {
+	for _, p := range rq.Snapshot.Projects() {
 		if rq.at.name == organizationID(p.ID) {
 			return forbidden("API key does not have access to the requested organization: ID %s.", rq.at.name)
 		}
@@ -237,13 +237,13 @@ type userRecord struct {
 
 // getUser answers GET /api/users/@me/.
 func (rq *request) getUser() error {
-	me := recordUser(rq.key)
+	me := recordUser(rq.Key)
 	if name := rq.at.name; name != "@me" && name != me.UUID {
 		return notFound("Not found.")
 	}
 	own := rq.recordOrganization()
 	rq.reply(http.StatusOK, userRecord{
-		user: *me, DateJoined: rq.key.CreatedAt, Team: rq.recordTeam(), Organization: own, Organizations: []organizationRecord{own},
+		user: *me, DateJoined: rq.Key.CreatedAt, Team: rq.recordTeam(), Organization: own, Organizations: []organizationRecord{own},
 	})
 	return nil
 }
@@ -275,6 +275,6 @@ func (rq *request) getKey() error {
 	if rq.at.name != currentAlias {
 		return forbidden("This action does not support personal API key access")
 	}
-	rq.reply(http.StatusOK, recordOwnKey(rq.key))
+	rq.reply(http.StatusOK, recordOwnKey(rq.Key))
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -316,10 +316,10 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 // fileMistake gives the author's mistake its place in the file; other errors stay what they are.
 func fileMistake(f *endpointfile.File, field string, err error) error {
 	answer := toAPIError(err, "")
-	if answer.Status >= 500 || isOutage(err) {
+	if answer.Status >= 500 || execution.IsOutage(err) {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if refused, ok := answer.Extra.(refusal); ok && refused.position != nil {
+	if refused, ok := answer.Extra.(mistakeExtra); ok && refused.position != nil {
 		return f.QueryMistake(refused.Line, answer.Detail)
 	}
 	return f.Mistake(field, "%s", answer.Detail)

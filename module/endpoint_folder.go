@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -128,7 +128,7 @@ const startWait = time.Second
 func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
 	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
-	if _, err := rt.warehouse.Layout(looking); err != nil {
+	if _, err := rt.Warehouse.Layout(looking); err != nil {
 		return err
 	}
 	return f.apply(ctx, rt)
@@ -143,7 +143,7 @@ func (a *App) endFolders() {
 
 // isWaiting tells what passes by itself or by the operator's next step from a mistake in the files.
 func isWaiting(err error) bool {
-	return isOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
+	return execution.IsOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
 }
 
 // applyLater applies the files as soon as they can be, unless ctx ends first. The config is loaded by then, so that a mistake is

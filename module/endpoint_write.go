@@ -142,10 +142,10 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	wanted := registry.NewEndpoint{
-		Project: rq.project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
+		Project: rq.Project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
 		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: deref(fields.derivedFrom), Tags: deref(fields.tags),
 		OptionalBreakdowns: deref(fields.optionalBreakdowns), DeprecatedAt: deref(fields.deprecatedAt), SunsetAt: deref(fields.sunsetAt),
-		RateLimit: deref(fields.rateLimit), CreatedBy: rq.key.ID,
+		RateLimit: deref(fields.rateLimit), CreatedBy: rq.Key.ID,
 	}
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -158,7 +158,7 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	wanted.Query, wanted.Columns = checked.raw, checked.columns
-	e, err := rq.rt.registry.CreateEndpoint(rq.r.Context(), wanted, rq.start)
+	e, err := rq.rt.registry.CreateEndpoint(rq.r.Context(), wanted, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -195,14 +195,14 @@ func (rq *request) updateEndpoint() error {
 	update := registry.EndpointUpdate{
 		Version: deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, DeprecatedAt: fields.deprecatedAt, SunsetAt: fields.sunsetAt,
-		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.key.ID,
+		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.Key.ID,
 	}
-	comparison := comparison{snap: rq.snap, project: rq.project.ID, refuseBreaking: fields.refuseBreaking, attr: "query"}
+	comparison := comparison{snap: rq.Snapshot, project: rq.Project.ID, refuseBreaking: fields.refuseBreaking, attr: "query"}
 	if err := rq.setQuery(e, &fields, &update); err != nil {
 		return err
 	}
 	update.Check = comparison.check
-	updated, err := rq.rt.registry.UpdateEndpoint(rq.r.Context(), rq.project.ID, e.Name, update, rq.start)
+	updated, err := rq.rt.registry.UpdateEndpoint(rq.r.Context(), rq.Project.ID, e.Name, update, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -315,8 +315,8 @@ func (rq *request) changeCurrent(choose func(e *registry.Endpoint, number int, g
 	if number, err = choose(e, number, given); err != nil {
 		return err
 	}
-	comparison := comparison{snap: rq.snap, project: rq.project.ID, refuseBreaking: refuse, attr: "version"}
-	updated, err := rq.rt.registry.Promote(rq.r.Context(), rq.project.ID, e.Name, number, comparison.check, rq.start)
+	comparison := comparison{snap: rq.Snapshot, project: rq.Project.ID, refuseBreaking: refuse, attr: "version"}
+	updated, err := rq.rt.registry.Promote(rq.r.Context(), rq.Project.ID, e.Name, number, comparison.check, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -340,7 +340,7 @@ func (rq *request) dropEndpoint(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.project.ID, name, rq.start); err != nil {
+	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.Project.ID, name, rq.Start); err != nil {
 		return err
 	}
 	rq.rt.forget(e)

@@ -67,7 +67,7 @@ func (rq *request) recordEndpoint(e *registry.Endpoint) endpointRecord {
 	record := endpointRecord{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, EndpointPath: path, URL: &url, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 		CreatedBy: rq.user(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
-		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.snap.LastExecuted(e, 0)), Tags: e.Tags,
+		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.Snapshot.LastExecuted(e, 0)), Tags: e.Tags,
 		Materialization: noMaterialization(e.Name),
 	}
 	if !e.RateLimit.IsZero() {
@@ -87,7 +87,7 @@ func (r *endpointRecord) setVersion(v *registry.Version) {
 func (rq *request) recordVersion(e *registry.Endpoint, v *registry.Version) endpointRecord {
 	record := rq.recordEndpoint(e)
 	record.setVersion(v)
-	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, orNil(rq.snap.LastExecuted(e, v.Number))
+	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, orNil(rq.Snapshot.LastExecuted(e, v.Number))
 	record.versionRecord = &versionRecord{
 		Version: v.Number, VersionID: v.ID, EndpointIsActive: e.Active,
 		VersionCreatedAt: v.CreatedAt, VersionUpdatedAt: v.UpdatedAt, VersionCreatedBy: rq.user(v.CreatedBy),
@@ -113,7 +113,7 @@ func orNull(s string) *string {
 
 // endpoint finds the endpoint that the address names.
 func (rq *request) endpoint() (*registry.Endpoint, error) {
-	if e := rq.snap.Endpoint(rq.project.ID, rq.at.name); e != nil {
+	if e := rq.Snapshot.Endpoint(rq.Project.ID, rq.at.name); e != nil {
 		return e, nil
 	}
 	return nil, rq.noEndpoint()
@@ -128,8 +128,8 @@ type missingEndpoint struct {
 // noEndpoint names the endpoint that is not there, and the nearest of those that the caller may run.
 func (rq *request) noEndpoint() error {
 	nearest := schema.Nearest(rq.at.name, func(yield func(string) bool) {
-		for _, e := range rq.snap.Endpoints(rq.project.ID) {
-			if e.Active && rq.token == nil && rq.key.MayRun(e.Name) && !yield(e.Name) {
+		for _, e := range rq.Snapshot.Endpoints(rq.Project.ID) {
+			if e.Active && rq.token == nil && rq.Key.MayRun(e.Name) && !yield(e.Name) {
 				return
 			}
 		}
@@ -152,7 +152,7 @@ func (rq *request) listEndpoints() error {
 		return validation("is_active", "invalid_input", "Must be a valid boolean.")
 	}
 	records := []endpointRecord{}
-	for _, e := range rq.snap.Endpoints(rq.project.ID) {
+	for _, e := range rq.Snapshot.Endpoints(rq.Project.ID) {
 		if filtered && e.Active != wanted {
 			continue
 		}

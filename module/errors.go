@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -87,9 +87,6 @@ func throttled(detail string, wait time.Duration) *apiError {
 	return &apiError{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
 }
 
-// throttled tells a refusal by a limit.
-func (e *apiError) throttled() bool { return e.Status == http.StatusTooManyRequests }
-
 func serverError(status int, code, detail string, cause error) *apiError {
 	return &apiError{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
 }
@@ -142,18 +139,31 @@ func toAPIError(err error, text string) *apiError {
 	var (
 		api      *apiError
 		mistakes diag.Errors
-		mistake  *diag.Error
+		first    *diag.Error
 		engine   *clickhouse.Error
 		invalid  *registry.FieldError
 		scopes   *registry.ScopeError
+		refused  *execution.LimitError
 	)
+	if in, ok := errors.AsType[*execution.QueryError](err); ok {
+		text = in.Text
+	}
 	switch {
 	case errors.As(err, &api):
 		return api
+	case errors.As(err, &refused):
+		return throttled(refused.Detail, refused.Wait)
+	case errors.Is(err, execution.ErrSetQuery):
+		return validation("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
+			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
+	case errors.Is(err, execution.ErrCancelled):
+		return validation("", "query_was_cancelled", "The query was cancelled.")
+	case errors.Is(err, execution.ErrStopped):
+		return serverError(http.StatusServiceUnavailable, "error", "The server is stopping. Please try again later.", execution.ErrStopped)
 	case errors.As(err, &mistakes) && len(mistakes) > 0:
 		return mistakeError(mistakes, text)
-	case errors.As(err, &mistake):
-		return mistakeError(diag.Errors{mistake}, text)
+	case errors.As(err, &first):
+		return mistakeError(diag.Errors{first}, text)
 	case errors.As(err, &engine):
 		return engineError(engine)
 	case errors.As(err, &invalid):
@@ -175,9 +185,9 @@ type position struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// refusal is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
+// mistakeExtra is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
 // HogQLMetadata tells them.
-type refusal struct {
+type mistakeExtra struct {
 	*position
 	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
 }
@@ -189,7 +199,7 @@ func mistakeError(mistakes diag.Errors, text string) *apiError {
 		return parseError(m.Detail)
 	}
 	e := validation(m.Attr, string(m.Code), "%s", m.Detail)
-	var extra refusal
+	var extra mistakeExtra
 	if hint := cmp.Or(m.Hint, m.Advice); !m.Span.IsZero() || hint != "" {
 		at := diag.Locate(text, m.Span.Start)
 		extra.position = &position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: hint}
@@ -197,7 +207,7 @@ func mistakeError(mistakes diag.Errors, text string) *apiError {
 	if text != "" {
 		extra.Metadata = compiler.DescribeMistakes(text, mistakes)
 	}
-	if extra != (refusal{}) {
+	if extra != (mistakeExtra{}) {
 		e.Extra = extra
 	}
 	return e
@@ -235,7 +245,7 @@ func engineError(err *clickhouse.Error) *apiError {
 			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
 	case clickhouse.TooLarge:
 		return validation("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
-			"Ask for fewer rows or columns.", Size(maxResultBytes), maxResultRows, Size(clickhouse.MaxRowBytes))
+			"Ask for fewer rows or columns.", Size(execution.MaxResultBytes), execution.MaxResultRows, Size(clickhouse.MaxRowBytes))
 	case clickhouse.Busy:
 		e := serverError(http.StatusServiceUnavailable, "error",
 			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)

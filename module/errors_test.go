@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -49,7 +50,9 @@ func TestErrorBodies(t *testing.T) {
 		{"a registry field", &registry.FieldError{Field: "name", Code: "unique", Message: "taken"}, 400, "", `{"type":"validation_error","code":"unique","detail":"taken","attr":"name"}`},
 		{"the first of several", errors.Join(validation("a", "required", "first"), validation("b", "required", "second")), 400, "", `{"type":"validation_error","code":"required","detail":"first","attr":"a"}`},
 		{"nothing there", registry.ErrNotFound, 404, "", `{"type":"invalid_request","code":"not_found","detail":"Not found.","attr":null}`},
-		{"throttled", &rateError{owner: "k", err: throttled("Request was throttled. Expected available in 2 seconds.", 1500*time.Millisecond)}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
+		{"throttled", &execution.LimitError{Owner: "k", Detail: "Request was throttled. Expected available in 2 seconds.", Wait: 1500 * time.Millisecond}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
+		{"a cancelled query", execution.ErrCancelled, 400, "", `{"type":"validation_error","code":"query_was_cancelled","detail":"The query was cancelled.","attr":null}`},
+		{"a server that stops", execution.ErrStopped, 503, "", `{"type":"server_error","code":"error","detail":"The server is stopping. Please try again later.","attr":null}`},
 		{"a run error", late, 404, "", `{"error":"Version 9 not found for endpoint 'x'","current_version":3,"type":"invalid_request","code":"not_found","detail":"Version 9 not found for endpoint 'x'","attr":null}`},
 		{"a plain run error", runError(400, "validation_error", "invalid_input", "Invalid limit parameter: a"), 400, "", `{"error":"Invalid limit parameter: a","type":"validation_error","code":"invalid_input","detail":"Invalid limit parameter: a","attr":null}`},
 	}
@@ -121,7 +124,7 @@ func TestMistakePlace(t *testing.T) {
 	const text = "select 1,\n  evnt from events"
 	mistake := &diag.Error{Code: diag.QueryError, Detail: "Unable to resolve field: evnt", Span: diag.Span{Start: 12, End: 16}, Hint: "event"}
 	answer := toAPIError(fmt.Errorf("compiling: %w", mistake), text)
-	extra, ok := answer.Extra.(refusal)
+	extra, ok := answer.Extra.(mistakeExtra)
 	if !ok || answer.Status != 400 {
 		t.Fatalf("answers %d with the extra %v", answer.Status, answer.Extra)
 	}

@@ -8,21 +8,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // fence puts the variables that the key fixes in the place of those that the caller gave. It refuses a caller that wants another
 // value, a query that does not use each of them, and overrides that could widen what they keep.
 func (rq *request) fence(node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
-	if rq.key.Fixed == "" {
+	if rq.Key.Fixed == "" {
 		return given, nil
 	}
-	fixed, err := fixedValues(rq.key)
+	fixed, err := fixedValues(rq.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (rq *request) sameValue(name string, given, fixed json.RawMessage) bool {
 	if err != nil || value == nil {
 		return false
 	}
-	if def := rq.snap.VariableByCode(rq.project.ID, name); def != nil {
+	if def := rq.Snapshot.VariableByCode(rq.Project.ID, name); def != nil {
 		if typed, err := checkVariable(def, onlyItem(def, value)); err == nil {
 			value = typed
 		}
@@ -104,7 +103,7 @@ func compactJSON(raw json.RawMessage) []byte {
 // fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may tell: ClickHouse quotes values of
 // rows that the query looked at before it passed over them, and the mistakes of a query quote its text.
 func (rq *request) fenceError(err error) error {
-	if rq.key.Fixed == "" && rq.token == nil {
+	if rq.Key.Fixed == "" && rq.token == nil {
 		return err
 	}
 	if engine, ok := errors.AsType[*clickhouse.Error](err); ok {

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -66,8 +65,8 @@ func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]
 // planAs plans a run of an endpoint for a key.
 func (w *world) planAs(key *registry.Key, endpoint, body string) (*plan, error) {
 	rq := w.request(http.MethodPost, "/")
-	rq.key, rq.at = key, address{"endpoints", endpoint, "run"}
-	return rq.planRun(rq.snap.Endpoint(w.project.ID, endpoint), []byte(body))
+	rq.Key, rq.at = key, address{"endpoints", endpoint, "run"}
+	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
 }
 
 // TestFenceHoldsForEveryRequest tries to get out of a key's fixed variables.
@@ -143,10 +142,10 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 
 // boundTo is what a plan's variables were bound to: for an insight, the values of its filters.
 func (w *world) boundTo(p *plan) string {
-	if n, ok := p.node.(query.Insight); ok {
+	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
-	return w.request(http.MethodPost, "/").variableMarks(p.node)
+	return w.request(http.MethodPost, "/").variableMarks(p.Node)
 }
 
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:
@@ -203,7 +202,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 	w.rt.plans.Put(memo, p)
 	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
 		rq := w.request(http.MethodPost, "/")
-		rq.key = key
+		rq.Key = key
 		if _, ok := rq.recall(memo); ok != want {
 			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
 		}
@@ -218,7 +217,7 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 	for i, key := range keys {
 		for _, sent := range [][2]string{{"e", ""}, {"e", `{"a":"b"}`}, {`e{"a":"b"}`, ""}} {
 			rq := w.request(http.MethodPost, "/")
-			rq.key = key
+			rq.Key = key
 			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
 			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is asked before the plan
 				t.Errorf("keys %d and %d have one memo for %q", before, i, sent)
@@ -285,7 +284,7 @@ func TestDebugShowsABoundKeyNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.remember(t, p, time.Now(), `[1,"x"]`)
-	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.key != p.key {
+	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.Key != p.Key {
 		t.Fatalf("a key that fixes nothing has a result of its own: %v", err)
 	}
 	const path = "/api/projects/@current/endpoints/open/run"

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
@@ -54,10 +55,10 @@ func (p *plan) streams() bool {
 	switch {
 	case !p.format.isFile(), p.ref != (cache.Ref{}):
 		return false
-	case formats[p.format].file != "" || !p.paged:
+	case formats[p.format].file != "" || !p.isPage():
 		return true
 	}
-	return p.limit > maxRows-p.offset
+	return p.limit > execution.MaxRows-p.offset
 }
 
 // parseFormat reads the name of a format. Clients of the peer may ask for json, which is all that it gives.
@@ -150,7 +151,7 @@ func (rq *request) readFormat(p *plan, node query.Node, fields map[string]json.R
 	}
 	if _, ok := node.(*query.HogQL); ok {
 		if p.format.isFile() {
-			p.attachment = []string{`attachment; filename="` + p.endpoint.Name + "." + p.format.String() + `"`}
+			p.attachment = []string{`attachment; filename="` + p.Endpoint.Name + "." + p.format.String() + `"`}
 		}
 		return nil
 	}
@@ -183,10 +184,10 @@ func (p *plan) appendRows(dst []byte, result *cache.Result, columns []string) []
 // renderFile writes a page of a result as a file.
 func (*request) renderFile(dst []byte, p *plan, got cache.Answer) []byte {
 	result := got.Entry.Result
-	done, _ := got.Entry.Meta.(*outcome)
-	line := lineOf(p.format, done.columns)
+	done, _ := got.Entry.Meta.(*execution.Details)
+	line := lineOf(p.format, done.Columns)
 	if p.format == asCSV {
-		dst = rows.AppendCSVHeader(dst, done.columns)
+		dst = rows.AppendCSVHeader(dst, done.Columns)
 	}
 	for i := range result.PageLen(p.offset, p.limit) {
 		var err error

@@ -72,7 +72,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, results, tt.want)
 		}
 	}
-	if s := w.rt.cache.Stats(); s.PageMisses != 2 {
+	if s := w.rt.Cache.Stats(); s.PageMisses != 2 {
 		t.Errorf("%d pages were drawn, want one of arrays and one of objects", s.PageMisses)
 	}
 	refused := []struct{ name, path, body, detail string }{

@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -52,10 +52,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 		return next.ServeHTTP(w, r)
 	}
-	rq := request{w: w, r: r, id: requestID(r), start: time.Now()}
+	rq := request{w: w, r: r, id: requestID(r), Caller: execution.Caller{Start: time.Now()}}
 	w.Header()["X-Request-Id"] = []string{rq.id}
 	if err := rq.serve(h.app); err != nil {
-		answer := toAPIError(err, rq.text)
+		answer := toAPIError(err, "")
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 			answer = serverError(statusClientGone, "error", "The client went away.", nil)
 		}
@@ -70,20 +70,16 @@ func (h *Handler) findApp() (*App, error) { return h.app, nil }
 
 // request is one request on its way through this package.
 type request struct {
-	w     http.ResponseWriter
-	r     *http.Request
-	rt    *runtime
-	id    string
-	start time.Time
+	w  http.ResponseWriter
+	r  *http.Request
+	rt *runtime
+	id string
+	execution.Caller
 
-	snap    *registry.Snapshot
-	key     *registry.Key
-	token   *browserToken // that the caller sent in the place of a key; else nil
-	project *registry.Project
-	at      address
+	token *browserToken // that the caller sent in the place of a key; else nil
+	at    address
 
-	text string // of the query, for the positions of its mistakes
-	run  *run   // the background run in progress that the answer has to tell of; nil for none
+	run *execution.Run // the background run in progress that the answer has to tell of; nil for none
 	// The answer shows more than a result: a client that keeps it has to ask each time whether it still holds.
 	revalidate bool
 	spent      spent
@@ -106,7 +102,7 @@ func (rq *request) serve(app *App) error {
 		return err
 	}
 	rq.rt, rq.at = rt, at
-	rq.snap = rt.registry.Snapshot()
+	rq.Snapshot = rt.registry.Snapshot()
 	if err := rq.identify(); err != nil {
 		return err
 	}
@@ -114,13 +110,13 @@ func (rq *request) serve(app *App) error {
 	if !ok {
 		return methodNotAllowed(rq.r.Method, methods.allow())
 	}
-	if rq.project, err = authorize(rq.snap, rq.key, project, at, &found); err != nil {
+	if rq.Project, err = authorize(rq.Snapshot, rq.Key, project, at, &found); err != nil {
 		if rq.token != nil && errors.Is(err, errSecretKeyQueries) { // its holder has no key
 			return invalidKey(inHeader)
 		}
 		return err
 	}
-	rt.registry.Touch(rq.key, rq.start)
+	rt.registry.Touch(rq.Key, rq.Start)
 	return found.serve(rq)
 }
 

@@ -56,7 +56,7 @@ var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry:
 
 // newProbe asks ClickHouse for a sign of life, for which it needs no place, and the registry for its revision.
 func (rt *runtime) newProbe() *probe {
-	return &probe{clickhouse: rt.warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
+	return &probe{clickhouse: rt.Warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
 // ready gives the finding. It takes little more than probeTimeout at most.

@@ -75,7 +75,7 @@ const (
 
 // access is what the caller may do with a kind of thing, in the peer's words and number.
 func (rq *request) access(object string) (level string, privilege int) {
-	if rq.key.Allows(object + ":write") {
+	if rq.Key.Allows(object + ":write") {
 		return "editor", mayEdit
 	}
 	return "viewer", mayView
@@ -91,7 +91,7 @@ func (rq *request) insightHead(i *registry.Insight) insightHead {
 		head.Filters = json.RawMessage(`{}`)
 	}
 	head.UserAccessLevel, _ = rq.access("insight")
-	for _, t := range rq.snap.TilesOf(i.Project, i.ID) {
+	for _, t := range rq.Snapshot.TilesOf(i.Project, i.ID) {
 		head.Dashboards = append(head.Dashboards, t.Dashboard)
 		head.DashboardTiles = append(head.DashboardTiles, tilePlace{ID: t.ID, DashboardID: t.Dashboard})
 	}
@@ -123,11 +123,11 @@ func (rq *request) insight() (*registry.Insight, error) {
 // anyInsight finds an insight for which a condition holds. A number may be a short id too.
 func (rq *request) anyInsight(name string, which func(*registry.Insight) bool) *registry.Insight {
 	if id, ok := parseNumber(name); ok {
-		if i := rq.snap.AnyInsight(rq.project.ID, id); i != nil && which(i) {
+		if i := rq.Snapshot.AnyInsight(rq.Project.ID, id); i != nil && which(i) {
 			return i
 		}
 	}
-	if i := rq.snap.AnyInsightByShortID(rq.project.ID, name); i != nil && which(i) {
+	if i := rq.Snapshot.AnyInsightByShortID(rq.Project.ID, name); i != nil && which(i) {
 		return i
 	}
 	return nil
@@ -159,7 +159,7 @@ func (rq *request) createInsight() error {
 	if err := rq.mayShow(nil, fields); err != nil {
 		return err
 	}
-	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
+	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.Project.ID, fields, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (rq *request) deleteInsight() error {
 }
 
 func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, restore bool, show func(*registry.Insight) error) error {
-	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.project.ID, i.ID, f, restore, rq.key.ID, rq.start)
+	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.Project.ID, i.ID, f, restore, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -70,7 +69,7 @@ func (rq *request) writeActivity(item string) error {
 	if err != nil {
 		return err
 	}
-	entries, total, err := rq.rt.registry.Activities(rq.r.Context(), rq.project.ID, registry.ActivityPage{
+	entries, total, err := rq.rt.registry.Activities(rq.r.Context(), rq.Project.ID, registry.ActivityPage{
 		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
 	})
 	if err != nil {
@@ -133,7 +132,7 @@ func (rq *request) viewedInsights() error {
 	case len(ids.Value) > maxViewed:
 		return validation("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
 	}
-	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.project.ID, rq.key.ID, ids.Value, rq.start); err != nil {
+	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.Project.ID, rq.Key.ID, ids.Value, rq.Start); err != nil {
 		return err
 	}
 	rq.uncached()
@@ -146,14 +145,14 @@ const lastViewed = 5
 
 // myLastViewed answers GET insights/my_last_viewed/.
 func (rq *request) myLastViewed() error {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
 	if err != nil {
 		return err
 	}
 	seen := []basicInsight{}
 	for _, v := range views {
-		i := rq.snap.Insight(rq.project.ID, v.Insight)
-		if v.Viewer != rq.key.ID || i == nil {
+		i := rq.Snapshot.Insight(rq.Project.ID, v.Insight)
+		if v.Viewer != rq.Key.ID || i == nil {
 			continue
 		}
 		basic := rq.basicInsight(i)
@@ -190,13 +189,13 @@ func (rq *request) trending() error {
 	if !dated || !limited {
 		return validation("", "invalid_input", "days and limit must be valid integers")
 	}
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, rq.start.AddDate(0, 0, -days))
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, rq.Start.AddDate(0, 0, -days))
 	if err != nil {
 		return err
 	}
 	found := map[int64]*trendingInsight{}
 	for _, v := range views { // newest first
-		i := rq.snap.Insight(rq.project.ID, v.Insight)
+		i := rq.Snapshot.Insight(rq.Project.ID, v.Insight)
 		if i == nil {
 			continue
 		}
@@ -236,7 +235,7 @@ func (rq *request) cancelInsight() error {
 	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
 		return validation("client_query_id", "required", "Field is required.")
 	}
-	rq.rt.runs.cancelID(rq.project.ID, id, false)
+	rq.rt.Runs.Cancel(rq.Project.ID, id, false)
 	rq.uncached()
 	rq.w.WriteHeader(http.StatusCreated)
 	return nil

@@ -92,7 +92,7 @@ var insightFilters = map[string]func(rq *request, name, value string) (rowFilter
 	},
 	"saved":      savedFilter,
 	"created_by": authorFilter,
-	"user":       func(rq *request, _, _ string) (rowFilter, error) { return byKey(rq.key.ID), nil },
+	"user":       func(rq *request, _, _ string) (rowFilter, error) { return byKey(rq.Key.ID), nil },
 	"favorited": func(*request, string, string) (rowFilter, error) {
 		return func(row *insightRow) bool { return row.Favorited }, nil
 	},
@@ -114,7 +114,7 @@ func savedFilter(rq *request, _, value string) (rowFilter, error) {
 	if !isTrue(value) {
 		return func(row *insightRow) bool { return !row.Saved }, nil
 	}
-	return func(row *insightRow) bool { return row.Saved || len(rq.snap.TilesOf(row.Project, row.ID)) > 0 }, nil
+	return func(row *insightRow) bool { return row.Saved || len(rq.Snapshot.TilesOf(row.Project, row.ID)) > 0 }, nil
 }
 
 func byKey(key string) rowFilter { return func(row *insightRow) bool { return row.CreatedBy == key } }
@@ -146,7 +146,7 @@ func dashboardFilter(rq *request, name, _ string) (rowFilter, error) {
 		return nil, err
 	}
 	return func(row *insightRow) bool {
-		on := rq.snap.TilesOf(row.Project, row.ID)
+		on := rq.Snapshot.TilesOf(row.Project, row.ID)
 		for _, id := range ids {
 			if !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id }) {
 				return false
@@ -258,8 +258,8 @@ func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
 
 // dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
 func dateFilter(rq *request, name, value string) (rowFilter, error) {
-	zone := rq.snap.Schema(rq.project.ID).Location
-	at, ok := bind.Date(value, rq.start.In(zone), zone)
+	zone := rq.Snapshot.Schema(rq.Project.ID).Location
+	at, ok := bind.Date(value, rq.Start.In(zone), zone)
 	if !ok {
 		return nil, validation(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
 	}

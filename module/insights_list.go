@@ -11,10 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -135,7 +134,7 @@ func (headersOnly) WriteHeader(int) {}
 
 // insightRows are the insights of the project, with the time of their last view.
 func (rq *request) insightRows() ([]insightRow, error) {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +144,7 @@ func (rq *request) insightRows() ([]insightRow, error) {
 			viewed[v.Insight] = v.At
 		}
 	}
-	all := rq.snap.Insights(rq.project.ID)
+	all := rq.Snapshot.Insights(rq.Project.ID)
 	rows := make([]insightRow, len(all))
 	for i, insight := range all {
 		rows[i] = insightRow{Insight: insight, viewed: viewed[insight.ID]}

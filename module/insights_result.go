@@ -9,18 +9,18 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // insightParams are the parameters of the query string that decide about the results of insights: contract section 4.4.
 type insightParams struct {
-	mode     refreshMode
+	mode     execution.RefreshMode
 	over     overrides
 	clientID string
 	text     bool // results are shown as tables of text
@@ -30,11 +30,11 @@ type insightParams struct {
 
 func (rq *request) insightParams() (insightParams, error) {
 	given := rq.r.URL.Query()
-	params := insightParams{mode: refreshForceCache, clientID: given.Get("client_query_id")}
+	params := insightParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
 	if name := given.Get("refresh"); isTrue(name) {
-		params.mode = refreshForceBlocking
+		params.mode = execution.RefreshForceBlocking
 	} else if name != "" && name != "false" {
-		mode, ok := parseRefresh(name)
+		mode, ok := execution.ParseRefresh(name)
 		if !ok {
 			return params, validation("refresh", "invalid_choice", "%q is not a valid choice.", name)
 		}
@@ -70,9 +70,9 @@ type shownInsight struct {
 // shown reads from_dashboard. Like the peer it takes no notice of a dashboard that the insight is not on.
 func (rq *request) shown(i *registry.Insight) shownInsight {
 	id, _ := parseNumber(rq.r.URL.Query().Get("from_dashboard"))
-	for _, t := range rq.snap.TilesOf(i.Project, i.ID) {
+	for _, t := range rq.Snapshot.TilesOf(i.Project, i.ID) {
 		if t.Dashboard == id {
-			return shownInsight{i, t, rq.snap.Dashboard(i.Project, id)}
+			return shownInsight{i, t, rq.Snapshot.Dashboard(i.Project, id)}
 		}
 	}
 	return shownInsight{Insight: i}
@@ -148,7 +148,7 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, err
 	if err != nil {
 		return nil, err
 	}
-	p.clientID = params.clientID
+	p.ClientID = params.clientID
 	p.page = cache.PageKey{Limit: -1, Variant: string(memo)}
 	rq.rt.plans.Put(memo, p)
 	return p, nil
@@ -162,7 +162,7 @@ func isInsight(node query.Node) bool {
 // insightResult is what there is to show for the query of an insight.
 type insightResult struct {
 	plan *plan // nil when it has no query
-	found
+	execution.Result
 	text    bool            // the result is shown as a table of text
 	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
 	failure string          // why there is no result, for people; empty when nothing failed
@@ -182,7 +182,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	}
 	withheld := s.NeedsQueryScope && !rq.mayQuery()
 	switch {
-	case withheld && params.mode == refreshForceCache:
+	case withheld && params.mode == execution.RefreshForceCache:
 		return insightResult{}, nil
 	case withheld && !params.many:
 		return insightResult{}, missingScope(queryScope)
@@ -197,25 +197,25 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	case params.full:
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
-	from := origin{insight: &s.ID}
+	from := execution.Origin{Insight: &s.ID}
 	if s.tile != nil {
-		from.dashboard = &s.tile.Dashboard
+		from.Dashboard = &s.tile.Dashboard
 	}
 	out := insightResult{plan: p, text: params.text}
 	if out.query, err = s.overlaid(params.over); err != nil {
 		return insightResult{}, err
 	}
-	out.found, err = rq.refresh(p, from)
-	if params.mode == refreshForceCache && out.answer.Status == cache.Stale {
-		out.answer.Status = cache.Hit // it is not being refreshed
+	out.Result, err = rq.refresh(p, from)
+	if params.mode == execution.RefreshForceCache && out.Answer.Status == cache.Stale {
+		out.Answer.Status = cache.Hit // it is not being refreshed
 	}
 	if err == nil {
 		return out, nil
 	}
-	failed := toAPIError(err, p.text)
-	var refused *rateError
+	failed := toAPIError(err, "")
+	var refused *execution.LimitError
 	switch {
-	case rq.r.Context().Err() != nil, errors.As(err, &refused):
+	case rq.r.Context().Err() != nil, errors.As(err, &refused) && refused.Owner != "":
 		return out, err
 	case failed.Status == http.StatusTooManyRequests:
 		out.failure = errConcurrency
@@ -235,14 +235,14 @@ func (rq *request) writeInsight(status int, i *registry.Insight) error {
 	if err != nil {
 		return err
 	}
-	rq.snap = rq.rt.registry.Snapshot() // after a write: with what it changed
+	rq.Snapshot = rq.rt.registry.Snapshot() // after a write: with what it changed
 	s := rq.shown(i)
 	res, err := rq.result(s, params)
 	if err != nil {
 		return err
 	}
-	rq.run = res.run
-	if status != http.StatusOK || res.answer.Entry == nil {
+	rq.run = res.Run
+	if status != http.StatusOK || res.Answer.Entry == nil {
 		rq.uncached()
 		if status == http.StatusOK {
 			status = rq.okStatus()
@@ -251,8 +251,8 @@ func (rq *request) writeInsight(status int, i *registry.Insight) error {
 		return nil
 	}
 	rq.revalidate = true
-	return rq.writeAnswer(res.plan, res.answer, func(dst []byte, _ *plan, got cache.Answer) []byte {
-		res.answer = got
+	return rq.writeAnswer(res.plan, res.Answer, func(dst []byte, _ *plan, got cache.Answer) []byte {
+		res.Answer = got
 		return rq.appendInsight(dst, s, res, nil)
 	})
 }
@@ -272,7 +272,7 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	dst = jsontext.Append(dst, full)
 	dst = dst[:len(dst)-1] // the brace comes behind the result
 	switch {
-	case res.answer.Entry == nil:
+	case res.Answer.Entry == nil:
 		dst = rq.appendNoResult(dst, res)
 	case res.text:
 		dst = rq.appendText(dst, res)
@@ -283,8 +283,8 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	switch {
 	case res.failure != "":
 		dst = rq.appendFailure(dst, s, res)
-	case res.run != nil:
-		dst = rq.appendStatus(dst, res.run, false, nil)
+	case res.Run != nil:
+		dst = rq.appendStatus(dst, res.Run, false, nil)
 	default:
 		dst = append(dst, "null"...)
 	}
@@ -292,67 +292,67 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	if res.plan == nil {
 		return append(dst, "null}"...)
 	}
-	return append(jsontext.Append(dst, res.plan.key.String()), '}')
+	return append(jsontext.Append(dst, res.plan.Key.String()), '}')
 }
 
 // appendResult appends the members that come from the answer of the query.
 func (rq *request) appendResult(dst []byte, res insightResult) []byte {
-	done, _ := res.answer.Entry.Meta.(*outcome)
-	if done.insight != nil {
+	done, _ := res.Answer.Entry.Meta.(*execution.Details)
+	if done.Insight != nil {
 		dst = append(dst, `,"result":`...)
-		dst = append(dst, done.insight.results...)
-		dst = append(dst, done.insight.rest...)
-		if !bytes.Contains(done.insight.rest, []byte(`"hasMore":`)) {
+		dst = append(dst, done.Insight.Results...)
+		dst = append(dst, done.Insight.Rest...)
+		if !bytes.Contains(done.Insight.Rest, []byte(`"hasMore":`)) {
 			dst = append(dst, `,"hasMore":null`...)
 		}
 		dst = append(dst, `,"columns":null,"types":null`...)
-		dst = append(dst, done.insight.dates...)
+		dst = append(dst, done.Insight.Dates...)
 	} else {
-		result := res.answer.Entry.Result
+		result := res.Answer.Entry.Result
 		dst = append(dst, `,"result":`...)
 		dst = result.AppendRows(dst, 0, -1)
 		dst = append(dst, ',')
-		dst = append(dst, done.head...)
+		dst = append(dst, done.Head...)
 		dst = append(dst, `,"hasMore":`...)
-		if done.ownLimit {
+		if done.OwnLimit {
 			dst = append(dst, "null"...)
 		} else {
 			dst = jsontext.AppendBool(dst, result.More())
 		}
 		dst = append(dst, `,"resolved_date_range":null`...)
 	}
-	dst = rq.appendFreshness(dst, res.plan, res.answer)
-	return jsontext.Append(append(dst, `,"hogql":`...), done.hogql)
+	dst = rq.appendFreshness(dst, res.plan, res.Answer)
+	return jsontext.Append(append(dst, `,"hogql":`...), done.HogQL)
 }
 
 // appendText appends the result as a table of text.
 func (rq *request) appendText(dst []byte, res insightResult) []byte {
-	text, err := formatResults(res.plan, res.answer)
+	text, err := formatResults(res.plan, res.Answer)
 	if err != nil { // our own results cannot be read
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
 	}
 	dst = jsontext.Append(append(dst, `,"result":`...), text)
-	return rq.appendFreshness(dst, res.plan, res.answer)
+	return rq.appendFreshness(dst, res.plan, res.Answer)
 }
 
 // appendNoResult appends the same members for an insight whose result is not there.
 func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
 	dst = append(dst, `,"result":null,"hasMore":null,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {
-		dst = jsontext.AppendTime(dst, rq.start) // as the peer has it: the time of the try
+		dst = jsontext.AppendTime(dst, rq.Start) // as the peer has it: the time of the try
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"next_allowed_client_refresh":null,"cache_target_age":null,"timezone":`...)
-	return jsontext.Append(dst, rq.project.Timezone)
+	return jsontext.Append(dst, rq.Project.Timezone)
 }
 
 // appendFailure appends the query_status of an insight whose query failed.
 func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) []byte {
-	failed := run{
-		id: res.plan.clientID, plan: res.plan, from: origin{insight: &s.ID}, start: rq.start, picked: new(atomic.Int64),
-		failure: validation("", "error", "%s", res.failure),
+	failed := execution.Run{
+		ID: res.plan.ClientID, Query: res.plan.Query, Shows: res.plan, From: execution.Origin{Insight: &s.ID}, Start: rq.Start, Picked: new(atomic.Int64),
+		Failure: validation("", "error", "%s", res.failure),
 	}
-	failed.end = rq.start
+	failed.End = rq.Start
 	return rq.appendStatus(dst, &failed, true, nil)
 }

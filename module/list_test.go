@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 

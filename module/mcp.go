@@ -1,11 +1,12 @@
 package module
 
 import (
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
 
@@ -26,9 +27,9 @@ func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
 }
 
 func formatResults(p *plan, got cache.Answer) (string, error) {
-	done, _ := got.Entry.Meta.(*outcome)
-	if n, ok := p.node.(query.Insight); ok && done.insight != nil {
-		return texttable.Insight(n, done.insight.results) // logged as it is
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if n, ok := p.Node.(query.Insight); ok && done.Insight != nil {
+		return texttable.Insight(n, done.Insight.Results) // logged as it is
 	}
-	return texttable.Rows(done.columns, got.Entry.Result.Rows(), 0) // logged as it is
+	return texttable.Rows(done.Columns, got.Entry.Result.Rows(), 0) // logged as it is
 }

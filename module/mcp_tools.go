@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -86,8 +87,8 @@ func (rq *request) executeSQL() error {
 	if args.Truncate != nil && !*args.Truncate {
 		most = 0
 	}
-	done, _ := entry.Meta.(*outcome)
-	text, err := texttable.Rows(done.columns, entry.Result.Rows(), most)
+	done, _ := entry.Meta.(*execution.Details)
+	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), most)
 	if err != nil {
 		return fmt.Errorf("writing rows as text: %w", err)
 	}
@@ -189,7 +190,7 @@ func (rq *request) taxonomyEntity(entity string) ([][]string, error) {
 	if singular(entity) == "person" {
 		return rq.propertyRows(func(d registry.PropertyDefinition) bool { return d.Scope == registry.PersonProperty }), nil
 	}
-	for _, g := range rq.snap.GroupTypes(rq.project.ID) {
+	for _, g := range rq.Snapshot.GroupTypes(rq.Project.ID) {
 		if g.Name == entity || g.Name == singular(entity) {
 			return rq.propertyRows(func(d registry.PropertyDefinition) bool {
 				return d.Scope == registry.GroupProperty && d.GroupTypeIndex == g.Index
@@ -201,7 +202,7 @@ func (rq *request) taxonomyEntity(entity string) ([][]string, error) {
 
 func (rq *request) propertyRows(wanted func(registry.PropertyDefinition) bool) [][]string {
 	rows := [][]string{{"property", "type"}}
-	for _, d := range rq.snap.PropertyDefinitions(rq.project.ID) {
+	for _, d := range rq.Snapshot.PropertyDefinitions(rq.Project.ID) {
 		if wanted(d) {
 			rows = append(rows, []string{d.Name, string(d.Type)})
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // describeQuery answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
@@ -15,31 +14,20 @@ func (rq *request) describeQuery(node query.Node) (bool, error) {
 	if _, tables := node.(*query.DatabaseSchema); !about && !tables {
 		return false, nil
 	}
-	db, err := rq.rt.database(rq.r.Context(), rq.snap.Schema(rq.project.ID))
-	if err != nil {
-		return true, err
-	}
 	if !about {
+		db, err := rq.rt.Database(rq.r.Context(), rq.Snapshot.Schema(rq.Project.ID))
+		if err != nil {
+			return true, err
+		}
 		rq.writeDescription(compiler.DescribeDatabase(db))
 		return true, nil
 	}
-	found, err := rq.describe(asked, db)
+	found, err := rq.rt.Describe(rq.r.Context(), rq.Caller, asked)
 	if err != nil {
 		return true, err
 	}
 	rq.writeDescription(found)
 	return true, nil
-}
-
-// describe asks the compiler what is right and what is wrong with a text, which takes its turn as any compile does.
-func (rq *request) describe(asked *query.Metadata, db *schema.Database) (found *compiler.Metadata, err error) {
-	env := compilerEnv(rq.snap, rq.project.ID, db, rq.start)
-	err = rq.compiles().do(rq.r.Context(), func(expired func() error) error {
-		env.Expired = expired
-		found, err = compiler.Describe(asked, env)
-		return err
-	})
-	return found, err
 }
 
 // writeDescription sends what was found out. It holds for this moment: a definition may be added in the next.

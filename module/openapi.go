@@ -7,12 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -50,7 +49,7 @@ func (rq *request) getOpenAPIOfAll() error {
 	}
 	var described []*openapi.Endpoint
 	var newest time.Time
-	endpoints := slices.Clone(rq.snap.Endpoints(rq.project.ID))
+	endpoints := slices.Clone(rq.Snapshot.Endpoints(rq.Project.ID))
 	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint changes no other's names
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -71,7 +70,7 @@ func (rq *request) getOpenAPIOfAll() error {
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
-	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.project.Name, version, rq.origin()))
+	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.Project.Name, version, rq.origin()))
 	return nil
 }
 
@@ -89,7 +88,7 @@ func (rq *request) realExamples() (bool, error) {
 
 // writeDocument sends a document, with a tag by which a client learns that it has not changed.
 func (rq *request) writeDocument(doc *openapi3.T) {
-	body := rq.rt.cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
+	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
 	h := rq.w.Header()
 	h["Content-Type"] = jsonType
 	h["Vary"] = varyHeader
@@ -138,7 +137,7 @@ func (rq *request) describeVariables(n *query.HogQL) []openapi.Variable {
 	var all []openapi.Variable
 	for _, v := range n.Variables {
 		described := openapi.Variable{Name: v.CodeName, Type: string(registry.VariableString)}
-		if def := rq.snap.VariableByCode(rq.project.ID, v.CodeName); def != nil {
+		if def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName); def != nil {
 			described.Type, described.Description, described.Values, described.Several = string(def.Type), def.Name, def.Values, def.IsMulti
 			described.Default, described.HasDefault = def.Default, def.Default != nil
 		}
@@ -191,11 +190,11 @@ func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.Ra
 		if err != nil {
 			return nil // a version that does not run has no example
 		}
-		got, ok := rq.rt.cache.Peek(p.key, p.policy(rq.start))
+		got, ok := rq.rt.Cache.Peek(p.Key, p.Policy(rq.Start))
 		if !ok {
 			continue
 		}
-		p.paged, p.offset, p.limit, p.example = true, 0, exampleRows, true
+		p.offset, p.limit, p.example = 0, exampleRows, true
 		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
 			return example
 		}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -21,6 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -32,25 +32,25 @@ type publisher struct {
 	// Takes the place in which ClickHouse is asked.
 	admit func(context.Context) (*admission.Place, error)
 	// compiles are those of the request: a query is compiled for several values of its variables.
-	compiles *compiles
+	compiles *execution.Compiles
 }
 
 // checkQuery checks what the caller publishes, which counts as a query of theirs.
 func (rq *request) checkQuery(raw json.RawMessage) (*publishable, error) {
-	x := rq.execution(&plan{key: cache.KeyParts{Project: rq.project.ID}.Key()})
-	p := &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, compiles: rq.compiles(), admit: func(ctx context.Context) (*admission.Place, error) {
-		return x.admit(ctx, admission.Awaited, time.Now())
+	x := rq.rt.Computation(rq.Caller, &execution.Query{Key: cache.KeyParts{Project: rq.Project.ID}.Key()})
+	p := &publisher{rt: rq.rt, snap: rq.Snapshot, project: rq.Project, compiles: rq.rt.CompilesOf(rq.Key, rq.Share, rq.Project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
+		return x.Admit(ctx, admission.Awaited, time.Now())
 	}}
-	checked, err := p.check(rq.r.Context(), raw, rq.start)
-	rq.showQuotas(x, 0, err)
+	checked, err := p.check(rq.r.Context(), raw, rq.Start)
+	rq.showQuotas(x.ShownQuotas(0, err))
 	return checked, err
 }
 
 // operatorsPublisher checks what the operator publishes. It counts on no rate, and waits behind the queries of the project that
 // somebody waits for.
 func (rt *runtime) operatorsPublisher(snap *registry.Snapshot, project *registry.Project) *publisher {
-	return &publisher{rt: rt, snap: snap, project: project, compiles: compilesOf(rt, nil, nil, project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
-		return rt.places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.limits.wait, Uncounted: true})
+	return &publisher{rt: rt, snap: snap, project: project, compiles: rt.CompilesOf(nil, nil, project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
+		return rt.Places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.Limits.Wait, Uncounted: true})
 	}}
 }
 
@@ -112,7 +112,7 @@ func (p *describer) close() {
 // every run has to give the variable, and the columns are those of a run that does.
 func (p *describer) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
 	columns, err := p.columnsOf(ctx, node, now)
-	if err == nil || isRefusal(err) {
+	if err == nil || execution.IsRefusal(err) {
 		return columns, err
 	}
 	if filled := p.filled(node, typicalValue); filled != nil {
@@ -229,8 +229,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 
 // compile compiles a query as a run without variables would.
 func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
-	run := execution{rt: p.rt, project: p.project, snap: p.snap, plan: &plan{node: node, rows: compiler.QueryRoute}, compiles: p.compiles}
-	compiled, err := run.compile(ctx, now)
+	compiled, err := p.rt.Compile(ctx, p.snap, p.compiles, &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute}, now)
 	if err != nil {
 		return nil, queryMistake(err, node.Text())
 	}
@@ -246,8 +245,8 @@ func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	ctx, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
 	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
-	found, err := p.rt.warehouse.Describe(ctx, p.place, clickhouse.Query{
-		SQL: compiled.SQL, Params: params(compiled), Project: p.project.ID, Comment: string(comment),
+	found, err := p.rt.Warehouse.Describe(ctx, p.place, clickhouse.Query{
+		SQL: compiled.SQL, Params: execution.Params(compiled), Project: p.project.ID, Comment: string(comment),
 	})
 	var failure *clickhouse.Error
 	switch {
@@ -255,7 +254,7 @@ func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 		answer := engineError(failure)
 		answer.Attr = "query"
 		return nil, answer
-	case isOutage(err), errors.Is(err, context.DeadlineExceeded):
+	case execution.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
 		found = nil
 	case err != nil:
 		return nil, fmt.Errorf("describing a query: %w", err)

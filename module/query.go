@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // runQuery answers POST query/: contract section 1.
@@ -40,30 +40,30 @@ func (rq *request) answerQuery(body []byte) error {
 		p.page.Variant += place
 		rq.rt.plans.Put(memo, p)
 	}
-	if described, err := rq.describeQuery(p.node); described {
+	if described, err := rq.describeQuery(p.Node); described {
 		return err
 	}
-	got, err := rq.refresh(p, origin{})
+	got, err := rq.refresh(p, execution.Origin{})
 	if err != nil {
 		return rq.writeMistake(p, err)
 	}
-	rq.run = got.run
-	if got.answer.Entry == nil {
+	rq.run = got.Run
+	if got.Answer.Entry == nil {
 		rq.writeRunning(p)
 		return nil
 	}
 	if err := rq.inspect(p); err != nil {
 		return err
 	}
-	return rq.writeAnswer(p, got.answer, render)
+	return rq.writeAnswer(p, got.Answer, render)
 }
 
 // writeRunning sends what there is to say before there is an answer: contract section 1.3.
 func (rq *request) writeRunning(p *plan) {
 	body := []byte{'{'}
-	if p.refresh != refreshForceAsync {
+	if p.Refresh != execution.RefreshForceAsync {
 		body = append(body, `"cache_key":"`...)
-		body = append(body, p.key.String()...)
+		body = append(body, p.Key.String()...)
 		body = append(body, `",`...)
 	}
 	body = rq.appendRunning(body)
@@ -145,8 +145,8 @@ func extraField(name string, fields map[string]json.RawMessage) *apiError {
 
 // renderQuery writes the body of an answer of the query route: contract section 1.5.
 func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
-	done, _ := got.Entry.Meta.(*outcome)
-	if done.insight != nil {
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if done.Insight != nil {
 		dst = renderInsight(dst, done)
 		dst = rq.appendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null`...)
@@ -157,19 +157,19 @@ func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = append(dst, `{"results":`...)
 	dst = result.AppendRows(dst, 0, -1)
 	dst = append(dst, ',')
-	dst = append(dst, done.head...)
-	if done.ownLimit {
+	dst = append(dst, done.Head...)
+	if done.OwnLimit {
 		dst = append(dst, `,"hasMore":null,"limit":null,"offset":null`...)
 	} else {
 		dst = append(dst, `,"hasMore":`...)
 		dst = jsontext.AppendBool(dst, result.More())
 		dst = append(dst, `,"limit":`...)
-		dst = jsontext.AppendInt(dst, done.limit)
+		dst = jsontext.AppendInt(dst, done.Limit)
 		dst = append(dst, `,"offset":`...)
-		dst = jsontext.AppendInt(dst, done.offset)
+		dst = jsontext.AppendInt(dst, done.Offset)
 	}
-	if done.missing != nil {
-		dst = jsontext.AppendInt(append(dst, `,"missing_actors_count":`...), *done.missing)
+	if done.Missing != nil {
+		dst = jsontext.AppendInt(append(dst, `,"missing_actors_count":`...), *done.Missing)
 	}
 	dst = rq.appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":`...)

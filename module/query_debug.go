@@ -2,20 +2,16 @@ package module
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
-
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // shown is what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
@@ -78,9 +74,9 @@ func (rq *request) inspect(p *plan) error {
 		return nil
 	}
 	var err error
-	x := rq.execution(p)
-	rq.inspected.explain, err = x.explain(rq.r.Context())
-	rq.showQuotas(x, 0, err)
+	var shown execution.Quotas
+	rq.inspected.explain, shown, err = rq.rt.Explain(rq.r.Context(), rq.Caller, p.Query)
+	rq.showQuotas(shown)
 	if err != nil || !p.shows.debug {
 		return err
 	}
@@ -90,64 +86,33 @@ func (rq *request) inspect(p *plan) error {
 
 // metadata is what HogQLMetadata says of a query's text; nil for insights, which have none.
 func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
-	q, ok := p.node.(*query.HogQL)
+	q, ok := p.Node.(*query.HogQL)
 	if !ok {
 		return nil, nil
 	}
-	db, err := rq.rt.database(rq.r.Context(), rq.snap.Schema(rq.project.ID))
-	if err != nil {
-		return nil, err
-	}
-	return rq.describe(&query.Metadata{
+	about, err := rq.rt.Describe(rq.r.Context(), rq.Caller, &query.Metadata{
 		Language: query.LanguageHogQL, Query: q.Query, Globals: q.Values, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers,
-	}, db)
-}
-
-// maxExplained is the most bytes of ClickHouse's plan that an answer shows.
-const maxExplained = 1 << 20
-
-// explain asks ClickHouse for the plan of the query, line by line. It takes its turn as the query itself does.
-func (x *execution) explain(ctx context.Context) ([]string, error) {
-	compiled, err := x.compile(ctx, time.Now())
+	})
 	if err != nil {
-		return nil, err
+		return nil, &execution.QueryError{Text: p.Text, Err: err}
 	}
-	place, err := x.admit(ctx, admission.Awaited, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	defer place.Leave()
-	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
-	q := x.query(compiled, uuid.NewString())
-	q.SQL, q.MaxBytes = "EXPLAIN "+q.SQL, maxExplained
-	if _, err := x.rt.warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
-		return nil, fmt.Errorf("asking for the plan of a query: %w", err)
-	}
-	lines := []string{}
-	for row := range rows.Result().Rows() {
-		var line [1]string
-		if err := json.Unmarshal(row, &line); err != nil {
-			return nil, fmt.Errorf("reading the plan of a query: %w", err)
-		}
-		lines = append(lines, line[0])
-	}
-	return lines, nil
+	return about, nil
 }
 
 // writeMistake answers a HogQL query that is at fault and asks for debug: what would be the error of the answer is its member
 // error, beside what HogQLMetadata says. Any other error is given back.
 func (rq *request) writeMistake(p *plan, err error) error {
-	if _, ok := p.node.(*query.HogQL); !ok || !p.shows.debug {
+	if _, ok := p.Node.(*query.HogQL); !ok || !p.shows.debug {
 		return err
 	}
-	mistake := toAPIError(err, p.text)
+	mistake := toAPIError(err, "")
 	if mistake.Status != http.StatusBadRequest {
 		return err
 	}
 	if rq.inspected.metadata, err = rq.metadata(p); err != nil {
 		return err
 	}
-	now := cache.Answer{Entry: cache.NewEntry(&cache.Result{}, rq.start, &outcome{}, 0)}
+	now := cache.Answer{Entry: cache.NewEntry(&cache.Result{}, rq.Start, &execution.Details{}, 0)}
 	body := []byte(`{"results":[],"columns":[],"types":[],"hasMore":null,"limit":null,"offset":null`)
 	body = rq.appendFreshness(body, p, now)
 	body = append(body, `,"query":null,"metadata":`...)
@@ -155,15 +120,15 @@ func (rq *request) writeMistake(p *plan, err error) error {
 	body = append(body, `,"query_metadata":null,"error":`...)
 	body = jsontext.Append(body, mistake.Detail)
 	body = append(body, `,"query_status":null,"hogql":null,"clickhouse":null,"cache_key":"`...)
-	body = append(append(body, p.key.String()...), '"')
-	body = rq.appendShown(body, p, &outcome{})
+	body = append(append(body, p.Key.String()...), '"')
+	body = rq.appendShown(body, p, &execution.Details{})
 	rq.uncached()
 	writeBody(rq.w, http.StatusOK, append(body, `,"calculation_trigger":null,"resolved_date_range":null}`...))
 	return nil
 }
 
 // appendShown appends what the query asks to see beside its rows.
-func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
+func (rq *request) appendShown(dst []byte, p *plan, done *execution.Details) []byte {
 	dst = append(dst, `,"explain":`...)
 	if rq.inspected.explain == nil {
 		dst = append(dst, "null"...)
@@ -177,11 +142,11 @@ func (rq *request) appendShown(dst []byte, p *plan, done *outcome) []byte {
 		dst = append(dst, p.shows.modifiers...)
 	}
 	dst = append(dst, `,"timings":`...)
-	if !p.shows.timings || done.executionID == uuid.Nil {
+	if !p.shows.timings || done.ExecutionID == uuid.Nil {
 		return append(dst, "null"...)
 	}
 	return jsontext.Append(dst, []timing{
-		{"./compile", done.compile.Seconds()}, {"./clickhouse", done.stats.Elapsed.Seconds()}, {".", (done.compile + done.stats.Elapsed).Seconds()},
+		{"./compile", done.Compile.Seconds()}, {"./clickhouse", done.Stats.Elapsed.Seconds()}, {".", (done.Compile + done.Stats.Elapsed).Seconds()},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // queryFields are the fields of QueryRequest: contract section 1.2.
@@ -68,7 +69,7 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.label, p.clientID, p.shows = label, clientID, readShown(raw)
+	p.Label, p.ClientID, p.shows = label, clientID, readShown(raw)
 	p.page.Variant += p.shows.variant()
 	return p, nil
 }
@@ -103,33 +104,32 @@ func (o overrides) apply(node query.Node) (query.Node, error) {
 }
 
 // planNode plans a query of the query route, or that of a saved insight: both share their answers.
-func (rq *request) planNode(node query.Node, over overrides, mode refreshMode) (*plan, error) {
+func (rq *request) planNode(node query.Node, over overrides, mode execution.RefreshMode) (*plan, error) {
 	node, err := over.apply(node)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{
-		node: node, text: node.Text(), rows: compiler.QueryRoute, limit: -1,
-		key: cache.KeyParts{
-			Project: rq.project.ID, Query: string(node.Canonical()), Variables: rq.variableMarks(node), Zone: rq.project.Timezone,
-			Extra: schemaMark(rq.snap.Schema(rq.project.ID)),
+	p := &plan{Freshness: rq.rt.FreshnessOf(node, mode), view: view{limit: -1}, Query: &execution.Query{
+		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
+		Key: cache.KeyParts{
+			Project: rq.Project.ID, Query: string(node.Canonical()), Variables: rq.variableMarks(node), Zone: rq.Project.Timezone,
+			Extra: execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID)),
 		}.Key(),
-	}
-	p.setRefresh(mode, rq.rt)
+	}}
 	p.setPage()
 	return p, nil
 }
 
 // refreshOfQuery reads the mode of a query request. The deprecated async wins over refresh, and force_cache computes what
 // is not there, both as in the peer.
-func refreshOfQuery(fields map[string]json.RawMessage) (refreshMode, error) {
-	mode := refreshBlocking
+func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, error) {
+	mode := execution.RefreshBlocking
 	if raw, ok := fields["refresh"]; ok && !isNull(raw) {
 		var name string
 		if err := json.Unmarshal(raw, &name); err != nil {
 			return "", requestMistake("refresh", "Input should be a valid string", "string_type")
 		}
-		if mode, ok = parseRefresh(name); !ok {
+		if mode, ok = execution.ParseRefresh(name); !ok {
 			return "", requestMistake("refresh", "Input should be 'async', 'async_except_on_cache_miss', 'blocking', 'force_async', "+
 				"'force_blocking', 'force_cache' or 'lazy_async'", "enum")
 		}
@@ -140,11 +140,11 @@ func refreshOfQuery(fields map[string]json.RawMessage) (refreshMode, error) {
 			return "", requestMistake("async", "Input should be a valid boolean", "bool_type")
 		}
 		if async {
-			mode = refreshAsync
+			mode = execution.RefreshAsync
 		}
 	}
-	if mode == refreshForceCache {
-		mode = refreshBlocking
+	if mode == execution.RefreshForceCache {
+		mode = execution.RefreshBlocking
 	}
 	return mode, nil
 }

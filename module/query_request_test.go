@@ -54,8 +54,8 @@ func TestClientQueryID(t *testing.T) {
 		if (err == nil) != good {
 			t.Errorf("%s: %v", id, err)
 		}
-		if good && id != "null" && `"`+p.clientID+`"` != id {
-			t.Errorf("%s is read as %q", id, p.clientID)
+		if good && id != "null" && `"`+p.ClientID+`"` != id {
+			t.Errorf("%s is read as %q", id, p.ClientID)
 		}
 	}
 }
@@ -106,10 +106,10 @@ func TestOverrides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(own.node.Canonical()), string(under.node.Canonical())); diff != "" {
+			if diff := cmp.Diff(string(own.Node.Canonical()), string(under.Node.Canonical())); diff != "" {
 				t.Errorf("the query under overrides (-want +got):\n%s", diff)
 			}
-			if under.key != own.key {
+			if under.Key != own.Key {
 				t.Error("they do not share an answer")
 			}
 		})

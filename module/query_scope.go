@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -18,7 +19,7 @@ func missingScope(scope string) *apiError {
 }
 
 // mayQuery reports whether the key may run queries of its own.
-func (rq *request) mayQuery() bool { return rq.key.Allows(queryScope) }
+func (rq *request) mayQuery() bool { return rq.Key.Allows(queryScope) }
 
 // mayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its mistakes are for those who
 // use it.
@@ -77,7 +78,7 @@ func (rq *request) mayShow(i *registry.Insight, f registry.InsightFields) error 
 	if i != nil && (!f.Query.Given || registry.SameQuery(i.Query, f.Query.Value)) {
 		restricted = i.NeedsQueryScope
 	}
-	if restricted && f.NoQueryScope && params.mode != refreshForceCache {
+	if restricted && f.NoQueryScope && params.mode != execution.RefreshForceCache {
 		return missingScope(queryScope)
 	}
 	return nil

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // references counts the shares of what is kept over reloads, by the first word of its key.

@@ -9,11 +9,11 @@ import (
 	"sort"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -49,8 +49,8 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 		}
 		rq.rt.plans.Put(memo, p)
 	}
-	if p.version.Draft() && (rq.key.Kind == registry.Secret || rq.key.Bound()) {
-		return noSuchVersion(e, p.version.Number) // drafts are for their authors, not for customers
+	if p.Version.Draft() && (rq.Key.Kind == registry.Secret || rq.Key.Bound()) {
+		return noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
 	}
 	p.setNotices(rq.w.Header())
 	if p.streams() {
@@ -63,7 +63,7 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 	if err := checkPage(p, got.Entry); err != nil {
 		return err
 	}
-	rq.rt.registry.Executed(e, p.version.Number, rq.start)
+	rq.rt.registry.Executed(e, p.Version.Number, rq.Start)
 	rq.logRun(p, got)
 	if p.format.isFile() {
 		rq.setFileHeaders(p, got)
@@ -81,14 +81,14 @@ func (rq *request) memoKey(endpoint string, body []byte) []byte {
 	key := body
 	key = append(key, rq.r.URL.RawQuery...)
 	key = append(key, endpoint...)
-	key = append(key, rq.key.Fixed...)
-	key = binary.LittleEndian.AppendUint64(key, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
+	key = append(key, rq.Key.Fixed...)
+	key = binary.LittleEndian.AppendUint64(key, uint64(rq.Project.ID)) //nolint:gosec // any number will do, if it is another for another project
 	key = binary.LittleEndian.AppendUint64(key, size)
 	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
-	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.key.Fixed)))
-	key = binary.LittleEndian.AppendUint64(key, rq.snap.Serial)
+	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.Key.Fixed)))
+	key = binary.LittleEndian.AppendUint64(key, rq.Snapshot.Serial)
 	asked, _ := rq.askedFormat()
-	if rq.key.Bound() {
+	if rq.Key.Bound() {
 		asked |= 1 << 7
 	}
 	if rq.mayQuery() {
@@ -101,7 +101,7 @@ func (rq *request) memoKey(endpoint string, body []byte) []byte {
 // leads to rows.
 func (rq *request) recall(memo []byte) (*plan, bool) {
 	p, ok := rq.rt.plans.Get(memo)
-	return p, ok && p.key.Project() == rq.project.ID && p.fixed == rq.key.Fixed
+	return p, ok && p.Key.Project() == rq.Project.ID && p.fixed == rq.Key.Fixed
 }
 
 // runFields are what a run may be given.
@@ -126,14 +126,14 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	} else if given {
 		return rq.planCursor(e, fields, text)
 	}
-	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute, fixed: rq.key.Fixed}
-	if p.version, err = rq.runVersion(e, fields); err != nil {
+	p := &plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, view: view{limit: -1}, fixed: rq.Key.Fixed}
+	if p.Version, err = rq.runVersion(e, fields); err != nil {
 		return nil, err
 	}
 	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.version)
+	node, err := storedQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -144,19 +144,19 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 		return nil, err
 	}
 	if p.streams() {
-		p.rows = compiler.Whole
+		p.Rows = compiler.Whole
 	}
 	given, err := variablesField(fields)
 	if err != nil {
 		return nil, err
 	}
-	if p.node, p.marks, err = rq.bindRun(node, given, fields["filters_override"]); err != nil {
+	if p.Node, p.Marks, err = rq.bindRun(node, given, fields["filters_override"]); err != nil {
 		return nil, err
 	}
-	p.text = p.node.Text()
-	p.key = cache.KeyParts{
-		Project: rq.project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: p.marks,
-		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
+	p.Text = p.Node.Text()
+	p.Key = cache.KeyParts{
+		Project: rq.Project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.Version.Number, Query: p.Version.ID, Variables: p.Marks,
+		Zone: rq.Project.Timezone, Extra: fmt.Sprintf("%d %s", p.Rows, execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID))),
 	}.Key()
 	p.setPage()
 	return p, nil
@@ -167,15 +167,15 @@ func (rq *request) readOptions(p *plan, fields map[string]json.RawMessage) (err 
 	if p.debug, err = boolField(fields, "debug"); err != nil {
 		return err
 	}
-	p.debug = p.debug && !rq.key.Bound() // SQL is for the authors of an endpoint
-	if p.clientID, err = clientIDOfRun(fields); err != nil {
+	p.debug = p.debug && !rq.Key.Bound() // SQL is for the authors of an endpoint
+	if p.ClientID, err = clientIDOfRun(fields); err != nil {
 		return err
 	}
-	if p.mode, err = refreshOfRun(fields); err != nil {
+	if p.Mode, err = refreshOfRun(fields); err != nil {
 		return err
 	}
-	p.notices = noticesOf(p.version, fields)
-	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
+	p.notices = noticesOf(p.Version, fields)
+	p.Fresh = time.Duration(p.Version.FreshnessSeconds) * time.Second
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	case moved && !limited:
 		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
-		p.limit, p.offset, p.paged, p.rows = limit, offset, true, compiler.Pages
+		p.limit, p.offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessa
 
 // checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.
 func checkPage(p *plan, e *cache.Entry) error {
-	if p.paged && e.Result.More() && p.offset >= e.Result.Len() {
+	if p.isPage() && e.Result.More() && p.offset >= e.Result.Len() {
 		attr := "offset"
 		if p.ref != (cache.Ref{}) {
 			attr = "cursor"
@@ -334,10 +334,10 @@ func checkPage(p *plan, e *cache.Entry) error {
 
 // renderRun writes the body of a run: the contract's fields, those that only debugging shows left out.
 func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
-	done, _ := got.Entry.Meta.(*outcome)
-	if done.insight != nil {
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if done.Insight != nil {
 		dst = renderInsight(dst, done)
-		if len(done.insight.rest) == 0 {
+		if len(done.Insight.Rest) == 0 {
 			dst = append(dst, `,"hasMore":false`...) // of each run, also of kinds whose answers are never cut
 		}
 		dst = rq.appendFreshness(dst, p, got)
@@ -346,16 +346,16 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	}
 	result := got.Entry.Result
 	more := result.More()
-	if p.paged {
+	if p.isPage() {
 		more = result.HasMore(p.offset, p.limit)
 	}
 	dst = append(dst, `{"results":`...)
-	dst = p.appendRows(dst, result, done.columns)
+	dst = p.appendRows(dst, result, done.Columns)
 	dst = append(dst, ',')
-	dst = append(dst, done.head...)
+	dst = append(dst, done.Head...)
 	dst = append(dst, `,"hasMore":`...)
 	dst = jsontext.AppendBool(dst, more)
-	if p.paged {
+	if p.isPage() {
 		dst = append(dst, `,"limit":`...)
 		dst = jsontext.AppendInt(dst, p.limit)
 		dst = append(dst, `,"offset":`...)
@@ -370,57 +370,54 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 }
 
 // appendRun ends the body of a run with what tells runs apart.
-func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
+func (rq *request) appendRun(dst []byte, p *plan, done *execution.Details) []byte {
 	if p.debug {
 		dst = rq.appendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
-	dst = jsontext.Append(dst, p.endpoint.Name)
+	dst = jsontext.Append(dst, p.Endpoint.Name)
 	dst = append(dst, `,"execution_id":"`...)
-	dst = append(dst, done.executionID.String()...)
+	dst = append(dst, done.ExecutionID.String()...)
 	dst = append(dst, `","endpoint_version":`...)
-	dst = jsontext.AppendInt(dst, p.version.Number)
+	dst = jsontext.AppendInt(dst, p.Version.Number)
 	dst = append(dst, `,"endpoint_version_created_at":`...)
-	dst = jsontext.AppendTime(dst, p.version.CreatedAt)
+	dst = jsontext.AppendTime(dst, p.Version.CreatedAt)
 	return append(dst, '}')
 }
 
 // appendFreshness appends when the rows were computed and how long they hold.
 func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
 	at := got.Entry.ComputedAt
-	done, _ := got.Entry.Meta.(*outcome)
-	if done.warnings != nil {
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if done.Warnings != nil {
 		dst = append(dst, `,"warnings":`...)
-		dst = append(dst, done.warnings...)
+		dst = append(dst, done.Warnings...)
 	}
 	dst = append(dst, `,"is_cached":`...)
 	dst = jsontext.AppendBool(dst, got.Status.Cached())
 	dst = append(dst, `,"last_refresh":`...)
 	dst = jsontext.AppendTime(dst, at)
 	dst = append(dst, `,"next_allowed_client_refresh":`...)
-	dst = jsontext.AppendTime(dst, at.Add(done.nextRefresh()))
+	dst = jsontext.AppendTime(dst, at.Add(done.NextRefresh()))
 	dst = append(dst, `,"cache_target_age":`...)
-	dst = jsontext.AppendTime(dst, at.Add(p.fresh))
+	dst = jsontext.AppendTime(dst, at.Add(p.Fresh))
 	dst = append(dst, `,"timezone":`...)
-	return jsontext.Append(dst, rq.project.Timezone)
+	return jsontext.Append(dst, rq.Project.Timezone)
 }
 
-// clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
-const clientRefresh = time.Minute
-
 // appendDebug appends the fields that tell how an answer came about.
-func (rq *request) appendDebug(dst []byte, p *plan, done *outcome) []byte {
+func (rq *request) appendDebug(dst []byte, p *plan, done *execution.Details) []byte {
 	dst = append(dst, `,"hogql":`...)
-	dst = jsontext.Append(dst, done.hogql)
+	dst = jsontext.Append(dst, done.HogQL)
 	dst = append(dst, `,"clickhouse":`...)
-	dst = jsontext.Append(dst, done.sql)
+	dst = jsontext.Append(dst, done.SQL)
 	dst = append(dst, `,"cache_key":"`...)
-	dst = append(dst, p.key.String()...)
+	dst = append(dst, p.Key.String()...)
 	dst = append(dst, '"')
 	dst = rq.appendShown(dst, p, done)
 	dst = append(dst, `,"calculation_trigger":null`...)
-	if done.insight != nil {
-		return append(dst, done.insight.dates...)
+	if done.Insight != nil {
+		return append(dst, done.Insight.Dates...)
 	}
 	return append(dst, `,"resolved_date_range":null`...)
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // logRun remembers a run that was answered.
 func (rq *request) logRun(p *plan, got cache.Answer) {
-	run := runlog.Run{At: rq.start, Took: time.Since(rq.start), Version: p.version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
-	if done, ok := got.Entry.Meta.(*outcome); ok {
-		run.Execution = done.executionID
-		if done.insight == nil {
+	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
+	if done, ok := got.Entry.Meta.(*execution.Details); ok {
+		run.Execution = done.ExecutionID
+		if done.Insight == nil {
 			run.Rows = max(0, got.Entry.Result.Len()-p.offset)
 			if p.limit >= 0 {
 				run.Rows = min(run.Rows, p.limit)
@@ -26,7 +27,7 @@ func (rq *request) logRun(p *plan, got cache.Answer) {
 	}
 	log := p.logged.Load()
 	if log == nil || log.Gone() {
-		log = rq.rt.logs.Of(p.endpoint.ID)
+		log = rq.rt.logs.Of(p.Endpoint.ID)
 		p.logged.Store(log)
 	}
 	log.Add(run)
@@ -37,12 +38,12 @@ var brokenOff = "broken_off"
 
 // logExport remembers a run whose rows were streamed; they are not counted.
 func (rq *request) logExport(p *plan, execution string, status int) {
-	run := runlog.Run{At: rq.start, Took: time.Since(rq.start), Version: p.version.Number, Rows: -1, Status: status, Cache: cache.Miss}
+	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
 	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
 	if status != http.StatusOK {
 		run.Code = &brokenOff
 	}
-	rq.rt.logs.Of(p.endpoint.ID).Add(run)
+	rq.rt.logs.Of(p.Endpoint.ID).Add(run)
 }
 
 // logRefusal remembers a run that was answered with an error.
@@ -51,5 +52,5 @@ func (rq *request) logRefusal(e *registry.Endpoint, err error) {
 		return // nobody was answered
 	}
 	answer := toAPIError(err, "")
-	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.start, Took: time.Since(rq.start), Rows: -1, Status: answer.Status, Code: &answer.Code})
+	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

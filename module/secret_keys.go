@@ -63,7 +63,7 @@ func secretKeyRoutes() map[address]methods {
 
 // secretKey is the key that the address names. One that was revoked is gone, and personal keys are not looked at here.
 func (rq *request) secretKey() (*registry.Key, error) {
-	k := rq.snap.KeyByID(rq.project.ID, rq.at.name)
+	k := rq.Snapshot.KeyByID(rq.Project.ID, rq.at.name)
 	if k == nil || k.Kind != registry.Secret || !k.RevokedAt.IsZero() {
 		return nil, notFound("Not found.")
 	}
@@ -72,7 +72,7 @@ func (rq *request) secretKey() (*registry.Key, error) {
 
 func (rq *request) listSecretKeys() error {
 	records := []secretKeyRecord{}
-	for _, k := range rq.snap.Keys(rq.project.ID) {
+	for _, k := range rq.Snapshot.Keys(rq.Project.ID) {
 		if k.Kind == registry.Secret && k.RevokedAt.IsZero() {
 			records = append(records, rq.recordSecretKey(k, ""))
 		}
@@ -99,7 +99,7 @@ func (rq *request) createSecretKey() error {
 			return validation(name, "required", "This field is required.")
 		}
 	}
-	n := registry.NewKey{Project: rq.project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.key.ID, Grantor: rq.key}
+	n := registry.NewKey{Project: rq.Project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.Key.ID, Grantor: rq.Key}
 	var fix map[string]json.RawMessage
 	if _, err := field(fields, "fixed", &fix); err != nil {
 		return err
@@ -107,10 +107,10 @@ func (rq *request) createSecretKey() error {
 	if _, err := field(fields, "endpoints", &n.Endpoints); err != nil {
 		return err
 	}
-	if n.Fixed, err = bindKey(rq.snap, rq.project.ID, fix, n.Endpoints); err != nil {
+	if n.Fixed, err = bindKey(rq.Snapshot, rq.Project.ID, fix, n.Endpoints); err != nil {
 		return validation("fixed", "invalid_input", "%s", err.Error())
 	}
-	k, value, err := rq.rt.registry.CreateKey(rq.r.Context(), n, rq.start)
+	k, value, err := rq.rt.registry.CreateKey(rq.r.Context(), n, rq.Start)
 	if err != nil {
 		return err // it says what was being done
 	}
@@ -159,7 +159,7 @@ func (rq *request) deleteSecretKey() error {
 	if err != nil {
 		return err
 	}
-	if _, err := rq.rt.registry.RevokeKey(rq.r.Context(), k.ID, rq.start); err != nil {
+	if _, err := rq.rt.registry.RevokeKey(rq.r.Context(), k.ID, rq.Start); err != nil {
 		return err // it says what was being done
 	}
 	rq.replyNothing()
@@ -171,7 +171,7 @@ func (rq *request) rollSecretKey() error {
 	if err != nil {
 		return err
 	}
-	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.key, rq.start)
+	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.Key, rq.Start)
 	if err != nil {
 		return err // it says what was being done
 	}
@@ -181,7 +181,7 @@ func (rq *request) rollSecretKey() error {
 
 // readSecretKey reads the body of a write: its fields, and what of them can change.
 func (rq *request) readSecretKey() (map[string]json.RawMessage, registry.KeyUpdate, error) {
-	update := registry.KeyUpdate{Grantor: rq.key}
+	update := registry.KeyUpdate{Grantor: rq.Key}
 	fields, err := rq.readFields(secretKeyFields...)
 	if err != nil {
 		return nil, update, err

@@ -13,6 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -36,7 +37,7 @@ type browserToken struct {
 	secret  string   // id of the secret that signed it
 	origins []string // none: it is not for pages of other sites
 	// How much of its key's rate is for it; nil when that is not said.
-	allowance *allowance
+	share *execution.Share
 }
 
 // issuer returns the key that a token was issued to, nil when that is revoked, rolled or expired since, may no longer run endpoints,
@@ -154,7 +155,7 @@ func (t *tokens) verify(snap *registry.Snapshot, text string) (*browserToken, er
 		if err != nil {
 			return nil, errBadToken
 		}
-		found.allowance = newAllowance(rate)
+		found.share = execution.NewShare(claims.ID, rate)
 	}
 	return found, nil
 }
@@ -206,7 +207,7 @@ func sign(claims *tokenClaims, secret registry.TokenSecret, issuer *registry.Key
 // believe makes a token the caller's key, if it stands. What is wrong with a token that was once good is told to pages of its
 // origins too.
 func (rq *request) believe(text string) error {
-	token, err := rq.rt.tokens.find(rq.snap, text)
+	token, err := rq.rt.tokens.find(rq.Snapshot, text)
 	if err != nil {
 		return err
 	}
@@ -214,11 +215,11 @@ func (rq *request) believe(text string) error {
 		return err
 	}
 	switch {
-	case token.key.Expired(rq.start):
+	case token.key.Expired(rq.Start):
 		return unauthenticated("authentication_failed", "The token has expired.")
-	case token.issuer(rq.snap, rq.start) == nil:
+	case token.issuer(rq.Snapshot, rq.Start) == nil:
 		return unauthenticated("authentication_failed", "The token was revoked.")
 	}
-	rq.key, rq.token = &token.key, token
+	rq.Key, rq.token, rq.Share = &token.key, token, token.share
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 
 // issueToken gives a secret key's owner a token for a browser, which may do some of what the key may, for a short while.
 func (rq *request) issueToken() error {
-	if rq.key.Kind != registry.Secret || rq.token != nil {
+	if rq.Key.Kind != registry.Secret || rq.token != nil {
 		return forbidden("Tokens are issued to project secret API keys alone")
 	}
 	fields, err := rq.readFields("endpoints", "variables", "expires_in", "origins", "rate")
@@ -35,11 +35,11 @@ func (rq *request) issueToken() error {
 	if err != nil {
 		return err
 	}
-	secret, err := rq.rt.registry.TokenSecret(rq.r.Context(), rq.project.ID, rq.start)
+	secret, err := rq.rt.registry.TokenSecret(rq.r.Context(), rq.Project.ID, rq.Start)
 	if err != nil {
 		return err // it says what was being done
 	}
-	text, err := sign(claims, secret, rq.key)
+	text, err := sign(claims, secret, rq.Key)
 	if err != nil {
 		return err
 	}
@@ -59,14 +59,14 @@ func (rq *request) readClaims(fields map[string]json.RawMessage) (*tokenClaims, 
 	if seconds < 1 || seconds > int(maxTokenLife/time.Second) {
 		return nil, validation("expires_in", "invalid_input", "Input should be from 1 to %d seconds", int(maxTokenLife/time.Second))
 	}
-	now := rq.start.Truncate(time.Second) // what a token can hold
+	now := rq.Start.Truncate(time.Second) // what a token can hold
 	claims := &tokenClaims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Duration(seconds) * time.Second)),
 		},
-		Project: rq.project.ID, Key: rq.key.ID,
+		Project: rq.Project.ID, Key: rq.Key.ID,
 	}
-	if key := rq.key.ExpiresAt; !key.IsZero() && claims.ExpiresAt.After(key) {
+	if key := rq.Key.ExpiresAt; !key.IsZero() && claims.ExpiresAt.After(key) {
 		claims.ExpiresAt = jwt.NewNumericDate(key)
 	}
 	var err error
@@ -105,9 +105,9 @@ func (rq *request) tokenEndpoints(fields map[string]json.RawMessage) ([]string, 
 	}
 	for _, name := range names {
 		switch {
-		case !rq.key.MayRun(name):
+		case !rq.Key.MayRun(name):
 			return nil, outsideFence("endpoints", errNoAccess.Detail)
-		case rq.snap.Endpoint(rq.project.ID, name) == nil:
+		case rq.Snapshot.Endpoint(rq.Project.ID, name) == nil:
 			return nil, validation("endpoints", "does_not_exist", "There is no endpoint %q.", name)
 		}
 	}
@@ -122,8 +122,8 @@ func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints [
 		return nil, err
 	}
 	wanted, fixed := maps.Clone(given), map[string]json.RawMessage(nil)
-	if rq.key.Fixed != "" {
-		if fixed, err = fixedValues(rq.key); err != nil {
+	if rq.Key.Fixed != "" {
+		if fixed, err = fixedValues(rq.Key); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints [
 		}
 		wanted[name] = value
 	}
-	values, err := bindKey(rq.snap, rq.project.ID, wanted, endpoints)
+	values, err := bindKey(rq.Snapshot, rq.Project.ID, wanted, endpoints)
 	if err != nil {
 		return nil, validation("variables", "invalid_input", "%s", err.Error())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -373,8 +374,8 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *browserToken) error {
-		x := &execution{rt: w.rt, key: &token.key, token: token, project: w.project, plan: new(plan)}
-		place, err := x.admit(t.Context(), admission.Awaited, began)
+		x := w.rt.Computation(execution.Caller{Key: &token.key, Share: token.share, Project: w.project}, new(execution.Query))
+		place, err := x.Admit(t.Context(), admission.Awaited, began)
 		if err == nil {
 			place.Leave()
 		}
@@ -389,7 +390,7 @@ func TestTokenRate(t *testing.T) {
 	if err := admit(free); err != nil {
 		t.Errorf("another token of the key: %v", err)
 	}
-	for (quotas{{allowance: w.rt.limits.ofKey(key.ID)}}).take(began) == nil { // what is left of the key's own
+	for w.count(key, new(execution.Query), began) == nil { // what is left of the key's own
 	}
 	if err := admit(free); err == nil {
 		t.Error("a token may ask more than its key")

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/google/uuid"
 
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -46,7 +45,7 @@ func (rq *request) recordVariable(v *registry.Variable) variableRecord {
 const variablesPage = 500
 
 func (rq *request) listVariables() error {
-	all := rq.snap.Variables(rq.project.ID)
+	all := rq.Snapshot.Variables(rq.Project.ID)
 	pages := max(1, (len(all)+variablesPage-1)/variablesPage)
 	number := 1
 	switch asked := rq.r.URL.Query().Get("page"); asked {
@@ -75,7 +74,7 @@ func (rq *request) listVariables() error {
 }
 
 func (rq *request) getVariable() error {
-	v := rq.snap.VariableByID(rq.project.ID, canonicalID(rq.at.name))
+	v := rq.Snapshot.VariableByID(rq.Project.ID, canonicalID(rq.at.name))
 	if v == nil {
 		return notFound("Not found.")
 	}
@@ -89,9 +88,9 @@ func (rq *request) createVariable() error {
 		return err
 	}
 	v, err := rq.rt.registry.CreateVariable(rq.r.Context(), registry.NewVariable{
-		Project: rq.project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
-		IsMulti: deref(update.IsMulti), CreatedBy: rq.key.ID, Check: fitDefault,
-	}, rq.start)
+		Project: rq.Project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
+		IsMulti: deref(update.IsMulti), CreatedBy: rq.Key.ID, Check: fitDefault,
+	}, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (rq *request) updateVariable() error {
 			return err
 		}
 	}
-	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name), update)
+	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.name), update)
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (rq *request) updateVariable() error {
 }
 
 func (rq *request) deleteVariable() error {
-	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name)); err != nil {
+	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.name)); err != nil {
 		return err
 	}
 	rq.replyNothing()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// appendJSON appends v as JSON. Nothing of it is meant for the inside of HTML, so < > and & stay readable. Encoding cannot
+// Append appends v as JSON. Nothing of it is meant for the inside of HTML, so < > and & stay readable. Encoding cannot
 // fail: v holds only what the server put there.
 func Append(dst []byte, v any) []byte {
 	buf := bytes.NewBuffer(dst)
@@ -20,17 +20,17 @@ func Append(dst []byte, v any) []byte {
 	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
 }
 
-// appendTime appends a moment as a JSON string, in UTC with up to six digits of a second.
+// AppendTime appends a moment as a JSON string, in UTC with up to six digits of a second.
 func AppendTime(dst []byte, t time.Time) []byte {
 	dst = append(dst, '"')
 	dst = t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z07:00")
 	return append(dst, '"')
 }
 
-// appendInt appends a number.
+// AppendInt appends a number.
 func AppendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
 
-// appendBool appends true or false.
+// AppendBool appends true or false.
 func AppendBool(dst []byte, b bool) []byte {
 	if b {
 		return append(dst, "true"...)

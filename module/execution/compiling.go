@@ -1,4 +1,4 @@
-package module
+package execution
 
 import (
 	"context"
@@ -31,36 +31,31 @@ func compileLimits(places int) admission.Limits {
 	return admission.Limits{Places: places, Project: places, Queue: maxWaitingCompiles}
 }
 
-// compiles are the compiles of one request, one after the other.
-type compiles struct {
+// Compiles are the compiles of one request, one after the other.
+type Compiles struct {
 	project int64
-	quotas  quotas        // on which their time counts; empty for an operator's
+	quotas  Quotas        // on which their time counts; empty for an operator's
 	used    time.Duration // of processor time
 	counted int           // queries that were spent for it
 }
 
-// compilesOf are the compiles of a request with a key. Those of an endpoint do not count on the endpoint's rate: who publishes or runs
+// CompilesOf are the compiles of a request with a key. Those of an endpoint do not count on the endpoint's rate: who publishes or runs
 // it pays.
-func compilesOf(rt *runtime, key *registry.Key, token *browserToken, project int64) *compiles {
-	c := &compiles{project: project}
+func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Compiles {
+	c := &Compiles{project: project}
 	if key == nil {
 		return c
 	}
-	c.quotas = append(c.quotas, quota{rt.limits.ofKey(key.ID), limitKey, key.ID, ""})
-	if token != nil && token.allowance != nil {
-		c.quotas = append(c.quotas, quota{token.allowance, limitToken, token.id, ""})
+	c.quotas = append(c.quotas, quota{e.Limits.OfKey(key.ID), LimitKey, key.ID, ""})
+	if part != nil {
+		c.quotas = append(c.quotas, quota{part.allowance, LimitToken, part.id, ""})
 	}
 	return c
 }
 
-// compiles are those of the request.
-func (rq *request) compiles() *compiles {
-	return compilesOf(rq.rt, rq.key, rq.token, rq.project.ID)
-}
-
 // do runs a compile when its turn comes, and counts the time that it takes, also when it fails. The compile asks expired whether it
 // has to end. The error is that of the compile, the contract's 429, or that of ctx.
-func (c *compiles) do(ctx context.Context, compile func(expired func() error) error) error {
+func (c *Compiles) do(ctx context.Context, compile func(expired func() error) error) error {
 	if err := c.quotas.check(time.Now()); err != nil {
 		return err
 	}
@@ -86,7 +81,7 @@ func (c *compiles) do(ctx context.Context, compile func(expired func() error) er
 }
 
 // count adds processor time, and spends queries for it.
-func (c *compiles) count(took time.Duration, now time.Time) {
+func (c *Compiles) count(took time.Duration, now time.Time) {
 	c.used += took
 	queries := int((c.used - 1) / compilingPerQuery) // each that was started after the first
 	if queries <= c.counted {
@@ -104,7 +99,7 @@ func (c *compiles) count(took time.Duration, now time.Time) {
 func takeCompilePlace(ctx context.Context, project int64) (*admission.Place, error) {
 	place, err := compilePlaces.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: compilePatience})
 	if errors.Is(err, admission.ErrQueueFull) || errors.Is(err, admission.ErrTooLong) {
-		return nil, throttled("Too many queries are being prepared. Please try again later.", time.Second)
+		return nil, &LimitError{Limit: LimitConcurrency, Detail: "Too many queries are being prepared. Please try again later.", Wait: time.Second}
 	}
 	return place, err
 }

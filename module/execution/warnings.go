@@ -1,4 +1,4 @@
-package module
+package execution
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -18,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 const (
@@ -35,8 +34,8 @@ const (
 	suggestionsAge = 5 * time.Minute
 )
 
-// sightings are the names that were found in the data of projects. Only what is there is remembered: what is not may come.
-type sightings struct {
+// Sightings are the names that were found in the data of projects. Only what is there is remembered: what is not may come.
+type Sightings struct {
 	mu        sync.Mutex
 	byProject map[int64]*projectSightings
 }
@@ -47,7 +46,7 @@ type projectSightings struct {
 	listed time.Time                   // when events was asked for
 }
 
-func (s *sightings) of(project int64) *projectSightings {
+func (s *Sightings) of(project int64) *projectSightings {
 	if s.byProject == nil {
 		s.byProject = map[int64]*projectSightings{}
 	}
@@ -66,14 +65,14 @@ func sightingOf(m *compiler.Mention) schema.PropertyKey {
 }
 
 // unseen leaves the names that were not found yet.
-func (s *sightings) unseen(project int64, mentions []compiler.Mention) []compiler.Mention {
+func (s *Sightings) unseen(project int64, mentions []compiler.Mention) []compiler.Mention {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.of(project).seen
 	return slices.DeleteFunc(mentions, func(m compiler.Mention) bool { return seen[sightingOf(&m)] })
 }
 
-func (s *sightings) note(project int64, m *compiler.Mention) {
+func (s *Sightings) note(project int64, m *compiler.Mention) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of(project).seen[sightingOf(m)] = true
@@ -81,19 +80,19 @@ func (s *sightings) note(project int64, m *compiler.Mention) {
 
 // warnings finds out what the author of a query should know though it ran: contract section 1.6 has their form. It is called with
 // the query's place on ClickHouse still taken, and asks ClickHouse only about names that were never found before.
-func (x *execution) warnings(ctx context.Context, place *admission.Place, done *outcome) []byte {
-	db, err := x.rt.database(ctx, x.snap.Schema(x.project.ID))
+func (x *Computation) warnings(ctx context.Context, place *admission.Place, done *Details) []byte {
+	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))
 	if err != nil {
 		return nil
 	}
-	env := compilerEnv(x.snap, x.project.ID, db, time.Now())
-	list := compiler.Lowered(x.plan.node, env)
-	list = append(list, compiler.Reversed(x.plan.node, env)...)
-	if insight, ok := x.plan.node.(query.Insight); ok && done.insight.reversed {
+	env := compilerEnv(x.Snapshot, x.Project.ID, db, time.Now())
+	list := compiler.Lowered(x.query.Node, env)
+	list = append(list, compiler.Reversed(x.query.Node, env)...)
+	if insight, ok := x.query.Node.(query.Insight); ok && done.Insight.reversed {
 		list = append(list, compiler.EndsBeforeItBegins(insight.Parts().ToField()))
 	}
 	// The callers of endpoints are not their authors, and the names in a project are no business of theirs.
-	if x.plan.endpoint == nil && len(x.plan.text) <= maxSurveyed && done.compile <= quickCompile {
+	if x.query.Endpoint == nil && len(x.query.Text) <= maxSurveyed && done.Compile <= quickCompile {
 		list = append(list, x.unseenNames(ctx, place, env)...)
 	}
 	if len(list) == 0 {
@@ -103,8 +102,8 @@ func (x *execution) warnings(ctx context.Context, place *admission.Place, done *
 }
 
 // unseenNames warns of events and properties that the project does not have. Without an answer of ClickHouse it warns of nothing.
-func (x *execution) unseenNames(ctx context.Context, place *admission.Place, env compiler.Env) (list []compiler.Warning) {
-	mentions, err := compiler.Mentions(x.plan.node, env)
+func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, env compiler.Env) (list []compiler.Warning) {
+	mentions, err := compiler.Mentions(x.query.Node, env)
 	if err != nil {
 		return nil
 	}
@@ -112,7 +111,7 @@ func (x *execution) unseenNames(ctx context.Context, place *admission.Place, env
 		_, defined := env.Database.Properties[m.Key]
 		return !m.IsEvent() && (defined || m.Storage.Kind == schema.StringColumn) // to look into every text of a column takes too long
 	})
-	mentions = x.rt.names.unseen(x.project.ID, mentions)
+	mentions = x.exec.Names.unseen(x.Project.ID, mentions)
 	if len(mentions) == 0 {
 		return nil
 	}
@@ -124,13 +123,13 @@ func (x *execution) unseenNames(ctx context.Context, place *admission.Place, env
 		return nil
 	}
 	for i := range missing {
-		list = append(list, compiler.Unseen(&missing[i], x.plan.text, x.suggestions(ctx, place, env, &missing[i])))
+		list = append(list, compiler.Unseen(&missing[i], x.query.Text, x.suggestions(ctx, place, env, &missing[i])))
 	}
 	return list
 }
 
 // missingNames asks ClickHouse which of some names are nowhere in the project's data, and remembers the others.
-func (x *execution) missingNames(ctx context.Context, place *admission.Place, env compiler.Env, mentions []compiler.Mention) (missing []compiler.Mention, err error) {
+func (x *Computation) missingNames(ctx context.Context, place *admission.Place, env compiler.Env, mentions []compiler.Mention) (missing []compiler.Mention, err error) {
 	events := slices.DeleteFunc(slices.Clone(mentions), func(m compiler.Mention) bool { return !m.IsEvent() })
 	if len(events) > 0 {
 		found, err := x.askNames(ctx, place, env, compiler.Existence(events))
@@ -139,7 +138,7 @@ func (x *execution) missingNames(ctx context.Context, place *admission.Place, en
 		}
 		for i := range events {
 			if slices.Contains(found, events[i].Name) {
-				x.rt.names.note(x.project.ID, &events[i])
+				x.exec.Names.note(x.Project.ID, &events[i])
 			} else {
 				missing = append(missing, events[i])
 			}
@@ -154,7 +153,7 @@ func (x *execution) missingNames(ctx context.Context, place *admission.Place, en
 			return nil, err
 		}
 		if len(found) > 0 {
-			x.rt.names.note(x.project.ID, &mentions[i])
+			x.exec.Names.note(x.Project.ID, &mentions[i])
 		} else {
 			missing = append(missing, mentions[i])
 		}
@@ -163,7 +162,7 @@ func (x *execution) missingNames(ctx context.Context, place *admission.Place, en
 }
 
 // suggestions are names that may have been meant in the place of one that is not there.
-func (x *execution) suggestions(ctx context.Context, place *admission.Place, env compiler.Env, m *compiler.Mention) (names []string) {
+func (x *Computation) suggestions(ctx context.Context, place *admission.Place, env compiler.Env, m *compiler.Mention) (names []string) {
 	if !m.IsEvent() {
 		for key := range env.Database.Properties {
 			if key.Scope == m.Key.Scope && key.Group == m.Key.Group {
@@ -172,9 +171,9 @@ func (x *execution) suggestions(ctx context.Context, place *admission.Place, env
 		}
 		return names
 	}
-	all := x.rt.names
+	all := x.exec.Names
 	all.mu.Lock()
-	known := all.of(x.project.ID)
+	known := all.of(x.Project.ID)
 	names, fresh := known.events, time.Since(known.listed) < suggestionsAge
 	all.mu.Unlock()
 	if fresh {
@@ -186,23 +185,23 @@ func (x *execution) suggestions(ctx context.Context, place *admission.Place, env
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	known = all.of(x.project.ID)
+	known = all.of(x.Project.ID)
 	known.events, known.listed = listed, time.Now()
 	return listed
 }
 
 // askNames runs a query of our own in the place that the caller's query has, and gives the texts in the first column.
-func (x *execution) askNames(ctx context.Context, place *admission.Place, env compiler.Env, node *query.HogQL) ([]string, error) {
+func (x *Computation) askNames(ctx context.Context, place *admission.Place, env compiler.Env, node *query.HogQL) ([]string, error) {
 	compiled, err := compiler.Compile(node, env)
 	if err != nil {
 		return nil, err
 	}
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
 	q := clickhouse.Query{
-		SQL: compiled.SQL, Params: params(compiled), Project: x.project.ID,
-		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": x.project.ID, "names": true})),
+		SQL: compiled.SQL, Params: Params(compiled), Project: x.Project.ID,
+		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "names": true})),
 	}
-	if _, err := x.rt.warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
+	if _, err := x.exec.Warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
 	}
 	var names []string

@@ -1,4 +1,4 @@
-package module
+package execution
 
 import (
 	"time"
@@ -10,22 +10,22 @@ import (
 type work struct{ began time.Time }
 
 // beginWork notes that ClickHouse is given a query for a result; the caller ends it.
-func (rs *runs) beginWork(key cache.Key) (end func()) {
+func (rs *Runs) beginWork(key cache.Key) (end func()) {
 	w := &work{began: time.Now()}
 	rs.works.Store(key, w)
 	return func() { rs.works.CompareAndDelete(key, w) }
 }
 
-// work is what ClickHouse does for a result, or nil.
-func (rs *runs) work(key cache.Key) *work {
+// Work is what ClickHouse does for a result, or nil.
+func (rs *Runs) Work(key cache.Key) *work {
 	found, _ := rs.works.Load(key)
 	w, _ := found.(*work)
 	return w
 }
 
-// progress is how far a query is: contract section 1.4. TimeElapsed is in seconds. The other figures are always 0: ClickHouse reads
+// Progress is how far a query is: contract section 1.4. TimeElapsed is in seconds. The other figures are always 0: ClickHouse reads
 // in granules, which projects share, so that what a query has read would tell of the rows of others.
-type progress struct {
+type Progress struct {
 	BytesRead          uint64 `json:"bytes_read"`
 	RowsRead           uint64 `json:"rows_read"`
 	EstimatedRowsTotal uint64 `json:"estimated_rows_total"`
@@ -33,6 +33,7 @@ type progress struct {
 	ActiveCPUTime      int64  `json:"active_cpu_time"`
 }
 
-func (w *work) progress(now time.Time) *progress {
-	return &progress{TimeElapsed: int64(now.Sub(w.began) / time.Second)}
+// Progress is how far it is.
+func (w *work) Progress(now time.Time) *Progress {
+	return &Progress{TimeElapsed: int64(now.Sub(w.began) / time.Second)}
 }

@@ -1,4 +1,4 @@
-package module
+package execution
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// databases keeps the virtual schema of each project for as long as what it follows from stays the same.
-type databases struct{ byProject sync.Map } // project id → *knownDatabase
+// Databases keeps the virtual schema of each project for as long as what it follows from stays the same.
+type Databases struct{ byProject sync.Map } // project id → *knownDatabase
 
 type knownDatabase struct {
 	of     *registry.ProjectSchema
@@ -22,19 +22,19 @@ type knownDatabase struct {
 	db     *schema.Database
 }
 
-// database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
-func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
-	layout, err := rt.warehouse.Layout(ctx)
+// Database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
+func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
+	layout, err := e.Warehouse.Layout(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if found, ok := rt.databases.byProject.Load(of.Project.ID); ok {
+	if found, ok := e.Databases.byProject.Load(of.Project.ID); ok {
 		if known, _ := found.(*knownDatabase); known.of == of && known.layout == layout {
 			return known.db, nil
 		}
 	}
 	db := &schema.Database{
-		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout, Cohorts: cohortsOf(of.Cohorts, layout),
+		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout, Cohorts: CohortsOf(of.Cohorts, layout),
 		Properties: make(schema.PropertyTypes, len(of.Properties)), GroupTypes: make(map[string]int, len(of.GroupTypes)),
 	}
 	for _, d := range of.Properties {
@@ -44,12 +44,12 @@ func (rt *runtime) database(ctx context.Context, of *registry.ProjectSchema) (*s
 	for _, g := range of.GroupTypes {
 		db.GroupTypes[g.Name] = g.Index
 	}
-	rt.databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
+	e.Databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
 	return db, nil
 }
 
-// cohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
-func cohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
+// CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
+func CohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
 	names := make(map[int64]string, len(named))
 	for _, c := range named {
 		names[c.ID] = c.Name
@@ -65,14 +65,14 @@ var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
 func compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, now time.Time) compiler.Env {
 	of := snap.Schema(project)
 	return compiler.Env{
-		Database: db, Now: now, Variables: snap.VariableDefaults(project), MaxRows: maxRows,
+		Database: db, Now: now, Variables: snap.VariableDefaults(project), MaxRows: MaxRows,
 		TestAccounts: of.TestAccounts, PathCleaning: of.PathCleaning,
 	}
 }
 
-// schemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its filters
+// SchemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its filters
 // against test accounts and rules of path cleaning, its property definitions, group types and cohorts.
-func schemaMark(of *registry.ProjectSchema) string {
+func SchemaMark(of *registry.ProjectSchema) string {
 	text, err := json.Marshal([]any{
 		of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes,
 		of.Cohorts,

@@ -1,29 +1,31 @@
-package module
+package execution
 
 import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // allowance is how many queries may run in a period: a store that is full at first, and fills up steadily.
 type allowance struct {
-	rate  Rate
+	rate  registry.Rate
 	every time.Duration // in which one query comes back
 
 	mu    sync.Mutex // guards whole; what reads or moves it is called with mu held
 	whole time.Time  // when nothing of it is spent any more; in the past when nothing is
 }
 
-func newAllowance(r Rate) *allowance {
+func newAllowance(r registry.Rate) *allowance {
 	return &allowance{rate: r, every: r.Per / time.Duration(r.Queries)}
 }
 
 // spent is the time in which what is spent comes back.
 func (a *allowance) spent(now time.Time) time.Duration { return max(0, a.whole.Sub(now)) }
 
-// left is how many queries may run now.
-func (a *allowance) left(now time.Time) int {
+// Left is how many queries may run now.
+func (a *allowance) Left(now time.Time) int {
 	return max(0, a.rate.Queries-int((a.spent(now)+a.every-1)/a.every))
 }
 
@@ -33,7 +35,7 @@ func (a *allowance) next(now time.Time) time.Duration {
 	if spent == 0 {
 		return 0
 	}
-	return spent - time.Duration(a.rate.Queries-a.left(now)-1)*a.every
+	return spent - time.Duration(a.rate.Queries-a.Left(now)-1)*a.every
 }
 
 // take spends one query.

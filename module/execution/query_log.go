@@ -1,9 +1,8 @@
-package module
+package execution
 
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ const (
 	queriesOfAll     = 8192
 	queryLogged      = 24 * time.Hour // contract section 1.1
 	queryLogText     = 2048           // bytes
-	queryLogRows     = 100            // of one id in an answer
+	QueryLogRows     = 100            // of one id in an answer
 )
 
 // queryLog is what ran on ClickHouse of late, in memory. Its zero value is ready. An answer from the cache adds nothing.
@@ -73,8 +72,8 @@ func (l *queryLog) dropOldest(project int64) {
 	l.count--
 }
 
-// find gives the queries of an id, oldest first.
-func (l *queryLog) find(project int64, id string, now time.Time) []loggedQuery {
+// Find gives the queries of an id, oldest first.
+func (l *queryLog) Find(project int64, id string, now time.Time) []loggedQuery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []loggedQuery
@@ -86,22 +85,22 @@ func (l *queryLog) find(project int64, id string, now time.Time) []loggedQuery {
 	return found
 }
 
-// log remembers that the plan ran on ClickHouse, under the name that its caller knows it by.
-func (x *execution) log(done *outcome, start time.Time, bytes int64, err error) {
+// log remembers that the query ran on ClickHouse, under the name that its caller knows it by.
+func (x *Computation) log(done *Details, start time.Time, bytes int64, err error) {
 	q := loggedQuery{
-		id: cmp.Or(x.id, x.plan.clientID, done.executionID.String()), label: x.plan.label, user: x.key.User,
-		personal: x.key.Kind == registry.Personal, start: start, end: time.Now(), rows: done.stats.Rows, bytes: bytes, failed: err != nil,
+		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, user: x.Key.User,
+		personal: x.Key.Kind == registry.Personal, start: start, end: time.Now(), rows: done.Stats.Rows, bytes: bytes, failed: err != nil,
 	}
-	if _, ok := x.plan.node.(*query.HogQL); ok {
-		q.text = strings.Clone(headOf(x.plan.text, queryLogText))
+	if _, ok := x.query.Node.(*query.HogQL); ok {
+		q.text = strings.Clone(headOf(x.query.Text, queryLogText))
 	}
-	if x.plan.endpoint != nil {
-		q.endpoint = x.plan.endpoint.Name
+	if x.query.Endpoint != nil {
+		q.endpoint = x.query.Endpoint.Name
 	}
 	if of, ok := errors.AsType[*clickhouse.Error](err); ok {
 		q.code = of.Code
 	}
-	x.rt.runs.queries.add(x.project.ID, q)
+	x.exec.Runs.Queries.add(x.Project.ID, q)
 }
 
 // headOf gives the first bytes of a text, without a part of a character.
@@ -115,8 +114,8 @@ func headOf(text string, most int) string {
 	return text[:most]
 }
 
-// queryLogColumns are the columns of the peer's query_log that are known here, with their types.
-var queryLogColumns = [][2]string{
+// QueryLogColumns are the columns of the peer's query_log that are known here, with their types.
+var QueryLogColumns = [][2]string{
 	{"event_date", "Date"},
 	{"event_time", "DateTime"},
 	{"query_id", "String"},
@@ -135,9 +134,9 @@ var queryLogColumns = [][2]string{
 	{"is_personal_api_key_request", "UInt8"},
 }
 
-// row gives the values of queryLogColumns; times are those of the zone. What ClickHouse read is 0: it reads in granules, which projects
+// Row gives the values of queryLogColumns; times are those of the zone. What ClickHouse read is 0: it reads in granules, which projects
 // share, so that the figures would tell of the rows of others. Operators see them in the metrics.
-func (q *loggedQuery) row(zone *time.Location) []any {
+func (q *loggedQuery) Row(zone *time.Location) []any {
 	status := "QueryFinish"
 	if q.failed {
 		status = "ExceptionWhileProcessing"
@@ -151,29 +150,4 @@ func (q *loggedQuery) row(zone *time.Location) []any {
 		end.Format(time.DateOnly), end.Format(time.RFC3339), q.id, q.endpoint, q.text, q.start.In(zone).Format(time.RFC3339),
 		q.end.Sub(q.start).Milliseconds(), q.label, q.user, 0, 0, q.rows, q.bytes, status, q.code, personal,
 	}
-}
-
-// getQueryLog answers GET query/{id}/log/: contract section 1.1. Like the peer's answer, which is that of a HogQLQuery over
-// the log, it has no rows for an id that is not known.
-func (rq *request) getQueryLog() error {
-	zone, err := time.LoadLocation(rq.project.Timezone)
-	if err != nil {
-		return err // zones are checked before they are stored
-	}
-	found := rq.rt.runs.queries.find(rq.project.ID, rq.at.name, rq.start)
-	more := len(found) > queryLogRows
-	rows := make([][]any, 0, min(len(found), queryLogRows))
-	for i := range found[:cap(rows)] {
-		rows = append(rows, found[i].row(zone))
-	}
-	columns := make([]string, len(queryLogColumns))
-	for i, c := range queryLogColumns {
-		columns[i] = c[0]
-	}
-	rq.reply(http.StatusOK, map[string]any{
-		"results": rows, "columns": columns, "types": queryLogColumns, "hasMore": more, "limit": queryLogRows, "offset": 0,
-		"query": nil, "hogql": nil, "clickhouse": nil, "metadata": nil, "explain": nil, "error": nil, "timings": nil, "modifiers": nil,
-		"query_status": nil, "resolved_date_range": nil,
-	})
-	return nil
 }

@@ -1,4 +1,4 @@
-package module
+package execution
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ func TestQueryLog(t *testing.T) {
 	t.Parallel()
 	var l queryLog
 	add := func(project int64, id, text string, age time.Duration) {
-		l.add(project, loggedQuery{id: id, text: text, start: began.Add(-age)})
+		l.add(project, loggedQuery{id: id, text: text, start: noon.Add(-age)})
 	}
 	texts := func(project int64, id string) []string {
 		var out []string
-		for _, q := range l.find(project, id, began) {
+		for _, q := range l.Find(project, id, noon) {
 			out = append(out, q.text)
 		}
 		return out
@@ -48,9 +48,9 @@ func TestQueryLog(t *testing.T) {
 func TestQueryLogIsBounded(t *testing.T) {
 	t.Parallel()
 	var l queryLog
-	l.add(1, loggedQuery{id: "only", start: began})
+	l.add(1, loggedQuery{id: "only", start: noon})
 	for i := range 2 * queriesOfAll {
-		l.add(int64(2+i%100), loggedQuery{id: "x", start: began})
+		l.add(int64(2+i%100), loggedQuery{id: "x", start: noon})
 	}
 	held := 0
 	for _, queries := range l.byProject {
@@ -59,7 +59,7 @@ func TestQueryLogIsBounded(t *testing.T) {
 	if held != queriesOfAll || l.count != held {
 		t.Errorf("%d queries are held and %d counted, want %d", held, l.count, queriesOfAll)
 	}
-	if len(l.find(1, "only", began)) != 1 {
+	if len(l.Find(1, "only", noon)) != 1 {
 		t.Error("the project with one query has lost it")
 	}
 }

@@ -1,0 +1,77 @@
+package module
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// overrideFilters puts a request's filters_override over an insight: contract section 2.4.
+func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
+	if len(raw) == 0 || isNull(raw) {
+		return node, nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, validation("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+	}
+	overrides, err := query.ParseOverrides(raw)
+	if err != nil {
+		return nil, err // a mistake of the request, told as it is
+	}
+	return overrides.Apply(n), nil
+}
+
+// overrideRun is the same for a run: contract sections 5.4 and 5.7. The mark tells runs with different overrides apart.
+func overrideRun(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
+	if len(raw) == 0 || isNull(raw) {
+		return node, "", nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, "", validation("filters_override", "invalid_input", "Not allowed for HogQL endpoints. Use variables instead.")
+	}
+	overrides, err := query.ParseRunOverrides(raw)
+	if err != nil {
+		return nil, "", err // a mistake of the request, told as it is
+	}
+	applied := overrides.Apply(n)
+	return applied, string(applied.Canonical()), nil
+}
+
+// bindInsight puts the variables of a run into an insight: contract section 5.5.
+func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, error) {
+	if len(given) == 0 {
+		return n, "", nil
+	}
+	names := query.VariableNames(n)
+	unknown := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return slices.Contains(names, name) })
+	if len(unknown) > 0 {
+		return nil, "", unknownVariables(unknown)
+	}
+	values := make(map[string]any, len(given))
+	for name, raw := range given {
+		value, err := decodeValue(raw)
+		if err != nil {
+			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", name, err)
+		}
+		values[name] = value
+	}
+	bound, err := query.Bind(n, values)
+	if err != nil {
+		return nil, "", err // a mistake of the request, told as it is
+	}
+	return bound, string(jsontext.Append(nil, values)), nil
+}
+
+// renderInsight writes the members that an answer of an insight begins with.
+func renderInsight(dst []byte, done *execution.Details) []byte {
+	dst = append(dst, `{"results":`...)
+	dst = append(dst, done.Insight.Results...)
+	dst = append(dst, done.Insight.Rest...)
+	return append(dst, done.Insight.NoError...)
+}
