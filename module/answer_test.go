@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // broken puts each member of an answer on a line of its own, for a readable difference.
@@ -89,7 +90,7 @@ func TestCacheStatus(t *testing.T) {
 		cache.Pinned:     "caddy-analytics; hit; ttl=0; detail=pinned",
 	}
 	for status, want := range tests {
-		if got := string(appendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
+		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
 			t.Errorf("%s: %s, want %s", status, got, want)
 		}
 	}

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -37,16 +37,16 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 			continue
 		}
 		delete(left, v.CodeName)
-		value, err := decodeValue(raw)
+		value, err := api.DecodeValue(raw)
 		if err != nil {
-			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 		}
 		if value == nil {
 			v.Value, v.HasValue, v.IsNull = nil, false, true
 		} else {
 			def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName)
 			if value, err = checkVariable(def, onlyItem(def, value)); err != nil {
-				return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+				return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 			}
 			v.Value, v.HasValue, v.IsNull = value, true, false
 		}
@@ -69,7 +69,7 @@ func onlyItem(def *registry.Variable, value any) any {
 
 func unknownVariables(names []string) error {
 	slices.Sort(names)
-	return validation("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
+	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
 }
 
 // variableMarks is the part of a cache key that the values of variables decide, defaults included.
@@ -95,16 +95,6 @@ func (rq *request) variableMarks(node query.Node) string {
 		}
 	}
 	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
-}
-
-func decodeValue(raw json.RawMessage) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("reading its value: %w", err)
-	}
-	return value, nil
 }
 
 // checkVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.

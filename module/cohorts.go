@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // cohortList is the resource of cohorts.
@@ -52,12 +53,12 @@ func (rq *request) getCohort() error {
 		return err
 	}
 	for _, c := range all {
-		if strconv.FormatInt(c.ID, 10) == rq.at.name {
+		if strconv.FormatInt(c.ID, 10) == rq.at.Name {
 			rq.reply(http.StatusOK, c)
 			return nil
 		}
 	}
-	return notFound("Not found.")
+	return api.NotFound("Not found.")
 }
 
 // cohorts gives the cohorts that queries can ask for and that are known to be there.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -15,9 +16,9 @@ import (
 
 var (
 	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: which of these is not told.
-	errNoCursor = validation("cursor", "invalid_input", "This is no cursor of this endpoint.")
+	errNoCursor = api.Invalid("cursor", "invalid_input", "This is no cursor of this endpoint.")
 	// errCursorExpired is an error of its own, so that a client can tell that to begin again will help.
-	errCursorExpired = gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
+	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
 )
 
 // owner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
@@ -59,7 +60,7 @@ const exampleCursor = "TheNextCursorOfAnAnswerIsEightyLettersThatNobodyButTheSer
 
 // readCursor reads the cursor of a run from the body, else from the query string.
 func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, given bool, err error) {
-	if given, err = field(fields, "cursor", &text); given || err != nil {
+	if given, err = api.Field(fields, "cursor", &text); given || err != nil {
 		return text, given, err
 	}
 	params := rq.r.URL.Query()
@@ -89,7 +90,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	case err != nil:
 		return nil, err
 	case given && number != done.Version:
-		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
+		return nil, api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
 	p := &plan{
 		Query: &execution.Query{Endpoint: e, Key: key, Rows: compiler.Pages, Paged: true}, Freshness: execution.Freshness{Refs: true},
@@ -102,7 +103,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 		return nil, err
 	}
 	if p.Mode == cache.Recompute {
-		return nil, validation("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
+		return nil, api.Invalid("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
 	}
 	if err := rq.readCursorPage(p, fields); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 		return nil, err
 	}
 	if formats[p.format].file != "" {
-		return nil, validation("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.format)
+		return nil, api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.format)
 	}
 	variables, err := variablesField(fields)
 	if err != nil {
@@ -126,7 +127,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 		return nil, err
 	}
 	if !sameMarks(done.Marks, marks, variables) {
-		return nil, validation("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
+		return nil, api.Invalid("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
 	}
 	p.setPage()
 	return p, nil
@@ -136,7 +137,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) error {
 	if _, given, err := rq.runInt(fields, "offset"); given || err != nil {
 		if err == nil {
-			err = validation("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
+			err = api.Invalid("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
 		}
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -239,12 +240,12 @@ func (rq *request) listDashboards() error {
 
 // dashboard finds the dashboard that the address names.
 func (rq *request) dashboard() (*registry.Dashboard, error) {
-	if id, ok := parseNumber(rq.at.name); ok {
+	if id, ok := parseNumber(rq.at.Name); ok {
 		if d := rq.Snapshot.Dashboard(rq.Project.ID, id); d != nil {
 			return d, nil
 		}
 	}
-	return nil, notFound("Not found.")
+	return nil, api.NotFound("Not found.")
 }
 
 func (rq *request) getDashboard() error {
@@ -269,9 +270,9 @@ func (rq *request) createDashboard() error {
 
 // updateDashboard answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
 func (rq *request) updateDashboard() error {
-	id, ok := parseNumber(rq.at.name)
+	id, ok := parseNumber(rq.at.Name)
 	if !ok {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	fields, err := rq.readDashboard()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -35,7 +36,7 @@ func (rq *request) runInsights() error {
 		params.text = true
 	case "json":
 	default:
-		return validation("output_format", "invalid_choice", "%q is not a valid choice.", form)
+		return api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
 	}
 	tiles, err := rq.recordTiles(d, params)
 	if err != nil {
@@ -74,14 +75,14 @@ func (rq *request) reorderTiles() error {
 	}
 	var order []int64
 	if json.Unmarshal(fields["tile_order"], &order) != nil || len(order) == 0 {
-		return validation("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
+		return api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
 	var layout string
-	if _, err := field(fields, "layout", &layout); err != nil {
+	if _, err := api.Field(fields, "layout", &layout); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
-		return validation("layout", "invalid_choice", "%q is not a valid choice.", layout)
+		return api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
 	}
 	tiles, err := inOrder(d, order)
 	if err != nil {
@@ -109,7 +110,7 @@ func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	for _, id := range order {
 		i := slices.IndexFunc(rest, func(t registry.Tile) bool { return t.ID == id })
 		if i < 0 {
-			return nil, validation("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
+			return nil, api.Invalid("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
 		}
 		tiles = append(tiles, rest[i])
 		rest = slices.Delete(rest, i, i+1)

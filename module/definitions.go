@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -68,7 +69,7 @@ func (rq *request) listEventDefinitions() error {
 	order := rq.r.URL.Query().Get("ordering")
 	by, ok := eventOrders[strings.TrimPrefix(order, "-")]
 	if !ok {
-		return validation("ordering", "invalid_choice", "%q is not a valid choice.", order)
+		return api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
 	}
 	records, err := rq.events()
 	if err != nil {
@@ -181,16 +182,16 @@ func (rq *request) propertyFilter() (f propertyFilter, err error) {
 	given := rq.r.URL.Query()
 	kind, ok := given.Get("type"), false
 	if f.scope, ok = definedScopes[kind]; !ok {
-		return f, validation("type", "invalid_choice", "%q is not a valid choice.", kind)
+		return f, api.Invalid("type", "invalid_choice", "%q is not a valid choice.", kind)
 	}
 	index, named, err := rq.queryInt("group_type_index")
 	switch {
 	case err != nil:
 		return f, err
 	case f.scope == registry.GroupProperty && !named:
-		return f, validation("group_type_index", "invalid_input", "`group_type_index` must be set for `group` type")
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set for `group` type")
 	case f.scope != registry.GroupProperty && named:
-		return f, validation("group_type_index", "invalid_input", "`group_type_index` must be set only for `group` type")
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set only for `group` type")
 	}
 	f.group = index
 	if names := given.Get("properties"); names != "" {

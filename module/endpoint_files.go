@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -134,7 +135,7 @@ func definition(v endpointfile.Variable) (*registry.Variable, error) {
 	}
 	wanted.Values, _ = values.([]any) // the parser takes no other values
 	if err := fitDefault(wanted); err != nil {
-		return nil, errors.New(toAPIError(err, "").Detail)
+		return nil, errors.New(api.ErrorOf(err).Detail)
 	}
 	return wanted, nil
 }
@@ -295,11 +296,11 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		def := p.preview.VariableByCode(p.project.ID, v.Name)
 		stored := map[string]any{"variableId": def.ID, "code_name": v.Name}
 		values[def.ID] = stored
-		if isNull(v.Value) {
+		if api.IsNull(v.Value) {
 			stored["isNull"] = true
 			continue
 		}
-		value, err := decodeValue(v.Value)
+		value, err := api.DecodeValue(v.Value)
 		if err == nil {
 			stored["value"], err = checkVariable(def, value)
 		}
@@ -315,11 +316,11 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 
 // fileMistake gives the author's mistake its place in the file; other errors stay what they are.
 func fileMistake(f *endpointfile.File, field string, err error) error {
-	answer := toAPIError(err, "")
+	answer := api.ErrorOf(err)
 	if answer.Status >= 500 || execution.IsOutage(err) {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if refused, ok := answer.Extra.(mistakeExtra); ok && refused.position != nil {
+	if refused, ok := answer.Extra.(api.MistakeExtra); ok && refused.Position != nil {
 		return f.QueryMistake(refused.Line, answer.Detail)
 	}
 	return f.Mistake(field, "%s", answer.Detail)

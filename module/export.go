@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
@@ -23,11 +24,11 @@ func (rq *request) export(p *plan) error {
 	if p.isPage() {
 		limit, offset = p.limit, p.offset
 	}
-	from, err := rq.rt.Stream(rq.r.Context(), rq.Caller, p.Query, limit, offset)
+	from, err := rq.rt.Stream(rq.r.Context(), rq.Caller.Caller, p.Query, limit, offset)
 	if err != nil {
 		return err
 	}
-	rq.spent.compile = from.Compiled
+	rq.spent.Compile = from.Compiled
 	out := &exportWriter{rq: rq, p: p}
 	if rq.r.Method == http.MethodHead {
 		out.headers()
@@ -55,11 +56,11 @@ func (rq *request) export(p *plan) error {
 	case out.sent:
 		rq.logExport(p, from.ID, http.StatusInternalServerError)
 		if ctx.Err() == nil { // neither the client has gone, nor was it cancelled
-			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), logged(err))
+			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.RequestID), zap.String("path", rq.r.URL.Path), api.Logged(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):
-		return validation("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
+		return api.Invalid("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
 			"Ask for csv or ndjson.", p.format)
 	}
 	return err
@@ -150,8 +151,9 @@ func (w *exportWriter) headers() {
 	h["Content-Type"] = formats[w.p.format].header
 	h["Content-Disposition"] = w.p.attachment
 	h["X-Content-Type-Options"] = noSniff
-	h["Vary"] = varyHeader
-	w.rq.uncached()
+	h["Vary"] = api.VaryHeader
+	h["Cache-Control"] = []string{"no-store"}
+	h["Server-Timing"] = []string{string(w.rq.spent.Append(nil, time.Since(w.rq.Start)))}
 }
 
 func (w *exportWriter) send() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -65,7 +66,7 @@ func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]
 // planAs plans a run of an endpoint for a key.
 func (w *world) planAs(key *registry.Key, endpoint, body string) (*plan, error) {
 	rq := w.request(http.MethodPost, "/")
-	rq.Key, rq.at = key, address{"endpoints", endpoint, "run"}
+	rq.Key, rq.at = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
 	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
 }
 
@@ -123,7 +124,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 			p, err := w.planAs(tt.key, tt.endpoint, tt.body)
 			var got string
 			if err != nil {
-				refused := toAPIError(err, "")
+				refused := api.ErrorOf(err)
 				if got = refused.Error(); refused.Attr != nil {
 					got += fmt.Sprintf(" (%s)", refused.Attr)
 				}
@@ -230,9 +231,9 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 }
 
 // runsEndpoint tells whether an address runs an endpoint.
-func runsEndpoint(at address) bool {
-	action, _, _ := strings.Cut(at.action, ".")
-	return at.resource == "endpoints" && action == "run"
+func runsEndpoint(at api.Address) bool {
+	action, _, _ := strings.Cut(at.Action, ".")
+	return at.Resource == "endpoints" && action == "run"
 }
 
 // TestBoundKeysRunEndpointsAlone asks for everything else with keys that hold all scopes.
@@ -242,18 +243,16 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	bound.key, bound.secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
 	named := *w
 	named.key, named.secret = w.boundKey(t, registry.Personal, nil, "open")
-	for at, methods := range routes {
-		for method, rt := range methods {
-			for _, key := range []registry.Key{*bound.key, *named.key} {
-				key.Scopes = []string{"*"}
-				at := at
-				if at.name == ":name" {
-					at.name = "open"
-				}
-				_, err := authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
-				if allowed := err == nil; allowed != (runsEndpoint(at) || at.resource == "endpoint_tokens") {
-					t.Errorf("%s %v with a bound key: %v", method, at, err)
-				}
+	for _, rt := range w.rt.api.Routes() {
+		for _, key := range []registry.Key{*bound.key, *named.key} {
+			key.Scopes = []string{"*"}
+			at := rt.Address()
+			if at.Name == ":name" {
+				at.Name = "open"
+			}
+			_, err := api.Authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
+			if allowed := err == nil; allowed != (runsEndpoint(at) || at.Resource == "endpoint_tokens") {
+				t.Errorf("%s %v with a bound key: %v", rt.Method, at, err)
 			}
 		}
 	}

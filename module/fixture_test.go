@@ -17,6 +17,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -72,8 +73,9 @@ func newWorld(tb testing.TB) *world {
 			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
-		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(planMemory, (*plan).size), tokens: newTokens(), logger: zap.NewNop(),
+		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(planMemory, (*plan).size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
+	w.rt.api = w.rt.newAPI()
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
 	w.project = w.newProject(tb)
@@ -149,7 +151,7 @@ func (w *world) request(method, target string) *request {
 	r := httptest.NewRequest(method, target, http.NoBody)
 	return &request{
 		w: httptest.NewRecorder(), r: r, rt: w.rt,
-		Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project},
+		Caller: api.Caller{Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project}},
 	}
 }
 

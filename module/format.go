@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
@@ -36,8 +37,8 @@ type formatNames struct {
 }
 
 var formats = [...]formatNames{
-	asArrays:  {name: "arrays", media: "application/json", header: jsonType},
-	asObjects: {name: "objects", media: "application/json", header: jsonType},
+	asArrays:  {name: "arrays", media: "application/json", header: api.JSONType},
+	asObjects: {name: "objects", media: "application/json", header: api.JSONType},
 	asCSV:     {name: "csv", media: "text/csv", header: []string{"text/csv; charset=utf-8; header=present"}},
 	asNDJSON:  {name: "ndjson", media: "application/x-ndjson", header: []string{"application/x-ndjson"}},
 	asParquet: {name: "parquet", media: "application/vnd.apache.parquet", header: []string{"application/vnd.apache.parquet"}, file: clickhouse.Parquet},
@@ -73,7 +74,7 @@ func parseFormat(name string) (format, bool) {
 // askedFormat is the format that the address or the Accept header asks for. The address is exact; of the header's types the one
 // that is liked best counts, and one that there is not counts as absent.
 func (rq *request) askedFormat() (f format, exact bool) {
-	if _, suffix, ok := strings.Cut(rq.at.action, "."); ok {
+	if _, suffix, ok := strings.Cut(rq.at.Action, "."); ok {
 		f, _ = parseFormat(suffix)
 		return f, true
 	}
@@ -136,16 +137,16 @@ func (rq *request) readFormat(p *plan, node query.Node, fields map[string]json.R
 	asked, exact := rq.askedFormat()
 	p.format = asked
 	name := rq.r.URL.Query().Get("format")
-	if _, err := field(fields, "format", &name); err != nil {
+	if _, err := api.Field(fields, "format", &name); err != nil {
 		return err
 	}
 	if name != "" {
 		given, ok := parseFormat(name)
 		switch {
 		case !ok:
-			return validation("format", "invalid_input", "Input should be 'arrays', 'objects', 'csv', 'ndjson', 'parquet' or 'arrow'")
+			return api.Invalid("format", "invalid_input", "Input should be 'arrays', 'objects', 'csv', 'ndjson', 'parquet' or 'arrow'")
 		case exact && given != asked:
-			return validation("format", "invalid_input", "The address asks for %s, the field for %s.", asked, given)
+			return api.Invalid("format", "invalid_input", "The address asks for %s, the field for %s.", asked, given)
 		}
 		p.format = given
 	}
@@ -156,7 +157,7 @@ func (rq *request) readFormat(p *plan, node query.Node, fields map[string]json.R
 		return nil
 	}
 	if p.format.isFile() {
-		return validation("format", "invalid_input", "%s is only supported for HogQLQuery, not %s", p.format, node.Kind())
+		return api.Invalid("format", "invalid_input", "%s is only supported for HogQLQuery, not %s", p.format, node.Kind())
 	}
 	p.format = asArrays // the items of an insight are objects as they are
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -114,10 +115,10 @@ func (rq *request) fullInsight(i *registry.Insight) fullInsight {
 
 // insight finds the insight that the address names, by its number or its short id, among those that are not deleted.
 func (rq *request) insight() (*registry.Insight, error) {
-	if i := rq.anyInsight(rq.at.name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
+	if i := rq.anyInsight(rq.at.Name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
 		return i, nil
 	}
-	return nil, notFound("Not found.")
+	return nil, api.NotFound("Not found.")
 }
 
 // anyInsight finds an insight for which a condition holds. A number may be a short id too.
@@ -169,9 +170,9 @@ func (rq *request) createInsight() error {
 // updateInsight answers PUT and PATCH: as no field is required, both change what they are given. Only a PATCH that restores
 // a deleted insight can address it.
 func (rq *request) updateInsight() error {
-	i := rq.anyInsight(rq.at.name, func(*registry.Insight) bool { return true })
+	i := rq.anyInsight(rq.at.Name, func(*registry.Insight) bool { return true })
 	if i == nil {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	fields, err := rq.readInsight(false)
 	if err != nil {

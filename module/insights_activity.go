@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -106,7 +107,7 @@ func (rq *request) countParam(name string, byDefault, least, most int) (n int, o
 func (rq *request) pageParam(name string, byDefault, most int) (int, error) {
 	n, ok := rq.countParam(name, byDefault, 1, most)
 	if !ok {
-		return 0, validation(name, "invalid_input", "A valid integer greater than 0 is required.")
+		return 0, api.Invalid(name, "invalid_input", "A valid integer greater than 0 is required.")
 	}
 	return n, nil
 }
@@ -126,17 +127,16 @@ func (rq *request) viewedInsights() error {
 	case r.err != nil:
 		return r.err
 	case !ids.Given:
-		return validation("insight_ids", "required", "This field is required.")
+		return api.Invalid("insight_ids", "required", "This field is required.")
 	case len(ids.Value) == 0:
-		return validation("insight_ids", "empty", "This list may not be empty.")
+		return api.Invalid("insight_ids", "empty", "This list may not be empty.")
 	case len(ids.Value) > maxViewed:
-		return validation("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
+		return api.Invalid("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
 	}
 	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.Project.ID, rq.Key.ID, ids.Value, rq.Start); err != nil {
 		return err
 	}
-	rq.uncached()
-	rq.w.WriteHeader(http.StatusCreated)
+	rq.write(api.Response{Status: http.StatusCreated})
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (rq *request) trending() error {
 	days, dated := rq.countParam("days", trendingDays, 0, maxTrendingDays)
 	limit, limited := rq.countParam("limit", trendingLimit, 0, maxTrendingLimit)
 	if !dated || !limited {
-		return validation("", "invalid_input", "days and limit must be valid integers")
+		return api.Invalid("", "invalid_input", "days and limit must be valid integers")
 	}
 	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, rq.Start.AddDate(0, 0, -days))
 	if err != nil {
@@ -214,13 +214,13 @@ func (rq *request) trending() error {
 	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
 		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
 	})
-	out := &list{}
+	out := &api.List{}
 	for _, t := range ranked[:min(limit, len(ranked))] {
-		if !out.add(jsontext.Append(nil, t)) {
+		if !out.Add(jsontext.Append(nil, t)) {
 			break
 		}
 	}
-	out.count = len(out.records)
+	out.Count = len(out.Records)
 	rq.writeList(out)
 	return nil
 }
@@ -233,10 +233,9 @@ func (rq *request) cancelInsight() error {
 	}
 	var id string
 	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
-		return validation("client_query_id", "required", "Field is required.")
+		return api.Invalid("client_query_id", "required", "Field is required.")
 	}
 	rq.rt.Runs.Cancel(rq.Project.ID, id, false)
-	rq.uncached()
-	rq.w.WriteHeader(http.StatusCreated)
+	rq.write(api.Response{Status: http.StatusCreated})
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -47,15 +48,15 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 	raw, given := fields["query"]
 	switch {
 	case !given && isNew && fromMCP:
-		return none, validation("query", "required", "This field is required.")
+		return none, api.Invalid("query", "required", "This field is required.")
 	case !given:
 		return none, nil
-	case isNull(raw):
+	case api.IsNull(raw):
 		return registry.To[json.RawMessage](nil), nil
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
-		return none, validation("query", "invalid_input", "Query must be a valid JSON object")
+		return none, api.Invalid("query", "invalid_input", "Query must be a valid JSON object")
 	}
 	if len(members) == 0 {
 		return registry.To[json.RawMessage](nil), nil
@@ -69,7 +70,7 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 		return none, fmt.Errorf("reading a query that was parsed: %w", err)
 	}
 	if !savable(node) {
-		return none, validation("query", "invalid_input", "Unsupported query kind: %s", node.Kind())
+		return none, api.Invalid("query", "invalid_input", "Unsupported query kind: %s", node.Kind())
 	}
 	if fromMCP && kind == node.Kind() {
 		raw = wrapQuery(node, raw)
@@ -108,7 +109,7 @@ type fieldReader struct {
 
 func (r *fieldReader) fail(name, code, words string) {
 	if r.err == nil {
-		r.err = validation(r.prefix+name, code, "%s", words)
+		r.err = api.Invalid(r.prefix+name, code, "%s", words)
 	}
 }
 
@@ -118,7 +119,7 @@ func (r *fieldReader) take(name string, mayBeNull bool) (raw json.RawMessage, ok
 	if !ok || r.err != nil {
 		return nil, false
 	}
-	if isNull(raw) && !mayBeNull {
+	if api.IsNull(raw) && !mayBeNull {
 		r.fail(name, "null", "This field may not be null.")
 		return nil, false
 	}
@@ -164,7 +165,7 @@ func (r *fieldReader) object(name, words string) registry.Field[json.RawMessage]
 	switch {
 	case !ok:
 		return registry.Field[json.RawMessage]{}
-	case isNull(raw):
+	case api.IsNull(raw):
 		return registry.To(json.RawMessage(`{}`))
 	case bytes.TrimSpace(raw)[0] != '{':
 		r.fail(name, "invalid_input", words)
@@ -210,7 +211,7 @@ func (r *fieldReader) texts(name string) registry.Field[[]string] {
 	}
 	texts := make([]string, len(items))
 	for i, item := range items {
-		if isNull(item) || json.Unmarshal(item, &texts[i]) != nil {
+		if api.IsNull(item) || json.Unmarshal(item, &texts[i]) != nil {
 			r.fail(name+"__"+strconv.Itoa(i), "invalid_input", "Not a valid string.")
 		}
 	}
@@ -224,7 +225,7 @@ func (r *fieldReader) integers(name string) registry.Field[[]int64] {
 	}
 	numbers := make([]int64, len(items))
 	for i, item := range items {
-		if isNull(item) || json.Unmarshal(item, &numbers[i]) != nil {
+		if api.IsNull(item) || json.Unmarshal(item, &numbers[i]) != nil {
 			r.fail(name+"__"+strconv.Itoa(i), "invalid_input", "A valid integer is required.")
 		}
 	}
@@ -239,9 +240,9 @@ func (rq *request) jsonParam(name string, into any) (bool, error) {
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return false, validation(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
+			return false, api.Invalid(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
 		}
-		return false, validation(name, "invalid_input", "The parameter %s must be JSON.", name)
+		return false, api.Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
 	}
 	return true, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -32,7 +33,7 @@ const sameName = 2
 func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 	search := strings.TrimSpace(rq.r.URL.Query().Get("search"))
 	if utf8.RuneCountInString(search) > maxSearch {
-		return nil, validation("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
 	if search == "" {
 		return rows, nil
@@ -261,7 +262,7 @@ func dateFilter(rq *request, name, value string) (rowFilter, error) {
 	zone := rq.Snapshot.Schema(rq.Project.ID).Location
 	at, ok := bind.Date(value, rq.Start.In(zone), zone)
 	if !ok {
-		return nil, validation(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
+		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
 	}
 	field, isFrom := strings.CutSuffix(name, "date_from")
 	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -36,12 +37,12 @@ func (rq *request) insightParams() (insightParams, error) {
 	} else if name != "" && name != "false" {
 		mode, ok := execution.ParseRefresh(name)
 		if !ok {
-			return params, validation("refresh", "invalid_choice", "%q is not a valid choice.", name)
+			return params, api.Invalid("refresh", "invalid_choice", "%q is not a valid choice.", name)
 		}
 		params.mode = mode
 	}
 	if !validQueryID(params.clientID) || len(params.clientID) > maxQueryID {
-		return params, validation("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", maxQueryID)
+		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", maxQueryID)
 	}
 	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.filters, "variables_override": &params.over.variables} {
 		var object map[string]json.RawMessage
@@ -185,7 +186,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	case withheld && params.mode == execution.RefreshForceCache:
 		return insightResult{}, nil
 	case withheld && !params.many:
-		return insightResult{}, missingScope(queryScope)
+		return insightResult{}, api.MissingScope(queryScope)
 	}
 	p, err := rq.planInsight(s, params)
 	if err != nil {
@@ -193,7 +194,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	}
 	switch {
 	case withheld:
-		return insightResult{plan: p, failure: missingScope(queryScope).Detail}, nil
+		return insightResult{plan: p, failure: api.MissingScope(queryScope).Detail}, nil
 	case params.full:
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
@@ -212,7 +213,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	if err == nil {
 		return out, nil
 	}
-	failed := toAPIError(err, "")
+	failed := api.ErrorOf(err)
 	var refused *execution.LimitError
 	switch {
 	case rq.r.Context().Err() != nil, errors.As(err, &refused) && refused.Owner != "":
@@ -222,7 +223,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	case failed.Status < http.StatusInternalServerError:
 		return out, err
 	default:
-		failed.log(rq.rt.logger, rq.r, rq.id)
+		failed.Log(rq.rt.logger, rq.r, rq.RequestID)
 		out.failure = failed.Detail
 	}
 	return out, nil
@@ -243,11 +244,10 @@ func (rq *request) writeInsight(status int, i *registry.Insight) error {
 	}
 	rq.run = res.Run
 	if status != http.StatusOK || res.Answer.Entry == nil {
-		rq.uncached()
 		if status == http.StatusOK {
 			status = rq.okStatus()
 		}
-		writeBody(rq.w, status, rq.appendInsight(nil, s, res, nil))
+		rq.write(api.Raw(status, rq.appendInsight(nil, s, res, nil)))
 		return nil
 	}
 	rq.revalidate = true
@@ -329,7 +329,7 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 func (rq *request) appendText(dst []byte, res insightResult) []byte {
 	text, err := formatResults(res.plan, res.Answer)
 	if err != nil { // our own results cannot be read
-		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
+		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 	}
 	dst = jsontext.Append(append(dst, `,"result":`...), text)
 	return rq.appendFreshness(dst, res.plan, res.Answer)
@@ -351,7 +351,7 @@ func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
 func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) []byte {
 	failed := execution.Run{
 		ID: res.plan.ClientID, Query: res.plan.Query, Shows: res.plan, From: execution.Origin{Insight: &s.ID}, Start: rq.Start, Picked: new(atomic.Int64),
-		Failure: validation("", "error", "%s", res.failure),
+		Failure: api.Invalid("", "error", "%s", res.failure),
 	}
 	failed.End = rq.Start
 	return rq.appendStatus(dst, &failed, true, nil)

@@ -19,7 +19,7 @@ func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = rq.renderQuery(dst, p, got)
 	text, err := formatResults(p, got)
 	if err != nil { // our own results cannot be read
-		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
+		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 		return dst
 	}
 	dst = append(dst[:len(dst)-1], `,"formatted_results":`...)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // describeQuery answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
@@ -22,7 +23,7 @@ func (rq *request) describeQuery(node query.Node) (bool, error) {
 		rq.writeDescription(compiler.DescribeDatabase(db))
 		return true, nil
 	}
-	found, err := rq.rt.Describe(rq.r.Context(), rq.Caller, asked)
+	found, err := rq.rt.Describe(rq.r.Context(), rq.Caller.Caller, asked)
 	if err != nil {
 		return true, err
 	}
@@ -32,8 +33,7 @@ func (rq *request) describeQuery(node query.Node) (bool, error) {
 
 // writeDescription sends what was found out. It holds for this moment: a definition may be added in the next.
 func (rq *request) writeDescription(found any) {
-	h := rq.w.Header()
-	h.Set("Cache-Control", "private, no-cache")
-	rq.timing(h)
-	writeJSON(rq.w, http.StatusOK, found)
+	res := api.JSON(http.StatusOK, found)
+	res.Cache = api.Revalidate
+	rq.write(res)
 }

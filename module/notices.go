@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -24,7 +25,7 @@ func noticesOf(v *registry.Version, fields map[string]json.RawMessage) *notices 
 	if !v.SunsetAt.IsZero() {
 		n.sunset = []string{v.SunsetAt.UTC().Format(http.TimeFormat)}
 	}
-	if raw, ok := fields["filters_override"]; ok && !isNull(raw) {
+	if raw, ok := fields["filters_override"]; ok && !api.IsNull(raw) {
 		n.warn = overrideWarning
 	}
 	if n.deprecation == nil && n.sunset == nil && n.warn == nil {

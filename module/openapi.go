@@ -3,7 +3,6 @@ package module
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -82,29 +82,14 @@ func (rq *request) realExamples() (bool, error) {
 	case "types":
 		return false, nil
 	default:
-		return false, validation("examples", "invalid_input", "Input should be 'run' or 'types'")
+		return false, api.Invalid("examples", "invalid_input", "Input should be 'run' or 'types'")
 	}
 }
 
 // writeDocument sends a document, with a tag by which a client learns that it has not changed.
 func (rq *request) writeDocument(doc *openapi3.T) {
 	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
-	h := rq.w.Header()
-	h["Content-Type"] = jsonType
-	h["Vary"] = varyHeader
-	h.Set("Etag", body.ETag)
-	h.Set("Cache-Control", "private, no-cache")
-	rq.timing(h)
-	if cache.MatchETag(rq.r.Header.Get("If-None-Match"), body.ETag) {
-		rq.w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	if body.Encoding != cache.Identity {
-		h.Set("Content-Encoding", body.Encoding.String())
-	}
-	h.Set("Content-Length", body.ContentLength)
-	rq.w.WriteHeader(http.StatusOK)
-	_, _ = rq.w.Write(body.Bytes) // the client may be gone; there is nobody to tell
+	rq.write(api.Response{Body: body, Cache: api.Revalidate})
 }
 
 // describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
@@ -183,7 +168,7 @@ const (
 func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.RawMessage {
 	for _, body := range []map[string]int{{"version": v.Number}, {"version": v.Number, "limit": exampleRows}} {
 		own := *rq
-		own.at.action = "run.arrays" // whatever this request accepts
+		own.at.Action = "run.arrays" // whatever this request accepts
 		own.r = rq.r.Clone(rq.r.Context())
 		own.r.URL.RawQuery = ""
 		p, err := own.planRun(e, jsontext.Append(nil, body))

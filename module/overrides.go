@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // overrideFilters puts a request's filters_override over an insight: contract section 2.4.
 func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
-	if len(raw) == 0 || isNull(raw) {
+	if len(raw) == 0 || api.IsNull(raw) {
 		return node, nil
 	}
 	n, ok := node.(query.Insight)
 	if !ok {
-		return nil, validation("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+		return nil, api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
 	}
 	overrides, err := query.ParseOverrides(raw)
 	if err != nil {
@@ -28,12 +29,12 @@ func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 
 // overrideRun is the same for a run: contract sections 5.4 and 5.7. The mark tells runs with different overrides apart.
 func overrideRun(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
-	if len(raw) == 0 || isNull(raw) {
+	if len(raw) == 0 || api.IsNull(raw) {
 		return node, "", nil
 	}
 	n, ok := node.(query.Insight)
 	if !ok {
-		return nil, "", validation("filters_override", "invalid_input", "Not allowed for HogQL endpoints. Use variables instead.")
+		return nil, "", api.Invalid("filters_override", "invalid_input", "Not allowed for HogQL endpoints. Use variables instead.")
 	}
 	overrides, err := query.ParseRunOverrides(raw)
 	if err != nil {
@@ -55,9 +56,9 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 	}
 	values := make(map[string]any, len(given))
 	for name, raw := range given {
-		value, err := decodeValue(raw)
+		value, err := api.DecodeValue(raw)
 		if err != nil {
-			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", name, err)
+			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", name, err)
 		}
 		values[name] = value
 	}

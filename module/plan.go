@@ -60,14 +60,14 @@ func (rq *request) answer(p *plan) (cache.Answer, error) {
 		got, err := rq.rt.Pinned(p.Query, p.Freshness, p.ref, rq.Start)
 		return got, cursorError(err)
 	}
-	got, err := rq.rt.Answer(rq.r.Context(), rq.Caller, p.Query, p.Freshness)
+	got, err := rq.rt.Answer(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness)
 	rq.showQuotas(got.Quotas)
 	return got.Answer, err
 }
 
 // refresh answers a plan in its refresh mode.
 func (rq *request) refresh(p *plan, from execution.Origin) (execution.Result, error) {
-	got, err := rq.rt.Refresh(rq.r.Context(), rq.Caller, p.Query, p.Freshness, from, p)
+	got, err := rq.rt.Refresh(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness, from, p)
 	rq.showQuotas(got.Quotas)
 	return got, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -121,7 +122,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(tt.want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
@@ -246,7 +247,7 @@ func TestPlanRunMistakes(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(tt.want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
@@ -296,7 +297,7 @@ func checkPlanned(t *testing.T, w *world, p *plan, err error) {
 	t.Helper()
 	switch {
 	case err != nil:
-		if answer := toAPIError(err, ""); answer.Status < 400 || answer.Status >= 500 {
+		if answer := api.ErrorOf(err); answer.Status < 400 || answer.Status >= 500 {
 			t.Errorf("answers %d: %v", answer.Status, err)
 		}
 	case p.Key.Project() != w.project.ID || p.Fresh <= 0 || p.Fresh > 7*24*time.Hour:

@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -37,7 +38,7 @@ type publisher struct {
 
 // checkQuery checks what the caller publishes, which counts as a query of theirs.
 func (rq *request) checkQuery(raw json.RawMessage) (*publishable, error) {
-	x := rq.rt.Computation(rq.Caller, &execution.Query{Key: cache.KeyParts{Project: rq.Project.ID}.Key()})
+	x := rq.rt.Computation(rq.Caller.Caller, &execution.Query{Key: cache.KeyParts{Project: rq.Project.ID}.Key()})
 	p := &publisher{rt: rq.rt, snap: rq.Snapshot, project: rq.Project, compiles: rq.rt.CompilesOf(rq.Key, rq.Share, rq.Project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
 		return x.Admit(ctx, admission.Awaited, time.Now())
 	}}
@@ -135,7 +136,7 @@ func (p *describer) columnsOf(ctx context.Context, node query.Node, now time.Tim
 func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 	node, err := query.Parse(raw)
 	if err != nil {
-		return nil, toAPIError(err, "")
+		return nil, api.ErrorOf(err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -143,7 +144,7 @@ func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 	}
 	var kind string
 	if err := json.Unmarshal(fields["kind"], &kind); err != nil || kind != node.Kind() {
-		return nil, validation("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
+		return nil, api.Invalid("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
 	}
 	hogql, isHogQL := node.(*query.HogQL)
 	_, isInsight := node.(query.Insight)
@@ -153,18 +154,18 @@ func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 			return nil, err
 		}
 	case !isInsight:
-		return nil, validation("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
+		return nil, api.Invalid("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
 	}
 	return &publishable{node: node, raw: jsontext.Append(nil, fields)}, nil
 }
 
 // queryMistake says which field of the request a mistake in the query's text belongs to.
-func queryMistake(err error, text string) error {
+func queryMistake(err error) error {
 	var mistake *diag.Error
 	if !errors.As(err, &mistake) {
 		return err
 	}
-	answer := toAPIError(err, text)
+	answer := api.ErrorOf(err)
 	if mistake.Code == diag.SyntaxError {
 		answer.Detail = "Invalid HogQL query: " + answer.Detail
 	}
@@ -178,16 +179,16 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // in order: of two with one code name the same counts each time
 		v := q.Variables[id]
 		if _, err := uuid.Parse(id); err != nil {
-			return nil, validation("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
 		if p.snap.VariableByID(p.project.ID, canonicalID(v.VariableID)) == nil {
-			return nil, validation("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v
 	}
 	used, err := compiler.Variables(q.Text())
 	if err != nil {
-		return nil, queryMistake(err, q.Text())
+		return nil, queryMistake(&execution.QueryError{Text: q.Text(), Err: err})
 	}
 	var missing []string
 	filled := *q
@@ -203,7 +204,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		v.VariableID, v.CodeName = def.ID, code
 		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
 			if v.Value, err = checkVariable(def, onlyItem(def, v.Value)); err != nil {
-				return nil, validation("query", "invalid_input", "Variable %s: %s", code, err)
+				return nil, api.Invalid("query", "invalid_input", "Variable %s: %s", code, err)
 			}
 		}
 		filled.Variables[def.ID] = v
@@ -217,7 +218,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return nil, validation("query", "invalid_input", "Query references undefined variable(s): %s. "+
+		return nil, api.Invalid("query", "invalid_input", "Query references undefined variable(s): %s. "+
 			"See insight_variables/, where variables are made.", strings.Join(missing, ", "))
 	}
 	delete(fields, "variables")
@@ -231,7 +232,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
 	compiled, err := p.rt.Compile(ctx, p.snap, p.compiles, &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute}, now)
 	if err != nil {
-		return nil, queryMistake(err, node.Text())
+		return nil, queryMistake(err)
 	}
 	return compiled, nil
 }
@@ -251,7 +252,7 @@ func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	var failure *clickhouse.Error
 	switch {
 	case errors.As(err, &failure) && failure.ByQuery():
-		answer := engineError(failure)
+		answer := api.EngineError(failure)
 		answer.Attr = "query"
 		return nil, answer
 	case execution.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
@@ -282,12 +283,12 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 	_, retention := node.(*query.Retention)
 	insight, ok := node.(query.Insight)
 	if !ok || !trends && !retention {
-		return validation(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery.", node.Kind())
+		return api.Invalid(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery.", node.Kind())
 	}
 	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return validation(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
+			return api.Invalid(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -9,17 +9,18 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // runQuery answers POST query/: contract section 1.
 func (rq *request) runQuery() error {
-	body, err := readBody(rq.r)
+	body, err := api.ReadBody(rq.r)
 	if err != nil {
 		return err
 	}
-	defer returnBody(body)
+	defer api.ReturnBody(body)
 	return rq.answerQuery(body.Bytes())
 }
 
@@ -67,50 +68,49 @@ func (rq *request) writeRunning(p *plan) {
 		body = append(body, `",`...)
 	}
 	body = rq.appendRunning(body)
-	rq.uncached()
-	writeBody(rq.w, rq.okStatus(), append(body, '}'))
+	rq.write(api.Raw(rq.okStatus(), append(body, '}')))
 }
 
 // postNamedQuery answers POST query/{Kind}/, where the kind in the path must be the body's, and the two actions that stand
 // beside the kinds.
 func (rq *request) postNamedQuery() error {
 	switch {
-	case rq.at.name == "check_auth_for_async":
+	case rq.at.Name == "check_auth_for_async":
 		rq.reply(http.StatusOK, map[string]string{"user": "ok"})
 		return nil
-	case rq.at.name == "upgrade":
+	case rq.at.Name == "upgrade":
 		return rq.upgradeQuery()
-	case !isKindName(rq.at.name):
-		return notFound("Not found.")
+	case !isKindName(rq.at.Name):
+		return api.NotFound("Not found.")
 	}
-	body, err := readBody(rq.r)
+	body, err := api.ReadBody(rq.r)
 	if err != nil {
 		return err
 	}
-	defer returnBody(body)
+	defer api.ReturnBody(body)
 	fields, err := queryObject(body.Bytes())
 	if err != nil {
 		return err
 	}
 	var node map[string]json.RawMessage
 	if json.Unmarshal(fields["query"], &node) != nil || node == nil {
-		return validation("", "invalid_input", "Query must be a JSON object.")
+		return api.Invalid("", "invalid_input", "Query must be a JSON object.")
 	}
 	var kind string
-	if raw, ok := node["kind"]; !ok || json.Unmarshal(raw, &kind) != nil || kind != rq.at.name {
-		return validation("", "invalid_input", "Query kind mismatch: path kind %q does not match body kind %q.", rq.at.name, kind)
+	if raw, ok := node["kind"]; !ok || json.Unmarshal(raw, &kind) != nil || kind != rq.at.Name {
+		return api.Invalid("", "invalid_input", "Query kind mismatch: path kind %q does not match body kind %q.", rq.at.Name, kind)
 	}
 	return rq.answerQuery(body.Bytes())
 }
 
 // queryObject reads the body of a route below query/, which has to be an object.
 func queryObject(body []byte) (map[string]json.RawMessage, error) {
-	if err := checkJSON(body); err != nil {
+	if err := api.CheckJSON(body); err != nil {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return nil, validation("", "invalid_input", "Query body must be a JSON object.")
+		return nil, api.Invalid("", "invalid_input", "Query body must be a JSON object.")
 	}
 	return fields, nil
 }
@@ -123,15 +123,15 @@ func isKindName(name string) bool {
 }
 
 // requestMistake words a mistake around a query as the peer's validator does; an empty field stands for the whole.
-func requestMistake(field, words, typ string) *apiError {
+func requestMistake(field, words, typ string) *api.Error {
 	if field != "" {
 		field += "\n"
 	}
-	return parseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s  %s [type=%s]", field, words, typ))
+	return api.ParseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s  %s [type=%s]", field, words, typ))
 }
 
 // extraField refuses a field that a query request does not have, and says what was probably meant.
-func extraField(name string, fields map[string]json.RawMessage) *apiError {
+func extraField(name string, fields map[string]json.RawMessage) *api.Error {
 	answer := requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 	_, wrapped := fields["query"]
 	_, kind := fields["kind"]

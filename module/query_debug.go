@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
@@ -38,7 +39,7 @@ func readShown(raw json.RawMessage) shown {
 		return readShown(node.Source)
 	}
 	s := shown{explain: node.Explain == true}
-	if len(node.Modifiers) == 0 || isNull(node.Modifiers) {
+	if len(node.Modifiers) == 0 || api.IsNull(node.Modifiers) {
 		return s
 	}
 	var modifiers struct {
@@ -75,7 +76,7 @@ func (rq *request) inspect(p *plan) error {
 	}
 	var err error
 	var shown execution.Quotas
-	rq.inspected.explain, shown, err = rq.rt.Explain(rq.r.Context(), rq.Caller, p.Query)
+	rq.inspected.explain, shown, err = rq.rt.Explain(rq.r.Context(), rq.Caller.Caller, p.Query)
 	rq.showQuotas(shown)
 	if err != nil || !p.shows.debug {
 		return err
@@ -90,7 +91,7 @@ func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
 	if !ok {
 		return nil, nil
 	}
-	about, err := rq.rt.Describe(rq.r.Context(), rq.Caller, &query.Metadata{
+	about, err := rq.rt.Describe(rq.r.Context(), rq.Caller.Caller, &query.Metadata{
 		Language: query.LanguageHogQL, Query: q.Query, Globals: q.Values, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers,
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func (rq *request) writeMistake(p *plan, err error) error {
 	if _, ok := p.Node.(*query.HogQL); !ok || !p.shows.debug {
 		return err
 	}
-	mistake := toAPIError(err, "")
+	mistake := api.ErrorOf(err)
 	if mistake.Status != http.StatusBadRequest {
 		return err
 	}
@@ -122,8 +123,7 @@ func (rq *request) writeMistake(p *plan, err error) error {
 	body = append(body, `,"query_status":null,"hogql":null,"clickhouse":null,"cache_key":"`...)
 	body = append(append(body, p.Key.String()...), '"')
 	body = rq.appendShown(body, p, &execution.Details{})
-	rq.uncached()
-	writeBody(rq.w, http.StatusOK, append(body, `,"calculation_trigger":null,"resolved_date_range":null}`...))
+	rq.write(api.Raw(http.StatusOK, append(body, `,"calculation_trigger":null,"resolved_date_range":null}`...)))
 	return nil
 }
 

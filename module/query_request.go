@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -30,20 +31,20 @@ const (
 
 // planQuery understands a query request that was not seen before.
 func (rq *request) planQuery(body []byte) (*plan, error) {
-	if err := checkJSON(body); err != nil {
+	if err := api.CheckJSON(body); err != nil {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
 		return nil, requestMistake("", "Input should be a valid dictionary or instance of QueryRequest", "model_type")
 	}
-	for _, name := range sortedNames(fields) {
+	for _, name := range api.SortedNames(fields) {
 		if !slices.Contains(queryFields, name) {
 			return nil, extraField(name, fields)
 		}
 	}
 	raw, ok := fields["query"]
-	if !ok || isNull(raw) {
+	if !ok || api.IsNull(raw) {
 		return nil, requestMistake("query", "Field required", "missing")
 	}
 	mode, err := refreshOfQuery(fields)
@@ -58,7 +59,7 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if given, ok := fields["limit_context"]; ok && !isNull(given) && string(bytes.TrimSpace(given)) != `"posthog_ai"` {
+	if given, ok := fields["limit_context"]; ok && !api.IsNull(given) && string(bytes.TrimSpace(given)) != `"posthog_ai"` {
 		return nil, requestMistake("limit_context", "Input should be 'posthog_ai'", "literal_error")
 	}
 	node, err := query.Parse(raw)
@@ -80,7 +81,7 @@ type overrides struct{ variables, filters json.RawMessage }
 // apply gives the node with the overrides put over it.
 func (o overrides) apply(node query.Node) (query.Node, error) {
 	q, isHogQL := node.(*query.HogQL)
-	if len(o.variables) > 0 && !isNull(o.variables) {
+	if len(o.variables) > 0 && !api.IsNull(o.variables) {
 		variables, err := query.ParseVariables(o.variables)
 		if err != nil {
 			return nil, err // a mistake of the request, told as it is
@@ -90,7 +91,7 @@ func (o overrides) apply(node query.Node) (query.Node, error) {
 			node = q
 		}
 	}
-	if len(o.filters) == 0 || isNull(o.filters) || !isHogQL {
+	if len(o.filters) == 0 || api.IsNull(o.filters) || !isHogQL {
 		return overrideFilters(node, o.filters)
 	}
 	filters, err := query.ParseOverrides(o.filters)
@@ -124,7 +125,7 @@ func (rq *request) planNode(node query.Node, over overrides, mode execution.Refr
 // is not there, both as in the peer.
 func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, error) {
 	mode := execution.RefreshBlocking
-	if raw, ok := fields["refresh"]; ok && !isNull(raw) {
+	if raw, ok := fields["refresh"]; ok && !api.IsNull(raw) {
 		var name string
 		if err := json.Unmarshal(raw, &name); err != nil {
 			return "", requestMistake("refresh", "Input should be a valid string", "string_type")
@@ -134,7 +135,7 @@ func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, e
 				"'force_blocking', 'force_cache' or 'lazy_async'", "enum")
 		}
 	}
-	if raw, ok := fields["async"]; ok && !isNull(raw) {
+	if raw, ok := fields["async"]; ok && !api.IsNull(raw) {
 		var async bool
 		if json.Unmarshal(raw, &async) != nil {
 			return "", requestMistake("async", "Input should be a valid boolean", "bool_type")
@@ -152,7 +153,7 @@ func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, e
 // textField reads a text of at most so many characters; none gives "".
 func textField(fields map[string]json.RawMessage, name string, most int) (string, error) {
 	raw, ok := fields[name]
-	if !ok || isNull(raw) {
+	if !ok || api.IsNull(raw) {
 		return "", nil
 	}
 	var text string
@@ -184,20 +185,20 @@ func validQueryID(id string) bool {
 
 // upgradeQuery answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
 func (rq *request) upgradeQuery() error {
-	body, err := readBody(rq.r)
+	body, err := api.ReadBody(rq.r)
 	if err != nil {
 		return err
 	}
-	defer returnBody(body)
+	defer api.ReturnBody(body)
 	fields, err := queryObject(body.Bytes())
 	if err != nil {
 		return err
 	}
 	raw, ok := fields["query"]
-	if !ok || isNull(raw) {
+	if !ok || api.IsNull(raw) {
 		return requestMistake("query", "Field required", "missing")
 	}
-	for _, name := range sortedNames(fields) {
+	for _, name := range api.SortedNames(fields) {
 		if name != "query" {
 			return requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 		}

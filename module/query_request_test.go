@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // TestQueryActions are the addresses beside POST query/: contract section 1.1.
@@ -126,7 +128,7 @@ func TestOverrides(t *testing.T) {
 				t.Errorf("%s is accepted for %s", overrides, kind)
 				continue
 			}
-			if diff := cmp.Diff(want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", overrides, diff)
 			}
 		}

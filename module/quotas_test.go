@@ -19,6 +19,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -225,7 +226,7 @@ func TestSharedRefusals(t *testing.T) {
 			<-began
 			_, err = rq.answer(p)
 			first.Wait()
-			if got := toAPIError(err, "").Status; got != tt.want {
+			if got := api.ErrorOf(err).Status; got != tt.want {
 				t.Errorf("the second caller gets %d: %v", got, err)
 			}
 			own := w.rt.Limits.OfEndpoint(e.ID, w.rt.EndpointRate).Left(time.Now())

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -24,10 +24,10 @@ func (rq *request) runEndpoint() error {
 		return err
 	}
 	if !e.Active {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	if err := rq.runActive(e); err != nil {
-		err = runFailure(rq.fenceError(err))
+		err = api.RunFailure(rq.fenceError(err))
 		rq.logRefusal(e, err)
 		return err
 	}
@@ -36,11 +36,11 @@ func (rq *request) runEndpoint() error {
 
 // runActive runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
 func (rq *request) runActive(e *registry.Endpoint) error {
-	body, err := readBody(rq.r)
+	body, err := api.ReadBody(rq.r)
 	if err != nil {
 		return err
 	}
-	defer returnBody(body)
+	defer api.ReturnBody(body)
 	memo := rq.memoKey(e.ID, body.Bytes())
 	p, ok := rq.recall(memo)
 	if !ok {
@@ -109,16 +109,16 @@ var runFields = []string{"variables", "limit", "offset", "version", "refresh", "
 
 // planRun understands a run that was not seen before.
 func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
-	fields, err := decodeObject(body)
+	fields, err := api.DecodeObject(body)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := fields["query_override"]; ok {
-		return nil, validation("query_override", "invalid_input", "Not allowed. Use variables instead.")
+		return nil, api.Invalid("query_override", "invalid_input", "Not allowed. Use variables instead.")
 	}
-	for _, name := range sortedNames(fields) {
+	for _, name := range api.SortedNames(fields) {
 		if !slices.Contains(runFields, name) {
-			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+			return nil, api.Invalid(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
 	if text, given, err := rq.readCursor(fields); err != nil {
@@ -164,7 +164,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 
 // readOptions reads what a run is given beside its rows: how it answers.
 func (rq *request) readOptions(p *plan, fields map[string]json.RawMessage) (err error) {
-	if p.debug, err = boolField(fields, "debug"); err != nil {
+	if p.debug, err = api.BoolField(fields, "debug"); err != nil {
 		return err
 	}
 	p.debug = p.debug && !rq.Key.Bound() // SQL is for the authors of an endpoint
@@ -196,15 +196,6 @@ func (rq *request) bindRun(node query.Node, given map[string]json.RawMessage, ov
 	return bound, marks + overridden, err
 }
 
-func sortedNames(fields map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
-}
-
 // runVersion finds the version to run: from the body, else from the query string, else the current one.
 func (rq *request) runVersion(e *registry.Endpoint, fields map[string]json.RawMessage) (*registry.Version, error) {
 	number, given, err := rq.runInt(fields, "version")
@@ -224,20 +215,20 @@ func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) 
 		return nil, noSuchVersion(e, number)
 	}
 	if !v.Active {
-		return nil, validation("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
+		return nil, api.Invalid("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
 	}
 	return v, nil
 }
 
 func noSuchVersion(e *registry.Endpoint, number int) error {
-	missing := runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
+	missing := api.NewRunError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
 	missing.Run.CurrentVersion = e.CurrentVersion
 	return missing
 }
 
 // runInt reads a number from the body, or from the query string where the body lacks it.
 func (rq *request) runInt(fields map[string]json.RawMessage, name string) (n int, given bool, err error) {
-	if given, err = field(fields, name, &n); given || err != nil {
+	if given, err = api.Field(fields, name, &n); given || err != nil {
 		return n, given, err
 	}
 	return rq.queryInt(name)
@@ -256,15 +247,15 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	_, isHogQL := node.(*query.HogQL)
 	switch {
 	case limited && !isHogQL:
-		return validation("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
+		return api.Invalid("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
 	case moved && !isHogQL:
-		return validation("offset", "invalid_input", "offset is only supported for HogQL endpoints")
+		return api.Invalid("offset", "invalid_input", "offset is only supported for HogQL endpoints")
 	case limited && limit < 1:
 		return badPage("limit", limit)
 	case moved && offset < 0:
 		return badPage("offset", offset)
 	case moved && !limited:
-		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
+		return api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
 		p.limit, p.offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
 	}
@@ -273,20 +264,15 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 
 // badPage refuses a limit or an offset that is too small: contract section 5.7.
 func badPage(name string, value int) error {
-	refused := runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
+	refused := api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
 	refused.Attr = name
 	return refused
-}
-
-func boolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
-	_, err = field(fields, name, &value)
-	return value, err
 }
 
 // clientIDOfRun is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot stand in an
 // address names nothing.
 func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
-	if _, err = field(fields, "client_query_id", &id); err != nil || len(id) > maxQueryID || !validQueryID(id) {
+	if _, err = api.Field(fields, "client_query_id", &id); err != nil || len(id) > maxQueryID || !validQueryID(id) {
 		return "", err
 	}
 	return id, nil
@@ -294,7 +280,7 @@ func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
 
 func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 	refresh := "cache"
-	if _, err := field(fields, "refresh", &refresh); err != nil {
+	if _, err := api.Field(fields, "refresh", &refresh); err != nil {
 		return cache.Use, err
 	}
 	switch refresh {
@@ -303,19 +289,19 @@ func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 	case "force":
 		return cache.Recompute, nil
 	case "direct":
-		return cache.Use, validation("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
+		return cache.Use, api.Invalid("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
 	}
-	return cache.Use, validation("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
+	return cache.Use, api.Invalid("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
 }
 
 func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	raw, ok := fields["variables"]
-	if !ok || isNull(raw) {
+	if !ok || api.IsNull(raw) {
 		return nil, nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, validation("variables", "invalid_input", "Input should be a valid dictionary")
+		return nil, api.Invalid("variables", "invalid_input", "Input should be a valid dictionary")
 	}
 	return given, nil
 }
@@ -327,7 +313,7 @@ func checkPage(p *plan, e *cache.Entry) error {
 		if p.ref != (cache.Ref{}) {
 			attr = "cursor"
 		}
-		return validation(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+		return api.Invalid(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
 	}
 	return nil
 }

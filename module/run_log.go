@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -51,6 +52,6 @@ func (rq *request) logRefusal(e *registry.Endpoint, err error) {
 	if rq.r.Context().Err() != nil && errors.Is(err, rq.r.Context().Err()) {
 		return // nobody was answered
 	}
-	answer := toAPIError(err, "")
+	answer := api.ErrorOf(err)
 	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

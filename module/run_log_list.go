@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -101,7 +102,7 @@ func (rq *request) logFilter() (func(*logEntry) bool, error) {
 	bound := func(name string) (at time.Time, err error) {
 		if text := params.Get(name); text != "" {
 			if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return at, validation(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+				return at, api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 			}
 		}
 		return at, nil
@@ -139,19 +140,19 @@ func (rq *request) lastExecutions() error {
 		return err
 	}
 	var names []string
-	given, err := field(fields, "names", &names)
+	given, err := api.Field(fields, "names", &names)
 	switch {
 	case err != nil:
 		return err
 	case !given:
-		return validation("names", "required", "This field is required.")
+		return api.Invalid("names", "required", "This field is required.")
 	case len(names) > maxNames:
-		return validation("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+		return api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
 	}
 	var times [][2]string
 	for _, name := range names {
 		if !registry.ValidEndpointName(name) {
-			return validation("names", "invalid_input", "Invalid endpoint name: %s", name)
+			return api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
 		}
 		e := rq.Snapshot.Endpoint(rq.Project.ID, name)
 		if e == nil {
@@ -192,7 +193,7 @@ type lastTimes struct {
 
 // refuseBulkTags answers POST endpoints/bulk_update_tags/, which the contract has as a refusal.
 func (rq *request) refuseBulkTags() error {
-	refused := methodNotAllowed(http.MethodPost, rq.at.methods().allow())
+	refused := api.MethodNotAllowed(http.MethodPost, rq.rt.api.Methods(rq.at).Allow())
 	refused.Detail = "Bulk tag updates are not supported for endpoints."
 	return refused
 }

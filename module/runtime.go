@@ -15,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -29,8 +30,9 @@ type runtime struct {
 	registry *registry.Registry
 	engine   *embedded.Engine // nil in front of a ClickHouse server
 	plans    *cache.Memo[*plan]
-	tokens   *tokens
+	tokens   *api.Tokens
 	probe    *probe
+	api      *api.API
 	logs     *runlog.Logs
 	logger   *zap.Logger
 
@@ -82,8 +84,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	believed, err := keep(a, "tokens "+registryKey, func() (*tokens, func() error, error) {
-		return newTokens(), func() error { return nil }, nil
+	believed, err := keep(a, "tokens "+registryKey, func() (*api.Tokens, func() error, error) {
+		return api.NewTokens(), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
@@ -107,6 +109,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		registry: reg, engine: engine, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	rt.probe = rt.newProbe()
+	rt.api = rt.newAPI()
 	return rt, nil
 }
 
@@ -214,15 +217,15 @@ func (a *App) reportLoad(key cache.Key, err error) {
 	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
 		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
 	} else if !execution.IsRefusal(err) {
-		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), logged(err))
+		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), api.Logged(err))
 	}
 }
 
 // reportRun logs the failure of a background run that its caller did not make.
 func (a *App) reportRun(key cache.Key, err error) {
-	if failure := toAPIError(err, ""); failure.Status >= http.StatusInternalServerError {
+	if failure := api.ErrorOf(err); failure.Status >= http.StatusInternalServerError {
 		a.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
-			zap.Stringer("key", key), logged(failure.Cause))
+			zap.Stringer("key", key), api.Logged(failure.Cause))
 	}
 }
 

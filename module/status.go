@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // getRun answers GET query/{id}/: contract section 1.4.
 func (rq *request) getRun() error {
-	r, ended := rq.rt.Runs.Find(rq.Project.ID, rq.at.name)
+	r, ended := rq.rt.Runs.Find(rq.Project.ID, rq.at.Name)
 	if r == nil {
-		return notFound(runNotFound(rq.at.name, rq.Project.ID))
+		return api.NotFound(runNotFound(rq.at.Name, rq.Project.ID))
 	}
 	var read *execution.Progress
 	if asked := rq.r.URL.Query(); !ended && (asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true") {
@@ -24,7 +25,7 @@ func (rq *request) getRun() error {
 	switch {
 	case ended && r.Failure == nil:
 		status = http.StatusOK
-	case ended && toAPIError(r.Failure, "").exposable():
+	case ended && api.ErrorOf(r.Failure).Exposable():
 		status = http.StatusBadRequest
 	case ended:
 		status = http.StatusInternalServerError
@@ -32,13 +33,8 @@ func (rq *request) getRun() error {
 	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte {
 		return append(rq.appendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
 	})
-	h := rq.w.Header()
-	h["Vary"] = varyHeader
-	if body.Encoding != cache.Identity {
-		h.Set("Content-Encoding", body.Encoding.String())
-	}
-	rq.uncached()
-	writeBody(rq.w, status, body.Bytes)
+	body.ETag = "" // the next answer is another one
+	rq.write(api.Response{Status: status, Body: body})
 	return nil
 }
 
@@ -71,11 +67,11 @@ func (rq *request) appendStatus(dst []byte, r *execution.Run, ended bool, read *
 	dst = jsontext.Append(append(dst, `,"dashboard_id":`...), r.From.Dashboard)
 	dst = jsontext.AppendBool(append(dst, `,"complete":`...), ended)
 	dst = jsontext.AppendBool(append(dst, `,"error":`...), failed)
-	var failure *apiError
+	var failure *api.Error
 	if failed {
-		failure = toAPIError(r.Failure, "")
+		failure = api.ErrorOf(r.Failure)
 	}
-	if failed && failure.exposable() {
+	if failed && failure.Exposable() {
 		dst = jsontext.Append(append(dst, `,"error_message":`...), failure.Detail)
 		dst = jsontext.Append(append(dst, `,"error_code":`...), failure.Code)
 	} else {
@@ -113,8 +109,8 @@ func (rq *request) appendRunning(dst []byte) []byte {
 // cancelRun answers DELETE query/{id}/. Like the peer it does not mind an id that is not known.
 func (rq *request) cancelRun() error {
 	queuedOnly := rq.r.URL.Query().Get("dequeue_only") == "true"
-	found := rq.rt.Runs.Cancel(rq.Project.ID, rq.at.name, queuedOnly)
-	message := runNotFound(rq.at.name, rq.Project.ID)
+	found := rq.rt.Runs.Cancel(rq.Project.ID, rq.at.Name, queuedOnly)
+	message := runNotFound(rq.at.Name, rq.Project.ID)
 	switch {
 	case found.Stopped > 0:
 		message = "The query was cancelled."
@@ -139,7 +135,7 @@ func (rq *request) getQueryLog() error {
 	if err != nil {
 		return err // zones are checked before they are stored
 	}
-	found := rq.rt.Runs.Queries.Find(rq.Project.ID, rq.at.name, rq.Start)
+	found := rq.rt.Runs.Queries.Find(rq.Project.ID, rq.at.Name, rq.Start)
 	more := len(found) > execution.QueryLogRows
 	rows := make([][]any, 0, min(len(found), execution.QueryLogRows))
 	for i := range found[:cap(rows)] {

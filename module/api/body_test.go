@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"encoding/json"
@@ -47,15 +47,15 @@ func TestReadBody(t *testing.T) {
 				for i := 0; i < len(tt.header); i += 2 {
 					r.Header.Set(tt.header[i], tt.header[i+1])
 				}
-				body, err := readBody(r)
+				body, err := ReadBody(r)
 				got := ""
 				if err != nil {
-					got = toAPIError(err, "").Error()
+					got = ErrorOf(err).Error()
 				} else {
 					if body.String() != tt.body {
 						t.Errorf("%d bytes of %d", body.Len(), len(tt.body))
 					}
-					returnBody(body)
+					ReturnBody(body)
 				}
 				if got != tt.want {
 					t.Errorf("refusal %q, want %q", got, tt.want)
@@ -69,7 +69,7 @@ func TestReadBody(t *testing.T) {
 func TestDeclaredTooLarge(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
 	r.Body, r.ContentLength = io.NopCloser(unreadable{t}), maxBody+1
-	if _, err := readBody(r); err == nil || toAPIError(err, "").Status != http.StatusRequestEntityTooLarge {
+	if _, err := ReadBody(r); err == nil || ErrorOf(err).Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("readBody: %v", err)
 	}
 }
@@ -109,10 +109,10 @@ func TestField(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := field(map[string]json.RawMessage{"f": json.RawMessage(tt.raw)}, "f", tt.out)
+			_, err := Field(map[string]json.RawMessage{"f": json.RawMessage(tt.raw)}, "f", tt.out)
 			got := fmt.Sprint(reflect.ValueOf(tt.out).Elem())
 			if err != nil {
-				got = toAPIError(err, "").Detail
+				got = ErrorOf(err).Detail
 			}
 			if got != tt.want {
 				t.Errorf("field gives %q, want %q", got, tt.want)
@@ -124,8 +124,8 @@ func TestField(t *testing.T) {
 // TestReadObjectOwnsItsFields: the next request gets the buffer that the body was in.
 func TestReadObjectOwnsItsFields(t *testing.T) {
 	read := func(body string) map[string]json.RawMessage {
-		rq := request{r: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}
-		fields, err := rq.readObject()
+		in := Input{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}
+		fields, err := in.ReadObject()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,22 +30,23 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // keepBody is the size above which a lent buffer is given to the garbage collector instead of back to the pool.
 const keepBody = 64 << 10
 
-func returnBody(b *bytes.Buffer) {
+// ReturnBody gives back what ReadBody lent.
+func ReturnBody(b *bytes.Buffer) {
 	if b.Cap() <= keepBody {
 		b.Reset()
 		bodies.Put(b)
 	}
 }
 
-// readBody reads the whole JSON body into a lent buffer, which the caller gives back with returnBody. A request without a
+// ReadBody reads the whole JSON body into a lent buffer, which the caller gives back with returnBody. A request without a
 // body gives an empty buffer.
-func readBody(r *http.Request) (*bytes.Buffer, error) {
+func ReadBody(r *http.Request) (*bytes.Buffer, error) {
 	buf, _ := bodies.Get().(*bytes.Buffer)
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return buf, nil
 	}
 	if err := fillBody(buf, r); err != nil {
-		returnBody(buf)
+		ReturnBody(buf)
 		return nil, err
 	}
 	return buf, nil
@@ -65,7 +67,7 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return errStalled()
 		}
-		return parseError("The request body could not be read.")
+		return ParseError("The request body could not be read.")
 	}
 	if buf.Len() > maxBody {
 		return bodyTooLarge(maxBody)
@@ -93,48 +95,48 @@ func checkMediaType(h http.Header) error {
 	return unsupportedMedia(fmt.Sprintf("Unsupported media type %q in request.", header))
 }
 
-// readObject reads the body as a JSON object. Nothing of the result shares the body's memory.
-func (rq *request) readObject() (map[string]json.RawMessage, error) {
-	body, err := readBody(rq.r)
+// ReadObject reads the body as a JSON object. Nothing of the result shares the body's memory.
+func (in Input) ReadObject() (map[string]json.RawMessage, error) {
+	body, err := ReadBody(in.Request)
 	if err != nil {
 		return nil, err
 	}
-	defer returnBody(body)
-	return decodeObject(body.Bytes())
+	defer ReturnBody(body)
+	return DecodeObject(body.Bytes())
 }
 
-// readFields reads the body as an object that may have these fields and no others.
-func (rq *request) readFields(allowed ...string) (map[string]json.RawMessage, error) {
-	fields, err := rq.readObject()
+// ReadFields reads the body as an object that may have these fields and no others.
+func (in Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error) {
+	fields, err := in.ReadObject()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range sortedNames(fields) {
+	for _, name := range SortedNames(fields) {
 		if !slices.Contains(allowed, name) {
-			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+			return nil, Invalid(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
 	return fields, nil
 }
 
-// decodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.
-func decodeObject(body []byte) (map[string]json.RawMessage, error) {
+// DecodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.
+func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]json.RawMessage{}, nil
 	}
-	if err := checkJSON(body); err != nil {
+	if err := CheckJSON(body); err != nil {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		return nil, validation("non_field_errors", "invalid_input", "Invalid data. Expected a dictionary.")
+		return nil, Invalid("non_field_errors", "invalid_input", "Invalid data. Expected a dictionary.")
 	}
 	return fields, nil
 }
 
-// checkJSON tells in the contract's form where a body stops being JSON. Bytes that are no UTF-8 are refused: the decoder
+// CheckJSON tells in the contract's form where a body stops being JSON. Bytes that are no UTF-8 are refused: the decoder
 // would put other characters in their place without a word.
-func checkJSON(body []byte) error {
+func CheckJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		offset := 0
 		for r, size := utf8.DecodeRune(body); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRune(body[offset:]) {
@@ -157,16 +159,16 @@ func checkJSON(body []byte) error {
 	return jsonMistake(body, offset, err.Error())
 }
 
-func jsonMistake(body []byte, offset int, words string) *apiError {
+func jsonMistake(body []byte, offset int, words string) *Error {
 	at := diag.Locate(string(body), offset)
-	return parseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", words, at.Line, at.Column, offset))
+	return ParseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", words, at.Line, at.Column, offset))
 }
 
-// field reads one field of a decoded object into out, and names the field when its type is wrong. It tells whether the
+// Field reads one field of a decoded object into out, and names the field when its type is wrong. It tells whether the
 // field was there and not null.
-func field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
+func Field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
 	raw, ok := fields[name]
-	if !ok || isNull(raw) {
+	if !ok || IsNull(raw) {
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
@@ -177,7 +179,7 @@ func field(fields map[string]json.RawMessage, name string, out any) (bool, error
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			want = jsonTypeName(wrong.Type.Kind())
 		}
-		return false, validation(name, "invalid_input", "Not a valid %s.", want)
+		return false, Invalid(name, "invalid_input", "Not a valid %s.", want)
 	}
 	return true, nil
 }
@@ -209,4 +211,21 @@ func jsonTypeName(kind reflect.Kind) string {
 	return "value"
 }
 
-func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
+// IsNull reports whether a value is null.
+func IsNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
+
+// SortedNames are the names of fields, so that of several mistakes the same is told each time.
+func SortedNames(fields map[string]json.RawMessage) []string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// BoolField reads a boolean; none is false.
+func BoolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
+	_, err = Field(fields, name, &value)
+	return value, err
+}

@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func TestErrorBodies(t *testing.T) {
 	engine := func(kind clickhouse.ErrorKind) error {
 		return &clickhouse.Error{Kind: kind, Code: 1, Name: "no_common_type", Message: "There is no supertype"}
 	}
-	late := runError(404, "invalid_request", "not_found", "Version 9 not found for endpoint 'x'")
+	late := NewRunError(404, "invalid_request", "not_found", "Version 9 not found for endpoint 'x'")
 	late.Run.CurrentVersion = 3
 	tests := []struct {
 		name   string
@@ -48,18 +48,19 @@ func TestErrorBodies(t *testing.T) {
 		{"a JSON mistake", diag.Field(diag.ParseError, "query.x", "JSON parse error - x"), 400, "", `{"type":"invalid_request","code":"parse_error","detail":"JSON parse error - x","attr":null}`},
 		{"a field", diag.Field(diag.InvalidInput, "query.x", "Unsupported <kind>"), 400, "", `{"type":"validation_error","code":"invalid_input","detail":"Unsupported <kind>","attr":"query.x"}`},
 		{"a registry field", &registry.FieldError{Field: "name", Code: "unique", Message: "taken"}, 400, "", `{"type":"validation_error","code":"unique","detail":"taken","attr":"name"}`},
-		{"the first of several", errors.Join(validation("a", "required", "first"), validation("b", "required", "second")), 400, "", `{"type":"validation_error","code":"required","detail":"first","attr":"a"}`},
+		{"the first of several", errors.Join(Invalid("a", "required", "first"), Invalid("b", "required", "second")), 400, "", `{"type":"validation_error","code":"required","detail":"first","attr":"a"}`},
 		{"nothing there", registry.ErrNotFound, 404, "", `{"type":"invalid_request","code":"not_found","detail":"Not found.","attr":null}`},
 		{"throttled", &execution.LimitError{Owner: "k", Detail: "Request was throttled. Expected available in 2 seconds.", Wait: 1500 * time.Millisecond}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
 		{"a cancelled query", execution.ErrCancelled, 400, "", `{"type":"validation_error","code":"query_was_cancelled","detail":"The query was cancelled.","attr":null}`},
 		{"a server that stops", execution.ErrStopped, 503, "", `{"type":"server_error","code":"error","detail":"The server is stopping. Please try again later.","attr":null}`},
 		{"a run error", late, 404, "", `{"error":"Version 9 not found for endpoint 'x'","current_version":3,"type":"invalid_request","code":"not_found","detail":"Version 9 not found for endpoint 'x'","attr":null}`},
-		{"a plain run error", runError(400, "validation_error", "invalid_input", "Invalid limit parameter: a"), 400, "", `{"error":"Invalid limit parameter: a","type":"validation_error","code":"invalid_input","detail":"Invalid limit parameter: a","attr":null}`},
+		{"a plain run error", NewRunError(400, "validation_error", "invalid_input", "Invalid limit parameter: a"), 400, "", `{"error":"Invalid limit parameter: a","type":"validation_error","code":"invalid_input","detail":"Invalid limit parameter: a","attr":null}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			toAPIError(fmt.Errorf("running: %w", tt.err), "").write(w)
+			res := ErrorOf(fmt.Errorf("running: %w", tt.err)).response()
+			Write(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), time.Now(), &res)
 			if w.Code != tt.status || w.Header().Get("Retry-After") != tt.retry || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("answers %d with %v", w.Code, w.Header())
 			}
@@ -73,7 +74,7 @@ func TestErrorBodies(t *testing.T) {
 // TestRunFailures pins what runs of endpoints answer where the query route has another status (contract section 5.7).
 func TestRunFailures(t *testing.T) {
 	const typ, validationTyp = "server_error", "validation_error"
-	for kind, want := range map[clickhouse.ErrorKind]apiError{
+	for kind, want := range map[clickhouse.ErrorKind]Error{
 		clickhouse.Timeout:     {Status: 400, Type: typ, Code: "query_timeout"},
 		clickhouse.Memory:      {Status: 400, Type: typ, Code: "query_memory_limit"},
 		clickhouse.TooSlow:     {Status: 400, Type: typ, Code: "query_estimated_too_slow"},
@@ -84,13 +85,13 @@ func TestRunFailures(t *testing.T) {
 		clickhouse.UserError:   {Status: 400, Type: validationTyp, Code: "no_common_type"},
 		clickhouse.Unrunnable:  {Status: 400, Type: validationTyp, Code: "no_common_type"},
 	} {
-		got := toAPIError(runFailure(fmt.Errorf("running: %w", &clickhouse.Error{Kind: kind, Name: "no_common_type"})), "")
-		shown := apiError{Status: got.Status, Type: got.Type, Code: got.Code, RetryAfter: got.RetryAfter}
+		got := ErrorOf(RunFailure(fmt.Errorf("running: %w", &clickhouse.Error{Kind: kind, Name: "no_common_type"})))
+		shown := Error{Status: got.Status, Type: got.Type, Code: got.Code, RetryAfter: got.RetryAfter}
 		if diff := cmp.Diff(want, shown); diff != "" {
 			t.Errorf("kind %d (-want +got):\n%s", kind, diff)
 		}
 	}
-	if mine := errors.New("mine"); !errors.Is(runFailure(mine), mine) {
+	if mine := errors.New("mine"); !errors.Is(RunFailure(mine), mine) {
 		t.Error("another error does not stay what it is")
 	}
 }
@@ -107,8 +108,8 @@ func TestErrorLog(t *testing.T) {
 		{clickhouse.Internal, []string{"error: request failed"}},
 	} {
 		core, logs := observer.New(zap.DebugLevel)
-		answer := toAPIError(&clickhouse.Error{Kind: tt.kind, Code: 49, Name: "logical_error"}, "")
-		answer.log(zap.New(core), httptest.NewRequest(http.MethodPost, "/api/projects/1/query/", nil), "id")
+		answer := ErrorOf(&clickhouse.Error{Kind: tt.kind, Code: 49, Name: "logical_error"})
+		answer.Log(zap.New(core), httptest.NewRequest(http.MethodPost, "/api/projects/1/query/", nil), "id")
 		var got []string
 		for _, entry := range logs.All() {
 			got = append(got, entry.Level.String()+": "+entry.Message)
@@ -123,12 +124,12 @@ func TestErrorLog(t *testing.T) {
 func TestMistakePlace(t *testing.T) {
 	const text = "select 1,\n  evnt from events"
 	mistake := &diag.Error{Code: diag.QueryError, Detail: "Unable to resolve field: evnt", Span: diag.Span{Start: 12, End: 16}, Hint: "event"}
-	answer := toAPIError(fmt.Errorf("compiling: %w", mistake), text)
-	extra, ok := answer.Extra.(mistakeExtra)
+	answer := ErrorOf(&execution.QueryError{Text: text, Err: fmt.Errorf("compiling: %w", mistake)})
+	extra, ok := answer.Extra.(MistakeExtra)
 	if !ok || answer.Status != 400 {
 		t.Fatalf("answers %d with the extra %v", answer.Status, answer.Extra)
 	}
-	if diff := cmp.Diff(&position{Line: 2, Column: 3, Start: 12, End: 16, Hint: "event"}, extra.position); diff != "" {
+	if diff := cmp.Diff(&Position{Line: 2, Column: 3, Start: 12, End: 16, Hint: "event"}, extra.Position); diff != "" {
 		t.Errorf("place (-want +got):\n%s", diff)
 	}
 }

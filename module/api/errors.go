@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"cmp"
@@ -8,19 +8,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// apiError is an answer that is no success: contract api.md, section 7. This file is the only place where a cause
+// Error is an answer that is no success: contract api.md, section 7. This file is the only place where a cause
 // becomes an HTTP status.
-type apiError struct {
+type Error struct {
 	Status int    `json:"-"`
 	Type   string `json:"type"`
 	Code   string `json:"code"`
@@ -37,64 +37,69 @@ type apiError struct {
 }
 
 // Error returns the status and the detail.
-func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Detail) }
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Detail) }
 
 // Unwrap returns the cause that the client is not shown.
-func (e *apiError) Unwrap() error { return e.Cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
-func validation(attr, code, format string, args ...any) *apiError {
-	e := &apiError{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
+// Invalid refuses the value of a field; an empty attr stands for none in particular.
+func Invalid(attr, code, format string, args ...any) *Error {
+	e := &Error{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
 	if attr != "" {
 		e.Attr = attr
 	}
 	return e
 }
 
-func parseError(detail string) *apiError {
-	return &apiError{Status: http.StatusBadRequest, Type: "invalid_request", Code: "parse_error", Detail: detail}
+// ParseError refuses a body that cannot be read.
+func ParseError(detail string) *Error {
+	return &Error{Status: http.StatusBadRequest, Type: "invalid_request", Code: "parse_error", Detail: detail}
 }
 
-func notFound(detail string) *apiError {
-	return &apiError{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
+// NotFound says that nothing is there.
+func NotFound(detail string) *Error {
+	return &Error{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
 }
 
-// gone refuses what a client had and can have again.
-func gone(attr, code, detail string) *apiError {
-	return &apiError{Status: http.StatusGone, Type: "invalid_request", Code: code, Detail: detail, Attr: attr}
+// Gone refuses what a client had and can have again.
+func Gone(attr, code, detail string) *Error {
+	return &Error{Status: http.StatusGone, Type: "invalid_request", Code: code, Detail: detail, Attr: attr}
 }
 
-func methodNotAllowed(method, allow string) *apiError {
-	return &apiError{
+// MethodNotAllowed refuses a method of an address that has others.
+func MethodNotAllowed(method, allow string) *Error {
+	return &Error{
 		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
 		Detail: fmt.Sprintf("Method %q not allowed.", method), Header: map[string]string{"Allow": allow},
 	}
 }
 
-func unauthenticated(code, detail string) *apiError {
-	return &apiError{
+func unauthenticated(code, detail string) *Error {
+	return &Error{
 		Status: http.StatusUnauthorized, Type: "authentication_error", Code: code, Detail: detail,
 		Header: map[string]string{"WWW-Authenticate": "Bearer"},
 	}
 }
 
-func forbidden(format string, args ...any) *apiError {
-	return &apiError{
+// Forbidden refuses what the caller may not do.
+func Forbidden(format string, args ...any) *Error {
+	return &Error{
 		Status: http.StatusForbidden, Type: "authentication_error", Code: "permission_denied", Detail: fmt.Sprintf(format, args...),
 	}
 }
 
-func throttled(detail string, wait time.Duration) *apiError {
-	return &apiError{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
+func throttled(detail string, wait time.Duration) *Error {
+	return &Error{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
 }
 
-func serverError(status int, code, detail string, cause error) *apiError {
-	return &apiError{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
+func serverError(status int, code, detail string, cause error) *Error {
+	return &Error{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
 }
 
-// runError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
+// NewRunError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
 // beside it, so that clients of either form understand it.
-func runError(status int, typ, code, message string) *apiError {
-	return &apiError{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
+func NewRunError(status int, typ, code, message string) *Error {
+	return &Error{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
 }
 
 // runMistake is what a run error has in front of the standard fields.
@@ -103,15 +108,15 @@ type runMistake struct {
 	CurrentVersion int    `json:"current_version,omitempty"`
 }
 
-func bodyTooLarge(most int64) *apiError {
-	return &apiError{
+func bodyTooLarge(most int64) *Error {
+	return &Error{
 		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
 		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
 	}
 }
 
-func unsupportedMedia(detail string) *apiError {
-	return &apiError{
+func unsupportedMedia(detail string) *Error {
+	return &Error{
 		Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail,
 		Extra: advice{"Send JSON, with the header Content-Type: application/json."},
 	}
@@ -119,13 +124,13 @@ func unsupportedMedia(detail string) *apiError {
 
 // Statuses that have no name in HTTP.
 const (
-	statusClientGone  = 499 // what the access log shows for a caller that left before its answer
+	StatusClientGone  = 499 // what the access log shows for a caller that left before its answer
 	statusTooSlow     = 512 // this and the next: contract section 7
 	statusOutOfMemory = 513
 )
 
-// exposable tells the errors that a caller may be told of later: its own mistakes, and the limits that its query met.
-func (e *apiError) exposable() bool {
+// Exposable tells the errors that a caller may be told of later: its own mistakes, and the limits that its query met.
+func (e *Error) Exposable() bool {
 	switch e.Status {
 	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
 		return true
@@ -133,11 +138,12 @@ func (e *apiError) exposable() bool {
 	return e.Status < http.StatusInternalServerError
 }
 
-// toAPIError gives any error of the layers below its place in the contract. Text of an error that is not the caller's
+// ErrorOf gives any error of the layers below its place in the contract. Text of an error that is not the caller's
 // own mistake never leaves the log.
-func toAPIError(err error, text string) *apiError {
+func ErrorOf(err error) *Error {
+	var text string // of the query
 	var (
-		api      *apiError
+		api      *Error
 		mistakes diag.Errors
 		first    *diag.Error
 		engine   *clickhouse.Error
@@ -154,10 +160,10 @@ func toAPIError(err error, text string) *apiError {
 	case errors.As(err, &refused):
 		return throttled(refused.Detail, refused.Wait)
 	case errors.Is(err, execution.ErrSetQuery):
-		return validation("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
+		return Invalid("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
 			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
 	case errors.Is(err, execution.ErrCancelled):
-		return validation("", "query_was_cancelled", "The query was cancelled.")
+		return Invalid("", "query_was_cancelled", "The query was cancelled.")
 	case errors.Is(err, execution.ErrStopped):
 		return serverError(http.StatusServiceUnavailable, "error", "The server is stopping. Please try again later.", execution.ErrStopped)
 	case errors.As(err, &mistakes) && len(mistakes) > 0:
@@ -165,19 +171,19 @@ func toAPIError(err error, text string) *apiError {
 	case errors.As(err, &first):
 		return mistakeError(diag.Errors{first}, text)
 	case errors.As(err, &engine):
-		return engineError(engine)
+		return EngineError(engine)
 	case errors.As(err, &invalid):
-		return validation(invalid.Field, string(invalid.Code), "%s", invalid.Message)
+		return Invalid(invalid.Field, string(invalid.Code), "%s", invalid.Message)
 	case errors.As(err, &scopes):
-		return forbidden("%s", scopes.Error())
+		return Forbidden("%s", scopes.Error())
 	case errors.Is(err, registry.ErrNotFound):
-		return notFound("Not found.")
+		return NotFound("Not found.")
 	}
 	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)
 }
 
-// position is where a mistake stands in the text of a query: lines and columns from 1, bytes from 0.
-type position struct {
+// Position is where a mistake stands in the text of a query: lines and columns from 1, bytes from 0.
+type Position struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	Start  int    `json:"start"`
@@ -185,29 +191,29 @@ type position struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// mistakeExtra is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
+// MistakeExtra is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
 // HogQLMetadata tells them.
-type mistakeExtra struct {
-	*position
+type MistakeExtra struct {
+	*Position
 	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
 }
 
 // mistakeError tells the first mistake; the others of a HogQL text stand in extra.
-func mistakeError(mistakes diag.Errors, text string) *apiError {
+func mistakeError(mistakes diag.Errors, text string) *Error {
 	m := mistakes[0]
 	if m.Code == diag.ParseError {
-		return parseError(m.Detail)
+		return ParseError(m.Detail)
 	}
-	e := validation(m.Attr, string(m.Code), "%s", m.Detail)
-	var extra mistakeExtra
+	e := Invalid(m.Attr, string(m.Code), "%s", m.Detail)
+	var extra MistakeExtra
 	if hint := cmp.Or(m.Hint, m.Advice); !m.Span.IsZero() || hint != "" {
 		at := diag.Locate(text, m.Span.Start)
-		extra.position = &position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: hint}
+		extra.Position = &Position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: hint}
 	}
 	if text != "" {
 		extra.Metadata = compiler.DescribeMistakes(text, mistakes)
 	}
-	if extra != (mistakeExtra{}) {
+	if extra != (MistakeExtra{}) {
 		e.Extra = extra
 	}
 	return e
@@ -226,10 +232,11 @@ var engineAdvice = map[string]advice{
 	"illegal_aggregation":   {"An aggregate function cannot stand inside another one or in WHERE: compute it in a subquery, or use HAVING."},
 }
 
-func engineError(err *clickhouse.Error) *apiError {
+// EngineError is what ClickHouse says, as an answer.
+func EngineError(err *clickhouse.Error) *Error {
 	switch err.Kind {
 	case clickhouse.UserError:
-		e := validation("", err.Name, "%s", err.Message)
+		e := Invalid("", err.Name, "%s", err.Message)
 		if hint, ok := engineAdvice[err.Name]; ok {
 			e.Extra = hint
 		}
@@ -244,8 +251,8 @@ func engineError(err *clickhouse.Error) *apiError {
 		return serverError(statusTooSlow, "error",
 			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
 	case clickhouse.TooLarge:
-		return validation("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
-			"Ask for fewer rows or columns.", Size(execution.MaxResultBytes), execution.MaxResultRows, Size(clickhouse.MaxRowBytes))
+		return Invalid("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
+			"Ask for fewer rows or columns.", humanize.IBytes(execution.MaxResultBytes), execution.MaxResultRows, humanize.IBytes(clickhouse.MaxRowBytes))
 	case clickhouse.Busy:
 		e := serverError(http.StatusServiceUnavailable, "error",
 			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)
@@ -256,7 +263,7 @@ func engineError(err *clickhouse.Error) *apiError {
 		e.RetryAfter = time.Second
 		return e
 	case clickhouse.Unrunnable:
-		e := validation("", cmp.Or(err.Name, "query_failed"), "ClickHouse cannot run this query. Simplify it, or write it in another way.")
+		e := Invalid("", cmp.Or(err.Name, "query_failed"), "ClickHouse cannot run this query. Simplify it, or write it in another way.")
 		e.Cause = err
 		return e
 	case clickhouse.Internal:
@@ -264,13 +271,13 @@ func engineError(err *clickhouse.Error) *apiError {
 	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
 }
 
-// runFailure gives what ClickHouse says of a run the form of contract section 5.7; other errors stay as they are.
-func runFailure(err error) error {
+// RunFailure gives what ClickHouse says of a run the form of contract section 5.7; other errors stay as they are.
+func RunFailure(err error) error {
 	var engine *clickhouse.Error
 	if !errors.As(err, &engine) {
 		return err
 	}
-	e := engineError(engine)
+	e := EngineError(engine)
 	code, ok := runCodes[engine.Kind]
 	if !ok {
 		return e
@@ -288,28 +295,30 @@ var runCodes = map[clickhouse.ErrorKind]string{
 	clickhouse.TooSlow: "query_estimated_too_slow", clickhouse.Busy: "query_capacity",
 }
 
-// write sends the error. Errors are never cached by anything between us and the caller.
-func (e *apiError) write(w http.ResponseWriter) {
-	h := w.Header()
-	for k, v := range e.Header {
-		h.Set(k, v)
+// response is the error as an answer. Errors are never cached by anything between us and the caller.
+func (e *Error) response() Response {
+	h := make(http.Header, len(e.Header)+1)
+	for name, value := range e.Header {
+		h.Set(name, value)
 	}
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
 	}
-	h.Set("Cache-Control", "no-store")
+	var res Response
 	if e.Run != nil {
-		writeJSON(w, e.Status, struct {
+		res = JSON(e.Status, struct {
 			*runMistake
-			*apiError
+			*Error
 		}{e.Run, e})
-		return
+	} else {
+		res = JSON(e.Status, e)
 	}
-	writeJSON(w, e.Status, e)
+	res.Header = h
+	return res
 }
 
-// log notes errors that the caller did not make.
-func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
+// Log notes errors that the caller did not make.
+func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 	var engine *clickhouse.Error
 	if e.Status < 500 && errors.As(e.Cause, &engine) && engine.Kind == clickhouse.Unrunnable {
 		logger.Warn("ClickHouse cannot run a query",
@@ -321,19 +330,13 @@ func (e *apiError) log(logger *zap.Logger, r *http.Request, requestID string) {
 	}
 	logger.Error("request failed",
 		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
-		zap.String("method", r.Method), zap.String("path", r.URL.Path), logged(e.Cause))
+		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause))
 }
 
-// writeJSON sends v as a JSON body. Encoding v cannot fail: it holds only what this package put there.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	writeBody(w, status, jsontext.Append(nil, v))
-}
-
-// writeBody sends a JSON body.
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone; there is nobody to tell
+// errStalled is the answer to a body that stalls.
+func errStalled() *Error {
+	return &Error{
+		Status: http.StatusRequestTimeout, Type: "invalid_request", Code: "request_timeout",
+		Detail: "The request body did not arrive in time.", Header: map[string]string{"Connection": "close"},
+	}
 }

@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// logged is the field "error" of a log line. The words of ClickHouse are left out: they may quote a row or the value of a variable.
-func logged(err error) zap.Field {
+// Logged is the field "error" of a log line. The words of ClickHouse are left out: they may quote a row or the value of a variable.
+func Logged(err error) zap.Field {
 	if _, ok := errors.AsType[*clickhouse.Error](err); ok {
 		return clickhouse.Logged(err)
 	}

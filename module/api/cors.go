@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"fmt"
@@ -18,43 +18,41 @@ var (
 )
 
 // isPreflight tells the question of a browser whether a page of another site may run an endpoint. It carries no token.
-func isPreflight(r *http.Request, at address, m methods) bool {
-	return r.Method == http.MethodOptions && at.resource == "endpoints" && m[http.MethodPost].secretKeys &&
+func isPreflight(r *http.Request, at Address, m Methods) bool {
+	return r.Method == http.MethodOptions && at.Resource == "endpoints" && m[http.MethodPost] != nil && m[http.MethodPost].SecretKeys &&
 		r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// servePreflight lets the browser send its request from any site: which may read the answer is decided by the token that the request
+// preflight lets the browser send its request from any site: which may read the answer is decided by the token that the request
 // brings. It tells nothing of what there is.
-func (rq *request) servePreflight() {
-	h := rq.w.Header()
-	h["Access-Control-Allow-Origin"] = []string{rq.r.Header.Get("Origin")}
-	h["Access-Control-Allow-Methods"] = preflightMethods
-	h["Access-Control-Allow-Headers"] = preflightHeaders
-	h["Access-Control-Max-Age"] = preflightAge
-	h["Vary"] = []string{"Origin"}
-	rq.timing(h)
-	rq.w.WriteHeader(http.StatusNoContent)
+func preflight(r *http.Request) Response {
+	return Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
+		"Access-Control-Allow-Origin":  {r.Header.Get("Origin")},
+		"Access-Control-Allow-Methods": preflightMethods,
+		"Access-Control-Allow-Headers": preflightHeaders,
+		"Access-Control-Max-Age":       preflightAge,
+		"Vary":                         {"Origin"},
+	}}
 }
 
 // allowOrigin lets pages of a token's origins read the answer, and refuses all others. A token without origins is not for pages of
 // other sites: its answers allow none.
-func (rq *request) allowOrigin(origins []string) error {
+func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	h := rq.w.Header()
-	h["Vary"] = varyHeader
-	origin := rq.r.Header["Origin"]
+	h["Vary"] = VaryHeader
+	origin := r.Header["Origin"]
 	if len(origin) != 1 || !slices.Contains(origins, origin[0]) {
-		return forbidden("This token cannot be used from this origin.")
+		return Forbidden("This token cannot be used from this origin.")
 	}
 	h["Access-Control-Allow-Origin"] = origin
 	h["Access-Control-Expose-Headers"] = exposedHeaders
 	return nil
 }
 
-// parseOrigin reads an origin and gives it as browsers write it.
-func parseOrigin(text string) (string, error) {
+// ParseOrigin reads an origin and gives it as browsers write it.
+func ParseOrigin(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		strings.ContainsAny(text, "*# ") || u.Scheme != "http" && u.Scheme != "https" {

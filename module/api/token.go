@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"crypto/hmac"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// tokenClaims are what a token for browsers says. It is signed, not encrypted: who holds it can read it.
-type tokenClaims struct {
+// Claims are what a token for browsers says. It is signed, not encrypted: who holds it can read it.
+type Claims struct {
 	jwt.RegisteredClaims
 
 	Project   int64           `json:"project"`
@@ -29,22 +30,22 @@ type tokenClaims struct {
 	Rate      string          `json:"rate,omitempty"`
 }
 
-// browserToken is a token whose signature was found right. It is immutable, but for what is left of its rate.
-type browserToken struct {
+// Token is a token whose signature was found right. It is immutable, but for what is left of its rate.
+type Token struct {
 	// What it may do, as a secret key that is bound. Its id and hash are those of the key that it was issued to.
-	key     registry.Key
+	Key     registry.Key
 	id      string
 	secret  string   // id of the secret that signed it
 	origins []string // none: it is not for pages of other sites
 	// How much of its key's rate is for it; nil when that is not said.
-	share *execution.Share
+	Share *execution.Share
 }
 
 // issuer returns the key that a token was issued to, nil when that is revoked, rolled or expired since, may no longer run endpoints,
 // or the token's secret is no longer believed.
-func (t *browserToken) issuer(snap *registry.Snapshot, now time.Time) *registry.Key {
-	key := snap.KeyByHash(t.key.Hash)
-	if key == nil || key.ID != t.key.ID || key.Expired(now) || !key.Allows("endpoint:read") {
+func (t *Token) issuer(snap *registry.Snapshot, now time.Time) *registry.Key {
+	key := snap.KeyByHash(t.Key.Hash)
+	if key == nil || key.ID != t.Key.ID || key.Expired(now) || !key.Allows("endpoint:read") {
 		return nil
 	}
 	for i := range snap.TokenSecrets(key.Project) {
@@ -56,31 +57,32 @@ func (t *browserToken) issuer(snap *registry.Snapshot, now time.Time) *registry.
 }
 
 const (
-	maxTokenText = 8 << 10 // bytes
+	MaxTokenText = 8 << 10 // bytes
 	// tokenMemory is what the tokens that were verified may take, in bytes. One that is forgotten is verified again, and its rate
 	// begins anew; that of its key still bounds it.
 	tokenMemory = 16 << 20
 )
 
-// tokens remembers the tokens that were verified by the hash of their text, so that each is parsed once. It survives reloads.
-type tokens struct {
-	verified *cache.Memo[*browserToken]
+// Tokens remembers the tokens that were verified by the hash of their text, so that each is parsed once. It survives reloads.
+type Tokens struct {
+	verified *cache.Memo[*Token]
 	mu       sync.Mutex // held to add one, so that a token has one rate
 	parser   *jwt.Parser
 }
 
-func newTokens() *tokens {
-	return &tokens{
-		verified: cache.NewMemo(tokenMemory, (*browserToken).size),
+// NewTokens remembers no tokens yet.
+func NewTokens() *Tokens {
+	return &Tokens{
+		verified: cache.NewMemo(tokenMemory, (*Token).size),
 		// Times are looked at with each request, not when the token is parsed.
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
 	}
 }
 
 // size is about what a token takes in memory, in bytes.
-func (t *browserToken) size() int {
-	size := len(t.key.Fixed) + 512
-	for _, texts := range [][]string{t.key.Endpoints, t.origins} {
+func (t *Token) size() int {
+	size := len(t.Key.Fixed) + 512
+	for _, texts := range [][]string{t.Key.Endpoints, t.origins} {
 		for _, text := range texts {
 			size += len(text) + 16
 		}
@@ -93,9 +95,9 @@ func isToken(text string) bool {
 	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }
 
-// find returns the token of a text. Its time, its key and its origins are for the caller to look at.
-func (t *tokens) find(snap *registry.Snapshot, text string) (*browserToken, error) {
-	if len(text) > maxTokenText {
+// Find returns the token of a text. Its time, its key and its origins are for the caller to look at.
+func (t *Tokens) Find(snap *registry.Snapshot, text string) (*Token, error) {
+	if len(text) > MaxTokenText {
 		return nil, errBadToken
 	}
 	var room [1 << 10]byte // keeps the conversion off the heap for tokens of a usual length
@@ -121,8 +123,8 @@ var errBadToken = unauthenticated("authentication_failed", "The token is invalid
 
 // verify checks the signature of a token. Whatever it says counts only because it is signed, and the key that it was issued to
 // bounds it all the same.
-func (t *tokens) verify(snap *registry.Snapshot, text string) (*browserToken, error) {
-	var claims tokenClaims
+func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
+	var claims Claims
 	var issuer *registry.Key
 	var secret registry.TokenSecret
 	_, err := t.parser.ParseWithClaims(text, &claims, func(parsed *jwt.Token) (any, error) {
@@ -132,7 +134,7 @@ func (t *tokens) verify(snap *registry.Snapshot, text string) (*browserToken, er
 		for _, known := range snap.TokenSecrets(claims.Project) {
 			if known.ID == parsed.Header["kid"] {
 				secret = known
-				return signingKey(known, issuer), nil
+				return SigningKey(known, issuer), nil
 			}
 		}
 		return nil, errors.New("its secret is gone")
@@ -140,28 +142,28 @@ func (t *tokens) verify(snap *registry.Snapshot, text string) (*browserToken, er
 	if err != nil || claims.ExpiresAt == nil || claims.ID == "" || len(claims.Endpoints) == 0 {
 		return nil, errBadToken
 	}
-	found := &browserToken{
-		key: registry.Key{
+	found := &Token{
+		Key: registry.Key{
 			ID: issuer.ID, Hash: issuer.Hash, Kind: registry.Secret, Project: issuer.Project, Scopes: issuer.Scopes, ExpiresAt: claims.ExpiresAt.Time,
 			Fixed: string(claims.Variables), Endpoints: claims.Endpoints,
 		},
 		id: claims.ID, secret: secret.ID, origins: claims.Origins,
 	}
-	if err := within(issuer, &found.key); err != nil {
+	if err := within(issuer, &found.Key); err != nil {
 		return nil, errBadToken
 	}
 	if claims.Rate != "" {
-		rate, err := ParseRate(claims.Rate)
+		rate, err := registry.ParseRate(claims.Rate)
 		if err != nil {
 			return nil, errBadToken
 		}
-		found.share = execution.NewShare(claims.ID, rate)
+		found.Share = execution.NewShare(claims.ID, rate)
 	}
 	return found, nil
 }
 
-// signingKey is what tokens of a key are signed with. The hash of the key is a part of it, so that rolling the key ends them.
-func signingKey(secret registry.TokenSecret, issuer *registry.Key) []byte {
+// SigningKey is what tokens of a key are signed with. The hash of the key is a part of it, so that rolling the key ends them.
+func SigningKey(secret registry.TokenSecret, issuer *registry.Key) []byte {
 	mac := hmac.New(sha256.New, secret.Secret[:])
 	mac.Write(issuer.Hash[:])
 	return mac.Sum(nil)
@@ -177,27 +179,27 @@ func within(issuer, key *registry.Key) error {
 	if issuer.Fixed == "" {
 		return nil
 	}
-	outer, err := fixedValues(issuer)
+	outer, err := FixedValues(issuer)
 	if err != nil {
 		return err
 	}
-	inner, err := fixedValues(key)
+	inner, err := FixedValues(key)
 	if err != nil {
 		return err
 	}
 	for name, value := range outer {
-		if raw, ok := inner[name]; !ok || string(compactJSON(raw)) != string(compactJSON(value)) {
+		if raw, ok := inner[name]; !ok || string(CompactJSON(raw)) != string(CompactJSON(value)) {
 			return fmt.Errorf("variable %s", name)
 		}
 	}
 	return nil
 }
 
-// sign writes a token.
-func sign(claims *tokenClaims, secret registry.TokenSecret, issuer *registry.Key) (string, error) {
+// Sign writes a token.
+func Sign(claims *Claims, secret registry.TokenSecret, issuer *registry.Key) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
 	token.Header["kid"] = secret.ID
-	text, err := token.SignedString(signingKey(secret, issuer))
+	text, err := token.SignedString(SigningKey(secret, issuer))
 	if err != nil {
 		return "", fmt.Errorf("signing a token: %w", err)
 	}
@@ -206,20 +208,20 @@ func sign(claims *tokenClaims, secret registry.TokenSecret, issuer *registry.Key
 
 // believe makes a token the caller's key, if it stands. What is wrong with a token that was once good is told to pages of its
 // origins too.
-func (rq *request) believe(text string) error {
-	token, err := rq.rt.tokens.find(rq.Snapshot, text)
+func (t *Tokens) believe(h http.Header, r *http.Request, text string, c *Caller) error {
+	token, err := t.Find(c.Snapshot, text)
 	if err != nil {
 		return err
 	}
-	if err := rq.allowOrigin(token.origins); err != nil {
+	if err := allowOrigin(h, r, token.origins); err != nil {
 		return err
 	}
 	switch {
-	case token.key.Expired(rq.Start):
+	case token.Key.Expired(c.Start):
 		return unauthenticated("authentication_failed", "The token has expired.")
-	case token.issuer(rq.Snapshot, rq.Start) == nil:
+	case token.issuer(c.Snapshot, c.Start) == nil:
 		return unauthenticated("authentication_failed", "The token was revoked.")
 	}
-	rq.Key, rq.token, rq.Share = &token.key, token, token.share
+	c.Key, c.Token, c.Share = &token.Key, token, token.Share
 	return nil
 }
