@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,7 +283,7 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	case res.failure != "":
 		dst = rq.appendFailure(dst, s, res)
 	case res.Run != nil:
-		dst = rq.appendStatus(dst, res.Run, false, nil)
+		dst = rq.shower().appendStatus(dst, res.Run, false, nil)
 	default:
 		dst = append(dst, "null"...)
 	}
@@ -301,10 +300,7 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 	if done.Insight != nil {
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, done.Insight.Results...)
-		dst = append(dst, done.Insight.Rest...)
-		if !bytes.Contains(done.Insight.Rest, []byte(`"hasMore":`)) {
-			dst = append(dst, `,"hasMore":null`...)
-		}
+		dst = appendHasMore(dst, done.Insight.HasMore)
 		dst = append(dst, `,"columns":null,"types":null`...)
 		dst = append(dst, done.Insight.Dates...)
 	} else {
@@ -313,15 +309,15 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 		dst = result.AppendRows(dst, 0, -1)
 		dst = append(dst, ',')
 		dst = append(dst, done.Head...)
-		dst = append(dst, `,"hasMore":`...)
-		if done.OwnLimit {
-			dst = append(dst, "null"...)
-		} else {
-			dst = jsontext.AppendBool(dst, result.More())
+		var more *bool
+		if !done.OwnLimit {
+			cut := result.More()
+			more = &cut
 		}
+		dst = appendHasMore(dst, more)
 		dst = append(dst, `,"resolved_date_range":null`...)
 	}
-	dst = rq.appendFreshness(dst, res.plan, res.Answer)
+	dst = rq.shower().appendFreshness(dst, res.plan, res.Answer)
 	return jsontext.Append(append(dst, `,"hogql":`...), done.HogQL)
 }
 
@@ -332,12 +328,12 @@ func (rq *request) appendText(dst []byte, res insightResult) []byte {
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 	}
 	dst = jsontext.Append(append(dst, `,"result":`...), text)
-	return rq.appendFreshness(dst, res.plan, res.Answer)
+	return rq.shower().appendFreshness(dst, res.plan, res.Answer)
 }
 
 // appendNoResult appends the same members for an insight whose result is not there.
 func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
-	dst = append(dst, `,"result":null,"hasMore":null,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
+	dst = append(appendHasMore(append(dst, `,"result":null`...), nil), `,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {
 		dst = jsontext.AppendTime(dst, rq.Start) // as the peer has it: the time of the try
 	} else {
@@ -354,5 +350,5 @@ func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) 
 		Failure: api.Invalid("", "error", "%s", res.failure),
 	}
 	failed.End = rq.Start
-	return rq.appendStatus(dst, &failed, true, nil)
+	return rq.shower().appendStatus(dst, &failed, true, nil)
 }

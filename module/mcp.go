@@ -16,7 +16,7 @@ func (rq *request) fromMCP() bool { return rq.r.Header.Get("X-Posthog-Client") =
 
 // renderForMCP writes an answer of the query route with formatted_results behind it: the results as a table of plain text.
 func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
-	dst = rq.renderQuery(dst, p, got)
+	dst = rq.shower().renderQuery(dst, p, got)
 	text, err := formatResults(p, got)
 	if err != nil { // our own results cannot be read
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))

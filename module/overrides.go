@@ -7,7 +7,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
@@ -67,12 +66,4 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 		return nil, "", err // a mistake of the request, told as it is
 	}
 	return bound, string(jsontext.Append(nil, values)), nil
-}
-
-// renderInsight writes the members that an answer of an insight begins with.
-func renderInsight(dst []byte, done *execution.Details) []byte {
-	dst = append(dst, `{"results":`...)
-	dst = append(dst, done.Insight.Results...)
-	dst = append(dst, done.Insight.Rest...)
-	return append(dst, done.Insight.NoError...)
 }

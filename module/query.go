@@ -11,7 +11,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // runQuery answers POST query/: contract section 1.
@@ -67,7 +66,7 @@ func (rq *request) writeRunning(p *plan) {
 		body = append(body, p.Key.String()...)
 		body = append(body, `",`...)
 	}
-	body = rq.appendRunning(body)
+	body = rq.shower().appendRunning(body)
 	rq.write(api.Raw(rq.okStatus(), append(body, '}')))
 }
 
@@ -143,43 +142,6 @@ func extraField(name string, fields map[string]json.RawMessage) *api.Error {
 	return answer
 }
 
-// renderQuery writes the body of an answer of the query route: contract section 1.5.
 func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
-	done, _ := got.Entry.Meta.(*execution.Details)
-	if done.Insight != nil {
-		dst = renderInsight(dst, done)
-		dst = rq.appendFreshness(dst, p, got)
-		dst = append(dst, `,"query_metadata":null`...)
-		dst = rq.appendRunning(append(dst, ','))
-		return append(rq.appendDebug(dst, p, done), '}')
-	}
-	result := got.Entry.Result
-	dst = append(dst, `{"results":`...)
-	dst = result.AppendRows(dst, 0, -1)
-	dst = append(dst, ',')
-	dst = append(dst, done.Head...)
-	if done.OwnLimit {
-		dst = append(dst, `,"hasMore":null,"limit":null,"offset":null`...)
-	} else {
-		dst = append(dst, `,"hasMore":`...)
-		dst = jsontext.AppendBool(dst, result.More())
-		dst = append(dst, `,"limit":`...)
-		dst = jsontext.AppendInt(dst, done.Limit)
-		dst = append(dst, `,"offset":`...)
-		dst = jsontext.AppendInt(dst, done.Offset)
-	}
-	if done.Missing != nil {
-		dst = jsontext.AppendInt(append(dst, `,"missing_actors_count":`...), *done.Missing)
-	}
-	dst = rq.appendFreshness(dst, p, got)
-	dst = append(dst, `,"query":null,"metadata":`...)
-	if rq.inspected.metadata == nil {
-		dst = append(dst, "null"...)
-	} else {
-		dst = jsontext.Append(dst, rq.inspected.metadata)
-	}
-	dst = append(dst, `,"query_metadata":null,"error":null`...)
-	dst = rq.appendRunning(append(dst, ','))
-	dst = rq.appendDebug(dst, p, done)
-	return append(dst, '}')
+	return rq.shower().renderQuery(dst, p, got)
 }

@@ -157,3 +157,13 @@ func writePage[T any](rq *request, all []T) error {
 	rq.write(res)
 	return nil
 }
+
+func (rq *request) shower() *shower {
+	return &shower{project: rq.Project, runs: rq.rt.Runs, run: rq.run, inspected: rq.inspected}
+}
+
+// memoKey is the key of the request in the memo of plans.
+func (rq *request) memoKey(place string, body []byte) []byte {
+	form, _ := rq.askedFormat()
+	return memoKeyOf(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
+}

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,31 +69,6 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 		return rq.writeAnswer(p, got, rq.renderFile)
 	}
 	return rq.writeAnswer(p, got, rq.renderRun)
-}
-
-// memoKey is all that decides what a request means: the project, the endpoint if it names one, what the key is bound to, the
-// registry as it stands, the format that its address and headers ask for, and the request's own bytes. It is written behind the
-// body in the body's own buffer. The numbers stand at its end with a fixed width, so that no byte of a client's can be taken for
-// a part of them.
-func (rq *request) memoKey(endpoint string, body []byte) []byte {
-	size := uint64(len(body))
-	key := body
-	key = append(key, rq.r.URL.RawQuery...)
-	key = append(key, endpoint...)
-	key = append(key, rq.Key.Fixed...)
-	key = binary.LittleEndian.AppendUint64(key, uint64(rq.Project.ID)) //nolint:gosec // any number will do, if it is another for another project
-	key = binary.LittleEndian.AppendUint64(key, size)
-	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
-	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.Key.Fixed)))
-	key = binary.LittleEndian.AppendUint64(key, rq.Snapshot.Serial)
-	asked, _ := rq.askedFormat()
-	if rq.Key.Bound() {
-		asked |= 1 << 7
-	}
-	if rq.mayQuery() {
-		asked |= 1 << 6
-	}
-	return append(key, byte(asked))
 }
 
 // recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
@@ -322,11 +296,9 @@ func checkPage(p *plan, e *cache.Entry) error {
 func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {
-		dst = renderInsight(dst, done)
-		if len(done.Insight.Rest) == 0 {
-			dst = append(dst, `,"hasMore":false`...) // of each run, also of kinds whose answers are never cut
-		}
-		dst = rq.appendFreshness(dst, p, got)
+		more := done.Insight.HasMore != nil && *done.Insight.HasMore // of each run, also of kinds whose answers are never cut
+		dst = renderInsight(dst, done, &more)
+		dst = rq.shower().appendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null,"query_status":null`...)
 		return rq.appendRun(dst, p, done)
 	}
@@ -339,18 +311,13 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = p.appendRows(dst, result, done.Columns)
 	dst = append(dst, ',')
 	dst = append(dst, done.Head...)
-	dst = append(dst, `,"hasMore":`...)
-	dst = jsontext.AppendBool(dst, more)
 	if p.isPage() {
-		dst = append(dst, `,"limit":`...)
-		dst = jsontext.AppendInt(dst, p.limit)
-		dst = append(dst, `,"offset":`...)
-		dst = jsontext.AppendInt(dst, p.offset)
+		dst = appendWindow(dst, &more, &p.limit, &p.offset)
 	} else {
-		dst = append(dst, `,"limit":null,"offset":null`...)
+		dst = appendWindow(dst, &more, nil, nil)
 	}
 	dst = rq.appendCursorMember(dst, p, got)
-	dst = rq.appendFreshness(dst, p, got)
+	dst = rq.shower().appendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
 	return rq.appendRun(dst, p, done)
 }
@@ -358,7 +325,7 @@ func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
 // appendRun ends the body of a run with what tells runs apart.
 func (rq *request) appendRun(dst []byte, p *plan, done *execution.Details) []byte {
 	if p.debug {
-		dst = rq.appendDebug(dst, p, done)
+		dst = rq.shower().appendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
 	dst = jsontext.Append(dst, p.Endpoint.Name)
@@ -369,41 +336,4 @@ func (rq *request) appendRun(dst []byte, p *plan, done *execution.Details) []byt
 	dst = append(dst, `,"endpoint_version_created_at":`...)
 	dst = jsontext.AppendTime(dst, p.Version.CreatedAt)
 	return append(dst, '}')
-}
-
-// appendFreshness appends when the rows were computed and how long they hold.
-func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
-	at := got.Entry.ComputedAt
-	done, _ := got.Entry.Meta.(*execution.Details)
-	if done.Warnings != nil {
-		dst = append(dst, `,"warnings":`...)
-		dst = append(dst, done.Warnings...)
-	}
-	dst = append(dst, `,"is_cached":`...)
-	dst = jsontext.AppendBool(dst, got.Status.Cached())
-	dst = append(dst, `,"last_refresh":`...)
-	dst = jsontext.AppendTime(dst, at)
-	dst = append(dst, `,"next_allowed_client_refresh":`...)
-	dst = jsontext.AppendTime(dst, at.Add(done.NextRefresh()))
-	dst = append(dst, `,"cache_target_age":`...)
-	dst = jsontext.AppendTime(dst, at.Add(p.Fresh))
-	dst = append(dst, `,"timezone":`...)
-	return jsontext.Append(dst, rq.Project.Timezone)
-}
-
-// appendDebug appends the fields that tell how an answer came about.
-func (rq *request) appendDebug(dst []byte, p *plan, done *execution.Details) []byte {
-	dst = append(dst, `,"hogql":`...)
-	dst = jsontext.Append(dst, done.HogQL)
-	dst = append(dst, `,"clickhouse":`...)
-	dst = jsontext.Append(dst, done.SQL)
-	dst = append(dst, `,"cache_key":"`...)
-	dst = append(dst, p.Key.String()...)
-	dst = append(dst, '"')
-	dst = rq.appendShown(dst, p, done)
-	dst = append(dst, `,"calculation_trigger":null`...)
-	if done.Insight != nil {
-		return append(dst, done.Insight.Dates...)
-	}
-	return append(dst, `,"resolved_date_range":null`...)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // getRun answers GET query/{id}/: contract section 1.4.
@@ -31,7 +30,7 @@ func (rq *request) getRun() error {
 		status = http.StatusInternalServerError
 	}
 	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte {
-		return append(rq.appendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
+		return append(rq.shower().appendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
 	})
 	body.ETag = "" // the next answer is another one
 	rq.write(api.Response{Status: status, Body: body})
@@ -45,65 +44,6 @@ func (rq *request) progress(r *execution.Run) *execution.Progress {
 		return new(execution.Progress)
 	}
 	return w.Progress(rq.Start)
-}
-
-// appendStatus appends a query_status. The answer of a run that has ended stands in its results; one in progress has none.
-func (rq *request) appendStatus(dst []byte, r *execution.Run, ended bool, read *execution.Progress) []byte {
-	moment := func(name string, at time.Time) {
-		dst = append(dst, `,"`...)
-		dst = append(dst, name...)
-		dst = append(dst, `":`...)
-		if at.IsZero() {
-			dst = append(dst, "null"...)
-			return
-		}
-		dst = jsontext.AppendTime(dst, at)
-	}
-	failed := ended && r.Failure != nil
-	dst = jsontext.Append(append(dst, `{"id":`...), r.ID)
-	dst = append(dst, `,"query_async":true,"team_id":`...)
-	dst = jsontext.AppendInt(dst, int(r.Project()))
-	dst = jsontext.Append(append(dst, `,"insight_id":`...), r.From.Insight)
-	dst = jsontext.Append(append(dst, `,"dashboard_id":`...), r.From.Dashboard)
-	dst = jsontext.AppendBool(append(dst, `,"complete":`...), ended)
-	dst = jsontext.AppendBool(append(dst, `,"error":`...), failed)
-	var failure *api.Error
-	if failed {
-		failure = api.ErrorOf(r.Failure)
-	}
-	if failed && failure.Exposable() {
-		dst = jsontext.Append(append(dst, `,"error_message":`...), failure.Detail)
-		dst = jsontext.Append(append(dst, `,"error_code":`...), failure.Code)
-	} else {
-		dst = append(dst, `,"error_message":null,"error_code":null`...)
-	}
-	dst = append(dst, `,"results":`...)
-	if ended && !failed {
-		dst = rq.renderQuery(dst, r.Shows.(*plan), r.Answer)
-	} else {
-		dst = append(dst, "null"...)
-	}
-	moment("start_time", r.Start)
-	moment("pickup_time", rq.rt.Runs.PickedUp(r, ended))
-	if ended {
-		moment("end_time", r.End)
-		moment("expiration_time", r.End.Add(execution.RunKept))
-	} else {
-		dst = append(dst, `,"end_time":null,"expiration_time":null`...)
-	}
-	dst = jsontext.Append(append(dst, `,"task_id":null,"query_progress":`...), read)
-	dst = append(dst, `,"labels":null,"cache_key":"`...)
-	dst = append(dst, r.Query.Key.String()...)
-	return append(dst, `","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}`...)
-}
-
-// appendRunning appends the member query_status of an answer: the background run that computes a newer one, or null.
-func (rq *request) appendRunning(dst []byte) []byte {
-	dst = append(dst, `"query_status":`...)
-	if rq.run == nil {
-		return append(dst, "null"...)
-	}
-	return rq.appendStatus(dst, rq.run, false, nil)
 }
 
 // cancelRun answers DELETE query/{id}/. Like the peer it does not mind an id that is not known.
@@ -121,11 +61,6 @@ func (rq *request) cancelRun() error {
 	}
 	rq.reply(http.StatusOK, map[string]string{"message": message})
 	return nil
-}
-
-// runNotFound is the contract's text for an id that is not known.
-func runNotFound(id string, project int64) string {
-	return fmt.Sprintf("Query %s not found for team %d", id, project)
 }
 
 // getQueryLog answers GET query/{id}/log/: contract section 1.1. Like the peer's answer, which is that of a HogQLQuery over
@@ -151,4 +86,9 @@ func (rq *request) getQueryLog() error {
 		"query_status": nil, "resolved_date_range": nil,
 	})
 	return nil
+}
+
+// runNotFound is the contract's text for an id that is not known.
+func runNotFound(id string, project int64) string {
+	return fmt.Sprintf("Query %s not found for team %d", id, project)
 }

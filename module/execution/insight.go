@@ -15,7 +15,7 @@ import (
 // insightAnswer is what an insight answers, made once of its rows and kept in their place.
 type insightAnswer struct {
 	Results     []byte // a JSON array
-	Rest        []byte // the other members that the kind has: hasMore
+	HasMore     *bool  // nil for kinds whose answers are never cut
 	NoError     string // the member error of a run without one: contract section 1.5
 	Dates       []byte // resolved_date_range and what belongs to it
 	nextRefresh time.Duration
@@ -27,7 +27,7 @@ func (a *insightAnswer) size() int {
 	if a == nil {
 		return 0
 	}
-	return len(a.Results) + len(a.Rest) + len(a.Dates)
+	return len(a.Results) + len(a.Dates)
 }
 
 // shape makes the answer of an insight of its rows.
@@ -36,15 +36,12 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	if err != nil {
 		return nil, err
 	}
-	out := &insightAnswer{Results: answer.Results, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
+	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
 	if _, ok := x.query.Node.(*query.Trends); ok {
 		out.NoError = `,"error":""`
 	}
 	if x.query.Endpoint != nil {
 		out.Results = withoutSentinels(answer.Results)
-	}
-	if answer.HasMore != nil {
-		out.Rest = jsontext.AppendBool(append(out.Rest, `,"hasMore":`...), *answer.HasMore)
 	}
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {
