@@ -122,7 +122,7 @@ func BenchmarkPage(b *testing.B) {
 				}
 			}
 			render := rq.renderRun
-			if p.format.isFile() {
+			if p.Format.IsFile() {
 				render = rq.renderFile
 			}
 			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -31,22 +32,22 @@ func (rq *request) owner(e *registry.Endpoint) []byte {
 
 // appendNextCursor appends the cursor of the page after the plan's, and tells whether there is one. From now on the snapshot is kept
 // for those who page through it.
-func (rq *request) appendNextCursor(dst []byte, p *plan, got cache.Answer) ([]byte, bool) {
-	result := got.Entry.Result
-	if !p.isPage() || !result.HasMore(p.offset, p.limit) {
+func (rq *request) appendNextCursor(dst []byte, p *result.Plan, got cache.Answer) ([]byte, bool) {
+	kept := got.Entry.Result
+	if !p.IsPage() || !kept.HasMore(p.Offset, p.Limit) {
 		return dst, false
 	}
-	if p.example {
+	if p.Example {
 		return append(dst, exampleCursor...), true
 	}
 	next := pagecursor.Cursor{
-		Ref: rq.rt.Cache.Refer(p.Key, got.Entry), Offset: p.offset + result.PageLen(p.offset, p.limit), Limit: p.limit,
+		Ref: rq.rt.Cache.Refer(p.Key, got.Entry), Offset: p.Offset + kept.PageLen(p.Offset, p.Limit), Limit: p.Limit,
 	}
 	return next.Append(dst, rq.owner(p.Endpoint)), true
 }
 
 // appendCursorMember appends the member next_cursor of an answer: null where no page follows.
-func (rq *request) appendCursorMember(dst []byte, p *plan, got cache.Answer) []byte {
+func (rq *request) appendCursorMember(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	dst = append(dst, `,"next_cursor":`...)
 	quoted, ok := rq.appendNextCursor(append(dst, '"'), p, got)
 	if !ok {
@@ -69,7 +70,7 @@ func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, g
 
 // planCursor understands a run that names a page of a snapshot by a cursor. Beside it stand limit, which is the size of this page and
 // those after it, and what decides the form of the answer; version and variables may be repeated.
-func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*plan, error) {
+func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*result.Plan, error) {
 	at, err := pagecursor.Open(text, rq.owner(e))
 	switch {
 	case errors.Is(err, pagecursor.ErrExpired):
@@ -92,9 +93,9 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	case given && number != done.Version:
 		return nil, api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
-	p := &plan{
+	p := &result.Plan{
 		Query: &execution.Query{Endpoint: e, Key: key, Rows: compiler.Pages, Paged: true}, Freshness: execution.Freshness{Refs: true},
-		view: view{ref: at.Ref, offset: at.Offset, limit: at.Limit}, fixed: rq.Key.Fixed,
+		View: result.View{Ref: at.Ref, Offset: at.Offset, Limit: at.Limit}, Fixed: rq.Key.Fixed,
 	}
 	if p.Version, err = activeVersion(e, done.Version); err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
 	}
-	if formats[p.format].file != "" {
-		return nil, api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.format)
+	if result.Formats[p.Format].File != "" {
+		return nil, api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.Format)
 	}
 	variables, err := variablesField(fields)
 	if err != nil {
@@ -129,12 +130,12 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if !sameMarks(done.Marks, marks, variables) {
 		return nil, api.Invalid("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
 	}
-	p.setPage()
+	p.SetPage()
 	return p, nil
 }
 
 // readCursorPage reads what a run with a cursor says of its page.
-func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) error {
+func (rq *request) readCursorPage(p *result.Plan, fields map[string]json.RawMessage) error {
 	if _, given, err := rq.runInt(fields, "offset"); given || err != nil {
 		if err == nil {
 			err = api.Invalid("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
@@ -148,7 +149,7 @@ func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) er
 	case given && limit < 1:
 		return badPage("limit", limit)
 	case given:
-		p.limit = limit
+		p.Limit = limit
 	}
 	return nil
 }

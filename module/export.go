@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
@@ -19,10 +20,10 @@ import (
 // export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
 // it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
 // no client takes a part for the whole.
-func (rq *request) export(p *plan) error {
+func (rq *request) export(p *result.Plan) error {
 	limit, offset := -1, 0
-	if p.isPage() {
-		limit, offset = p.limit, p.offset
+	if p.IsPage() {
+		limit, offset = p.Limit, p.Offset
 	}
 	from, err := rq.rt.Stream(rq.r.Context(), rq.Caller.Caller, p.Query, limit, offset)
 	if err != nil {
@@ -44,7 +45,7 @@ func (rq *request) export(p *plan) error {
 		return err
 	}
 	defer from.Close()
-	err = writeRows(ctx, from, p.format, out)
+	err = writeRows(ctx, from, p.Format, out)
 	if err == nil {
 		err = out.finish()
 	}
@@ -61,18 +62,18 @@ func (rq *request) export(p *plan) error {
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):
 		return api.Invalid("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
-			"Ask for csv or ndjson.", p.format)
+			"Ask for csv or ndjson.", p.Format)
 	}
 	return err
 }
 
 // writeRows runs the query and writes its rows to out.
-func writeRows(ctx context.Context, from *execution.Stream, form format, out io.Writer) error {
-	if file := formats[form].file; file != "" {
+func writeRows(ctx context.Context, from *execution.Stream, form result.Format, out io.Writer) error {
+	if file := result.Formats[form].File; file != "" {
 		return from.SendFile(ctx, file, out)
 	}
 	lines := &lineSink{out: out, append: lineOf(form, from.Columns)}
-	if form == asCSV {
+	if form == result.AsCSV {
 		lines.buf = rows.AppendCSVHeader(nil, from.Columns)
 	}
 	if err := from.Send(ctx, lines); err != nil {
@@ -110,7 +111,7 @@ func (s *lineSink) flush() error {
 // and a small file has its length in the headers.
 type exportWriter struct {
 	rq   *request
-	p    *plan
+	p    *result.Plan
 	held []byte
 	sent bool // the headers are out
 	// When the query is ended, whoever still reads its rows.
@@ -148,8 +149,8 @@ func earlier(a, b time.Time) time.Time {
 
 func (w *exportWriter) headers() {
 	h := w.rq.w.Header()
-	h["Content-Type"] = formats[w.p.format].header
-	h["Content-Disposition"] = w.p.attachment
+	h["Content-Type"] = result.Formats[w.p.Format].Header
+	h["Content-Disposition"] = w.p.Attachment
 	h["X-Content-Type-Options"] = noSniff
 	h["Vary"] = api.VaryHeader
 	h["Cache-Control"] = []string{"no-store"}

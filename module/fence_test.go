@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -64,7 +65,7 @@ func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]
 }
 
 // planAs plans a run of an endpoint for a key.
-func (w *world) planAs(key *registry.Key, endpoint, body string) (*plan, error) {
+func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, error) {
 	rq := w.request(http.MethodPost, "/")
 	rq.Key, rq.at = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
 	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
@@ -130,8 +131,8 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 				}
 			} else {
 				got = w.boundTo(p)
-				if p.fixed != tt.key.Fixed {
-					t.Errorf("the plan is of a key that fixes %q", p.fixed)
+				if p.Fixed != tt.key.Fixed {
+					t.Errorf("the plan is of a key that fixes %q", p.Fixed)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -142,7 +143,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 }
 
 // boundTo is what a plan's variables were bound to: for an insight, the values of its filters.
-func (w *world) boundTo(p *plan) string {
+func (w *world) boundTo(p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}

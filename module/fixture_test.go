@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -73,7 +74,7 @@ func newWorld(tb testing.TB) *world {
 			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
-		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(planMemory, (*plan).size), tokens: api.NewTokens(), logger: zap.NewNop(),
+		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.api = w.rt.newAPI()
 	w.app.runtime.Store(w.rt)
@@ -156,7 +157,7 @@ func (w *world) request(method, target string) *request {
 }
 
 // remember puts a result into the cache as if the plan had been run.
-func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
+func (w *world) remember(tb testing.TB, p *result.Plan, at time.Time, rows ...string) {
 	tb.Helper()
 	b := cache.NewBuilder(cache.Limits{})
 	if err := b.Columns([]cache.Column{{Name: "n", Type: "UInt64"}, {Name: "label", Type: "String"}}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -124,7 +125,7 @@ func merge(below, over json.RawMessage) (json.RawMessage, error) {
 }
 
 // planInsight plans the query of an insight. A request that was seen before is not planned again.
-func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, error) {
+func (rq *request) planInsight(s shownInsight, params insightParams) (*result.Plan, error) {
 	level, _ := rq.access("insight")
 	var tile int64
 	if s.tile != nil {
@@ -149,7 +150,7 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, err
 		return nil, err
 	}
 	p.ClientID = params.clientID
-	p.page = cache.PageKey{Limit: -1, Variant: string(memo)}
+	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
 	rq.rt.plans.Put(memo, p)
 	return p, nil
 }
@@ -161,7 +162,7 @@ func isInsight(node query.Node) bool {
 
 // insightResult is what there is to show for the query of an insight.
 type insightResult struct {
-	plan *plan // nil when it has no query
+	plan *result.Plan // nil when it has no query
 	execution.Result
 	text    bool            // the result is shown as a table of text
 	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
@@ -185,7 +186,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	case withheld && params.mode == execution.RefreshForceCache:
 		return insightResult{}, nil
 	case withheld && !params.many:
-		return insightResult{}, api.MissingScope(queryScope)
+		return insightResult{}, api.MissingScope(result.QueryScope)
 	}
 	p, err := rq.planInsight(s, params)
 	if err != nil {
@@ -193,7 +194,7 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	}
 	switch {
 	case withheld:
-		return insightResult{plan: p, failure: api.MissingScope(queryScope).Detail}, nil
+		return insightResult{plan: p, failure: api.MissingScope(result.QueryScope).Detail}, nil
 	case params.full:
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
@@ -250,7 +251,7 @@ func (rq *request) writeInsight(status int, i *registry.Insight) error {
 		return nil
 	}
 	rq.revalidate = true
-	return rq.writeAnswer(res.plan, res.Answer, func(dst []byte, _ *plan, got cache.Answer) []byte {
+	return rq.writeAnswer(res.plan, res.Answer, func(dst []byte, _ *result.Plan, got cache.Answer) []byte {
 		res.Answer = got
 		return rq.appendInsight(dst, s, res, nil)
 	})
@@ -283,7 +284,7 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	case res.failure != "":
 		dst = rq.appendFailure(dst, s, res)
 	case res.Run != nil:
-		dst = rq.shower().appendStatus(dst, res.Run, false, nil)
+		dst = rq.results().AppendStatus(dst, res.Run, false, nil)
 	default:
 		dst = append(dst, "null"...)
 	}
@@ -300,24 +301,24 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 	if done.Insight != nil {
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, done.Insight.Results...)
-		dst = appendHasMore(dst, done.Insight.HasMore)
+		dst = result.AppendHasMore(dst, done.Insight.HasMore)
 		dst = append(dst, `,"columns":null,"types":null`...)
 		dst = append(dst, done.Insight.Dates...)
 	} else {
-		result := res.Answer.Entry.Result
+		kept := res.Answer.Entry.Result
 		dst = append(dst, `,"result":`...)
-		dst = result.AppendRows(dst, 0, -1)
+		dst = kept.AppendRows(dst, 0, -1)
 		dst = append(dst, ',')
 		dst = append(dst, done.Head...)
 		var more *bool
 		if !done.OwnLimit {
-			cut := result.More()
+			cut := kept.More()
 			more = &cut
 		}
-		dst = appendHasMore(dst, more)
+		dst = result.AppendHasMore(dst, more)
 		dst = append(dst, `,"resolved_date_range":null`...)
 	}
-	dst = rq.shower().appendFreshness(dst, res.plan, res.Answer)
+	dst = rq.results().AppendFreshness(dst, res.plan, res.Answer)
 	return jsontext.Append(append(dst, `,"hogql":`...), done.HogQL)
 }
 
@@ -328,12 +329,12 @@ func (rq *request) appendText(dst []byte, res insightResult) []byte {
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 	}
 	dst = jsontext.Append(append(dst, `,"result":`...), text)
-	return rq.shower().appendFreshness(dst, res.plan, res.Answer)
+	return rq.results().AppendFreshness(dst, res.plan, res.Answer)
 }
 
 // appendNoResult appends the same members for an insight whose result is not there.
 func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
-	dst = append(appendHasMore(append(dst, `,"result":null`...), nil), `,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
+	dst = append(result.AppendHasMore(append(dst, `,"result":null`...), nil), `,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {
 		dst = jsontext.AppendTime(dst, rq.Start) // as the peer has it: the time of the try
 	} else {
@@ -350,5 +351,5 @@ func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) 
 		Failure: api.Invalid("", "error", "%s", res.failure),
 	}
 	failed.End = rq.Start
-	return rq.shower().appendStatus(dst, &failed, true, nil)
+	return rq.results().AppendStatus(dst, &failed, true, nil)
 }

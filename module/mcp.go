@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
@@ -15,8 +16,8 @@ import (
 func (rq *request) fromMCP() bool { return rq.r.Header.Get("X-Posthog-Client") == "mcp" }
 
 // renderForMCP writes an answer of the query route with formatted_results behind it: the results as a table of plain text.
-func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
-	dst = rq.shower().renderQuery(dst, p, got)
+func (rq *request) renderForMCP(dst []byte, p *result.Plan, got cache.Answer) []byte {
+	dst = rq.results().RenderQuery(dst, p, got)
 	text, err := formatResults(p, got)
 	if err != nil { // our own results cannot be read
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
@@ -26,7 +27,7 @@ func (rq *request) renderForMCP(dst []byte, p *plan, got cache.Answer) []byte {
 	return append(jsontext.Append(dst, text), '}')
 }
 
-func formatResults(p *plan, got cache.Answer) (string, error) {
+func formatResults(p *result.Plan, got cache.Answer) (string, error) {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if n, ok := p.Node.(query.Insight); ok && done.Insight != nil {
 		return texttable.Insight(n, done.Insight.Results) // logged as it is

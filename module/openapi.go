@@ -179,7 +179,7 @@ func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.Ra
 		if !ok {
 			continue
 		}
-		p.offset, p.limit, p.example = 0, exampleRows, true
+		p.Offset, p.Limit, p.Example = 0, exampleRows, true
 		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
 			return example
 		}

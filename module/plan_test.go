@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -286,14 +287,14 @@ func FuzzRunBody(f *testing.F) {
 		rq.r.URL.RawQuery = query
 		p, err := rq.planRun(e, body)
 		checkPlanned(t, w, p, err)
-		if err == nil && (p.isPage() && p.limit < 1 || p.offset < 0) {
-			t.Errorf("a page of %d rows from %d on", p.limit, p.offset)
+		if err == nil && (p.IsPage() && p.Limit < 1 || p.Offset < 0) {
+			t.Errorf("a page of %d rows from %d on", p.Limit, p.Offset)
 		}
 	})
 }
 
 // checkPlanned checks that a request is either understood or refused as the client's mistake.
-func checkPlanned(t *testing.T, w *world, p *plan, err error) {
+func checkPlanned(t *testing.T, w *world, p *result.Plan, err error) {
 	t.Helper()
 	switch {
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -37,7 +38,7 @@ func (rq *request) answerQuery(body []byte) error {
 		if p, err = rq.planQuery(body); err != nil {
 			return err
 		}
-		p.page.Variant += place
+		p.Page.Variant += place
 		rq.rt.plans.Put(memo, p)
 	}
 	if described, err := rq.describeQuery(p.Node); described {
@@ -59,14 +60,14 @@ func (rq *request) answerQuery(body []byte) error {
 }
 
 // writeRunning sends what there is to say before there is an answer: contract section 1.3.
-func (rq *request) writeRunning(p *plan) {
+func (rq *request) writeRunning(p *result.Plan) {
 	body := []byte{'{'}
 	if p.Refresh != execution.RefreshForceAsync {
 		body = append(body, `"cache_key":"`...)
 		body = append(body, p.Key.String()...)
 		body = append(body, `",`...)
 	}
-	body = rq.shower().appendRunning(body)
+	body = rq.results().AppendRunning(body)
 	rq.write(api.Raw(rq.okStatus(), append(body, '}')))
 }
 
@@ -142,6 +143,6 @@ func extraField(name string, fields map[string]json.RawMessage) *api.Error {
 	return answer
 }
 
-func (rq *request) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
-	return rq.shower().renderQuery(dst, p, got)
+func (rq *request) renderQuery(dst []byte, p *result.Plan, got cache.Answer) []byte {
+	return rq.results().RenderQuery(dst, p, got)
 }

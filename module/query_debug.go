@@ -7,28 +7,29 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // inspect finds out what the request asks to see beside the rows.
-func (rq *request) inspect(p *plan) error {
-	if !p.shows.explain {
+func (rq *request) inspect(p *result.Plan) error {
+	if !p.Shows.Explain {
 		return nil
 	}
 	var err error
 	var shown execution.Quotas
-	rq.inspected.explain, shown, err = rq.rt.Explain(rq.r.Context(), rq.Caller.Caller, p.Query)
+	rq.inspected.Explain, shown, err = rq.rt.Explain(rq.r.Context(), rq.Caller.Caller, p.Query)
 	rq.showQuotas(shown)
-	if err != nil || !p.shows.debug {
+	if err != nil || !p.Shows.Debug {
 		return err
 	}
-	rq.inspected.metadata, err = rq.metadata(p)
+	rq.inspected.Metadata, err = rq.metadata(p)
 	return err
 }
 
 // metadata is what HogQLMetadata says of a query's text; nil for insights, which have none.
-func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
+func (rq *request) metadata(p *result.Plan) (*compiler.Metadata, error) {
 	q, ok := p.Node.(*query.HogQL)
 	if !ok {
 		return nil, nil
@@ -44,27 +45,27 @@ func (rq *request) metadata(p *plan) (*compiler.Metadata, error) {
 
 // writeMistake answers a HogQL query that is at fault and asks for debug: what would be the error of the answer is its member
 // error, beside what HogQLMetadata says. Any other error is given back.
-func (rq *request) writeMistake(p *plan, err error) error {
-	if _, ok := p.Node.(*query.HogQL); !ok || !p.shows.debug {
+func (rq *request) writeMistake(p *result.Plan, err error) error {
+	if _, ok := p.Node.(*query.HogQL); !ok || !p.Shows.Debug {
 		return err
 	}
 	mistake := api.ErrorOf(err)
 	if mistake.Status != http.StatusBadRequest {
 		return err
 	}
-	if rq.inspected.metadata, err = rq.metadata(p); err != nil {
+	if rq.inspected.Metadata, err = rq.metadata(p); err != nil {
 		return err
 	}
 	now := cache.Answer{Entry: cache.NewEntry(&cache.Result{}, rq.Start, &execution.Details{}, 0)}
-	body := appendWindow([]byte(`{"results":[],"columns":[],"types":[]`), nil, nil, nil)
-	body = rq.shower().appendFreshness(body, p, now)
+	body := result.AppendWindow([]byte(`{"results":[],"columns":[],"types":[]`), nil, nil, nil)
+	body = rq.results().AppendFreshness(body, p, now)
 	body = append(body, `,"query":null,"metadata":`...)
-	body = jsontext.Append(body, rq.inspected.metadata)
+	body = jsontext.Append(body, rq.inspected.Metadata)
 	body = append(body, `,"query_metadata":null,"error":`...)
 	body = jsontext.Append(body, mistake.Detail)
 	body = append(body, `,"query_status":null,"hogql":null,"clickhouse":null,"cache_key":"`...)
 	body = append(append(body, p.Key.String()...), '"')
-	body = rq.shower().appendShown(body, p, &execution.Details{})
+	body = rq.results().AppendShown(body, p, &execution.Details{})
 	rq.write(api.Raw(http.StatusOK, append(body, `,"calculation_trigger":null,"resolved_date_range":null}`...)))
 	return nil
 }

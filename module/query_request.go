@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // planQuery understands a query request that was not seen before.
-func (rq *request) planQuery(body []byte) (*plan, error) {
+func (rq *request) planQuery(body []byte) (*result.Plan, error) {
 	if err := api.CheckJSON(body); err != nil {
 		return nil, err
 	}
@@ -70,8 +71,8 @@ func (rq *request) planQuery(body []byte) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Label, p.ClientID, p.shows = label, clientID, readShown(raw)
-	p.page.Variant += p.shows.variant()
+	p.Label, p.ClientID, p.Shows = label, clientID, result.ReadShown(raw)
+	p.Page.Variant += p.Shows.Variant()
 	return p, nil
 }
 
@@ -105,19 +106,19 @@ func (o overrides) apply(node query.Node) (query.Node, error) {
 }
 
 // planNode plans a query of the query route, or that of a saved insight: both share their answers.
-func (rq *request) planNode(node query.Node, over overrides, mode execution.RefreshMode) (*plan, error) {
+func (rq *request) planNode(node query.Node, over overrides, mode execution.RefreshMode) (*result.Plan, error) {
 	node, err := over.apply(node)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Freshness: rq.rt.FreshnessOf(node, mode), view: view{limit: -1}, Query: &execution.Query{
+	p := &result.Plan{Freshness: rq.rt.FreshnessOf(node, mode), View: result.View{Limit: -1}, Query: &execution.Query{
 		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
 		Key: cache.KeyParts{
 			Project: rq.Project.ID, Query: string(node.Canonical()), Variables: rq.variableMarks(node), Zone: rq.Project.Timezone,
 			Extra: execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID)),
 		}.Key(),
 	}}
-	p.setPage()
+	p.SetPage()
 	return p, nil
 }
 

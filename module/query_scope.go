@@ -7,16 +7,13 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// queryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
-// as they are (contract: api.md, section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
-const queryScope = "query:read"
-
 // mayQuery reports whether the key may run queries of its own.
-func (rq *request) mayQuery() bool { return rq.Key.Allows(queryScope) }
+func (rq *request) mayQuery() bool { return rq.Key.Allows(result.QueryScope) }
 
 // mayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its mistakes are for those who
 // use it.
@@ -25,7 +22,7 @@ func (rq *request) mayOverride(filters json.RawMessage) error {
 		return nil
 	}
 	if over, err := query.ParseOverrides(filters); err == nil && over.HogQL() {
-		return api.MissingScope(queryScope)
+		return api.MissingScope(result.QueryScope)
 	}
 	return nil
 }
@@ -76,7 +73,7 @@ func (rq *request) mayShow(i *registry.Insight, f registry.InsightFields) error 
 		restricted = i.NeedsQueryScope
 	}
 	if restricted && f.NoQueryScope && params.mode != execution.RefreshForceCache {
-		return api.MissingScope(queryScope)
+		return api.MissingScope(result.QueryScope)
 	}
 	return nil
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -23,7 +25,7 @@ type request struct {
 	// The answer shows more than a result: a client that keeps it has to ask each time whether it still holds.
 	revalidate bool
 	spent      api.Spent
-	inspected  inspection
+	inspected  result.Inspection
 }
 
 // address, route and methods are the routes of such topics.
@@ -78,9 +80,9 @@ func (rq *request) write(res api.Response) {
 }
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
-func (rq *request) writeAnswer(p *plan, got cache.Answer, render func([]byte, *plan, cache.Answer) []byte) error {
+func (rq *request) writeAnswer(p *result.Plan, got cache.Answer, render func([]byte, *result.Plan, cache.Answer) []byte) error {
 	res := api.Response{
-		Status: rq.okStatus(), Type: formats[p.format].header, Answer: got, Cache: api.WhileFresh,
+		Status: rq.okStatus(), Type: result.Formats[p.Format].Header, Answer: got, Cache: api.WhileFresh,
 		Body: rq.page(p, got, cache.Negotiate(api.Header(rq.r, "Accept-Encoding")), render),
 	}
 	switch {
@@ -113,16 +115,16 @@ func (rq *request) replyNothing() { rq.write(api.NoContent()) }
 // page gives the body of an answer: as it is stored, or drawn. An answer that was computed for this request alone is not
 // stored as a page: those that follow say that they come from the cache. Neither is one beside which a run is in progress, or that
 // shows what was found out for its request.
-func (rq *request) page(p *plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *plan, cache.Answer) []byte) cache.Body {
-	shared := got.Status.Cached() && rq.run == nil && !p.shows.explain
+func (rq *request) page(p *result.Plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *result.Plan, cache.Answer) []byte) cache.Body {
+	shared := got.Status.Cached() && rq.run == nil && !p.Shows.Explain
 	if shared {
-		if body, ok := rq.rt.Cache.GetPage(got.Entry, p.page, encoding); ok {
+		if body, ok := rq.rt.Cache.GetPage(got.Entry, p.Page, encoding); ok {
 			return body
 		}
 	}
 	draw := func(dst []byte) []byte { return render(dst, p, got) }
 	if shared {
-		return rq.rt.Cache.Page(got.Entry, p.page, encoding, draw)
+		return rq.rt.Cache.Page(got.Entry, p.Page, encoding, draw)
 	}
 	return rq.rt.Cache.Render(encoding, draw)
 }
@@ -158,12 +160,40 @@ func writePage[T any](rq *request, all []T) error {
 	return nil
 }
 
-func (rq *request) shower() *shower {
-	return &shower{project: rq.Project, runs: rq.rt.Runs, run: rq.run, inspected: rq.inspected}
+func (rq *request) results() *result.Writer {
+	return &result.Writer{Project: rq.Project, Runs: rq.rt.Runs, Run: rq.run, Inspected: rq.inspected}
 }
 
 // memoKey is the key of the request in the memo of plans.
 func (rq *request) memoKey(place string, body []byte) []byte {
 	form, _ := rq.askedFormat()
-	return memoKeyOf(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
+	return result.MemoKey(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
+}
+
+// answer gets the result of a run's plan, from the cache or by running it while the caller waits.
+func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
+	if p.Ref != (cache.Ref{}) {
+		got, err := rq.rt.Pinned(p.Query, p.Freshness, p.Ref, rq.Start)
+		return got, cursorError(err)
+	}
+	got, err := rq.rt.Answer(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness)
+	rq.showQuotas(got.Quotas)
+	return got.Answer, err
+}
+
+// refresh answers a plan in its refresh mode.
+func (rq *request) refresh(p *result.Plan, from execution.Origin) (execution.Result, error) {
+	got, err := rq.rt.Refresh(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness, from, p)
+	rq.showQuotas(got.Quotas)
+	return got, err
+}
+
+// showQuotas tells in the answer's headers what is left to its caller.
+func (rq *request) showQuotas(qs execution.Quotas) {
+	if qs == nil {
+		return
+	}
+	policy, left := qs.Fields(time.Now())
+	h := rq.w.Header()
+	h["Ratelimit-Policy"], h["Ratelimit"] = []string{policy}, []string{left}
 }

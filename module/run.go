@@ -3,6 +3,7 @@ package module
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -51,8 +53,8 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 	if p.Version.Draft() && (rq.Key.Kind == registry.Secret || rq.Key.Bound()) {
 		return noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
 	}
-	p.setNotices(rq.w.Header())
-	if p.streams() {
+	maps.Copy(rq.w.Header(), p.Notices)
+	if p.Streams() {
 		return rq.export(p)
 	}
 	got, err := rq.answer(p)
@@ -64,7 +66,7 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 	}
 	rq.rt.registry.Executed(e, p.Version.Number, rq.Start)
 	rq.logRun(p, got)
-	if p.format.isFile() {
+	if p.Format.IsFile() {
 		rq.setFileHeaders(p, got)
 		return rq.writeAnswer(p, got, rq.renderFile)
 	}
@@ -73,16 +75,16 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 
 // recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
 // leads to rows.
-func (rq *request) recall(memo []byte) (*plan, bool) {
+func (rq *request) recall(memo []byte) (*result.Plan, bool) {
 	p, ok := rq.rt.plans.Get(memo)
-	return p, ok && p.Key.Project() == rq.Project.ID && p.fixed == rq.Key.Fixed
+	return p, ok && p.Key.Project() == rq.Project.ID && p.Fixed == rq.Key.Fixed
 }
 
 // runFields are what a run may be given.
 var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format", "cursor"}
 
 // planRun understands a run that was not seen before.
-func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
+func (rq *request) planRun(e *registry.Endpoint, body []byte) (*result.Plan, error) {
 	fields, err := api.DecodeObject(body)
 	if err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	} else if given {
 		return rq.planCursor(e, fields, text)
 	}
-	p := &plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, view: view{limit: -1}, fixed: rq.Key.Fixed}
+	p := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: rq.Key.Fixed}
 	if p.Version, err = rq.runVersion(e, fields); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
 	}
-	if p.streams() {
+	if p.Streams() {
 		p.Rows = compiler.Whole
 	}
 	given, err := variablesField(fields)
@@ -129,26 +131,26 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	}
 	p.Text = p.Node.Text()
 	p.Key = cache.KeyParts{
-		Project: rq.Project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.Version.Number, Query: p.Version.ID, Variables: p.Marks,
+		Project: rq.Project.ID, RowFilter: p.Fixed, Endpoint: e.ID, Version: p.Version.Number, Query: p.Version.ID, Variables: p.Marks,
 		Zone: rq.Project.Timezone, Extra: fmt.Sprintf("%d %s", p.Rows, execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID))),
 	}.Key()
-	p.setPage()
+	p.SetPage()
 	return p, nil
 }
 
 // readOptions reads what a run is given beside its rows: how it answers.
-func (rq *request) readOptions(p *plan, fields map[string]json.RawMessage) (err error) {
-	if p.debug, err = api.BoolField(fields, "debug"); err != nil {
+func (rq *request) readOptions(p *result.Plan, fields map[string]json.RawMessage) (err error) {
+	if p.Debug, err = api.BoolField(fields, "debug"); err != nil {
 		return err
 	}
-	p.debug = p.debug && !rq.Key.Bound() // SQL is for the authors of an endpoint
+	p.Debug = p.Debug && !rq.Key.Bound() // SQL is for the authors of an endpoint
 	if p.ClientID, err = clientIDOfRun(fields); err != nil {
 		return err
 	}
 	if p.Mode, err = refreshOfRun(fields); err != nil {
 		return err
 	}
-	p.notices = noticesOf(p.Version, fields)
+	p.Notices = noticesOf(p.Version, fields)
 	p.Fresh = time.Duration(p.Version.FreshnessSeconds) * time.Second
 	return nil
 }
@@ -209,7 +211,7 @@ func (rq *request) runInt(fields map[string]json.RawMessage, name string) (n int
 }
 
 // readPage reads limit and offset.
-func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.RawMessage) error {
+func (rq *request) readPage(p *result.Plan, node query.Node, fields map[string]json.RawMessage) error {
 	limit, limited, err := rq.runInt(fields, "limit")
 	if err != nil {
 		return err
@@ -231,7 +233,7 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	case moved && !limited:
 		return api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
-		p.limit, p.offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
+		p.Limit, p.Offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
 	}
 	return nil
 }
@@ -281,10 +283,10 @@ func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessa
 }
 
 // checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.
-func checkPage(p *plan, e *cache.Entry) error {
-	if p.isPage() && e.Result.More() && p.offset >= e.Result.Len() {
+func checkPage(p *result.Plan, e *cache.Entry) error {
+	if p.IsPage() && e.Result.More() && p.Offset >= e.Result.Len() {
 		attr := "offset"
-		if p.ref != (cache.Ref{}) {
+		if p.Ref != (cache.Ref{}) {
 			attr = "cursor"
 		}
 		return api.Invalid(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
@@ -293,39 +295,39 @@ func checkPage(p *plan, e *cache.Entry) error {
 }
 
 // renderRun writes the body of a run: the contract's fields, those that only debugging shows left out.
-func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
+func (rq *request) renderRun(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {
 		more := done.Insight.HasMore != nil && *done.Insight.HasMore // of each run, also of kinds whose answers are never cut
-		dst = renderInsight(dst, done, &more)
-		dst = rq.shower().appendFreshness(dst, p, got)
+		dst = result.RenderInsight(dst, done, &more)
+		dst = rq.results().AppendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null,"query_status":null`...)
 		return rq.appendRun(dst, p, done)
 	}
-	result := got.Entry.Result
-	more := result.More()
-	if p.isPage() {
-		more = result.HasMore(p.offset, p.limit)
+	kept := got.Entry.Result
+	more := kept.More()
+	if p.IsPage() {
+		more = kept.HasMore(p.Offset, p.Limit)
 	}
 	dst = append(dst, `{"results":`...)
-	dst = p.appendRows(dst, result, done.Columns)
+	dst = p.AppendRows(dst, kept, done.Columns)
 	dst = append(dst, ',')
 	dst = append(dst, done.Head...)
-	if p.isPage() {
-		dst = appendWindow(dst, &more, &p.limit, &p.offset)
+	if p.IsPage() {
+		dst = result.AppendWindow(dst, &more, &p.Limit, &p.Offset)
 	} else {
-		dst = appendWindow(dst, &more, nil, nil)
+		dst = result.AppendWindow(dst, &more, nil, nil)
 	}
 	dst = rq.appendCursorMember(dst, p, got)
-	dst = rq.shower().appendFreshness(dst, p, got)
+	dst = rq.results().AppendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
 	return rq.appendRun(dst, p, done)
 }
 
 // appendRun ends the body of a run with what tells runs apart.
-func (rq *request) appendRun(dst []byte, p *plan, done *execution.Details) []byte {
-	if p.debug {
-		dst = rq.shower().appendDebug(dst, p, done)
+func (rq *request) appendRun(dst []byte, p *result.Plan, done *execution.Details) []byte {
+	if p.Debug {
+		dst = rq.results().AppendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
 	dst = jsontext.Append(dst, p.Endpoint.Name)

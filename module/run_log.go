@@ -9,27 +9,28 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // logRun remembers a run that was answered.
-func (rq *request) logRun(p *plan, got cache.Answer) {
+func (rq *request) logRun(p *result.Plan, got cache.Answer) {
 	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
 	if done, ok := got.Entry.Meta.(*execution.Details); ok {
 		run.Execution = done.ExecutionID
 		if done.Insight == nil {
-			run.Rows = max(0, got.Entry.Result.Len()-p.offset)
-			if p.limit >= 0 {
-				run.Rows = min(run.Rows, p.limit)
+			run.Rows = max(0, got.Entry.Result.Len()-p.Offset)
+			if p.Limit >= 0 {
+				run.Rows = min(run.Rows, p.Limit)
 			}
 		}
 	}
-	log := p.logged.Load()
+	log := p.Logged.Load()
 	if log == nil || log.Gone() {
 		log = rq.rt.logs.Of(p.Endpoint.ID)
-		p.logged.Store(log)
+		p.Logged.Store(log)
 	}
 	log.Add(run)
 }
@@ -38,7 +39,7 @@ func (rq *request) logRun(p *plan, got cache.Answer) {
 var brokenOff = "broken_off"
 
 // logExport remembers a run whose rows were streamed; they are not counted.
-func (rq *request) logExport(p *plan, execution string, status int) {
+func (rq *request) logExport(p *result.Plan, execution string, status int) {
 	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
 	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
 	if status != http.StatusOK {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -29,7 +30,7 @@ type runtime struct {
 
 	registry *registry.Registry
 	engine   *embedded.Engine // nil in front of a ClickHouse server
-	plans    *cache.Memo[*plan]
+	plans    *cache.Memo[*result.Plan]
 	tokens   *api.Tokens
 	probe    *probe
 	api      *api.API
@@ -192,7 +193,7 @@ const runsShare = 4
 // results is the cache of answers beside what was understood before, requests and the schemas of projects, and what was counted.
 type results struct {
 	cache     *cache.Cache
-	plans     *cache.Memo[*plan]
+	plans     *cache.Memo[*result.Plan]
 	databases *execution.Databases
 	names     *execution.Sightings
 	metrics   *execution.Metrics
@@ -207,7 +208,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: new(runlog.Logs)}
+	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: new(runlog.Logs)}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

@@ -30,7 +30,7 @@ func (rq *request) getRun() error {
 		status = http.StatusInternalServerError
 	}
 	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte {
-		return append(rq.shower().appendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
+		return append(rq.results().AppendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
 	})
 	body.ETag = "" // the next answer is another one
 	rq.write(api.Response{Status: status, Body: body})

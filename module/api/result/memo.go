@@ -1,4 +1,4 @@
-package module
+package result
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ type memoKey struct {
 	place    string // the endpoint that is run, or what else tells requests of different kinds apart
 	fixed    string // the variables that the key fixes
 	query    string // the query string
-	format   format // that the address and the headers ask for
+	format   Format // that the address and the headers ask for
 	bound    bool   // the key can only run endpoints
 	mayQuery bool   // the key may run queries of its own
 }
@@ -39,11 +39,15 @@ func (k *memoKey) append(body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(len(body)))
 }
 
-// memoKeyOf is the key of a request in the memo of plans, written after its body.
-func memoKeyOf(c *execution.Caller, place, query string, form format, body []byte) []byte {
+// MemoKey is the key of a request in the memo of plans, written after its body.
+func MemoKey(c *execution.Caller, place, query string, form Format, body []byte) []byte {
 	key := memoKey{
 		project: c.Project.ID, snapshot: c.Snapshot.Serial, place: place, fixed: c.Key.Fixed, query: query, format: form,
-		bound: c.Key.Bound(), mayQuery: c.Key.Allows(queryScope),
+		bound: c.Key.Bound(), mayQuery: c.Key.Allows(QueryScope),
 	}
 	return key.append(body)
 }
+
+// QueryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
+// as they are (contract: api.md, section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
+const QueryScope = "query:read"

@@ -1,4 +1,4 @@
-package module
+package result
 
 import (
 	"bytes"
@@ -15,24 +15,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// shower writes what answers hold beside their rows.
-type shower struct {
-	project   *registry.Project
-	runs      *execution.Runs
-	run       *execution.Run // the background run in progress that the answer has to tell of; nil for none
-	inspected inspection
+// Writer writes what answers hold beside their rows.
+type Writer struct {
+	Project   *registry.Project
+	Runs      *execution.Runs
+	Run       *execution.Run // the background run in progress that the answer has to tell of; nil for none
+	Inspected Inspection
 }
 
-// shown is what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
-type shown struct {
-	modifiers json.RawMessage // as they were given; nil for none
-	timings   bool            // how long each part took
-	explain   bool            // what ClickHouse does to get the rows
-	debug     bool            // that, what HogQLMetadata says, and a mistake as a member of the answer
+// Extras are what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
+type Extras struct {
+	Modifiers json.RawMessage // as they were given; nil for none
+	Timings   bool            // how long each part took
+	Explain   bool            // what ClickHouse does to get the rows
+	Debug     bool            // that, what HogQLMetadata says, and a mistake as a member of the answer
 }
 
-// readShown reads what a valid query asks to see. Wrapper nodes have it in their source.
-func readShown(raw json.RawMessage) shown {
+// ReadShown reads what a valid query asks to see. Wrapper nodes have it in their source.
+func ReadShown(raw json.RawMessage) Extras {
 	var node struct {
 		Kind      string          `json:"kind"`
 		Source    json.RawMessage `json:"source"`
@@ -40,13 +40,13 @@ func readShown(raw json.RawMessage) shown {
 		Explain   any             `json:"explain"`
 	}
 	if json.Unmarshal(raw, &node) != nil {
-		return shown{}
+		return Extras{}
 	}
 	switch node.Kind {
 	case "InsightVizNode", "DataVisualizationNode", "DataTableNode":
-		return readShown(node.Source)
+		return ReadShown(node.Source)
 	}
-	s := shown{explain: node.Explain == true}
+	s := Extras{Explain: node.Explain == true}
 	if len(node.Modifiers) == 0 || api.IsNull(node.Modifiers) {
 		return s
 	}
@@ -58,27 +58,27 @@ func readShown(raw json.RawMessage) shown {
 	if json.Unmarshal(node.Modifiers, &modifiers) != nil || json.Compact(&compact, node.Modifiers) != nil {
 		return s
 	}
-	s.modifiers, s.timings, s.debug = compact.Bytes(), modifiers.Timings == true, modifiers.Debug == true
-	s.explain = s.explain || s.debug
+	s.Modifiers, s.Timings, s.Debug = compact.Bytes(), modifiers.Timings == true, modifiers.Debug == true
+	s.Explain = s.Explain || s.Debug
 	return s
 }
 
-// variant tells apart the pages of one result that show different things.
-func (s *shown) variant() string {
-	if s.modifiers == nil {
+// Variant tells apart the pages of one result that show different things.
+func (s *Extras) Variant() string {
+	if s.Modifiers == nil {
 		return ""
 	}
-	return " modifiers=" + string(s.modifiers)
+	return " modifiers=" + string(s.Modifiers)
 }
 
-// inspection is what was found out for one request that asks for explain or debug; zero for others.
-type inspection struct {
-	explain  []string
-	metadata *compiler.Metadata
+// Inspection is what was found out for one request that asks for explain or debug; zero for others.
+type Inspection struct {
+	Explain  []string
+	Metadata *compiler.Metadata
 }
 
-// appendHasMore appends the member hasMore: whether there are more rows than those that are shown; nil is null.
-func appendHasMore(dst []byte, more *bool) []byte {
+// AppendHasMore appends the member hasMore: whether there are more rows than those that are shown; nil is null.
+func AppendHasMore(dst []byte, more *bool) []byte {
 	dst = append(dst, `,"hasMore":`...)
 	if more == nil {
 		return append(dst, "null"...)
@@ -86,24 +86,24 @@ func appendHasMore(dst []byte, more *bool) []byte {
 	return jsontext.AppendBool(dst, *more)
 }
 
-// appendWindow appends which of the rows are shown: the members hasMore, limit and offset. Each may be null.
-func appendWindow(dst []byte, more *bool, limit, offset *int) []byte {
-	dst = jsontext.Append(append(appendHasMore(dst, more), `,"limit":`...), limit)
+// AppendWindow appends which of the rows are shown: the members hasMore, limit and offset. Each may be null.
+func AppendWindow(dst []byte, more *bool, limit, offset *int) []byte {
+	dst = jsontext.Append(append(AppendHasMore(dst, more), `,"limit":`...), limit)
 	return jsontext.Append(append(dst, `,"offset":`...), offset)
 }
 
-// renderInsight writes the members that an answer of an insight begins with.
-func renderInsight(dst []byte, done *execution.Details, more *bool) []byte {
+// RenderInsight writes the members that an answer of an insight begins with.
+func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	dst = append(dst, `{"results":`...)
 	dst = append(dst, done.Insight.Results...)
 	if more != nil {
-		dst = appendHasMore(dst, more)
+		dst = AppendHasMore(dst, more)
 	}
 	return append(dst, done.Insight.NoError...)
 }
 
-// appendFreshness appends when the rows were computed and how long they hold.
-func (s *shower) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
+// AppendFreshness appends when the rows were computed and how long they hold.
+func (s *Writer) AppendFreshness(dst []byte, p *Plan, got cache.Answer) []byte {
 	at := got.Entry.ComputedAt
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Warnings != nil {
@@ -119,11 +119,11 @@ func (s *shower) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = append(dst, `,"cache_target_age":`...)
 	dst = jsontext.AppendTime(dst, at.Add(p.Fresh))
 	dst = append(dst, `,"timezone":`...)
-	return jsontext.Append(dst, s.project.Timezone)
+	return jsontext.Append(dst, s.Project.Timezone)
 }
 
-// appendDebug appends the fields that tell how an answer came about.
-func (s *shower) appendDebug(dst []byte, p *plan, done *execution.Details) []byte {
+// AppendDebug appends the fields that tell how an answer came about.
+func (s *Writer) AppendDebug(dst []byte, p *Plan, done *execution.Details) []byte {
 	dst = append(dst, `,"hogql":`...)
 	dst = jsontext.Append(dst, done.HogQL)
 	dst = append(dst, `,"clickhouse":`...)
@@ -131,7 +131,7 @@ func (s *shower) appendDebug(dst []byte, p *plan, done *execution.Details) []byt
 	dst = append(dst, `,"cache_key":"`...)
 	dst = append(dst, p.Key.String()...)
 	dst = append(dst, '"')
-	dst = s.appendShown(dst, p, done)
+	dst = s.AppendShown(dst, p, done)
 	dst = append(dst, `,"calculation_trigger":null`...)
 	if done.Insight != nil {
 		return append(dst, done.Insight.Dates...)
@@ -139,15 +139,15 @@ func (s *shower) appendDebug(dst []byte, p *plan, done *execution.Details) []byt
 	return append(dst, `,"resolved_date_range":null`...)
 }
 
-// renderQuery writes the body of an answer of the query route: contract section 1.5.
-func (s *shower) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
+// RenderQuery writes the body of an answer of the query route: contract section 1.5.
+func (s *Writer) RenderQuery(dst []byte, p *Plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {
-		dst = renderInsight(dst, done, done.Insight.HasMore)
-		dst = s.appendFreshness(dst, p, got)
+		dst = RenderInsight(dst, done, done.Insight.HasMore)
+		dst = s.AppendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null`...)
-		dst = s.appendRunning(append(dst, ','))
-		return append(s.appendDebug(dst, p, done), '}')
+		dst = s.AppendRunning(append(dst, ','))
+		return append(s.AppendDebug(dst, p, done), '}')
 	}
 	result := got.Entry.Result
 	dst = append(dst, `{"results":`...)
@@ -155,43 +155,43 @@ func (s *shower) renderQuery(dst []byte, p *plan, got cache.Answer) []byte {
 	dst = append(dst, ',')
 	dst = append(dst, done.Head...)
 	if done.OwnLimit {
-		dst = appendWindow(dst, nil, nil, nil)
+		dst = AppendWindow(dst, nil, nil, nil)
 	} else {
 		more := result.More()
-		dst = appendWindow(dst, &more, &done.Limit, &done.Offset)
+		dst = AppendWindow(dst, &more, &done.Limit, &done.Offset)
 	}
 	if done.Missing != nil {
 		dst = jsontext.AppendInt(append(dst, `,"missing_actors_count":`...), *done.Missing)
 	}
-	dst = s.appendFreshness(dst, p, got)
+	dst = s.AppendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":`...)
-	if s.inspected.metadata == nil {
+	if s.Inspected.Metadata == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = jsontext.Append(dst, s.inspected.metadata)
+		dst = jsontext.Append(dst, s.Inspected.Metadata)
 	}
 	dst = append(dst, `,"query_metadata":null,"error":null`...)
-	dst = s.appendRunning(append(dst, ','))
-	dst = s.appendDebug(dst, p, done)
+	dst = s.AppendRunning(append(dst, ','))
+	dst = s.AppendDebug(dst, p, done)
 	return append(dst, '}')
 }
 
-// appendShown appends what the query asks to see beside its rows.
-func (s *shower) appendShown(dst []byte, p *plan, done *execution.Details) []byte {
+// AppendShown appends what the query asks to see beside its rows.
+func (s *Writer) AppendShown(dst []byte, p *Plan, done *execution.Details) []byte {
 	dst = append(dst, `,"explain":`...)
-	if s.inspected.explain == nil {
+	if s.Inspected.Explain == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = jsontext.Append(dst, s.inspected.explain)
+		dst = jsontext.Append(dst, s.Inspected.Explain)
 	}
 	dst = append(dst, `,"modifiers":`...)
-	if p.shows.modifiers == nil {
+	if p.Shows.Modifiers == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = append(dst, p.shows.modifiers...)
+		dst = append(dst, p.Shows.Modifiers...)
 	}
 	dst = append(dst, `,"timings":`...)
-	if !p.shows.timings || done.ExecutionID == uuid.Nil {
+	if !p.Shows.Timings || done.ExecutionID == uuid.Nil {
 		return append(dst, "null"...)
 	}
 	return jsontext.Append(dst, []timing{
@@ -205,8 +205,8 @@ type timing struct {
 	Seconds float64 `json:"t"`
 }
 
-// appendStatus appends a query_status. The answer of a run that has ended stands in its results; one in progress has none.
-func (s *shower) appendStatus(dst []byte, r *execution.Run, ended bool, read *execution.Progress) []byte {
+// AppendStatus appends a query_status. The answer of a run that has ended stands in its results; one in progress has none.
+func (s *Writer) AppendStatus(dst []byte, r *execution.Run, ended bool, read *execution.Progress) []byte {
 	moment := func(name string, at time.Time) {
 		dst = append(dst, `,"`...)
 		dst = append(dst, name...)
@@ -237,12 +237,12 @@ func (s *shower) appendStatus(dst []byte, r *execution.Run, ended bool, read *ex
 	}
 	dst = append(dst, `,"results":`...)
 	if ended && !failed {
-		dst = s.renderQuery(dst, r.Shows.(*plan), r.Answer)
+		dst = s.RenderQuery(dst, r.Shows.(*Plan), r.Answer)
 	} else {
 		dst = append(dst, "null"...)
 	}
 	moment("start_time", r.Start)
-	moment("pickup_time", s.runs.PickedUp(r, ended))
+	moment("pickup_time", s.Runs.PickedUp(r, ended))
 	if ended {
 		moment("end_time", r.End)
 		moment("expiration_time", r.End.Add(execution.RunKept))
@@ -255,11 +255,11 @@ func (s *shower) appendStatus(dst []byte, r *execution.Run, ended bool, read *ex
 	return append(dst, `","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}`...)
 }
 
-// appendRunning appends the member query_status of an answer: the background run that computes a newer one, or null.
-func (s *shower) appendRunning(dst []byte) []byte {
+// AppendRunning appends the member query_status of an answer: the background run that computes a newer one, or null.
+func (s *Writer) AppendRunning(dst []byte) []byte {
 	dst = append(dst, `"query_status":`...)
-	if s.run == nil {
+	if s.Run == nil {
 		return append(dst, "null"...)
 	}
-	return s.appendStatus(dst, s.run, false, nil)
+	return s.AppendStatus(dst, s.Run, false, nil)
 }
