@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -55,7 +56,7 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 	if len(left) > 0 {
 		return nil, "", unknownVariables(slices.Collect(maps.Keys(left)))
 	}
-	return &bound, rq.variableMarks(&bound), nil
+	return &bound, result.VariableMarks(&rq.Caller.Caller, &bound), nil
 }
 
 // onlyItem is the value of a List that takes one: the OpenAPI document calls every List an array (contract section 5.6), so a list
@@ -70,31 +71,6 @@ func onlyItem(def *registry.Variable, value any) any {
 func unknownVariables(names []string) error {
 	slices.Sort(names)
 	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
-}
-
-// variableMarks is the part of a cache key that the values of variables decide, defaults included.
-func (rq *request) variableMarks(node query.Node) string {
-	if list, ok := node.(*query.Actors); ok {
-		node = list.Source
-	}
-	q, ok := node.(*query.HogQL)
-	if !ok || len(q.Variables) == 0 {
-		return ""
-	}
-	values := make(map[string]any, len(q.Variables))
-	for _, v := range q.Variables {
-		switch {
-		case rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
-			values["no "+v.CodeName] = nil
-		case v.IsNull:
-			values[v.CodeName] = nil
-		case v.HasValue:
-			values[v.CodeName] = v.Value
-		default:
-			values[v.CodeName] = rq.Snapshot.VariableDefaults(rq.Project.ID)[v.CodeName]
-		}
-	}
-	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
 }
 
 // checkVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.

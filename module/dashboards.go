@@ -107,10 +107,10 @@ func (rq *request) writeDashboard(status int, d *registry.Dashboard) error {
 		dashboardRecord: rq.recordDashboard(d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
 		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
 	}
-	if out.Filters, err = merge(d.Filters, params.over.filters); err != nil {
+	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
 		return err
 	}
-	if out.Variables, err = merge(d.Variables, params.over.variables); err != nil {
+	if out.Variables, err = merge(d.Variables, params.over.Variables); err != nil {
 		return err
 	}
 	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)

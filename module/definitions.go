@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -140,7 +141,7 @@ func (rq *request) ask(q *query.HogQL) (*cache.Result, error) {
 // runSQL runs HogQL as the query route does, for an answer in another form. fresh is how old it may be; 0 leaves that to the
 // refresh modes.
 func (rq *request) runSQL(q *query.HogQL, fresh time.Duration) (*cache.Entry, error) {
-	p, err := rq.planNode(q, overrides{}, execution.RefreshBlocking)
+	p, err := result.PlanNode(rq.rt.Executor, &rq.Caller.Caller, q, result.Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (w *world) boundTo(p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
-	return w.request(http.MethodPost, "/").variableMarks(p.Node)
+	return result.VariableMarks(&w.request(http.MethodPost, "/").Caller.Caller, p.Node)
 }
 
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:

@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -217,4 +218,14 @@ func fieldOf(tb testing.TB, answer *httptest.ResponseRecorder, name string) any 
 		tb.Fatalf("answered %d %s: %v", answer.Code, answer.Body, err)
 	}
 	return fields[name]
+}
+
+// planQuery understands a query request.
+func (rq *request) planQuery(body []byte) (*result.Plan, error) {
+	return (&queries.Queries{Executor: rq.rt.Executor}).Plan(&rq.Caller, body, "")
+}
+
+// recall finds the plan of a request that was seen before.
+func (rq *request) recall(memo []byte) (*result.Plan, bool) {
+	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 }

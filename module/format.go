@@ -20,11 +20,7 @@ func (rq *request) askedFormat() (f result.Format, exact bool) {
 		f, _ = result.ParseFormat(suffix)
 		return f, true
 	}
-	accept := rq.r.Header["Accept"]
-	if len(accept) == 0 || accept[0] == "*/*" || accept[0] == "application/json" {
-		return result.AsArrays, false
-	}
-	return result.AcceptedFormat(strings.Join(accept, ",")), false
+	return result.AskedFormat(rq.input()), false
 }
 
 // readFormat reads the field format of a run, from the body or from the query string, and puts it over what the request's

@@ -44,7 +44,7 @@ const folderField = "_create_in_folder"
 // say that they are PostHog's MCP server: their bare queries are put into the node that shows them.
 func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (registry.Field[json.RawMessage], error) {
 	var none registry.Field[json.RawMessage]
-	fromMCP := rq.fromMCP()
+	fromMCP := rq.input().FromMCP()
 	raw, given := fields["query"]
 	switch {
 	case !given && isNew && fromMCP:

@@ -22,7 +22,7 @@ import (
 // insightParams are the parameters of the query string that decide about the results of insights: contract section 4.4.
 type insightParams struct {
 	mode     execution.RefreshMode
-	over     overrides
+	over     result.Overrides
 	clientID string
 	text     bool // results are shown as tables of text
 	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
@@ -41,10 +41,10 @@ func (rq *request) insightParams() (insightParams, error) {
 		}
 		params.mode = mode
 	}
-	if !validQueryID(params.clientID) || len(params.clientID) > maxQueryID {
-		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", maxQueryID)
+	if !result.ValidQueryID(params.clientID) || len(params.clientID) > result.MaxQueryID {
+		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", result.MaxQueryID)
 	}
-	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.filters, "variables_override": &params.over.variables} {
+	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.Filters, "variables_override": &params.over.Variables} {
 		var object map[string]json.RawMessage
 		if given, err := rq.jsonParam(name, &object); err != nil {
 			return params, err
@@ -52,7 +52,7 @@ func (rq *request) insightParams() (insightParams, error) {
 			*into = jsontext.Append(nil, object)
 		}
 	}
-	return params, rq.mayOverride(params.over.filters)
+	return params, rq.mayOverride(params.over.Filters)
 }
 
 // several gives the parameters for many insights at once: an id cannot stand for all of their runs.
@@ -81,29 +81,29 @@ func (rq *request) shown(i *registry.Insight) shownInsight {
 
 // overrides are what goes over the insight's query: the request's own over the dashboard's; a tile's filters take the place
 // of both.
-func (s shownInsight) overrides(given overrides) (overrides, error) {
+func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error) {
 	if s.tile == nil {
 		return given, nil
 	}
 	var err error
-	if given.variables, err = merge(s.dashboard.Variables, given.variables); err != nil {
+	if given.Variables, err = merge(s.dashboard.Variables, given.Variables); err != nil {
 		return given, err
 	}
 	if !isEmptyObject(s.tile.FilterOverrides) {
-		given.filters = s.tile.FilterOverrides
+		given.Filters = s.tile.FilterOverrides
 		return given, nil
 	}
-	given.filters, err = merge(s.dashboard.Filters, given.filters)
+	given.Filters, err = merge(s.dashboard.Filters, given.Filters)
 	return given, err
 }
 
 // overlaid is the query with its overrides put over it, for clients that run what they were shown; nil when there are none.
-func (s shownInsight) overlaid(given overrides) (json.RawMessage, error) {
+func (s shownInsight) overlaid(given result.Overrides) (json.RawMessage, error) {
 	over, err := s.overrides(given)
-	if err != nil || isEmptyObject(over.filters) && isEmptyObject(over.variables) {
+	if err != nil || isEmptyObject(over.Filters) && isEmptyObject(over.Variables) {
 		return nil, err
 	}
-	return query.Overlaid(s.Query, over.filters, over.variables) // a mistake of the request, told as it is
+	return query.Overlaid(s.Query, over.Filters, over.Variables) // a mistake of the request, told as it is
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
@@ -132,7 +132,7 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*result.Pl
 		tile = s.tile.ID
 	}
 	memo := rq.memoKey(fmt.Sprintf("insight %d tile %d %s %s", s.ID, tile, level, params.clientID), nil)
-	if p, ok := rq.recall(memo); ok {
+	if p, ok := result.Recall(rq.rt.plans, memo, &rq.Caller.Caller); ok {
 		return p, nil
 	}
 	node, err := query.Parse(s.Query)
@@ -145,7 +145,7 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*result.Pl
 			return nil, err
 		}
 	}
-	p, err := rq.planNode(node, over, params.mode)
+	p, err := result.PlanNode(rq.rt.Executor, &rq.Caller.Caller, node, over, params.mode)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +324,7 @@ func (rq *request) appendResult(dst []byte, res insightResult) []byte {
 
 // appendText appends the result as a table of text.
 func (rq *request) appendText(dst []byte, res insightResult) []byte {
-	text, err := formatResults(res.plan, res.Answer)
+	text, err := result.FormatResults(res.plan, res.Answer)
 	if err != nil { // our own results cannot be read
 		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 	}

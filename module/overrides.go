@@ -10,23 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// overrideFilters puts a request's filters_override over an insight: contract section 2.4.
-func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
-	if len(raw) == 0 || api.IsNull(raw) {
-		return node, nil
-	}
-	n, ok := node.(query.Insight)
-	if !ok {
-		return nil, api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
-	}
-	overrides, err := query.ParseOverrides(raw)
-	if err != nil {
-		return nil, err // a mistake of the request, told as it is
-	}
-	return overrides.Apply(n), nil
-}
-
-// overrideRun is the same for a run: contract sections 5.4 and 5.7. The mark tells runs with different overrides apart.
+// overrideRun puts the filters_override of a run over its query: contract sections 5.4 and 5.7. The mark tells runs with different overrides apart.
 func overrideRun(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, "", nil

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
 // TestQueryActions are the addresses beside POST query/: contract section 1.1.
@@ -48,8 +49,8 @@ func TestQueryActions(t *testing.T) {
 func TestClientQueryID(t *testing.T) {
 	w := newWorld(t)
 	for id, good := range map[string]bool{
-		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", maxQueryID) + `"`: true,
-		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", maxQueryID+1) + `"`: false,
+		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", result.MaxQueryID) + `"`: true,
+		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", result.MaxQueryID+1) + `"`: false,
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "client_query_id": ` + id + `}`
 		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
@@ -65,9 +66,10 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
 	a.Serve(rt.routesOf(
-		queryRoutes(), endpointRoutes(), runRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
+		endpointRoutes(), runRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
 		discoveryRoutes(), definitionRoutes(), cohortRoutes(), toolRoutes(),
 	)...)
+	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	return a
 }
 
@@ -81,18 +83,14 @@ func (rq *request) write(res api.Response) {
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
 func (rq *request) writeAnswer(p *result.Plan, got cache.Answer, render func([]byte, *result.Plan, cache.Answer) []byte) error {
-	res := api.Response{
-		Status: rq.okStatus(), Type: result.Formats[p.Format].Header, Answer: got, Cache: api.WhileFresh,
-		Body: rq.page(p, got, cache.Negotiate(api.Header(rq.r, "Accept-Encoding")), render),
+	found := execution.Result{Answer: got, Run: rq.run}
+	body, ok := result.Stored(rq.rt.Cache, rq.input(), p, &found)
+	if !ok {
+		body = result.Render(rq.rt.Cache, rq.input(), p, found, render)
 	}
-	switch {
-	case rq.run != nil:
-		res.Cache = api.NoStore
-	case rq.revalidate:
+	res := result.Respond(p, &found, body)
+	if rq.revalidate && rq.run == nil {
 		res.Cache = api.Revalidate
-	}
-	if done, ok := got.Entry.Meta.(*execution.Details); ok && !got.Status.Cached() {
-		res.Spent = api.Spent{Compile: done.Compile, ClickHouse: done.Stats.Elapsed}
 	}
 	rq.write(res)
 	return nil
@@ -111,23 +109,6 @@ func (rq *request) reply(status int, v any) { rq.write(api.JSON(status, v)) }
 
 // replyNothing sends an answer without a body.
 func (rq *request) replyNothing() { rq.write(api.NoContent()) }
-
-// page gives the body of an answer: as it is stored, or drawn. An answer that was computed for this request alone is not
-// stored as a page: those that follow say that they come from the cache. Neither is one beside which a run is in progress, or that
-// shows what was found out for its request.
-func (rq *request) page(p *result.Plan, got cache.Answer, encoding cache.Encoding, render func([]byte, *result.Plan, cache.Answer) []byte) cache.Body {
-	shared := got.Status.Cached() && rq.run == nil && !p.Shows.Explain
-	if shared {
-		if body, ok := rq.rt.Cache.GetPage(got.Entry, p.Page, encoding); ok {
-			return body
-		}
-	}
-	draw := func(dst []byte) []byte { return render(dst, p, got) }
-	if shared {
-		return rq.rt.Cache.Page(got.Entry, p.Page, encoding, draw)
-	}
-	return rq.rt.Cache.Render(encoding, draw)
-}
 
 // What of the input they read.
 

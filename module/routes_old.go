@@ -5,22 +5,6 @@ import (
 	"net/http"
 )
 
-func queryRoutes() map[address]methods {
-	return map[address]methods{
-		{resource: "query"}: {
-			http.MethodPost: {scope: "query:read", serve: (*request).runQuery},
-		},
-		{resource: "query", name: ":name"}: {
-			http.MethodGet:    {scope: "query:read", serve: (*request).getRun},
-			http.MethodPost:   {scope: "query:read", serve: (*request).postNamedQuery},
-			http.MethodDelete: {scope: "query:read", serve: (*request).cancelRun},
-		},
-		{resource: "query", name: ":name", action: "log"}: {
-			http.MethodGet: {scope: "query:read", serve: (*request).getQueryLog},
-		},
-	}
-}
-
 func endpointRoutes() map[address]methods {
 	one := methods{
 		http.MethodGet:    {scope: "endpoint:read", serve: (*request).getEndpoint},

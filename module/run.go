@@ -43,7 +43,7 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 	}
 	defer api.ReturnBody(body)
 	memo := rq.memoKey(e.ID, body.Bytes())
-	p, ok := rq.recall(memo)
+	p, ok := result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 	if !ok {
 		if p, err = rq.planRun(e, body.Bytes()); err != nil {
 			return err
@@ -71,13 +71,6 @@ func (rq *request) runActive(e *registry.Endpoint) error {
 		return rq.writeAnswer(p, got, rq.renderFile)
 	}
 	return rq.writeAnswer(p, got, rq.renderRun)
-}
-
-// recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
-// leads to rows.
-func (rq *request) recall(memo []byte) (*result.Plan, bool) {
-	p, ok := rq.rt.plans.Get(memo)
-	return p, ok && p.Key.Project() == rq.Project.ID && p.Fixed == rq.Key.Fixed
 }
 
 // runFields are what a run may be given.
@@ -248,7 +241,7 @@ func badPage(name string, value int) error {
 // clientIDOfRun is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot stand in an
 // address names nothing.
 func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
-	if _, err = api.Field(fields, "client_query_id", &id); err != nil || len(id) > maxQueryID || !validQueryID(id) {
+	if _, err = api.Field(fields, "client_query_id", &id); err != nil || len(id) > result.MaxQueryID || !result.ValidQueryID(id) {
 		return "", err
 	}
 	return id, nil

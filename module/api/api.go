@@ -120,3 +120,7 @@ func RequestID(r *http.Request) string {
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+// FromMCP reports a request of PostHog's MCP server, which hands results to a language model. It is served a little differently,
+// as by PostHog: bare queries are saved in the node that shows them, and answers to queries carry formatted_results.
+func (in Input) FromMCP() bool { return in.Header.Get("X-Posthog-Client") == "mcp" }

@@ -1,4 +1,4 @@
-package module
+package queries
 
 import (
 	"bytes"
@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -23,15 +19,11 @@ var queryFields = []string{
 	"query", "refresh", "async", "client_query_id", "name", "variables_override", "limit_context", "filters_override",
 }
 
-const (
-	// maxQueryName is the most characters of a query's label.
-	maxQueryName = 128
-	// maxQueryID is the most characters of the id that a caller gives a query.
-	maxQueryID = 128
-)
+// maxQueryName is the most characters of a query's label.
+const maxQueryName = 128
 
-// planQuery understands a query request that was not seen before.
-func (rq *request) planQuery(body []byte) (*result.Plan, error) {
+// Plan understands a query request that was not seen before.
+func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan, error) {
 	if err := api.CheckJSON(body); err != nil {
 		return nil, err
 	}
@@ -67,63 +59,17 @@ func (rq *request) planQuery(body []byte) (*result.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := rq.planNode(node, overrides{variables: fields["variables_override"], filters: fields["filters_override"]}, mode)
+	p, err := result.PlanNode(q.Executor, &c.Caller, node, result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}, mode)
 	if err != nil {
 		return nil, err
 	}
 	p.Label, p.ClientID, p.Shows = label, clientID, result.ReadShown(raw)
-	p.Page.Variant += p.Shows.Variant()
-	return p, nil
-}
-
-// overrides are what a request puts over a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
-type overrides struct{ variables, filters json.RawMessage }
-
-// apply gives the node with the overrides put over it.
-func (o overrides) apply(node query.Node) (query.Node, error) {
-	q, isHogQL := node.(*query.HogQL)
-	if len(o.variables) > 0 && !api.IsNull(o.variables) {
-		variables, err := query.ParseVariables(o.variables)
-		if err != nil {
-			return nil, err // a mistake of the request, told as it is
-		}
-		if isHogQL {
-			q = q.WithVariables(variables)
-			node = q
-		}
-	}
-	if len(o.filters) == 0 || api.IsNull(o.filters) || !isHogQL {
-		return overrideFilters(node, o.filters)
-	}
-	filters, err := query.ParseOverrides(o.filters)
-	if err != nil {
-		return nil, err // a mistake of the request, told as it is
-	}
-	if q, err = filters.ApplyHogQL(q); err != nil {
-		return nil, err // a mistake of the request, told as it is
-	}
-	return q, nil
-}
-
-// planNode plans a query of the query route, or that of a saved insight: both share their answers.
-func (rq *request) planNode(node query.Node, over overrides, mode execution.RefreshMode) (*result.Plan, error) {
-	node, err := over.apply(node)
-	if err != nil {
-		return nil, err
-	}
-	p := &result.Plan{Freshness: rq.rt.FreshnessOf(node, mode), View: result.View{Limit: -1}, Query: &execution.Query{
-		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
-		Key: cache.KeyParts{
-			Project: rq.Project.ID, Query: string(node.Canonical()), Variables: rq.variableMarks(node), Zone: rq.Project.Timezone,
-			Extra: execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID)),
-		}.Key(),
-	}}
-	p.SetPage()
+	p.Page.Variant += p.Shows.Variant() + variant
 	return p, nil
 }
 
 // refreshOfQuery reads the mode of a query request. The deprecated async wins over refresh, and force_cache computes what
-// is not there, both as in the peer.
+// is not there, both as in PostHog.
 func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, error) {
 	mode := execution.RefreshBlocking
 	if raw, ok := fields["refresh"]; ok && !api.IsNull(raw) {
@@ -169,44 +115,38 @@ func textField(fields map[string]json.RawMessage, name string, most int) (string
 
 // clientQueryID reads the id that the caller gives its query. It has to fit into a path, where the query is asked about.
 func clientQueryID(fields map[string]json.RawMessage) (string, error) {
-	id, err := textField(fields, "client_query_id", maxQueryID)
+	id, err := textField(fields, "client_query_id", result.MaxQueryID)
 	if err != nil {
 		return "", err
 	}
-	if !validQueryID(id) {
+	if !result.ValidQueryID(id) {
 		return "", requestMistake("client_query_id", "String should be usable as a part of a path: no slash, no control character, not . or ..", "string_pattern_mismatch")
 	}
 	return id, nil
 }
 
-// validQueryID tells whether an id can stand in a path; an empty one is none at all.
-func validQueryID(id string) bool {
-	return id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
-}
-
-// upgradeQuery answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
-func (rq *request) upgradeQuery() error {
-	body, err := api.ReadBody(rq.r)
+// upgrade answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
+func upgrade(in api.Input) (api.Response, error) {
+	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	defer api.ReturnBody(body)
 	fields, err := queryObject(body.Bytes())
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	raw, ok := fields["query"]
 	if !ok || api.IsNull(raw) {
-		return requestMistake("query", "Field required", "missing")
+		return api.Response{}, requestMistake("query", "Field required", "missing")
 	}
 	for _, name := range api.SortedNames(fields) {
 		if name != "query" {
-			return requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
+			return api.Response{}, requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 		}
 	}
 	if _, err := query.Parse(raw); err != nil {
-		return err // a mistake of the request, told as it is
+		return api.Response{}, err // a mistake of the request, told as it is
 	}
-	rq.reply(http.StatusOK, map[string]json.RawMessage{"query": raw})
-	return nil
+	return api.JSON(http.StatusOK, map[string]json.RawMessage{"query": raw}), nil
 }
