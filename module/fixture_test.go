@@ -229,3 +229,9 @@ func (rq *request) planQuery(body []byte) (*result.Plan, error) {
 func (rq *request) recall(memo []byte) (*result.Plan, bool) {
 	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 }
+
+// answer gets the result of a run.
+func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
+	got, err := rq.runResult(rq.r.Context(), p)
+	return got.Answer, err
+}

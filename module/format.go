@@ -2,6 +2,7 @@ package module
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -87,35 +88,34 @@ func lineOf(f result.Format, columns []string) func(dst, row []byte) ([]byte, er
 // noSniff is sent with files: one may hold what a browser would take for a page.
 var noSniff = []string{"nosniff"}
 
-// setFileHeaders sets the headers of a page of a result that is sent as a file. Its rows leave no room for what a JSON answer says
+// fileHeaders are the headers of a page of a result that is sent as a file. Its rows leave no room for what a JSON answer says
 // beside them.
-func (rq *request) setFileHeaders(p *result.Plan, got cache.Answer) {
-	h := rq.w.Header()
-	h["Content-Disposition"] = p.Attachment
-	h["X-Content-Type-Options"] = noSniff
+func (rq *request) fileHeaders(p *result.Plan, got cache.Answer) http.Header {
 	next := p.Next.Load()
 	if next == nil || next.Entry != got.Entry.ID() {
-		next = &result.NextHeader{Entry: got.Entry.ID()}
+		h := http.Header{"Content-Disposition": p.Attachment, "X-Content-Type-Options": noSniff}
+		maps.Copy(h, p.Notices)
 		if text, ok := rq.appendNextCursor(nil, p, got); ok {
-			next.Values = []string{string(text)}
+			h["Next-Cursor"] = []string{string(text)}
 		}
+		next = &result.FileHeader{Entry: got.Entry.ID(), Header: h}
 		p.Next.Store(next)
 	}
-	if next.Values != nil {
-		h["Next-Cursor"] = next.Values
-	}
+	return next.Header
 }
 
 // runRoutes are the addresses of a run: the plain one, and one for each other format.
-func runRoutes() map[address]methods {
-	run := route{scope: "endpoint:read", secretKeys: true, serve: (*request).runEndpoint}
-	all := map[address]methods{}
+func (rt *runtime) runRoutes() (all []api.Route) {
 	for f, names := range result.Formats {
-		at := address{resource: "endpoints", name: ":name", action: "run." + names.Name}
-		if result.Format(f) == result.AsArrays {
-			at.action = "run"
+		pattern := "endpoints/:name/run"
+		if result.Format(f) != result.AsArrays {
+			pattern += "." + names.Name
 		}
-		all[at] = methods{http.MethodGet: run, http.MethodPost: run}
+		all = append(all, rt.runRoute(http.MethodGet, pattern), rt.runRoute(http.MethodPost, pattern))
 	}
 	return all
+}
+
+func (rt *runtime) runRoute(method, pattern string) api.Route {
+	return api.Route{Method: method, Pattern: pattern, Scope: "endpoint:read", SecretKeys: true, Handler: rt.runEndpoint}
 }

@@ -66,9 +66,10 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
 	a.Serve(rt.routesOf(
-		endpointRoutes(), runRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
+		endpointRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
 		discoveryRoutes(), definitionRoutes(), cohortRoutes(), toolRoutes(),
 	)...)
+	a.Serve(rt.runRoutes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	return a
 }
@@ -149,17 +150,6 @@ func (rq *request) results() *result.Writer {
 func (rq *request) memoKey(place string, body []byte) []byte {
 	form, _ := rq.askedFormat()
 	return result.MemoKey(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
-}
-
-// answer gets the result of a run's plan, from the cache or by running it while the caller waits.
-func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
-	if p.Ref != (cache.Ref{}) {
-		got, err := rq.rt.Pinned(p.Query, p.Freshness, p.Ref, rq.Start)
-		return got, cursorError(err)
-	}
-	got, err := rq.rt.Answer(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness)
-	rq.showQuotas(got.Quotas)
-	return got.Answer, err
 }
 
 // refresh answers a plan in its refresh mode.

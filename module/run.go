@@ -1,9 +1,9 @@
 package module
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -19,58 +19,87 @@ import (
 )
 
 // runEndpoint answers a run: contract section 5.4.
-func (rq *request) runEndpoint() error {
+func (rt *runtime) runEndpoint(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	rq := &request{r: in.Request, rt: rt, Caller: c, at: in.At}
 	e, err := rq.endpoint()
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if !e.Active {
-		return api.NotFound("Not found.")
+		return api.Response{}, api.NotFound("Not found.")
 	}
-	if err := rq.runActive(e); err != nil {
-		err = api.RunFailure(rq.fenceError(err))
-		rq.logRefusal(e, err)
-		return err
+	res, err := rq.runActive(ctx, e)
+	if err != nil {
+		err = rq.failure(e, err)
 	}
-	return nil
+	return res, err
+}
+
+// failure is what the caller of an endpoint is told of an error. It is remembered among the runs.
+func (rq *request) failure(e *registry.Endpoint, err error) error {
+	err = api.RunFailure(rq.fenceError(err))
+	rq.logRefusal(e, err)
+	return err
 }
 
 // runActive runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
-func (rq *request) runActive(e *registry.Endpoint) error {
+func (rq *request) runActive(ctx context.Context, e *registry.Endpoint) (api.Response, error) {
 	body, err := api.ReadBody(rq.r)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	defer api.ReturnBody(body)
 	memo := rq.memoKey(e.ID, body.Bytes())
 	p, ok := result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 	if !ok {
 		if p, err = rq.planRun(e, body.Bytes()); err != nil {
-			return err
+			return api.Response{}, err
 		}
 		rq.rt.plans.Put(memo, p)
 	}
 	if p.Version.Draft() && (rq.Key.Kind == registry.Secret || rq.Key.Bound()) {
-		return noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
+		return api.Response{}, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
 	}
-	maps.Copy(rq.w.Header(), p.Notices)
 	if p.Streams() {
-		return rq.export(p)
+		return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
+			rq.w = w
+			if err := rq.export(p); err != nil {
+				return rq.failure(e, err)
+			}
+			return nil
+		}}, nil
 	}
-	got, err := rq.answer(p)
+	got, err := rq.runResult(ctx, p)
+	if err == nil {
+		err = checkPage(p, got.Answer.Entry)
+	}
 	if err != nil {
-		return err
-	}
-	if err := checkPage(p, got.Entry); err != nil {
-		return err
+		return api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 	}
 	rq.rt.registry.Executed(e, p.Version.Number, rq.Start)
-	rq.logRun(p, got)
-	if p.Format.IsFile() {
-		rq.setFileHeaders(p, got)
-		return rq.writeAnswer(p, got, rq.renderFile)
+	rq.logRun(p, got.Answer)
+	page, ok := result.Stored(rq.rt.Cache, rq.input(), p, &got)
+	if !ok {
+		render := rq.renderRun
+		if p.Format.IsFile() {
+			render = rq.renderFile
+		}
+		page = result.Render(rq.rt.Cache, rq.input(), p, got, render)
 	}
-	return rq.writeAnswer(p, got, rq.renderRun)
+	res := result.Respond(p, &got, page)
+	if res.Header = p.Notices; p.Format.IsFile() {
+		res.Header = rq.fileHeaders(p, got.Answer)
+	}
+	return res, nil
+}
+
+// runResult gets the result of a run: the snapshot that a cursor names, or that of the query.
+func (rq *request) runResult(ctx context.Context, p *result.Plan) (execution.Result, error) {
+	if p.Ref == (cache.Ref{}) {
+		return rq.rt.Answer(ctx, rq.Caller.Caller, p.Query, p.Freshness)
+	}
+	got, err := rq.rt.Pinned(p.Query, p.Freshness, p.Ref, rq.Start)
+	return execution.Result{Answer: got}, cursorError(err)
 }
 
 // runFields are what a run may be given.

@@ -20,7 +20,7 @@ type Plan struct {
 
 	Fixed  string                     // the variables that the key of the run fixes
 	Logged atomic.Pointer[runlog.Log] // see logRun
-	Next   atomic.Pointer[NextHeader] // see setFileHeaders
+	Next   atomic.Pointer[FileHeader] // of the file that was sent last
 }
 
 // View is how a result is shown.
@@ -55,8 +55,8 @@ func (p *Plan) SetPage() {
 // PlanMemory is what the memo of plans may hold, in bytes of requests.
 const PlanMemory = 16 << 20
 
-// NextHeader is the header Next-Cursor of a page of one result; without values where no page follows.
-type NextHeader struct {
-	Entry  uint64
-	Values []string
+// FileHeader is the headers of a file with a page of one result.
+type FileHeader struct {
+	Entry  uint64 // the id of the result
+	Header http.Header
 }
