@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -123,7 +124,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(nil, rt.warehouse.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, rt.Warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
@@ -156,7 +157,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, cohortsOf(snap.Cohorts(before.ID), rt.warehouse.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Cohorts(before.ID), rt.Warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)

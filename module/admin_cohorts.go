@@ -21,7 +21,7 @@ func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 		return nil, err
 	}
 	if body.ID == 0 {
-		layout, err := rt.warehouse.Layout(r.Context())
+		layout, err := rt.Warehouse.Layout(r.Context())
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rt.warehouse.Layout(r.Context()); err != nil {
+	if _, err := rt.Warehouse.Layout(r.Context()); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -32,11 +32,11 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		KnownTypes: knownTypes(snap, project.ID), MaxTypes: registry.MaxProperties, GroupTypes: groupTypes(snap, project.ID),
 		Cohorts: cohortIDs(snap, project.ID),
 	}
-	report, err := rt.warehouse.Import(r.Context(), rt.places, options, r.Body)
+	report, err := rt.Warehouse.Import(r.Context(), rt.Places, options, r.Body)
 	if learnErr := rt.learn(r, project.ID, &report); err == nil {
 		err = learnErr
 	}
-	rt.cache.Purge(project.ID)
+	rt.Cache.Purge(project.ID)
 	if err != nil {
 		return nil, err
 	}

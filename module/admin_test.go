@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -38,7 +39,7 @@ func TestCreateKeyNumbersLabels(t *testing.T) {
 		}
 	}
 	_, _, err := createKey(t.Context(), w.rt.registry, registry.NewKey{Project: w.project.ID, Kind: registry.Secret, Label: "x", Scopes: []string{"*"}}, began)
-	if got := toAPIError(err, ""); got.Status != 400 || got.Attr != "scopes" {
+	if got := api.ErrorOf(err); got.Status != 400 || got.Attr != "scopes" {
 		t.Errorf("another mistake is answered with %v", got)
 	}
 }

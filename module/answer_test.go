@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // broken puts each member of an answer on a line of its own, for a readable difference.
@@ -56,7 +57,7 @@ func TestQueryBody(t *testing.T) {
 	want := `{"results":[[1, "a"]],"columns":["n","a<b"],"types":[["n","UInt64"],["a<b","String"]],"hasMore":false,"limit":100,"offset":0,` +
 		`"is_cached":true,"last_refresh":"TIME","next_allowed_client_refresh":"TIME","cache_target_age":"TIME","timezone":"Europe/Berlin",` +
 		`"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null,` +
-		`"hogql":"SELECT n FROM events LIMIT 101","clickhouse":"SELECT 1 < 2","cache_key":"` + p.key.String() + `",` +
+		`"hogql":"SELECT n FROM events LIMIT 101","clickhouse":"SELECT 1 < 2","cache_key":"` + p.Key.String() + `",` +
 		`"explain":null,"modifiers":null,"timings":null,"calculation_trigger":null,"resolved_date_range":null}`
 	if diff := cmp.Diff(broken(want), broken(timeless(got.Body.String()))); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
@@ -89,7 +90,7 @@ func TestCacheStatus(t *testing.T) {
 		cache.Pinned:     "caddy-analytics; hit; ttl=0; detail=pinned",
 	}
 	for status, want := range tests {
-		if got := string(appendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
+		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
 			t.Errorf("%s: %s, want %s", status, got, want)
 		}
 	}

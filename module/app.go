@@ -163,7 +163,7 @@ func (a *App) Start() error {
 		return err
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
-	rt.places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
+	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -100,9 +101,9 @@ func BenchmarkPage(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(results.Close)
-	w.rt.cache = results
+	w.rt.Cache = results
 	e := w.newEndpoint(b, "bench", "select n from events")
-	rows := make([]string, maxRows)
+	rows := make([]string, execution.MaxRows)
 	for i := range rows {
 		rows[i] = fmt.Sprintf(`[%d, "row number %05d"]`, 1_000_000+i, i)
 	}
@@ -113,15 +114,15 @@ func BenchmarkPage(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			got, ok := results.Get(p.key, p.policy(time.Now()))
+			got, ok := results.Get(p.Key, p.Policy(time.Now()))
 			if !ok {
 				w.remember(b, p, time.Now(), rows...)
-				if got, ok = results.Peek(p.key, p.policy(time.Now())); !ok {
+				if got, ok = results.Peek(p.Key, p.Policy(time.Now())); !ok {
 					b.Fatal("the rows are not in the cache")
 				}
 			}
 			render := rq.renderRun
-			if p.format.isFile() {
+			if p.Format.IsFile() {
 				render = rq.renderFile
 			}
 			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +10,9 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -36,16 +38,16 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 			continue
 		}
 		delete(left, v.CodeName)
-		value, err := decodeValue(raw)
+		value, err := api.DecodeValue(raw)
 		if err != nil {
-			return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 		}
 		if value == nil {
 			v.Value, v.HasValue, v.IsNull = nil, false, true
 		} else {
-			def := rq.snap.VariableByCode(rq.project.ID, v.CodeName)
+			def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName)
 			if value, err = checkVariable(def, onlyItem(def, value)); err != nil {
-				return nil, "", validation("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+				return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 			}
 			v.Value, v.HasValue, v.IsNull = value, true, false
 		}
@@ -54,7 +56,7 @@ func (rq *request) bindVariables(node query.Node, given map[string]json.RawMessa
 	if len(left) > 0 {
 		return nil, "", unknownVariables(slices.Collect(maps.Keys(left)))
 	}
-	return &bound, rq.variableMarks(&bound), nil
+	return &bound, result.VariableMarks(&rq.Caller.Caller, &bound), nil
 }
 
 // onlyItem is the value of a List that takes one: the OpenAPI document calls every List an array (contract section 5.6), so a list
@@ -68,44 +70,7 @@ func onlyItem(def *registry.Variable, value any) any {
 
 func unknownVariables(names []string) error {
 	slices.Sort(names)
-	return validation("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
-}
-
-// variableMarks is the part of a cache key that the values of variables decide, defaults included.
-func (rq *request) variableMarks(node query.Node) string {
-	if list, ok := node.(interface {
-		Around() (query.Modifiers, query.Node)
-	}); ok {
-		_, node = list.Around()
-	}
-	q, ok := node.(*query.HogQL)
-	if !ok || len(q.Variables) == 0 {
-		return ""
-	}
-	values := make(map[string]any, len(q.Variables))
-	for _, v := range q.Variables {
-		switch {
-		case rq.snap.VariableByCode(rq.project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
-			values["no "+v.CodeName] = nil
-		case v.IsNull:
-			values[v.CodeName] = nil
-		case v.HasValue:
-			values[v.CodeName] = v.Value
-		default:
-			values[v.CodeName] = rq.snap.VariableDefaults(rq.project.ID)[v.CodeName]
-		}
-	}
-	return string(appendJSON(nil, values)) // maps are encoded in the order of their keys
-}
-
-func decodeValue(raw json.RawMessage) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("reading its value: %w", err)
-	}
-	return value, nil
+	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
 }
 
 // checkVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.
@@ -198,7 +163,7 @@ func isDate(text string) bool {
 // showValue gives a value as a message shows it: short.
 func showValue(value any) string {
 	const most = 60
-	text := []rune(string(appendJSON(nil, value)))
+	text := []rune(string(jsontext.Append(nil, value)))
 	if len(text) > most {
 		return string(text[:most]) + "…"
 	}

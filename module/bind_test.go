@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -44,7 +45,7 @@ func TestCheckVariable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			value, err := decodeValue(json.RawMessage(tt.value))
+			value, err := api.DecodeValue(json.RawMessage(tt.value))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -23,7 +24,7 @@ func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord
 // CheckPublicURL reports what is wrong with what links begin with.
 func CheckPublicURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host || !hostForm.MatchString(u.Host) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host || !api.HostForm.MatchString(u.Host) {
 		return fmt.Errorf("%q is not a valid scheme and host (want, for example, https://api.example.com)", text)
 	}
 	return nil

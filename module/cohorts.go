@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // cohortList is the resource of cohorts.
@@ -52,17 +53,17 @@ func (rq *request) getCohort() error {
 		return err
 	}
 	for _, c := range all {
-		if strconv.FormatInt(c.ID, 10) == rq.at.name {
+		if strconv.FormatInt(c.ID, 10) == rq.at.Name {
 			rq.reply(http.StatusOK, c)
 			return nil
 		}
 	}
-	return notFound("Not found.")
+	return api.NotFound("Not found.")
 }
 
 // cohorts gives the cohorts that queries can ask for and that are known to be there.
 func (rq *request) cohorts() ([]shownCohort, error) {
-	db, err := rq.rt.database(rq.r.Context(), rq.snap.Schema(rq.project.ID))
+	db, err := rq.rt.Database(rq.r.Context(), rq.Snapshot.Schema(rq.Project.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (rq *request) cohorts() ([]shownCohort, error) {
 		return nil, err
 	}
 	out, at := []shownCohort{}, map[int64]int{}
-	for _, c := range rq.snap.Cohorts(rq.project.ID) {
+	for _, c := range rq.Snapshot.Cohorts(rq.Project.ID) {
 		at[c.ID] = len(out)
 		out = append(out, shownCohort{ID: c.ID, Name: c.Name, CreatedAt: orNil(c.CreatedAt), IsStatic: true})
 	}

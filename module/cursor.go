@@ -8,43 +8,46 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 var (
 	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: which of these is not told.
-	errNoCursor = validation("cursor", "invalid_input", "This is no cursor of this endpoint.")
+	errNoCursor = api.Invalid("cursor", "invalid_input", "This is no cursor of this endpoint.")
 	// errCursorExpired is an error of its own, so that a client can tell that to begin again will help.
-	errCursorExpired = gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
+	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
 )
 
 // owner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
 func (rq *request) owner(e *registry.Endpoint) []byte {
-	owner := binary.BigEndian.AppendUint64(nil, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
+	owner := binary.BigEndian.AppendUint64(nil, uint64(rq.Project.ID)) //nolint:gosec // any number will do, if it is another for another project
 	owner = binary.BigEndian.AppendUint64(owner, uint64(len(e.ID)))
 	owner = append(owner, e.ID...)
-	return append(owner, rq.key.Fixed...)
+	return append(owner, rq.Key.Fixed...)
 }
 
 // appendNextCursor appends the cursor of the page after the plan's, and tells whether there is one. From now on the snapshot is kept
 // for those who page through it.
-func (rq *request) appendNextCursor(dst []byte, p *plan, got cache.Answer) ([]byte, bool) {
-	result := got.Entry.Result
-	if !p.paged || !result.HasMore(p.offset, p.limit) {
+func (rq *request) appendNextCursor(dst []byte, p *result.Plan, got cache.Answer) ([]byte, bool) {
+	kept := got.Entry.Result
+	if !p.IsPage() || !kept.HasMore(p.Offset, p.Limit) {
 		return dst, false
 	}
-	if p.example {
+	if p.Example {
 		return append(dst, exampleCursor...), true
 	}
 	next := pagecursor.Cursor{
-		Ref: rq.rt.cache.Refer(p.key, got.Entry), Offset: p.offset + result.PageLen(p.offset, p.limit), Limit: p.limit,
+		Ref: rq.rt.Cache.Refer(p.Key, got.Entry), Offset: p.Offset + kept.PageLen(p.Offset, p.Limit), Limit: p.Limit,
 	}
-	return next.Append(dst, rq.owner(p.endpoint)), true
+	return next.Append(dst, rq.owner(p.Endpoint)), true
 }
 
 // appendCursorMember appends the member next_cursor of an answer: null where no page follows.
-func (rq *request) appendCursorMember(dst []byte, p *plan, got cache.Answer) []byte {
+func (rq *request) appendCursorMember(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	dst = append(dst, `,"next_cursor":`...)
 	quoted, ok := rq.appendNextCursor(append(dst, '"'), p, got)
 	if !ok {
@@ -58,7 +61,7 @@ const exampleCursor = "TheNextCursorOfAnAnswerIsEightyLettersThatNobodyButTheSer
 
 // readCursor reads the cursor of a run from the body, else from the query string.
 func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, given bool, err error) {
-	if given, err = field(fields, "cursor", &text); given || err != nil {
+	if given, err = api.Field(fields, "cursor", &text); given || err != nil {
 		return text, given, err
 	}
 	params := rq.r.URL.Query()
@@ -67,7 +70,7 @@ func (rq *request) readCursor(fields map[string]json.RawMessage) (text string, g
 
 // planCursor understands a run that names a page of a snapshot by a cursor. Beside it stand limit, which is the size of this page and
 // those after it, and what decides the form of the answer; version and variables may be repeated.
-func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*plan, error) {
+func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMessage, text string) (*result.Plan, error) {
 	at, err := pagecursor.Open(text, rq.owner(e))
 	switch {
 	case errors.Is(err, pagecursor.ErrExpired):
@@ -75,43 +78,46 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	case err != nil:
 		return nil, errNoCursor
 	}
-	key, held, ok := rq.rt.cache.Snapshot(at.Ref, cache.Policy{Now: rq.start})
+	key, held, ok := rq.rt.Cache.Snapshot(at.Ref, cache.Policy{Now: rq.Start})
 	if !ok {
 		return nil, errCursorExpired
 	}
-	done, ok := held.Entry.Meta.(*outcome)
-	if !ok || key.Project() != rq.project.ID {
+	done, ok := held.Entry.Meta.(*execution.Details)
+	if !ok || key.Project() != rq.Project.ID {
 		panic("BUG: a cursor of something else than a run of this project")
 	}
 	number, given, err := rq.runInt(fields, "version")
 	switch {
 	case err != nil:
 		return nil, err
-	case given && number != done.version:
-		return nil, validation("version", "invalid_input", "The cursor pages through rows of version %d.", done.version)
+	case given && number != done.Version:
+		return nil, api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
-	p := &plan{endpoint: e, key: key, ref: at.Ref, fixed: rq.key.Fixed, rows: compiler.Pages, paged: true, offset: at.Offset, limit: at.Limit}
-	if p.version, err = activeVersion(e, done.version); err != nil {
+	p := &result.Plan{
+		Query: &execution.Query{Endpoint: e, Key: key, Rows: compiler.Pages, Paged: true}, Freshness: execution.Freshness{Refs: true},
+		View: result.View{Ref: at.Ref, Offset: at.Offset, Limit: at.Limit}, Fixed: rq.Key.Fixed,
+	}
+	if p.Version, err = activeVersion(e, done.Version); err != nil {
 		return nil, err
 	}
 	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	if p.mode == cache.Recompute {
-		return nil, validation("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
+	if p.Mode == cache.Recompute {
+		return nil, api.Invalid("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
 	}
 	if err := rq.readCursorPage(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.version)
+	node, err := storedQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
 	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
 	}
-	if formats[p.format].file != "" {
-		return nil, validation("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.format)
+	if result.Formats[p.Format].File != "" {
+		return nil, api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.Format)
 	}
 	variables, err := variablesField(fields)
 	if err != nil {
@@ -121,18 +127,18 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	if !sameMarks(done.marks, marks, variables) {
-		return nil, validation("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
+	if !sameMarks(done.Marks, marks, variables) {
+		return nil, api.Invalid("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
 	}
-	p.setPage()
+	p.SetPage()
 	return p, nil
 }
 
 // readCursorPage reads what a run with a cursor says of its page.
-func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) error {
+func (rq *request) readCursorPage(p *result.Plan, fields map[string]json.RawMessage) error {
 	if _, given, err := rq.runInt(fields, "offset"); given || err != nil {
 		if err == nil {
-			err = validation("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
+			err = api.Invalid("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
 		}
 		return err
 	}
@@ -143,7 +149,7 @@ func (rq *request) readCursorPage(p *plan, fields map[string]json.RawMessage) er
 	case given && limit < 1:
 		return badPage("limit", limit)
 	case given:
-		p.limit = limit
+		p.Limit = limit
 	}
 	return nil
 }
@@ -167,12 +173,10 @@ func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	return true
 }
 
-// pinned gives the snapshot that the plan's cursor names.
-func (rq *request) pinned(p *plan, policy cache.Policy) (cache.Answer, error) {
-	_, got, ok := rq.rt.cache.Snapshot(p.ref, policy)
-	if !ok {
-		return cache.Answer{}, errCursorExpired
+// cursorError is the answer to a cursor whose snapshot is gone; other errors stay as they are.
+func cursorError(err error) error {
+	if errors.Is(err, execution.ErrSnapshotGone) {
+		return errCursorExpired
 	}
-	p.meter(rq.rt.metrics).answers[got.Status].Inc()
-	return got, nil
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -39,7 +40,7 @@ func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if !p.policy(time.Now()).Refs {
+	if !p.Policy(time.Now()).Refs {
 		tb.Error("a paged result is forgotten as soon as it may no longer be served")
 	}
 	var rows []string
@@ -58,7 +59,7 @@ func TestCursorPages(t *testing.T) {
 		"nothing":                  func(*testing.T, *world) {},
 		"it is computed anew":      func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 101, 109) },
 		"it has fewer rows":        func(t *testing.T, w *world) { t.Helper(); w.rememberMine(t, "acme", 5, 5) },
-		"events are imported":      func(_ *testing.T, w *world) { w.rt.cache.Purge(w.project.ID) },
+		"events are imported":      func(_ *testing.T, w *world) { w.rt.Cache.Purge(w.project.ID) },
 		"a property gets a type":   func(t *testing.T, w *world) { t.Helper(); w.declare(t) },
 		"there is a newer version": func(t *testing.T, w *world) { t.Helper(); w.publishAnew(t) },
 	}
@@ -118,7 +119,7 @@ func (w *world) declare(tb testing.TB) {
 func (w *world) publishAnew(tb testing.TB) {
 	tb.Helper()
 	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
-		Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
+		Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": "select " + fmt.Sprint(time.Now().UnixNano())}),
 	}, began)
 	if err != nil {
 		tb.Fatal(err)
@@ -137,7 +138,7 @@ func TestCursorAnswer(t *testing.T) {
 	if status := fresh.Header().Get("Cache-Status"); !strings.HasPrefix(status, "caddy-analytics; hit; ttl=86") {
 		t.Errorf("fresh: Cache-Status: %s", status)
 	}
-	if s := w.rt.cache.Stats(); s.PageMisses != 2 {
+	if s := w.rt.Cache.Stats(); s.PageMisses != 2 {
 		t.Errorf("%d pages were drawn, want 2", s.PageMisses)
 	}
 	if at := fieldOf(t, fresh, "offset"); at != 2.0 || fieldOf(t, fresh, "limit") != 2.0 || fieldOf(t, fresh, "is_cached") != true {
@@ -149,8 +150,8 @@ func TestCursorAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		rq := w.request(http.MethodGet, "/?cursor="+next)
-		rq.start = time.Now().Add(time.Minute)
-		p, err := rq.planRun(rq.snap.Endpoint(w.project.ID, "mine"), nil)
+		rq.Start = time.Now().Add(time.Minute)
+		p, err := rq.planRun(rq.Snapshot.Endpoint(w.project.ID, "mine"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestCursorMistakes(t *testing.T) {
 func (w *world) owner(tb testing.TB, endpoint string) []byte {
 	tb.Helper()
 	rq := w.request(http.MethodPost, "/")
-	return rq.owner(rq.snap.Endpoint(w.project.ID, endpoint))
+	return rq.owner(rq.Snapshot.Endpoint(w.project.ID, endpoint))
 }
 
 // TestCursorsAreNoKeys gives a cursor to those who may not have its rows, and to those who may.

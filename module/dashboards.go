@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -100,15 +102,15 @@ func (rq *request) writeDashboard(status int, d *registry.Dashboard) error {
 	if err != nil {
 		return err
 	}
-	rq.snap = rq.rt.registry.Snapshot() // after a write: with what it changed
+	rq.Snapshot = rq.rt.registry.Snapshot() // after a write: with what it changed
 	out := fullDashboard{
 		dashboardRecord: rq.recordDashboard(d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
 		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
 	}
-	if out.Filters, err = merge(d.Filters, params.over.filters); err != nil {
+	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
 		return err
 	}
-	if out.Variables, err = merge(d.Variables, params.over.variables); err != nil {
+	if out.Variables, err = merge(d.Variables, params.over.Variables); err != nil {
 		return err
 	}
 	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)
@@ -140,7 +142,7 @@ const maxDashboardBytes = 64 << 20
 func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]tileRecord, error) {
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
-		if !t.Deleted && (t.Text != nil || rq.snap.Insight(d.Project, t.Insight) != nil) {
+		if !t.Deleted && (t.Text != nil || rq.Snapshot.Insight(d.Project, t.Insight) != nil) {
 			tiles = append(tiles, t)
 		}
 	}
@@ -151,7 +153,7 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 	})
 	out := make([]tileRecord, len(tiles))
 	level, _ := rq.access("insight")
-	readable := rq.key.Allows("insight:read")
+	readable := rq.Key.Allows("insight:read")
 	params = params.several()
 	var size atomic.Int64
 	err := rq.sideBySide(len(tiles), func(own *request, i int) error {
@@ -163,9 +165,9 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 			out[i].Text = own.recordText(t)
 			return nil
 		}
-		s := shownInsight{own.snap.Insight(d.Project, t.Insight), t, d}
+		s := shownInsight{own.Snapshot.Insight(d.Project, t.Insight), t, d}
 		if !readable { // as the peer shows what the caller has no access to
-			out[i].Insight = appendJSON(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
+			out[i].Insight = jsontext.Append(nil, map[string]any{"id": s.ID, "short_id": s.ShortID, "user_access_level": level})
 			return nil
 		}
 		asked := params
@@ -174,8 +176,8 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 		if err != nil {
 			return err
 		}
-		if entry := res.answer.Entry; entry != nil {
-			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.answer.Status.Cached()
+		if entry := res.Answer.Entry; entry != nil {
+			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.Answer.Status.Cached()
 		}
 		out[i].Insight = own.appendInsight(nil, s, res, nil)
 		size.Add(int64(len(out[i].Insight)))
@@ -209,7 +211,7 @@ func (rq *request) listDashboards() error {
 	given := rq.r.URL.Query()
 	term := trigram.New(given.Get("search"))
 	records := []dashboardRecord{}
-	for _, d := range rq.snap.Dashboards(rq.project.ID) {
+	for _, d := range rq.Snapshot.Dashboards(rq.Project.ID) {
 		record := rq.recordDashboard(d)
 		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
 			continue
@@ -238,12 +240,12 @@ func (rq *request) listDashboards() error {
 
 // dashboard finds the dashboard that the address names.
 func (rq *request) dashboard() (*registry.Dashboard, error) {
-	if id, ok := parseNumber(rq.at.name); ok {
-		if d := rq.snap.Dashboard(rq.project.ID, id); d != nil {
+	if id, ok := parseNumber(rq.at.Name); ok {
+		if d := rq.Snapshot.Dashboard(rq.Project.ID, id); d != nil {
 			return d, nil
 		}
 	}
-	return nil, notFound("Not found.")
+	return nil, api.NotFound("Not found.")
 }
 
 func (rq *request) getDashboard() error {
@@ -259,7 +261,7 @@ func (rq *request) createDashboard() error {
 	if err != nil {
 		return err
 	}
-	d, err := rq.rt.registry.CreateDashboard(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
+	d, err := rq.rt.registry.CreateDashboard(rq.r.Context(), rq.Project.ID, fields, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -268,15 +270,15 @@ func (rq *request) createDashboard() error {
 
 // updateDashboard answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
 func (rq *request) updateDashboard() error {
-	id, ok := parseNumber(rq.at.name)
+	id, ok := parseNumber(rq.at.Name)
 	if !ok {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	fields, err := rq.readDashboard()
 	if err != nil {
 		return err
 	}
-	d, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, id, fields, rq.key.ID, rq.start)
+	d, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.Project.ID, id, fields, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -290,7 +292,7 @@ func (rq *request) deleteDashboard() error {
 		return err
 	}
 	fields := registry.DashboardFields{Deleted: registry.To(true)}
-	if _, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, fields, rq.key.ID, rq.start); err != nil {
+	if _, err := rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.Project.ID, d.ID, fields, rq.Key.ID, rq.Start); err != nil {
 		return err
 	}
 	rq.replyNothing()

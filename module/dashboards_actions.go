@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -34,7 +36,7 @@ func (rq *request) runInsights() error {
 		params.text = true
 	case "json":
 	default:
-		return validation("output_format", "invalid_choice", "%q is not a valid choice.", form)
+		return api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
 	}
 	tiles, err := rq.recordTiles(d, params)
 	if err != nil {
@@ -73,14 +75,14 @@ func (rq *request) reorderTiles() error {
 	}
 	var order []int64
 	if json.Unmarshal(fields["tile_order"], &order) != nil || len(order) == 0 {
-		return validation("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
+		return api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
 	var layout string
-	if _, err := field(fields, "layout", &layout); err != nil {
+	if _, err := api.Field(fields, "layout", &layout); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
-		return validation("layout", "invalid_choice", "%q is not a valid choice.", layout)
+		return api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
 	}
 	tiles, err := inOrder(d, order)
 	if err != nil {
@@ -95,7 +97,7 @@ func (rq *request) reorderTiles() error {
 		}
 		change.Tiles = append(change.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
 	}
-	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.project.ID, d.ID, change, rq.key.ID, rq.start); err != nil {
+	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.Project.ID, d.ID, change, rq.Key.ID, rq.Start); err != nil {
 		return err
 	}
 	return rq.writeDashboard(http.StatusOK, d)
@@ -108,7 +110,7 @@ func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	for _, id := range order {
 		i := slices.IndexFunc(rest, func(t registry.Tile) bool { return t.ID == id })
 		if i < 0 {
-			return nil, validation("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
+			return nil, api.Invalid("tile_order", "invalid_input", "The dashboard has no tile %d, or it is named twice.", id)
 		}
 		tiles = append(tiles, rest[i])
 		rest = slices.Delete(rest, i, i+1)
@@ -147,6 +149,6 @@ func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, err
 		members = map[string]any{}
 	}
 	maps.Copy(members, map[string]any{"x": at.x, "y": at.y, "w": size.W, "h": size.H})
-	layouts["sm"] = appendJSON(nil, members)
-	return appendJSON(nil, layouts), nil
+	layouts["sm"] = jsontext.Append(nil, members)
+	return jsontext.Append(nil, layouts), nil
 }

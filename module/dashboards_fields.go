@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -32,8 +33,8 @@ func (rq *request) readDashboard() (registry.DashboardFields, error) {
 	f.ColorTheme, f.Tags = r.integerOrNull("data_color_theme_id"), r.texts("tags")
 	r.textOrNull(folderField)
 	f.Tiles = r.tiles()
-	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.key.Allows("insight:write") {
-		return f, missingScope("insight:write")
+	if f.Deleted.Given && f.Deleted.Value && f.DeleteInsights && r.err == nil && !rq.Key.Allows("insight:write") {
+		return f, api.MissingScope("insight:write")
 	}
 	if r.err == nil {
 		err = rq.mayFilter(&f)
@@ -60,11 +61,11 @@ func refuseDashboard(fields map[string]json.RawMessage) error {
 		switch raw := string(fields[name]); raw {
 		case "", "null", `""`, "[]", "false":
 		default:
-			return validation(name, "invalid_input", "%s is not supported.", name)
+			return api.Invalid(name, "invalid_input", "%s is not supported.", name)
 		}
 	}
-	if raw := fields["restriction_level"]; len(raw) > 0 && !isNull(raw) && string(raw) != "21" {
-		return validation("restriction_level", "invalid_choice", "%q is not a valid choice.", string(raw))
+	if raw := fields["restriction_level"]; len(raw) > 0 && !api.IsNull(raw) && string(raw) != "21" {
+		return api.Invalid("restriction_level", "invalid_choice", "%q is not a valid choice.", string(raw))
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (r *fieldReader) checked(name, words string, parse func([]byte) error) regi
 
 // tiles reads what is to become of tiles: those of a number, or of an insight that is put on the dashboard.
 func (r *fieldReader) tiles() []registry.TileFields {
-	if isNull(r.fields["tiles"]) {
+	if api.IsNull(r.fields["tiles"]) {
 		return nil
 	}
 	items, ok := r.list("tiles")
@@ -126,7 +127,7 @@ func (r *fieldReader) tiles() []registry.TileFields {
 }
 
 func (r *fieldReader) tile() registry.TileFields {
-	if raw, ok := r.fields["button_tile"]; ok && !isNull(raw) {
+	if raw, ok := r.fields["button_tile"]; ok && !api.IsNull(raw) {
 		r.fail("button_tile", "invalid_input", "Only insights and texts can be put on a dashboard.")
 	}
 	f := registry.TileFields{
@@ -134,10 +135,10 @@ func (r *fieldReader) tile() registry.TileFields {
 		ShowDescription: r.flagOrNull("show_description"), FilterOverrides: r.filters("filters_overrides"), Deleted: r.flag("deleted"),
 		Text: r.tileText(),
 	}
-	if raw, ok := r.fields["id"]; ok && !isNull(raw) {
+	if raw, ok := r.fields["id"]; ok && !api.IsNull(raw) {
 		f.ID = read[int64](r, "id", false, "A valid integer is required.").Value
 	}
-	if raw, ok := r.fields["insight"]; ok && !isNull(raw) {
+	if raw, ok := r.fields["insight"]; ok && !api.IsNull(raw) {
 		var whole struct {
 			ID int64 `json:"id"`
 		}
@@ -154,7 +155,7 @@ func (r *fieldReader) tile() registry.TileFields {
 // nothing, and like the peer an object without a member for no text at all.
 func (r *fieldReader) tileText() registry.Field[*string] {
 	raw, ok := r.take("text", true)
-	if !ok || isNull(raw) || isEmptyObject(raw) {
+	if !ok || api.IsNull(raw) || isEmptyObject(raw) {
 		return registry.Field[*string]{}
 	}
 	text := fieldReader{prefix: r.prefix + "text."}

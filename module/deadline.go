@@ -39,11 +39,3 @@ func (b *patientBody) Read(into []byte) (int, error) {
 
 // deadline sets when reading fails, where the connection can: without it, the connection's own time limits hold.
 func (b *patientBody) deadline(at time.Time) { _ = b.control.SetReadDeadline(at) }
-
-// errStalled is the answer to a body that stalls.
-func errStalled() *apiError {
-	return &apiError{
-		Status: http.StatusRequestTimeout, Type: "invalid_request", Code: "request_timeout",
-		Detail: "The request body did not arrive in time.", Header: map[string]string{"Connection": "close"},
-	}
-}

@@ -13,13 +13,15 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // TestStalledBodyIsToldSo: when the server gives up waiting for a body, the client is not told that its JSON is wrong.
 func TestStalledBodyIsToldSo(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"query"`), iotest.ErrReader(fmt.Errorf("reading: %w", os.ErrDeadlineExceeded))))
-	_, err := readBody(r)
-	if answer := toAPIError(err, ""); answer.Status != http.StatusRequestTimeout || answer.Code != "request_timeout" || answer.Header["Connection"] != "close" {
+	_, err := api.ReadBody(r)
+	if answer := api.ErrorOf(err); answer.Status != http.StatusRequestTimeout || answer.Code != "request_timeout" || answer.Header["Connection"] != "close" {
 		t.Errorf("answered %d %s", answer.Status, answer.Detail)
 	}
 }

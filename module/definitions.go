@@ -12,6 +12,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -48,7 +51,7 @@ type described struct {
 }
 
 func (rq *request) described(kind, name string) described {
-	return described{ID: derivedID(kind, fmt.Sprintf("%d %s", rq.project.ID, name)), Name: name, Tags: []string{}}
+	return described{ID: derivedID(kind, fmt.Sprintf("%d %s", rq.Project.ID, name)), Name: name, Tags: []string{}}
 }
 
 // eventRecord is an event on the wire. It counts as created when it was first seen.
@@ -67,7 +70,7 @@ func (rq *request) listEventDefinitions() error {
 	order := rq.r.URL.Query().Get("ordering")
 	by, ok := eventOrders[strings.TrimPrefix(order, "-")]
 	if !ok {
-		return validation("ordering", "invalid_choice", "%q is not a valid choice.", order)
+		return api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
 	}
 	records, err := rq.events()
 	if err != nil {
@@ -138,18 +141,18 @@ func (rq *request) ask(q *query.HogQL) (*cache.Result, error) {
 // runSQL runs HogQL as the query route does, for an answer in another form. fresh is how old it may be; 0 leaves that to the
 // refresh modes.
 func (rq *request) runSQL(q *query.HogQL, fresh time.Duration) (*cache.Entry, error) {
-	p, err := rq.planNode(q, overrides{}, refreshBlocking)
+	p, err := result.PlanNode(rq.rt.Executor, &rq.Caller.Caller, q, result.Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		return nil, err
 	}
 	if fresh > 0 {
-		p.fresh = fresh
+		p.Fresh = fresh
 	}
-	got, err := rq.refresh(p, origin{})
+	got, err := rq.refresh(p, execution.Origin{})
 	if err != nil {
 		return nil, err
 	}
-	return got.answer.Entry, nil
+	return got.Answer.Entry, nil
 }
 
 // propertyRecord is a property on the wire.
@@ -180,16 +183,16 @@ func (rq *request) propertyFilter() (f propertyFilter, err error) {
 	given := rq.r.URL.Query()
 	kind, ok := given.Get("type"), false
 	if f.scope, ok = definedScopes[kind]; !ok {
-		return f, validation("type", "invalid_choice", "%q is not a valid choice.", kind)
+		return f, api.Invalid("type", "invalid_choice", "%q is not a valid choice.", kind)
 	}
 	index, named, err := rq.queryInt("group_type_index")
 	switch {
 	case err != nil:
 		return f, err
 	case f.scope == registry.GroupProperty && !named:
-		return f, validation("group_type_index", "invalid_input", "`group_type_index` must be set for `group` type")
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set for `group` type")
 	case f.scope != registry.GroupProperty && named:
-		return f, validation("group_type_index", "invalid_input", "`group_type_index` must be set only for `group` type")
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set only for `group` type")
 	}
 	f.group = index
 	if names := given.Get("properties"); names != "" {
@@ -218,7 +221,7 @@ func (rq *request) listPropertyDefinitions() error {
 	given := rq.r.URL.Query()
 	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
 	records := []propertyRecord{}
-	for _, d := range rq.snap.PropertyDefinitions(rq.project.ID) {
+	for _, d := range rq.Snapshot.PropertyDefinitions(rq.Project.ID) {
 		record := propertyRecord{described: rq.described(fmt.Sprintf("property %s %d", d.Scope, d.GroupTypeIndex), d.Name), IsNumerical: d.Type == registry.PropertyNumeric, PropertyType: d.Type}
 		if seen != nil {
 			has := seen[d.Name]

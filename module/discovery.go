@@ -6,54 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // The addresses that clients ask before they work with a project lie beside the projects. Their resources have a slash in
 // front, which no part of a path has.
-const (
-	projectsResource      = "/projects"
-	projectResource       = "/project"
-	usersResource         = "/users"
-	keysResource          = "/personal_api_keys"
-	organizationsResource = "/organizations"
-)
-
-// parseDiscovery takes the paths apart that name no resource of a project: /api/projects/[7/], /api/users/@me/,
-// /api/personal_api_keys/@current/ and /api/organizations/[id/[projects/[7/]]]. rest is what follows /api/.
-func parseDiscovery(rest string) (project string, at address, ok bool) {
-	rest = strings.TrimSuffix(rest, "/")
-	first, rest, _ := strings.Cut(rest, "/")
-	name, action, more := strings.Cut(rest, "/")
-	switch first {
-	case "projects", "environments":
-		if more {
-			return "", at, false
-		}
-		if name == "" {
-			return currentAlias, address{resource: projectsResource}, true
-		}
-		return name, address{resource: projectResource}, true
-	case "users", "personal_api_keys":
-		return currentAlias, address{resource: "/" + first, name: name}, name != "" && !more
-	case "organizations":
-		action, project, below := strings.Cut(action, "/")
-		switch {
-		case more && (name == "" || action != "projects") || below && (project == "" || strings.Contains(project, "/")):
-			return "", at, false
-		case below:
-			return project, address{resource: organizationsResource, name: name, action: "project"}, true
-		}
-		return currentAlias, address{resource: organizationsResource, name: name, action: action}, true
-	}
-	return "", at, false
-}
-
-// currentAlias stands in a path for what belongs to the key.
-const currentAlias = "@current"
 
 // discoveryRoutes are the routes beside the projects. Every key may ask about itself.
 func discoveryRoutes() map[address]methods {
@@ -61,16 +21,16 @@ func discoveryRoutes() map[address]methods {
 		return methods{http.MethodGet: {scope: scope, serve: serve}}
 	}
 	return map[address]methods{
-		{resource: projectsResource}: get("project:read", (*request).listProjects),
-		{resource: projectResource}:  get("project:read", (*request).getProject),
+		{resource: api.ProjectsResource}: get("project:read", (*request).listProjects),
+		{resource: api.ProjectResource}:  get("project:read", (*request).getProject),
 
-		{resource: usersResource, name: ":name"}: get("user:read", (*request).getUser),
-		{resource: keysResource, name: ":name"}:  get(anyScope, (*request).getKey),
+		{resource: api.UsersResource, name: ":name"}: get("user:read", (*request).getUser),
+		{resource: api.KeysResource, name: ":name"}:  get(api.AnyScope, (*request).getKey),
 
-		{resource: organizationsResource}:                                    get("organization:read", (*request).listOrganizations),
-		{resource: organizationsResource, name: ":name"}:                     get("organization:read", (*request).getOrganization),
-		{resource: organizationsResource, name: ":name", action: "projects"}: get("project:read", (*request).listOrganizationProjects),
-		{resource: organizationsResource, name: ":name", action: "project"}:  get("project:read", (*request).getOrganizationProject),
+		{resource: api.OrganizationsResource}:                                    get("organization:read", (*request).listOrganizations),
+		{resource: api.OrganizationsResource, name: ":name"}:                     get("organization:read", (*request).getOrganization),
+		{resource: api.OrganizationsResource, name: ":name", action: "projects"}: get("project:read", (*request).listOrganizationProjects),
+		{resource: api.OrganizationsResource, name: ":name", action: "project"}:  get("project:read", (*request).getOrganizationProject),
 	}
 }
 
@@ -107,14 +67,14 @@ type groupTypeRecord struct {
 const member = 1
 
 func (rq *request) recordTeam() teamRecord {
-	p := rq.project
+	p := rq.Project
 	record := teamRecord{
 		ID: p.ID, UUID: derivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		GroupTypes: []groupTypeRecord{}, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
 	}
-	for _, g := range rq.snap.GroupTypes(p.ID) {
+	for _, g := range rq.Snapshot.GroupTypes(p.ID) {
 		record.HasGroupTypes = true
 		record.GroupTypes = append(record.GroupTypes, groupTypeRecord{GroupType: g.Name, GroupTypeIndex: g.Index})
 	}
@@ -177,7 +137,7 @@ func (rq *request) recordOrganization() organizationRecord {
 // members counts the users of the project: its personal keys that are not revoked.
 func (rq *request) members() int {
 	n := 0
-	for _, k := range rq.snap.Keys(rq.project.ID) {
+	for _, k := range rq.Snapshot.Keys(rq.Project.ID) {
 		if k.User != 0 && k.RevokedAt.IsZero() {
 			n++
 		}
@@ -187,15 +147,15 @@ func (rq *request) members() int {
 
 // organization checks that the address names the organization of the key.
 func (rq *request) organization() error {
-	if rq.at.name == currentAlias || rq.at.name == organizationID(rq.key.Project) {
+	if rq.at.Name == api.CurrentAlias || rq.at.Name == organizationID(rq.Key.Project) {
 		return nil
 	}
-	for _, p := range rq.snap.Projects() {
-		if rq.at.name == organizationID(p.ID) {
-			return forbidden("API key does not have access to the requested organization: ID %s.", rq.at.name)
+	for _, p := range rq.Snapshot.Projects() {
+		if rq.at.Name == organizationID(p.ID) {
+			return api.Forbidden("API key does not have access to the requested organization: ID %s.", rq.at.Name)
 		}
 	}
-	return notFound("Not found.")
+	return api.NotFound("Not found.")
 }
 
 func (rq *request) listOrganizations() error {
@@ -237,13 +197,13 @@ type userRecord struct {
 
 // getUser answers GET /api/users/@me/.
 func (rq *request) getUser() error {
-	me := recordUser(rq.key)
-	if name := rq.at.name; name != "@me" && name != me.UUID {
-		return notFound("Not found.")
+	me := recordUser(rq.Key)
+	if name := rq.at.Name; name != "@me" && name != me.UUID {
+		return api.NotFound("Not found.")
 	}
 	own := rq.recordOrganization()
 	rq.reply(http.StatusOK, userRecord{
-		user: *me, DateJoined: rq.key.CreatedAt, Team: rq.recordTeam(), Organization: own, Organizations: []organizationRecord{own},
+		user: *me, DateJoined: rq.Key.CreatedAt, Team: rq.recordTeam(), Organization: own, Organizations: []organizationRecord{own},
 	})
 	return nil
 }
@@ -272,9 +232,9 @@ func recordOwnKey(k *registry.Key) ownKeyRecord {
 
 // getKey answers GET /api/personal_api_keys/@current/. A key is told of itself alone.
 func (rq *request) getKey() error {
-	if rq.at.name != currentAlias {
-		return forbidden("This action does not support personal API key access")
+	if rq.at.Name != api.CurrentAlias {
+		return api.Forbidden("This action does not support personal API key access")
 	}
-	rq.reply(http.StatusOK, recordOwnKey(rq.key))
+	rq.reply(http.StatusOK, recordOwnKey(rq.Key))
 	return nil
 }

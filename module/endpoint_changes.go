@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -28,7 +29,7 @@ func (c *comparison) check(from, to *registry.Version) error {
 	for i, change := range c.found.Breaking {
 		details[i] = change.Detail
 	}
-	refused := validation(c.attr, "breaking_change", "Callers of version %d would break: %s.", from.Number, strings.Join(details, "; "))
+	refused := api.Invalid(c.attr, "breaking_change", "Callers of version %d would break: %s.", from.Number, strings.Join(details, "; "))
 	refused.Extra = c.found
 	return refused
 }

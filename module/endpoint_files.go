@@ -15,7 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -100,7 +103,7 @@ func definition(v endpointfile.Variable) (*registry.Variable, error) {
 	}
 	wanted.Values, _ = values.([]any) // the parser takes no other values
 	if err := fitDefault(wanted); err != nil {
-		return nil, errors.New(toAPIError(err, "").Detail)
+		return nil, errors.New(api.ErrorOf(err).Detail)
 	}
 	return wanted, nil
 }
@@ -110,7 +113,7 @@ func (p *filesPlanner) variable(v endpointfile.Variable) error {
 	if err != nil {
 		return err
 	}
-	def, values := appendJSON(nil, wanted.Default), jsonOrNull(wanted.Values, wanted.Values != nil)
+	def, values := jsontext.Append(nil, wanted.Default), jsonOrNull(wanted.Values, wanted.Values != nil)
 	update := registry.VariableUpdate{Type: &v.Type, Default: def, Values: values, IsMulti: &wanted.IsMulti}
 	known := p.snap.VariableByCode(p.project.ID, v.Name)
 	if known == nil {
@@ -142,7 +145,7 @@ func jsonOrNull(v any, given bool) json.RawMessage {
 	if !given {
 		return json.RawMessage("null")
 	}
-	return appendJSON(nil, v)
+	return jsontext.Append(nil, v)
 }
 
 func equalJSON(a, b json.RawMessage) bool {
@@ -261,11 +264,11 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		def := p.preview.VariableByCode(p.project.ID, v.Name)
 		stored := map[string]any{"variableId": def.ID, "code_name": v.Name}
 		values[def.ID] = stored
-		if isNull(v.Value) {
+		if api.IsNull(v.Value) {
 			stored["isNull"] = true
 			continue
 		}
-		value, err := decodeValue(v.Value)
+		value, err := api.DecodeValue(v.Value)
 		if err == nil {
 			stored["value"], err = checkVariable(def, value)
 		}
@@ -274,18 +277,18 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		}
 	}
 	if len(values) > 0 {
-		fields["variables"] = appendJSON(nil, values)
+		fields["variables"] = jsontext.Append(nil, values)
 	}
-	return appendJSON(nil, fields), nil
+	return jsontext.Append(nil, fields), nil
 }
 
 // fileMistake gives the author's mistake its place in the file; other errors stay what they are.
 func fileMistake(f *endpointfile.File, field string, err error) error {
-	answer := toAPIError(err, "")
-	if answer.Status >= 500 || isOutage(err) {
+	answer := api.ErrorOf(err)
+	if answer.Status >= 500 || execution.IsOutage(err) {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if refused, ok := answer.Extra.(refusal); ok && refused.position != nil {
+	if refused, ok := answer.Extra.(api.MistakeExtra); ok && refused.Position != nil {
 		return f.QueryMistake(refused.Line, answer.Detail)
 	}
 	return f.Mistake(field, "%s", answer.Detail)
@@ -375,7 +378,7 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 		delete(fields, "variables")
 		f.Variables = exportVariables(snap, e.Project, q)
 	}
-	f.Query = appendJSON(nil, fields)
+	f.Query = jsontext.Append(nil, fields)
 	return f, nil
 }
 
@@ -389,16 +392,16 @@ func exportVariables(snap *registry.Snapshot, project int64, q *query.HogQL) []e
 		}
 		variable := endpointfile.Variable{Name: def.CodeName, Type: def.Type, Multi: def.IsMulti}
 		if def.Default != nil {
-			variable.Default = appendJSON(nil, def.Default)
+			variable.Default = jsontext.Append(nil, def.Default)
 		}
 		if def.Values != nil {
-			variable.Values = appendJSON(nil, def.Values)
+			variable.Values = jsontext.Append(nil, def.Values)
 		}
 		switch {
 		case v.IsNull:
 			variable.Value = json.RawMessage("null")
 		case v.HasValue:
-			variable.Value = appendJSON(nil, v.Value)
+			variable.Value = jsontext.Append(nil, v.Value)
 		}
 		out = append(out, variable)
 	}

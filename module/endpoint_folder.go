@@ -15,6 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -41,7 +43,7 @@ func EndpointsDigest(dir string) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(appendJSON(nil, sources))
+	sum := sha256.Sum256(jsontext.Append(nil, sources))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -127,7 +129,7 @@ const startWait = time.Second
 func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
 	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
-	if _, err := rt.warehouse.Layout(looking); err != nil {
+	if _, err := rt.Warehouse.Layout(looking); err != nil {
 		return err
 	}
 	return f.apply(ctx, rt)
@@ -142,7 +144,7 @@ func (a *App) endFolders() {
 
 // isWaiting tells what passes by itself or by the operator's next step from a mistake in the files.
 func isWaiting(err error) bool {
-	return isOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
+	return execution.IsOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
 }
 
 // applyLater applies the files as soon as they can be, unless ctx ends first. The config is loaded by then, so that a mistake is

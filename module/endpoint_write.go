@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -44,21 +45,21 @@ func (rq *request) readEndpointFields() (endpointFields, error) {
 		return f, err
 	}
 	var overrides map[string]string
-	if _, err := field(fields, "bucket_overrides", &overrides); err != nil {
+	if _, err := api.Field(fields, "bucket_overrides", &overrides); err != nil {
 		return f, err
 	}
 	if len(overrides) > 0 {
-		return f, validation("bucket_overrides", "invalid_input", "bucket_overrides means nothing here: no endpoint is materialized.")
+		return f, api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides means nothing here: no endpoint is materialized.")
 	}
-	if raw, ok := fields["data_freshness_seconds"]; ok && isNull(raw) {
+	if raw, ok := fields["data_freshness_seconds"]; ok && api.IsNull(raw) {
 		f.freshness = new(registry.DefaultFreshness)
 	}
 	f.query = fields["query"]
-	if isNull(f.query) {
+	if api.IsNull(f.query) {
 		f.query = nil
 	}
-	draft, errDraft := boolField(fields, "draft")
-	refuse, errRefuse := boolField(fields, "refuse_breaking")
+	draft, errDraft := api.BoolField(fields, "draft")
+	refuse, errRefuse := api.BoolField(fields, "refuse_breaking")
 	f.draft, f.refuseBreaking = draft, refuse
 	return f, errors.Join(
 		optional(fields, "name", &f.name), optional(fields, "description", &f.description),
@@ -74,7 +75,7 @@ func (rq *request) readEndpointFields() (endpointFields, error) {
 // optional reads a field into *out where it is given and not null.
 func optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
 	var value T
-	given, err := field(fields, name, &value)
+	given, err := api.Field(fields, name, &value)
 	if given {
 		*out = &value
 	}
@@ -89,7 +90,7 @@ func timeField(fields map[string]json.RawMessage, name string, out **time.Time) 
 	}
 	var at time.Time
 	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // those that JSON can show
-		return validation(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+		return api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 	}
 	*out = &at
 	return nil
@@ -97,17 +98,17 @@ func timeField(fields map[string]json.RawMessage, name string, out **time.Time) 
 
 // rateField reads rate_limit into *out where it is given; null is no rate.
 func rateField(fields map[string]json.RawMessage, out **Rate) error {
-	if raw, ok := fields["rate_limit"]; ok && isNull(raw) {
+	if raw, ok := fields["rate_limit"]; ok && api.IsNull(raw) {
 		*out = new(Rate)
 		return nil
 	}
 	var text string
-	if given, err := field(fields, "rate_limit", &text); err != nil || !given {
+	if given, err := api.Field(fields, "rate_limit", &text); err != nil || !given {
 		return err
 	}
 	r, err := ParseRate(text)
 	if err != nil {
-		return validation("rate_limit", "invalid_input", "%s", err.Error())
+		return api.Invalid("rate_limit", "invalid_input", "%s", err.Error())
 	}
 	*out = &r
 	return nil
@@ -119,9 +120,9 @@ func (f *endpointFields) refuseMaterialization(active bool) error {
 	case f.materialized == nil || !*f.materialized:
 		return nil
 	case !active:
-		return validation("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
+		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
 	}
-	return validation("", "invalid_input", "Cannot materialize endpoint. Reason: %s", noTables)
+	return api.Invalid("", "invalid_input", "Cannot materialize endpoint. Reason: %s", noTables)
 }
 
 func (rq *request) createEndpoint() error {
@@ -130,22 +131,22 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	if deref(fields.name) == "" {
-		return validation("name", "required", "This field is required.")
+		return api.Invalid("name", "required", "This field is required.")
 	}
 	if fields.query == nil {
-		return validation("query", "required", "This field is required.")
+		return api.Invalid("query", "required", "This field is required.")
 	}
 	if fields.draft {
-		return validation("draft", "invalid_input", "The first version of an endpoint is its current one; is_active keeps it from being run.")
+		return api.Invalid("draft", "invalid_input", "The first version of an endpoint is its current one; is_active keeps it from being run.")
 	}
 	if err := fields.refuseMaterialization(fields.active == nil || *fields.active); err != nil {
 		return err
 	}
 	wanted := registry.NewEndpoint{
-		Project: rq.project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
+		Project: rq.Project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
 		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: deref(fields.derivedFrom), Tags: deref(fields.tags),
 		OptionalBreakdowns: deref(fields.optionalBreakdowns), DeprecatedAt: deref(fields.deprecatedAt), SunsetAt: deref(fields.sunsetAt),
-		RateLimit: deref(fields.rateLimit), CreatedBy: rq.key.ID,
+		RateLimit: deref(fields.rateLimit), CreatedBy: rq.Key.ID,
 	}
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -158,7 +159,7 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	wanted.Query, wanted.Columns = checked.raw, checked.columns
-	e, err := rq.rt.registry.CreateEndpoint(rq.r.Context(), wanted, rq.start)
+	e, err := rq.rt.registry.CreateEndpoint(rq.r.Context(), wanted, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -195,14 +196,14 @@ func (rq *request) updateEndpoint() error {
 	update := registry.EndpointUpdate{
 		Version: deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, DeprecatedAt: fields.deprecatedAt, SunsetAt: fields.sunsetAt,
-		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.key.ID,
+		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.Key.ID,
 	}
-	comparison := comparison{snap: rq.snap, project: rq.project.ID, refuseBreaking: fields.refuseBreaking, attr: "query"}
+	comparison := comparison{snap: rq.Snapshot, project: rq.Project.ID, refuseBreaking: fields.refuseBreaking, attr: "query"}
 	if err := rq.setQuery(e, &fields, &update); err != nil {
 		return err
 	}
 	update.Check = comparison.check
-	updated, err := rq.rt.registry.UpdateEndpoint(rq.r.Context(), rq.project.ID, e.Name, update, rq.start)
+	updated, err := rq.rt.registry.UpdateEndpoint(rq.r.Context(), rq.Project.ID, e.Name, update, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -237,9 +238,9 @@ func (rq *request) targetVersion(e *registry.Endpoint, fields *endpointFields) e
 	case fields.version == nil:
 		return nil
 	case fields.query != nil:
-		return validation("query", "invalid_input", "Cannot change query when targeting a specific version. Query changes create a new version.")
+		return api.Invalid("query", "invalid_input", "Cannot change query when targeting a specific version. Query changes create a new version.")
 	case *fields.version == 0 || e.Version(*fields.version) == nil: // 0 would stand for the current one
-		return validation("version", "invalid_input", "Version %d not found", *fields.version)
+		return api.Invalid("version", "invalid_input", "Version %d not found", *fields.version)
 	}
 	return nil
 }
@@ -268,7 +269,7 @@ func (rq *request) setQuery(e *registry.Endpoint, fields *endpointFields, update
 func (rq *request) promoteEndpoint() error {
 	return rq.changeCurrent(func(_ *registry.Endpoint, number int, given bool) (int, error) {
 		if !given {
-			return 0, validation("version", "required", "This field is required.")
+			return 0, api.Invalid("version", "required", "This field is required.")
 		}
 		return number, nil
 	})
@@ -280,7 +281,7 @@ func (rq *request) rollBackEndpoint() error {
 	return rq.changeCurrent(func(e *registry.Endpoint, number int, given bool) (int, error) {
 		if given {
 			if v := e.Version(number); v != nil && number != 0 && v.Draft() {
-				return 0, validation("version", "invalid_input", "Version %d is a draft: it never was the current one. Promote it instead.", number)
+				return 0, api.Invalid("version", "invalid_input", "Version %d is a draft: it never was the current one. Promote it instead.", number)
 			}
 			return number, nil
 		}
@@ -289,7 +290,7 @@ func (rq *request) rollBackEndpoint() error {
 				return n, nil
 			}
 		}
-		return 0, validation("version", "invalid_input", "There is no older version to go back to.")
+		return 0, api.Invalid("version", "invalid_input", "There is no older version to go back to.")
 	})
 }
 
@@ -304,19 +305,19 @@ func (rq *request) changeCurrent(choose func(e *registry.Endpoint, number int, g
 		return err
 	}
 	var number int
-	given, err := field(fields, "version", &number)
+	given, err := api.Field(fields, "version", &number)
 	if err != nil {
 		return err
 	}
-	refuse, err := boolField(fields, "refuse_breaking")
+	refuse, err := api.BoolField(fields, "refuse_breaking")
 	if err != nil {
 		return err
 	}
 	if number, err = choose(e, number, given); err != nil {
 		return err
 	}
-	comparison := comparison{snap: rq.snap, project: rq.project.ID, refuseBreaking: refuse, attr: "version"}
-	updated, err := rq.rt.registry.Promote(rq.r.Context(), rq.project.ID, e.Name, number, comparison.check, rq.start)
+	comparison := comparison{snap: rq.Snapshot, project: rq.Project.ID, refuseBreaking: refuse, attr: "version"}
+	updated, err := rq.rt.registry.Promote(rq.r.Context(), rq.Project.ID, e.Name, number, comparison.check, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -327,7 +328,7 @@ func (rq *request) changeCurrent(choose func(e *registry.Endpoint, number int, g
 }
 
 func (rq *request) deleteEndpoint() error {
-	if err := rq.dropEndpoint(rq.at.name); err != nil {
+	if err := rq.dropEndpoint(rq.at.Name); err != nil {
 		return err
 	}
 	rq.replyNothing()
@@ -340,7 +341,7 @@ func (rq *request) dropEndpoint(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.project.ID, name, rq.start); err != nil {
+	if err := rq.rt.registry.DeleteEndpoint(rq.r.Context(), rq.Project.ID, name, rq.Start); err != nil {
 		return err
 	}
 	rq.rt.forget(e)

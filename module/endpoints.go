@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -67,7 +68,7 @@ func (rq *request) recordEndpoint(e *registry.Endpoint) endpointRecord {
 	record := endpointRecord{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, EndpointPath: path, URL: &url, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 		CreatedBy: rq.user(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
-		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.snap.LastExecuted(e, 0)), Tags: e.Tags,
+		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.Snapshot.LastExecuted(e, 0)), Tags: e.Tags,
 		Materialization: noMaterialization(e.Name),
 	}
 	if !e.RateLimit.IsZero() {
@@ -87,7 +88,7 @@ func (r *endpointRecord) setVersion(v *registry.Version) {
 func (rq *request) recordVersion(e *registry.Endpoint, v *registry.Version) endpointRecord {
 	record := rq.recordEndpoint(e)
 	record.setVersion(v)
-	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, orNil(rq.snap.LastExecuted(e, v.Number))
+	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, orNil(rq.Snapshot.LastExecuted(e, v.Number))
 	record.versionRecord = &versionRecord{
 		Version: v.Number, VersionID: v.ID, EndpointIsActive: e.Active,
 		VersionCreatedAt: v.CreatedAt, VersionUpdatedAt: v.UpdatedAt, VersionCreatedBy: rq.user(v.CreatedBy),
@@ -113,7 +114,7 @@ func orNull(s string) *string {
 
 // endpoint finds the endpoint that the address names.
 func (rq *request) endpoint() (*registry.Endpoint, error) {
-	if e := rq.snap.Endpoint(rq.project.ID, rq.at.name); e != nil {
+	if e := rq.Snapshot.Endpoint(rq.Project.ID, rq.at.Name); e != nil {
 		return e, nil
 	}
 	return nil, rq.noEndpoint()
@@ -127,19 +128,19 @@ type missingEndpoint struct {
 
 // noEndpoint names the endpoint that is not there, and the nearest of those that the caller may run.
 func (rq *request) noEndpoint() error {
-	nearest := schema.Nearest(rq.at.name, func(yield func(string) bool) {
-		for _, e := range rq.snap.Endpoints(rq.project.ID) {
-			if e.Active && rq.token == nil && rq.key.MayRun(e.Name) && !yield(e.Name) {
+	nearest := schema.Nearest(rq.at.Name, func(yield func(string) bool) {
+		for _, e := range rq.Snapshot.Endpoints(rq.Project.ID) {
+			if e.Active && rq.Token == nil && rq.Key.MayRun(e.Name) && !yield(e.Name) {
 				return
 			}
 		}
 	})
 	const most = 128 // bytes of a name
-	missing := missingEndpoint{Message: fmt.Sprintf("This project has no endpoint named %q.", strings.ToValidUTF8(rq.at.name[:min(most, len(rq.at.name))], "")), Hint: nearest}
+	missing := missingEndpoint{Message: fmt.Sprintf("This project has no endpoint named %q.", strings.ToValidUTF8(rq.at.Name[:min(most, len(rq.at.Name))], "")), Hint: nearest}
 	if nearest != "" {
 		missing.Message += fmt.Sprintf(" Did you mean %q?", nearest)
 	}
-	answer := notFound("Not found.")
+	answer := api.NotFound("Not found.")
 	answer.Extra = missing
 	return answer
 }
@@ -149,10 +150,10 @@ func (rq *request) listEndpoints() error {
 	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
 	wanted, err := strconv.ParseBool(active)
 	if filtered && err != nil {
-		return validation("is_active", "invalid_input", "Must be a valid boolean.")
+		return api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
 	}
 	records := []endpointRecord{}
-	for _, e := range rq.snap.Endpoints(rq.project.ID) {
+	for _, e := range rq.Snapshot.Endpoints(rq.Project.ID) {
 		if filtered && e.Active != wanted {
 			continue
 		}
@@ -195,7 +196,7 @@ func (rq *request) askedVersion(e *registry.Endpoint) (v *registry.Version, aske
 func versionOf(e *registry.Endpoint, number int, asked bool) (*registry.Version, error) {
 	v := e.Version(number)
 	if v == nil || asked && number == 0 { // 0 would stand for the current one
-		return nil, runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
+		return nil, api.NewRunError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
 	}
 	return v, nil
 }

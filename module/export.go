@@ -8,94 +8,78 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
 // export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
 // it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
 // no client takes a part for the whole.
-func (rq *request) export(p *plan) error {
-	rq.text = p.text
-	began := time.Now()
-	x := rq.execution(p)
-	compiled, err := x.compile(rq.r.Context(), began)
+func (rq *request) export(p *result.Plan) error {
+	limit, offset := -1, 0
+	if p.IsPage() {
+		limit, offset = p.Limit, p.Offset
+	}
+	from, err := rq.rt.Stream(rq.r.Context(), rq.Caller.Caller, p.Query, limit, offset)
 	if err != nil {
 		return err
 	}
-	if err := checkPageable(p, compiled); err != nil {
-		return err
-	}
-	rq.spent.compile = time.Since(began)
+	rq.spent.Compile = from.Compiled
 	out := &exportWriter{rq: rq, p: p}
 	if rq.r.Method == http.MethodHead {
 		out.headers()
 		rq.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, done := rq.following(p)
+	ctx, done := rq.rt.Following(rq.r.Context(), p.Query)
 	defer done()
-	place, err := x.admit(ctx, admission.Awaited, time.Now())
-	rq.showQuotas(x, 0, err)
+	var shown execution.Quotas
+	out.until, shown, err = from.Open(ctx)
+	rq.showQuotas(shown)
 	if err != nil {
 		return err
 	}
-	defer place.Leave()
-	q := x.query(compiled, uuid.NewString())
-	q.Unbounded = true
-	if p.paged {
-		q.Limit, q.Offset = p.limit, p.offset
-	}
-	defer x.rt.runs.beginWork(p.key)()
-	asked := time.Now()
-	out.until = x.rt.warehouse.Deadline(ctx)
-	streaming, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.project.ID))
-	stats, err := x.stream(streaming, place, q, compiled, out)
-	streamed(err)
-	p.meter(x.rt.metrics).ran(stats, time.Since(asked), err)
+	defer from.Close()
+	err = writeRows(ctx, from, p.Format, out)
 	if err == nil {
 		err = out.finish()
 	}
 	switch {
 	case err == nil:
-		rq.rt.registry.Executed(p.endpoint, p.version.Number, rq.start)
-		rq.logExport(p, q.ID, http.StatusOK)
+		rq.rt.registry.Executed(p.Endpoint, p.Version.Number, rq.Start)
+		rq.logExport(p, from.ID, http.StatusOK)
 		return nil
 	case out.sent:
-		rq.logExport(p, q.ID, http.StatusInternalServerError)
+		rq.logExport(p, from.ID, http.StatusInternalServerError)
 		if ctx.Err() == nil { // neither the client has gone, nor was it cancelled
-			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.id), zap.String("path", rq.r.URL.Path), logged(err))
+			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.RequestID), zap.String("path", rq.r.URL.Path), api.Logged(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):
-		return validation("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
-			"Ask for csv or ndjson.", p.format)
+		return api.Invalid("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
+			"Ask for csv or ndjson.", p.Format)
 	}
 	return err
 }
 
-// stream runs the query and writes its result to out in the plan's format.
-func (x *execution) stream(
-	ctx context.Context, place *admission.Place, q clickhouse.Query, compiled *compiler.Compiled, out io.Writer,
-) (clickhouse.Stats, error) {
-	if file := formats[x.plan.format].file; file != "" {
-		return x.rt.warehouse.Export(ctx, place, q, file, out)
+// writeRows runs the query and writes its rows to out.
+func writeRows(ctx context.Context, from *execution.Stream, form result.Format, out io.Writer) error {
+	if file := result.Formats[form].File; file != "" {
+		return from.SendFile(ctx, file, out)
 	}
-	lines := &lineSink{out: out, append: lineOf(x.plan.format, compiled.Columns)}
-	if x.plan.format == asCSV {
-		lines.buf = rows.AppendCSVHeader(nil, compiled.Columns)
+	lines := &lineSink{out: out, append: lineOf(form, from.Columns)}
+	if form == result.AsCSV {
+		lines.buf = rows.AppendCSVHeader(nil, from.Columns)
 	}
-	stats, err := x.rt.warehouse.Query(ctx, place, q, lines)
-	if err == nil {
-		err = lines.flush()
+	if err := from.Send(ctx, lines); err != nil {
+		return err
 	}
-	return stats, err
+	return lines.flush()
 }
 
 // lineSink makes a line of each row, and writes them in larger pieces.
@@ -127,7 +111,7 @@ func (s *lineSink) flush() error {
 // and a small file has its length in the headers.
 type exportWriter struct {
 	rq   *request
-	p    *plan
+	p    *result.Plan
 	held []byte
 	sent bool // the headers are out
 	// When the query is ended, whoever still reads its rows.
@@ -165,11 +149,12 @@ func earlier(a, b time.Time) time.Time {
 
 func (w *exportWriter) headers() {
 	h := w.rq.w.Header()
-	h["Content-Type"] = formats[w.p.format].header
-	h["Content-Disposition"] = w.p.attachment
+	h["Content-Type"] = result.Formats[w.p.Format].Header
+	h["Content-Disposition"] = w.p.Attachment
 	h["X-Content-Type-Options"] = noSniff
-	h["Vary"] = varyHeader
-	w.rq.uncached()
+	h["Vary"] = api.VaryHeader
+	h["Cache-Control"] = []string{"no-store"}
+	h["Server-Timing"] = []string{string(w.rq.spent.Append(nil, time.Since(w.rq.Start)))}
 }
 
 func (w *exportWriter) send() error {

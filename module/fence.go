@@ -11,20 +11,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // fence puts the variables that the key fixes in the place of those that the caller gave. It refuses a caller that wants another
 // value, a query that does not use each of them, and overrides that could widen what they keep.
 func (rq *request) fence(node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
-	if rq.key.Fixed == "" {
+	if rq.Key.Fixed == "" {
 		return given, nil
 	}
-	fixed, err := fixedValues(rq.key)
+	fixed, err := api.FixedValues(rq.Key)
 	if err != nil {
 		return nil, err
 	}
-	if len(overrides) > 0 && !isNull(overrides) {
+	if len(overrides) > 0 && !api.IsNull(overrides) {
 		return nil, outsideFence("filters_override", "This key fixes variables, so filters_override cannot be used with it.")
 	}
 	out := maps.Clone(given)
@@ -33,7 +34,7 @@ func (rq *request) fence(node query.Node, given map[string]json.RawMessage, over
 	}
 	for _, name := range slices.Sorted(maps.Keys(fixed)) {
 		if !usesVariable(node, name) {
-			return nil, errNoAccess
+			return nil, api.ErrNoAccess
 		}
 		if raw, ok := given[name]; ok && !rq.sameValue(name, raw, fixed[name]) {
 			return nil, outsideFence("variables", fmt.Sprintf("Variable %s: this key fixes its value.", name))
@@ -41,24 +42,6 @@ func (rq *request) fence(node query.Node, given map[string]json.RawMessage, over
 		out[name] = fixed[name]
 	}
 	return out, nil
-}
-
-// fixedValues reads the variables that a key fixes.
-func fixedValues(key *registry.Key) (map[string]json.RawMessage, error) {
-	var fixed map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(key.Fixed), &fixed); err != nil || len(fixed) == 0 {
-		return nil, fmt.Errorf("reading the fixed variables of key %s: %w", key.ID, errors.Join(err, errNoFixed))
-	}
-	return fixed, nil
-}
-
-var errNoFixed = errors.New("they are no object of values")
-
-// outsideFence refuses what a key's fixed variables rule out.
-func outsideFence(attr, detail string) *apiError {
-	refused := forbidden("%s", detail)
-	refused.Attr = attr
-	return refused
 }
 
 // usesVariable tells whether a query depends on a variable: a condition of an insight, or a placeholder in SQL. That one is
@@ -78,40 +61,38 @@ func usesVariable(node query.Node, name string) bool {
 
 // sameValue tells whether a caller's value for a variable is the one that its key fixes.
 func (rq *request) sameValue(name string, given, fixed json.RawMessage) bool {
-	value, err := decodeValue(given)
+	value, err := api.DecodeValue(given)
 	if err != nil || value == nil {
 		return false
 	}
-	if def := rq.snap.VariableByCode(rq.project.ID, name); def != nil {
+	if def := rq.Snapshot.VariableByCode(rq.Project.ID, name); def != nil {
 		if typed, err := checkVariable(def, onlyItem(def, value)); err == nil {
 			value = typed
 		}
 	}
-	return bytes.Equal(appendJSON(nil, value), compactJSON(fixed))
-}
-
-// compactJSON is JSON as appendJSON writes it.
-func compactJSON(raw json.RawMessage) []byte {
-	value, err := decodeValue(raw)
-	if err != nil {
-		panic("BUG: a fixed variable that is no JSON: " + err.Error())
-	}
-	return appendJSON(nil, value)
+	return bytes.Equal(jsontext.Append(nil, value), api.CompactJSON(fixed))
 }
 
 // fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may tell: ClickHouse quotes values of
 // rows that the query looked at before it passed over them, and the mistakes of a query quote its text.
 func (rq *request) fenceError(err error) error {
-	if rq.key.Fixed == "" && rq.token == nil {
+	if rq.Key.Fixed == "" && rq.Token == nil {
 		return err
 	}
 	if engine, ok := errors.AsType[*clickhouse.Error](err); ok {
 		if engine.ByQuery() {
-			return validation("", engine.Name, "The query of this endpoint failed for these values.")
+			return api.Invalid("", engine.Name, "The query of this endpoint failed for these values.")
 		}
 		return err
 	}
-	answer := *toAPIError(err, "")
+	answer := *api.ErrorOf(err)
 	answer.Extra = nil
 	return &answer
+}
+
+// outsideFence refuses what a key's fixed variables rule out.
+func outsideFence(attr, detail string) *api.Error {
+	refused := api.Forbidden("%s", detail)
+	refused.Attr = attr
+	return refused
 }

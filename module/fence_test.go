@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -41,7 +44,7 @@ func fencedWorld(tb testing.TB) *world {
 func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 	tb.Helper()
 	def := w.rt.registry.Snapshot().VariableByCode(w.project.ID, code)
-	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]any{
+	_, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{Project: w.project.ID, Name: name, Query: jsontext.Append(nil, map[string]any{
 		"kind": "HogQLQuery", "query": hogql, "variables": map[string]any{def.ID: map[string]any{"variableId": def.ID, "code_name": code}},
 	})}, began)
 	if err != nil {
@@ -62,10 +65,10 @@ func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]
 }
 
 // planAs plans a run of an endpoint for a key.
-func (w *world) planAs(key *registry.Key, endpoint, body string) (*plan, error) {
+func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, error) {
 	rq := w.request(http.MethodPost, "/")
-	rq.key, rq.at = key, address{"endpoints", endpoint, "run"}
-	return rq.planRun(rq.snap.Endpoint(w.project.ID, endpoint), []byte(body))
+	rq.Key, rq.at = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
+	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
 }
 
 // TestFenceHoldsForEveryRequest tries to get out of a key's fixed variables.
@@ -122,14 +125,14 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 			p, err := w.planAs(tt.key, tt.endpoint, tt.body)
 			var got string
 			if err != nil {
-				refused := toAPIError(err, "")
+				refused := api.ErrorOf(err)
 				if got = refused.Error(); refused.Attr != nil {
 					got += fmt.Sprintf(" (%s)", refused.Attr)
 				}
 			} else {
 				got = w.boundTo(p)
-				if p.fixed != tt.key.Fixed {
-					t.Errorf("the plan is of a key that fixes %q", p.fixed)
+				if p.Fixed != tt.key.Fixed {
+					t.Errorf("the plan is of a key that fixes %q", p.Fixed)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -140,11 +143,11 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 }
 
 // boundTo is what a plan's variables were bound to: for an insight, the values of its filters.
-func (w *world) boundTo(p *plan) string {
-	if n, ok := p.node.(query.Insight); ok {
+func (w *world) boundTo(p *result.Plan) string {
+	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
-	return w.request(http.MethodPost, "/").variableMarks(p.node)
+	return result.VariableMarks(&w.request(http.MethodPost, "/").Caller.Caller, p.Node)
 }
 
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:
@@ -201,7 +204,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 	w.rt.plans.Put(memo, p)
 	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
 		rq := w.request(http.MethodPost, "/")
-		rq.key = key
+		rq.Key = key
 		if _, ok := rq.recall(memo); ok != want {
 			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
 		}
@@ -216,7 +219,7 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 	for i, key := range keys {
 		for _, sent := range [][2]string{{"e", ""}, {"e", `{"a":"b"}`}, {`e{"a":"b"}`, ""}} {
 			rq := w.request(http.MethodPost, "/")
-			rq.key = key
+			rq.Key = key
 			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
 			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is asked before the plan
 				t.Errorf("keys %d and %d have one memo for %q", before, i, sent)
@@ -229,9 +232,9 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 }
 
 // runsEndpoint tells whether an address runs an endpoint.
-func runsEndpoint(at address) bool {
-	action, _, _ := strings.Cut(at.action, ".")
-	return at.resource == "endpoints" && action == "run"
+func runsEndpoint(at api.Address) bool {
+	action, _, _ := strings.Cut(at.Action, ".")
+	return at.Resource == "endpoints" && action == "run"
 }
 
 // TestBoundKeysRunEndpointsAlone asks for everything else with keys that hold all scopes.
@@ -241,18 +244,16 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	bound.key, bound.secret = w.boundKey(t, registry.Personal, map[string]any{"customer": "acme"})
 	named := *w
 	named.key, named.secret = w.boundKey(t, registry.Personal, nil, "open")
-	for at, methods := range routes {
-		for method, rt := range methods {
-			for _, key := range []registry.Key{*bound.key, *named.key} {
-				key.Scopes = []string{"*"}
-				at := at
-				if at.name == ":name" {
-					at.name = "open"
-				}
-				_, err := authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
-				if allowed := err == nil; allowed != (runsEndpoint(at) || at.resource == "endpoint_tokens") {
-					t.Errorf("%s %v with a bound key: %v", method, at, err)
-				}
+	for _, rt := range w.rt.api.Routes() {
+		for _, key := range []registry.Key{*bound.key, *named.key} {
+			key.Scopes = []string{"*"}
+			at := rt.Address()
+			if at.Name == ":name" {
+				at.Name = "open"
+			}
+			_, err := api.Authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
+			if allowed := err == nil; allowed != (runsEndpoint(at) || at.Resource == "endpoint_tokens") {
+				t.Errorf("%s %v with a bound key: %v", rt.Method, at, err)
 			}
 		}
 	}
@@ -283,7 +284,7 @@ func TestDebugShowsABoundKeyNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.remember(t, p, time.Now(), `[1,"x"]`)
-	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.key != p.key {
+	if q, err := w.planAs(named, "open", `{"debug": true}`); err != nil || q.Key != p.Key {
 		t.Fatalf("a key that fixes nothing has a result of its own: %v", err)
 	}
 	const path = "/api/projects/@current/endpoints/open/run"

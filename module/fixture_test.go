@@ -17,6 +17,11 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -51,23 +56,28 @@ func newWorld(tb testing.TB) *world {
 		}
 	})
 	results, err := cache.New(cache.Config{
-		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: isOutage, IsRefusal: isRefusal, RefreshRetry: time.Hour, // not within a test
+		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal, RefreshRetry: time.Hour, // not within a test
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(results.Close)
 	w := &world{Handler: &Handler{app: &App{started: make(chan struct{})}, logger: zap.NewNop()}}
-	background := newRuns()
+	background := execution.NewRuns()
 	tb.Cleanup(func() {
-		if err := background.close(); err != nil {
+		if err := background.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
 	w.rt = &runtime{
-		registry: reg, runs: background, metrics: newMetrics(), logs: new(runlog.Logs), cache: results, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), names: new(sightings),
-		limits: newLimiter(Rate{Queries: 240, Per: time.Minute}), places: admission.New(placesFor(10)), tokens: newTokens(), logger: zap.NewNop(), queryFresh: 5 * time.Minute,
+		Executor: &execution.Executor{
+			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
+			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
+			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+		},
+		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
+	w.rt.api = w.rt.newAPI()
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
 	w.project = w.newProject(tb)
@@ -77,7 +87,7 @@ func newWorld(tb testing.TB) *world {
 
 // placesFor are the limits of places for a project's concurrency.
 func placesFor(concurrency int) admission.Limits {
-	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: queueFactor * concurrency}
+	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: execution.QueueFactor * concurrency}
 }
 
 // fill takes all places of the world's project and all of its queue.
@@ -85,9 +95,9 @@ func (w *world) fill(tb testing.TB, concurrency int) {
 	tb.Helper()
 	limits := placesFor(concurrency)
 	limits.Queue = 0
-	w.rt.places = admission.New(limits)
+	w.rt.Places = admission.New(limits)
 	for range concurrency {
-		if _, err := w.rt.places.Enter(tb.Context(), admission.Request{Project: w.project.ID}); err != nil {
+		if _, err := w.rt.Places.Enter(tb.Context(), admission.Request{Project: w.project.ID}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -114,7 +124,7 @@ func (w *world) newKey(tb testing.TB, project int64, kind registry.KeyKind, scop
 func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoint {
 	tb.Helper()
 	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
-		Project: w.project.ID, Name: name, Query: appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
+		Project: w.project.ID, Name: name, Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
 	}, began)
 	if err != nil {
 		tb.Fatal(err)
@@ -124,20 +134,31 @@ func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoin
 
 // spend takes one query from what the world's key may run.
 func (w *world) spend(now time.Time) error {
-	return quotas{{allowance: w.rt.limits.ofKey(w.key.ID)}}.take(now)
+	return w.count(w.key, new(execution.Query), now)
+}
+
+// count counts a query of a key on its quotas.
+func (w *world) count(key *registry.Key, q *execution.Query, now time.Time) error {
+	free := *w.rt.Executor
+	free.Places = admission.New(placesFor(1)) // whatever else runs
+	place, err := free.Computation(execution.Caller{Key: key, Project: w.project}, q).Admit(context.Background(), admission.Awaited, now)
+	if err == nil {
+		place.Leave()
+	}
+	return err
 }
 
 // request is a request of the world's key, ready for its route.
 func (w *world) request(method, target string) *request {
 	r := httptest.NewRequest(method, target, http.NoBody)
 	return &request{
-		w: httptest.NewRecorder(), r: r, rt: w.rt, start: began.Add(time.Minute),
-		snap: w.rt.registry.Snapshot(), key: w.key, project: w.project,
+		w: httptest.NewRecorder(), r: r, rt: w.rt,
+		Caller: api.Caller{Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project}},
 	}
 }
 
 // remember puts a result into the cache as if the plan had been run.
-func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
+func (w *world) remember(tb testing.TB, p *result.Plan, at time.Time, rows ...string) {
 	tb.Helper()
 	b := cache.NewBuilder(cache.Limits{})
 	if err := b.Columns([]cache.Column{{Name: "n", Type: "UInt64"}, {Name: "label", Type: "String"}}); err != nil {
@@ -149,22 +170,22 @@ func (w *world) remember(tb testing.TB, p *plan, at time.Time, rows ...string) {
 		}
 	}
 	result := b.Result()
-	done := &outcome{
-		executionID: uuid.MustParse("6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11"), hogql: "SELECT n FROM events LIMIT 101", sql: "SELECT 1 < 2", limit: 100, columns: []string{"n", "a<b"},
-		head: appendColumns(nil, []string{"n", "a<b"}, result.Columns()), marks: p.marks,
+	done := &execution.Details{
+		ExecutionID: uuid.MustParse("6b1d3f0e-5d0a-4a53-9a58-0a1f0c2c7d11"), HogQL: "SELECT n FROM events LIMIT 101", SQL: "SELECT 1 < 2", Limit: 100, Columns: []string{"n", "a<b"},
+		Head: execution.AppendColumns(nil, []string{"n", "a<b"}, result.Columns()), Marks: p.Marks,
 	}
-	if p.version != nil {
-		done.version = p.version.Number
+	if p.Version != nil {
+		done.Version = p.Version.Number
 	}
-	policy := p.policy(time.Now())
+	policy := p.Policy(time.Now())
 	policy.Mode = cache.Recompute
-	entry := cache.NewEntry(result, at, done, done.size())
-	if _, err := w.rt.cache.Do(tb.Context(), p.key, policy, func(context.Context) (*cache.Entry, error) { return entry, nil }); err != nil {
+	entry := cache.NewEntry(result, at, done, done.Size())
+	if _, err := w.rt.Cache.Do(tb.Context(), p.Key, policy, func(context.Context) (*cache.Entry, error) { return entry, nil }); err != nil {
 		tb.Fatal(err)
 	}
 	// An entry that is no longer fresh is of no use to calls before the store has it, which is a moment after Do returns.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); goruntime.Gosched() {
-		if got, ok := w.rt.cache.Get(p.key, cache.Policy{Fresh: math.MaxInt64}); ok && got.Entry == entry {
+		if got, ok := w.rt.Cache.Get(p.Key, cache.Policy{Fresh: math.MaxInt64}); ok && got.Entry == entry {
 			return
 		}
 	}
@@ -197,4 +218,20 @@ func fieldOf(tb testing.TB, answer *httptest.ResponseRecorder, name string) any 
 		tb.Fatalf("answered %d %s: %v", answer.Code, answer.Body, err)
 	}
 	return fields[name]
+}
+
+// planQuery understands a query request.
+func (rq *request) planQuery(body []byte) (*result.Plan, error) {
+	return (&queries.Queries{Executor: rq.rt.Executor}).Plan(&rq.Caller, body, "")
+}
+
+// recall finds the plan of a request that was seen before.
+func (rq *request) recall(memo []byte) (*result.Plan, bool) {
+	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
+}
+
+// answer gets the result of a run.
+func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
+	got, err := rq.runResult(rq.r.Context(), p)
+	return got.Answer, err
 }

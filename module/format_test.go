@@ -9,32 +9,33 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 func TestAcceptedFormat(t *testing.T) {
-	tests := map[string]format{
-		"application/json": asArrays,
-		"*/*":              asArrays,
-		"text/html,application/xhtml+xml,*/*;q=0.8":                 asArrays,
-		"application/json;profile=objects":                          asObjects,
-		`application/json; profile="objects"; charset=utf-8`:        asObjects,
-		"application/json;profile=arrays":                           asArrays,
-		"text/csv":                                                  asCSV,
-		"TEXT/CSV; header=present":                                  asCSV,
-		"application/x-ndjson":                                      asNDJSON,
-		"application/jsonl":                                         asNDJSON,
-		"application/vnd.apache.parquet":                            asParquet,
-		"application/vnd.apache.arrow.stream":                       asArrow,
-		"application/json;q=0.5, text/csv":                          asCSV,
-		"text/csv;q=0.5, application/json":                          asArrays,
-		"text/csv, application/json":                                asCSV,
-		"text/csv;q=0":                                              asArrays,
-		"text/csv;q=NaN, text/csv;q=x, image/png, ;;":               asArrays,
-		"application/vnd.apache.parquet;q=0.9,application/*;q=0.95": asArrays,
+	tests := map[string]result.Format{
+		"application/json": result.AsArrays,
+		"*/*":              result.AsArrays,
+		"text/html,application/xhtml+xml,*/*;q=0.8":                 result.AsArrays,
+		"application/json;profile=objects":                          result.AsObjects,
+		`application/json; profile="objects"; charset=utf-8`:        result.AsObjects,
+		"application/json;profile=arrays":                           result.AsArrays,
+		"text/csv":                                                  result.AsCSV,
+		"TEXT/CSV; header=present":                                  result.AsCSV,
+		"application/x-ndjson":                                      result.AsNDJSON,
+		"application/jsonl":                                         result.AsNDJSON,
+		"application/vnd.apache.parquet":                            result.AsParquet,
+		"application/vnd.apache.arrow.stream":                       result.AsArrow,
+		"application/json;q=0.5, text/csv":                          result.AsCSV,
+		"text/csv;q=0.5, application/json":                          result.AsArrays,
+		"text/csv, application/json":                                result.AsCSV,
+		"text/csv;q=0":                                              result.AsArrays,
+		"text/csv;q=NaN, text/csv;q=x, image/png, ;;":               result.AsArrays,
+		"application/vnd.apache.parquet;q=0.9,application/*;q=0.95": result.AsArrays,
 	}
 	for header, want := range tests {
-		if got := acceptedFormat(header); got != want {
+		if got := result.AcceptedFormat(header); got != want {
 			t.Errorf("Accept: %s gives %s, want %s", header, got, want)
 		}
 	}
@@ -72,7 +73,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, results, tt.want)
 		}
 	}
-	if s := w.rt.cache.Stats(); s.PageMisses != 2 {
+	if s := w.rt.Cache.Stats(); s.PageMisses != 2 {
 		t.Errorf("%d pages were drawn, want one of arrays and one of objects", s.PageMisses)
 	}
 	refused := []struct{ name, path, body, detail string }{
@@ -105,7 +106,7 @@ func TestInsightFormats(t *testing.T) {
 		t.Errorf("run.parquet: %d %s, want %s", got.Code, got.Body, want)
 	}
 	r := w.request(http.MethodGet, "/?format=objects")
-	if p, err := r.planRun(e, nil); err != nil || p.format != asArrays {
+	if p, err := r.planRun(e, nil); err != nil || p.Format != result.AsArrays {
 		t.Errorf("format=objects: %v, %v", p, err)
 	}
 }

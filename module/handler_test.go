@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -23,14 +24,14 @@ func TestAuthorizeOrder(t *testing.T) {
 	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
 	own, foreign := strconv.FormatInt(w.project.ID, 10), strconv.FormatInt(other.ID, 10)
-	query, list, run := address{resource: "query"}, address{resource: "endpoints"}, address{"endpoints", "e", "run"}
+	query, list, run := api.Address{Resource: "query"}, api.Address{Resource: "endpoints"}, api.Address{Resource: "endpoints", Name: "e", Action: "run"}
 	const invalid = "401 authentication_failed: Personal API key found in request Authorization header is invalid."
 	const secretQueries = "403 permission_denied: This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read."
 	tests := []struct {
 		name    string
 		key     *registry.Key
 		project string
-		at      address
+		at      api.Address
 		method  string
 		want    string
 	}{
@@ -38,7 +39,7 @@ func TestAuthorizeOrder(t *testing.T) {
 		{"the current project", w.key, "@current", query, http.MethodPost, ""},
 		{"a secret key that runs", secret, own, run, http.MethodGet, ""},
 		{"a secret key's kind before its project", secret, "999", query, http.MethodPost, secretQueries},
-		{"a secret key where only personal ones are known", secret, own, address{resource: "insights"}, http.MethodGet, invalid},
+		{"a secret key where only personal ones are known", secret, own, api.Address{Resource: "insights"}, http.MethodGet, invalid},
 		{"a secret key's kind before another project", secret, foreign, list, http.MethodGet, "403 permission_denied: This action does not support project secret API key access"},
 		{"a secret key in another project", secret, foreign, run, http.MethodPost, fmt.Sprintf("403 permission_denied: API key does not have access to the requested project: ID %s.", foreign)},
 		{"the project before the scope", reader, "999", query, http.MethodPost, "404 not_found: Project not found."},
@@ -52,14 +53,14 @@ func TestAuthorizeOrder(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			rt, ok := routes[tt.at.pattern()].of(tt.method)
+			rt, ok := w.rt.api.Methods(tt.at).Of(tt.method)
 			if !ok {
 				t.Fatal("no such route")
 			}
-			_, err := authorize(w.rt.registry.Snapshot(), tt.key, tt.project, tt.at, &rt)
+			_, err := api.Authorize(w.rt.registry.Snapshot(), tt.key, tt.project, tt.at, rt)
 			got := ""
 			if err != nil {
-				got = toAPIError(err, "").Error()
+				got = api.ErrorOf(err).Error()
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
@@ -147,11 +148,11 @@ func TestRequestID(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 			r.Header["X-Request-Id"] = []string{tt.given}
-			got := requestID(r)
+			got := api.RequestID(r)
 			if (got == tt.given) != tt.kept || !tt.kept && len(got) != 32 {
 				t.Errorf("requestID is %q", got)
 			}
-			if !tt.kept && got == requestID(r) {
+			if !tt.kept && got == api.RequestID(r) {
 				t.Error("two requests have one id")
 			}
 		})
@@ -192,7 +193,7 @@ func TestNotStartedYet(t *testing.T) {
 			t.Error("answered before the start")
 		}
 		leave()
-		if code := <-left; code != statusClientGone {
+		if code := <-left; code != api.StatusClientGone {
 			t.Errorf("a caller that left is answered %d", code)
 		}
 		app.runtime.Store(w.rt)

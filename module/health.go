@@ -3,11 +3,15 @@ package module
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // The paths that tell whether the server is alive and whether it can answer. They stand on the admin address, and on sites whose
@@ -56,7 +60,7 @@ var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry:
 
 // newProbe asks ClickHouse for a sign of life, for which it needs no place, and the registry for its revision.
 func (rt *runtime) newProbe() *probe {
-	return &probe{clickhouse: rt.warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
+	return &probe{clickhouse: rt.Warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
 // ready gives the finding. It takes little more than probeTimeout at most.
@@ -97,7 +101,7 @@ func (p *probe) ask(ctx context.Context, name, before string, part func(context.
 	}
 	switch {
 	case err != nil && before != partMissing:
-		p.logger.Warn("a part of the server is not ready", zap.String("part", name), logged(err))
+		p.logger.Warn("a part of the server is not ready", zap.String("part", name), api.Logged(err))
 	case err == nil && before == partMissing:
 		p.logger.Info("a part of the server is ready again", zap.String("part", name))
 	}
@@ -145,4 +149,14 @@ func activeApp() (*App, error) {
 		return nil, err // Caddy's own words
 	}
 	return app.(*App), nil
+}
+
+// writeJSON sends v as a JSON body.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body := jsontext.Append(nil, v)
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone; there is nobody to tell
 }

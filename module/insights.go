@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -75,7 +76,7 @@ const (
 
 // access is what the caller may do with a kind of thing, in the peer's words and number.
 func (rq *request) access(object string) (level string, privilege int) {
-	if rq.key.Allows(object + ":write") {
+	if rq.Key.Allows(object + ":write") {
 		return "editor", mayEdit
 	}
 	return "viewer", mayView
@@ -91,7 +92,7 @@ func (rq *request) insightHead(i *registry.Insight) insightHead {
 		head.Filters = json.RawMessage(`{}`)
 	}
 	head.UserAccessLevel, _ = rq.access("insight")
-	for _, t := range rq.snap.TilesOf(i.Project, i.ID) {
+	for _, t := range rq.Snapshot.TilesOf(i.Project, i.ID) {
 		head.Dashboards = append(head.Dashboards, t.Dashboard)
 		head.DashboardTiles = append(head.DashboardTiles, tilePlace{ID: t.ID, DashboardID: t.Dashboard})
 	}
@@ -114,20 +115,20 @@ func (rq *request) fullInsight(i *registry.Insight) fullInsight {
 
 // insight finds the insight that the address names, by its number or its short id, among those that are not deleted.
 func (rq *request) insight() (*registry.Insight, error) {
-	if i := rq.anyInsight(rq.at.name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
+	if i := rq.anyInsight(rq.at.Name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
 		return i, nil
 	}
-	return nil, notFound("Not found.")
+	return nil, api.NotFound("Not found.")
 }
 
 // anyInsight finds an insight for which a condition holds. A number may be a short id too.
 func (rq *request) anyInsight(name string, which func(*registry.Insight) bool) *registry.Insight {
 	if id, ok := parseNumber(name); ok {
-		if i := rq.snap.AnyInsight(rq.project.ID, id); i != nil && which(i) {
+		if i := rq.Snapshot.AnyInsight(rq.Project.ID, id); i != nil && which(i) {
 			return i
 		}
 	}
-	if i := rq.snap.AnyInsightByShortID(rq.project.ID, name); i != nil && which(i) {
+	if i := rq.Snapshot.AnyInsightByShortID(rq.Project.ID, name); i != nil && which(i) {
 		return i
 	}
 	return nil
@@ -159,7 +160,7 @@ func (rq *request) createInsight() error {
 	if err := rq.mayShow(nil, fields); err != nil {
 		return err
 	}
-	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.project.ID, fields, rq.key.ID, rq.start)
+	i, err := rq.rt.registry.CreateInsight(rq.r.Context(), rq.Project.ID, fields, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -169,9 +170,9 @@ func (rq *request) createInsight() error {
 // updateInsight answers PUT and PATCH: as no field is required, both change what they are given. Only a PATCH that restores
 // a deleted insight can address it.
 func (rq *request) updateInsight() error {
-	i := rq.anyInsight(rq.at.name, func(*registry.Insight) bool { return true })
+	i := rq.anyInsight(rq.at.Name, func(*registry.Insight) bool { return true })
 	if i == nil {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	fields, err := rq.readInsight(false)
 	if err != nil {
@@ -198,7 +199,7 @@ func (rq *request) deleteInsight() error {
 }
 
 func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, restore bool, show func(*registry.Insight) error) error {
-	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.project.ID, i.ID, f, restore, rq.key.ID, rq.start)
+	updated, err := rq.rt.registry.UpdateInsight(rq.r.Context(), rq.Project.ID, i.ID, f, restore, rq.Key.ID, rq.Start)
 	if err != nil {
 		return err
 	}

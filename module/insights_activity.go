@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -68,7 +70,7 @@ func (rq *request) writeActivity(item string) error {
 	if err != nil {
 		return err
 	}
-	entries, total, err := rq.rt.registry.Activities(rq.r.Context(), rq.project.ID, registry.ActivityPage{
+	entries, total, err := rq.rt.registry.Activities(rq.r.Context(), rq.Project.ID, registry.ActivityPage{
 		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
 	})
 	if err != nil {
@@ -105,7 +107,7 @@ func (rq *request) countParam(name string, byDefault, least, most int) (n int, o
 func (rq *request) pageParam(name string, byDefault, most int) (int, error) {
 	n, ok := rq.countParam(name, byDefault, 1, most)
 	if !ok {
-		return 0, validation(name, "invalid_input", "A valid integer greater than 0 is required.")
+		return 0, api.Invalid(name, "invalid_input", "A valid integer greater than 0 is required.")
 	}
 	return n, nil
 }
@@ -125,17 +127,16 @@ func (rq *request) viewedInsights() error {
 	case r.err != nil:
 		return r.err
 	case !ids.Given:
-		return validation("insight_ids", "required", "This field is required.")
+		return api.Invalid("insight_ids", "required", "This field is required.")
 	case len(ids.Value) == 0:
-		return validation("insight_ids", "empty", "This list may not be empty.")
+		return api.Invalid("insight_ids", "empty", "This list may not be empty.")
 	case len(ids.Value) > maxViewed:
-		return validation("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
+		return api.Invalid("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
 	}
-	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.project.ID, rq.key.ID, ids.Value, rq.start); err != nil {
+	if err := rq.rt.registry.RecordViews(rq.r.Context(), rq.Project.ID, rq.Key.ID, ids.Value, rq.Start); err != nil {
 		return err
 	}
-	rq.uncached()
-	rq.w.WriteHeader(http.StatusCreated)
+	rq.write(api.Response{Status: http.StatusCreated})
 	return nil
 }
 
@@ -144,14 +145,14 @@ const lastViewed = 5
 
 // myLastViewed answers GET insights/my_last_viewed/.
 func (rq *request) myLastViewed() error {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
 	if err != nil {
 		return err
 	}
 	seen := []basicInsight{}
 	for _, v := range views {
-		i := rq.snap.Insight(rq.project.ID, v.Insight)
-		if v.Viewer != rq.key.ID || i == nil {
+		i := rq.Snapshot.Insight(rq.Project.ID, v.Insight)
+		if v.Viewer != rq.Key.ID || i == nil {
 			continue
 		}
 		basic := rq.basicInsight(i)
@@ -186,15 +187,15 @@ func (rq *request) trending() error {
 	days, dated := rq.countParam("days", trendingDays, 0, maxTrendingDays)
 	limit, limited := rq.countParam("limit", trendingLimit, 0, maxTrendingLimit)
 	if !dated || !limited {
-		return validation("", "invalid_input", "days and limit must be valid integers")
+		return api.Invalid("", "invalid_input", "days and limit must be valid integers")
 	}
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, rq.start.AddDate(0, 0, -days))
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, rq.Start.AddDate(0, 0, -days))
 	if err != nil {
 		return err
 	}
 	found := map[int64]*trendingInsight{}
 	for _, v := range views { // newest first
-		i := rq.snap.Insight(rq.project.ID, v.Insight)
+		i := rq.Snapshot.Insight(rq.Project.ID, v.Insight)
 		if i == nil {
 			continue
 		}
@@ -213,13 +214,13 @@ func (rq *request) trending() error {
 	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
 		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
 	})
-	out := &list{}
+	out := &api.List{}
 	for _, t := range ranked[:min(limit, len(ranked))] {
-		if !out.add(appendJSON(nil, t)) {
+		if !out.Add(jsontext.Append(nil, t)) {
 			break
 		}
 	}
-	out.count = len(out.records)
+	out.Count = len(out.Records)
 	rq.writeList(out)
 	return nil
 }
@@ -232,10 +233,9 @@ func (rq *request) cancelInsight() error {
 	}
 	var id string
 	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
-		return validation("client_query_id", "required", "Field is required.")
+		return api.Invalid("client_query_id", "required", "Field is required.")
 	}
-	rq.rt.runs.cancelID(rq.project.ID, id, false)
-	rq.uncached()
-	rq.w.WriteHeader(http.StatusCreated)
+	rq.rt.Runs.Cancel(rq.Project.ID, id, false)
+	rq.write(api.Response{Status: http.StatusCreated})
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -42,19 +44,19 @@ const folderField = "_create_in_folder"
 // say that they are PostHog's MCP server: their bare queries are put into the node that shows them.
 func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (registry.Field[json.RawMessage], error) {
 	var none registry.Field[json.RawMessage]
-	fromMCP := rq.fromMCP()
+	fromMCP := rq.input().FromMCP()
 	raw, given := fields["query"]
 	switch {
 	case !given && isNew && fromMCP:
-		return none, validation("query", "required", "This field is required.")
+		return none, api.Invalid("query", "required", "This field is required.")
 	case !given:
 		return none, nil
-	case isNull(raw):
+	case api.IsNull(raw):
 		return registry.To[json.RawMessage](nil), nil
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
-		return none, validation("query", "invalid_input", "Query must be a valid JSON object")
+		return none, api.Invalid("query", "invalid_input", "Query must be a valid JSON object")
 	}
 	if len(members) == 0 {
 		return registry.To[json.RawMessage](nil), nil
@@ -68,7 +70,7 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 		return none, fmt.Errorf("reading a query that was parsed: %w", err)
 	}
 	if !compiler.KindOf(node).HasRows() {
-		return none, validation("query", "invalid_input", "Unsupported query kind: %s", node.Kind())
+		return none, api.Invalid("query", "invalid_input", "Unsupported query kind: %s", node.Kind())
 	}
 	if wrapper := compiler.KindOf(node).Wrapper; fromMCP && kind == node.Kind() && wrapper != "" {
 		raw = wrapQuery(wrapper, raw)
@@ -78,7 +80,7 @@ func (rq *request) savedQuery(fields map[string]json.RawMessage, isNew bool) (re
 
 // wrapQuery puts a bare query into the node that shows it.
 func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
-	return appendJSON(nil, struct {
+	return jsontext.Append(nil, struct {
 		Kind   string          `json:"kind"`
 		Source json.RawMessage `json:"source"`
 	}{wrapper, raw})
@@ -93,7 +95,7 @@ type fieldReader struct {
 
 func (r *fieldReader) fail(name, code, words string) {
 	if r.err == nil {
-		r.err = validation(r.prefix+name, code, "%s", words)
+		r.err = api.Invalid(r.prefix+name, code, "%s", words)
 	}
 }
 
@@ -103,7 +105,7 @@ func (r *fieldReader) take(name string, mayBeNull bool) (raw json.RawMessage, ok
 	if !ok || r.err != nil {
 		return nil, false
 	}
-	if isNull(raw) && !mayBeNull {
+	if api.IsNull(raw) && !mayBeNull {
 		r.fail(name, "null", "This field may not be null.")
 		return nil, false
 	}
@@ -149,7 +151,7 @@ func (r *fieldReader) object(name, words string) registry.Field[json.RawMessage]
 	switch {
 	case !ok:
 		return registry.Field[json.RawMessage]{}
-	case isNull(raw):
+	case api.IsNull(raw):
 		return registry.To(json.RawMessage(`{}`))
 	case bytes.TrimSpace(raw)[0] != '{':
 		r.fail(name, "invalid_input", words)
@@ -195,7 +197,7 @@ func (r *fieldReader) texts(name string) registry.Field[[]string] {
 	}
 	texts := make([]string, len(items))
 	for i, item := range items {
-		if isNull(item) || json.Unmarshal(item, &texts[i]) != nil {
+		if api.IsNull(item) || json.Unmarshal(item, &texts[i]) != nil {
 			r.fail(name+"__"+strconv.Itoa(i), "invalid_input", "Not a valid string.")
 		}
 	}
@@ -209,7 +211,7 @@ func (r *fieldReader) integers(name string) registry.Field[[]int64] {
 	}
 	numbers := make([]int64, len(items))
 	for i, item := range items {
-		if isNull(item) || json.Unmarshal(item, &numbers[i]) != nil {
+		if api.IsNull(item) || json.Unmarshal(item, &numbers[i]) != nil {
 			r.fail(name+"__"+strconv.Itoa(i), "invalid_input", "A valid integer is required.")
 		}
 	}
@@ -224,9 +226,9 @@ func (rq *request) jsonParam(name string, into any) (bool, error) {
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return false, validation(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
+			return false, api.Invalid(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
 		}
-		return false, validation(name, "invalid_input", "The parameter %s must be JSON.", name)
+		return false, api.Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
 	}
 	return true, nil
 }

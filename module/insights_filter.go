@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -33,7 +34,7 @@ const sameName = 2
 func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 	search := strings.TrimSpace(rq.r.URL.Query().Get("search"))
 	if utf8.RuneCountInString(search) > maxSearch {
-		return nil, validation("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
 	if search == "" {
 		return rows, nil
@@ -93,7 +94,7 @@ var insightFilters = map[string]func(rq *request, name, value string) (rowFilter
 	},
 	"saved":      savedFilter,
 	"created_by": authorFilter,
-	"user":       func(rq *request, _, _ string) (rowFilter, error) { return byKey(rq.key.ID), nil },
+	"user":       func(rq *request, _, _ string) (rowFilter, error) { return byKey(rq.Key.ID), nil },
 	"favorited": func(*request, string, string) (rowFilter, error) {
 		return func(row *insightRow) bool { return row.Favorited }, nil
 	},
@@ -115,7 +116,7 @@ func savedFilter(rq *request, _, value string) (rowFilter, error) {
 	if !isTrue(value) {
 		return func(row *insightRow) bool { return !row.Saved }, nil
 	}
-	return func(row *insightRow) bool { return row.Saved || len(rq.snap.TilesOf(row.Project, row.ID)) > 0 }, nil
+	return func(row *insightRow) bool { return row.Saved || len(rq.Snapshot.TilesOf(row.Project, row.ID)) > 0 }, nil
 }
 
 func byKey(key string) rowFilter { return func(row *insightRow) bool { return row.CreatedBy == key } }
@@ -147,7 +148,7 @@ func dashboardFilter(rq *request, name, _ string) (rowFilter, error) {
 		return nil, err
 	}
 	return func(row *insightRow) bool {
-		on := rq.snap.TilesOf(row.Project, row.ID)
+		on := rq.Snapshot.TilesOf(row.Project, row.ID)
 		for _, id := range ids {
 			if !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id }) {
 				return false
@@ -248,10 +249,10 @@ func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
 
 // dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
 func dateFilter(rq *request, name, value string) (rowFilter, error) {
-	zone := rq.snap.Schema(rq.project.ID).Location
-	at, ok := filter.Date(value, rq.start.In(zone), zone)
+	zone := rq.Snapshot.Schema(rq.Project.ID).Location
+	at, ok := filter.Date(value, rq.Start.In(zone), zone)
 	if !ok {
-		return nil, validation(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
+		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
 	}
 	field, isFrom := strings.CutSuffix(name, "date_from")
 	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")

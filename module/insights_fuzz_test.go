@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
 // FuzzSavedBodies: no body of an insight or a dashboard is anything but read, or a mistake of its sender.
@@ -31,7 +33,7 @@ func FuzzSavedBodies(f *testing.F) {
 			if err == nil {
 				continue
 			}
-			if answer := toAPIError(err, ""); answer.Status >= http.StatusInternalServerError || answer.Detail == "" {
+			if answer := api.ErrorOf(err); answer.Status >= http.StatusInternalServerError || answer.Detail == "" {
 				t.Errorf("%q: %d %v", body, answer.Status, err)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -42,7 +44,7 @@ func (rq *request) listInsights() error {
 	if err := rq.sortInsights(rows); err != nil {
 		return err
 	}
-	part, out, err := cutPage(rq, rows)
+	part, out, err := api.CutPage(rq.input(), rows)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (rq *request) listInsights() error {
 		for _, row := range part {
 			basic := rq.basicInsight(row.Insight)
 			row.complete(&basic.insightHead)
-			if !out.add(appendJSON(nil, basic)) {
+			if !out.Add(jsontext.Append(nil, basic)) {
 				break
 			}
 		}
@@ -68,7 +70,7 @@ func (row insightRow) complete(head *insightHead) {
 
 // addInsights adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
 // computed, but for the few that are on their way when it is full.
-func (rq *request) addInsights(to *list, rows []insightRow) error {
+func (rq *request) addInsights(to *api.List, rows []insightRow) error {
 	params, err := rq.insightParams()
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func (rq *request) addInsights(to *list, rows []insightRow) error {
 	out := make([]json.RawMessage, len(rows))
 	var size atomic.Int64
 	err = rq.sideBySide(len(rows), func(own *request, i int) error {
-		if size.Load() > maxListBytes {
+		if size.Load() > api.MaxListBytes {
 			return nil
 		}
 		s := own.shown(rows[i].Insight)
@@ -92,7 +94,7 @@ func (rq *request) addInsights(to *list, rows []insightRow) error {
 		return err
 	}
 	for _, record := range out {
-		if record == nil || !to.add(record) {
+		if record == nil || !to.Add(record) {
 			break
 		}
 	}
@@ -133,7 +135,7 @@ func (headersOnly) WriteHeader(int) {}
 
 // insightRows are the insights of the project, with the time of their last view.
 func (rq *request) insightRows() ([]insightRow, error) {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.project.ID, time.Time{})
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,7 @@ func (rq *request) insightRows() ([]insightRow, error) {
 			viewed[v.Insight] = v.At
 		}
 	}
-	all := rq.snap.Insights(rq.project.ID)
+	all := rq.Snapshot.Insights(rq.Project.ID)
 	rows := make([]insightRow, len(all))
 	for i, insight := range all {
 		rows[i] = insightRow{Insight: insight, viewed: viewed[insight.ID]}
@@ -216,7 +218,7 @@ func (rq *request) sortInsights(rows []insightRow) error {
 			return nullsLast(by(a), by(b))
 		}
 	case compare == nil:
-		return validation("order", "invalid_input", "Cannot order insights by %q.", given)
+		return api.Invalid("order", "invalid_input", "Cannot order insights by %q.", given)
 	}
 	slices.SortStableFunc(rows, func(a, b insightRow) int {
 		if descending {

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,13 +13,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // insightParams are the parameters of the query string that decide about the results of insights: contract section 4.4.
 type insightParams struct {
-	mode     refreshMode
-	over     overrides
+	mode     execution.RefreshMode
+	over     result.Overrides
 	clientID string
 	text     bool // results are shown as tables of text
 	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
@@ -29,28 +32,28 @@ type insightParams struct {
 
 func (rq *request) insightParams() (insightParams, error) {
 	given := rq.r.URL.Query()
-	params := insightParams{mode: refreshForceCache, clientID: given.Get("client_query_id")}
+	params := insightParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
 	if name := given.Get("refresh"); isTrue(name) {
-		params.mode = refreshForceBlocking
+		params.mode = execution.RefreshForceBlocking
 	} else if name != "" && name != "false" {
-		mode, ok := parseRefresh(name)
+		mode, ok := execution.ParseRefresh(name)
 		if !ok {
-			return params, validation("refresh", "invalid_choice", "%q is not a valid choice.", name)
+			return params, api.Invalid("refresh", "invalid_choice", "%q is not a valid choice.", name)
 		}
 		params.mode = mode
 	}
-	if !validQueryID(params.clientID) || len(params.clientID) > maxQueryID {
-		return params, validation("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", maxQueryID)
+	if !result.ValidQueryID(params.clientID) || len(params.clientID) > result.MaxQueryID {
+		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", result.MaxQueryID)
 	}
-	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.filters, "variables_override": &params.over.variables} {
+	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.Filters, "variables_override": &params.over.Variables} {
 		var object map[string]json.RawMessage
 		if given, err := rq.jsonParam(name, &object); err != nil {
 			return params, err
 		} else if given {
-			*into = appendJSON(nil, object)
+			*into = jsontext.Append(nil, object)
 		}
 	}
-	return params, rq.mayOverride(params.over.filters)
+	return params, rq.mayOverride(params.over.Filters)
 }
 
 // several gives the parameters for many insights at once: an id cannot stand for all of their runs.
@@ -69,9 +72,9 @@ type shownInsight struct {
 // shown reads from_dashboard. Like the peer it takes no notice of a dashboard that the insight is not on.
 func (rq *request) shown(i *registry.Insight) shownInsight {
 	id, _ := parseNumber(rq.r.URL.Query().Get("from_dashboard"))
-	for _, t := range rq.snap.TilesOf(i.Project, i.ID) {
+	for _, t := range rq.Snapshot.TilesOf(i.Project, i.ID) {
 		if t.Dashboard == id {
-			return shownInsight{i, t, rq.snap.Dashboard(i.Project, id)}
+			return shownInsight{i, t, rq.Snapshot.Dashboard(i.Project, id)}
 		}
 	}
 	return shownInsight{Insight: i}
@@ -79,29 +82,29 @@ func (rq *request) shown(i *registry.Insight) shownInsight {
 
 // overrides are what goes over the insight's query: the request's own over the dashboard's; a tile's filters take the place
 // of both.
-func (s shownInsight) overrides(given overrides) (overrides, error) {
+func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error) {
 	if s.tile == nil {
 		return given, nil
 	}
 	var err error
-	if given.variables, err = merge(s.dashboard.Variables, given.variables); err != nil {
+	if given.Variables, err = merge(s.dashboard.Variables, given.Variables); err != nil {
 		return given, err
 	}
 	if !isEmptyObject(s.tile.FilterOverrides) {
-		given.filters = s.tile.FilterOverrides
+		given.Filters = s.tile.FilterOverrides
 		return given, nil
 	}
-	given.filters, err = merge(s.dashboard.Filters, given.filters)
+	given.Filters, err = merge(s.dashboard.Filters, given.Filters)
 	return given, err
 }
 
 // overlaid is the query with its overrides put over it, for clients that run what they were shown; nil when there are none.
-func (s shownInsight) overlaid(given overrides) (json.RawMessage, error) {
+func (s shownInsight) overlaid(given result.Overrides) (json.RawMessage, error) {
 	over, err := s.overrides(given)
-	if err != nil || isEmptyObject(over.filters) && isEmptyObject(over.variables) {
+	if err != nil || isEmptyObject(over.Filters) && isEmptyObject(over.Variables) {
 		return nil, err
 	}
-	return compiler.Overlaid(s.Query, over.filters, over.variables) // a mistake of the request, told as it is
+	return compiler.Overlaid(s.Query, over.Filters, over.Variables) // a mistake of the request, told as it is
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
@@ -119,18 +122,18 @@ func merge(below, over json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("reading overrides: %w", err)
 	}
 	maps.Copy(all, more)
-	return appendJSON(nil, all), nil
+	return jsontext.Append(nil, all), nil
 }
 
 // planInsight plans the query of an insight. A request that was seen before is not planned again.
-func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, error) {
+func (rq *request) planInsight(s shownInsight, params insightParams) (*result.Plan, error) {
 	level, _ := rq.access("insight")
 	var tile int64
 	if s.tile != nil {
 		tile = s.tile.ID
 	}
 	memo := rq.memoKey(fmt.Sprintf("insight %d tile %d %s %s", s.ID, tile, level, params.clientID), nil)
-	if p, ok := rq.recall(memo); ok {
+	if p, ok := result.Recall(rq.rt.plans, memo, &rq.Caller.Caller); ok {
 		return p, nil
 	}
 	node, err := compiler.Parse(s.Query)
@@ -143,12 +146,12 @@ func (rq *request) planInsight(s shownInsight, params insightParams) (*plan, err
 			return nil, err
 		}
 	}
-	p, err := rq.planNode(node, over, params.mode)
+	p, err := result.PlanNode(rq.rt.Executor, &rq.Caller.Caller, node, over, params.mode)
 	if err != nil {
 		return nil, err
 	}
-	p.clientID = params.clientID
-	p.page = cache.PageKey{Limit: -1, Variant: string(memo)}
+	p.ClientID = params.clientID
+	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
 	rq.rt.plans.Put(memo, p)
 	return p, nil
 }
@@ -160,8 +163,8 @@ func isInsight(node query.Node) bool {
 
 // insightResult is what there is to show for the query of an insight.
 type insightResult struct {
-	plan *plan // nil when it has no query
-	found
+	plan *result.Plan // nil when it has no query
+	execution.Result
 	text    bool            // the result is shown as a table of text
 	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
 	failure string          // why there is no result, for people; empty when nothing failed
@@ -181,10 +184,10 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	}
 	withheld := s.NeedsQueryScope && !rq.mayQuery()
 	switch {
-	case withheld && params.mode == refreshForceCache:
+	case withheld && params.mode == execution.RefreshForceCache:
 		return insightResult{}, nil
 	case withheld && !params.many:
-		return insightResult{}, missingScope(queryScope)
+		return insightResult{}, api.MissingScope(result.QueryScope)
 	}
 	p, err := rq.planInsight(s, params)
 	if err != nil {
@@ -192,36 +195,36 @@ func (rq *request) result(s shownInsight, params insightParams) (insightResult, 
 	}
 	switch {
 	case withheld:
-		return insightResult{plan: p, failure: missingScope(queryScope).Detail}, nil
+		return insightResult{plan: p, failure: api.MissingScope(result.QueryScope).Detail}, nil
 	case params.full:
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
-	from := origin{insight: &s.ID}
+	from := execution.Origin{Insight: &s.ID}
 	if s.tile != nil {
-		from.dashboard = &s.tile.Dashboard
+		from.Dashboard = &s.tile.Dashboard
 	}
 	out := insightResult{plan: p, text: params.text}
 	if out.query, err = s.overlaid(params.over); err != nil {
 		return insightResult{}, err
 	}
-	out.found, err = rq.refresh(p, from)
-	if params.mode == refreshForceCache && out.answer.Status == cache.Stale {
-		out.answer.Status = cache.Hit // it is not being refreshed
+	out.Result, err = rq.refresh(p, from)
+	if params.mode == execution.RefreshForceCache && out.Answer.Status == cache.Stale {
+		out.Answer.Status = cache.Hit // it is not being refreshed
 	}
 	if err == nil {
 		return out, nil
 	}
-	failed := toAPIError(err, p.text)
-	var refused *rateError
+	failed := api.ErrorOf(err)
+	var refused *execution.LimitError
 	switch {
-	case rq.r.Context().Err() != nil, errors.As(err, &refused):
+	case rq.r.Context().Err() != nil, errors.As(err, &refused) && refused.Owner != "":
 		return out, err
 	case failed.Status == http.StatusTooManyRequests:
 		out.failure = errConcurrency
 	case failed.Status < http.StatusInternalServerError:
 		return out, err
 	default:
-		failed.log(rq.rt.logger, rq.r, rq.id)
+		failed.Log(rq.rt.logger, rq.r, rq.RequestID)
 		out.failure = failed.Detail
 	}
 	return out, nil
@@ -234,24 +237,23 @@ func (rq *request) writeInsight(status int, i *registry.Insight) error {
 	if err != nil {
 		return err
 	}
-	rq.snap = rq.rt.registry.Snapshot() // after a write: with what it changed
+	rq.Snapshot = rq.rt.registry.Snapshot() // after a write: with what it changed
 	s := rq.shown(i)
 	res, err := rq.result(s, params)
 	if err != nil {
 		return err
 	}
-	rq.run = res.run
-	if status != http.StatusOK || res.answer.Entry == nil {
-		rq.uncached()
+	rq.run = res.Run
+	if status != http.StatusOK || res.Answer.Entry == nil {
 		if status == http.StatusOK {
 			status = rq.okStatus()
 		}
-		writeBody(rq.w, status, rq.appendInsight(nil, s, res, nil))
+		rq.write(api.Raw(status, rq.appendInsight(nil, s, res, nil)))
 		return nil
 	}
 	rq.revalidate = true
-	return rq.writeAnswer(res.plan, res.answer, func(dst []byte, _ *plan, got cache.Answer) []byte {
-		res.answer = got
+	return rq.writeAnswer(res.plan, res.Answer, func(dst []byte, _ *result.Plan, got cache.Answer) []byte {
+		res.Answer = got
 		return rq.appendInsight(dst, s, res, nil)
 	})
 }
@@ -268,10 +270,10 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	if s.tile != nil {
 		full.insightOnDashboard = &insightOnDashboard{Color: s.tile.Color, Layouts: s.tile.Layouts}
 	}
-	dst = appendJSON(dst, full)
+	dst = jsontext.Append(dst, full)
 	dst = dst[:len(dst)-1] // the brace comes behind the result
 	switch {
-	case res.answer.Entry == nil:
+	case res.Answer.Entry == nil:
 		dst = rq.appendNoResult(dst, res)
 	case res.text:
 		dst = rq.appendText(dst, res)
@@ -282,8 +284,8 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	switch {
 	case res.failure != "":
 		dst = rq.appendFailure(dst, s, res)
-	case res.run != nil:
-		dst = rq.appendStatus(dst, res.run, false, nil)
+	case res.Run != nil:
+		dst = rq.results().AppendStatus(dst, res.Run, false, nil)
 	default:
 		dst = append(dst, "null"...)
 	}
@@ -291,67 +293,64 @@ func (rq *request) appendInsight(dst []byte, s shownInsight, res insightResult, 
 	if res.plan == nil {
 		return append(dst, "null}"...)
 	}
-	return append(appendJSON(dst, res.plan.key.String()), '}')
+	return append(jsontext.Append(dst, res.plan.Key.String()), '}')
 }
 
 // appendResult appends the members that come from the answer of the query.
 func (rq *request) appendResult(dst []byte, res insightResult) []byte {
-	done, _ := res.answer.Entry.Meta.(*outcome)
-	if done.insight != nil {
+	done, _ := res.Answer.Entry.Meta.(*execution.Details)
+	if done.Insight != nil {
 		dst = append(dst, `,"result":`...)
-		dst = append(dst, done.insight.results...)
-		dst = append(dst, done.insight.rest...)
-		if !bytes.Contains(done.insight.rest, []byte(`"hasMore":`)) {
-			dst = append(dst, `,"hasMore":null`...)
-		}
+		dst = append(dst, done.Insight.Results...)
+		dst = result.AppendHasMore(dst, done.Insight.HasMore)
 		dst = append(dst, `,"columns":null,"types":null`...)
-		dst = append(dst, done.insight.dates...)
+		dst = append(dst, done.Insight.Dates...)
 	} else {
-		result := res.answer.Entry.Result
+		kept := res.Answer.Entry.Result
 		dst = append(dst, `,"result":`...)
-		dst = result.AppendRows(dst, 0, -1)
+		dst = kept.AppendRows(dst, 0, -1)
 		dst = append(dst, ',')
-		dst = append(dst, done.head...)
-		dst = append(dst, `,"hasMore":`...)
-		if done.ownLimit {
-			dst = append(dst, "null"...)
-		} else {
-			dst = appendBool(dst, result.More())
+		dst = append(dst, done.Head...)
+		var more *bool
+		if !done.OwnLimit {
+			cut := kept.More()
+			more = &cut
 		}
+		dst = result.AppendHasMore(dst, more)
 		dst = append(dst, `,"resolved_date_range":null`...)
 	}
-	dst = rq.appendFreshness(dst, res.plan, res.answer)
-	return appendJSON(append(dst, `,"hogql":`...), done.hogql)
+	dst = rq.results().AppendFreshness(dst, res.plan, res.Answer)
+	return jsontext.Append(append(dst, `,"hogql":`...), done.HogQL)
 }
 
 // appendText appends the result as a table of text.
 func (rq *request) appendText(dst []byte, res insightResult) []byte {
-	text, err := formatResults(res.plan, res.answer)
+	text, err := result.FormatResults(res.plan, res.Answer)
 	if err != nil { // our own results cannot be read
-		rq.rt.logger.Error("writing results as text", zap.String("request", rq.id), zap.Error(err))
+		rq.rt.logger.Error("writing results as text", zap.String("request", rq.RequestID), zap.Error(err))
 	}
-	dst = appendJSON(append(dst, `,"result":`...), text)
-	return rq.appendFreshness(dst, res.plan, res.answer)
+	dst = jsontext.Append(append(dst, `,"result":`...), text)
+	return rq.results().AppendFreshness(dst, res.plan, res.Answer)
 }
 
 // appendNoResult appends the same members for an insight whose result is not there.
 func (rq *request) appendNoResult(dst []byte, res insightResult) []byte {
-	dst = append(dst, `,"result":null,"hasMore":null,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
+	dst = append(result.AppendHasMore(append(dst, `,"result":null`...), nil), `,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {
-		dst = appendTime(dst, rq.start) // as the peer has it: the time of the try
+		dst = jsontext.AppendTime(dst, rq.Start) // as the peer has it: the time of the try
 	} else {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"next_allowed_client_refresh":null,"cache_target_age":null,"timezone":`...)
-	return appendJSON(dst, rq.project.Timezone)
+	return jsontext.Append(dst, rq.Project.Timezone)
 }
 
 // appendFailure appends the query_status of an insight whose query failed.
 func (rq *request) appendFailure(dst []byte, s shownInsight, res insightResult) []byte {
-	failed := run{
-		id: res.plan.clientID, plan: res.plan, from: origin{insight: &s.ID}, start: rq.start, picked: new(atomic.Int64),
-		failure: validation("", "error", "%s", res.failure),
+	failed := execution.Run{
+		ID: res.plan.ClientID, Query: res.plan.Query, Shows: res.plan, From: execution.Origin{Insight: &s.ID}, Start: rq.Start, Picked: new(atomic.Int64),
+		Failure: api.Invalid("", "error", "%s", res.failure),
 	}
-	failed.end = rq.start
-	return rq.appendStatus(dst, &failed, true, nil)
+	failed.End = rq.Start
+	return rq.results().AppendStatus(dst, &failed, true, nil)
 }

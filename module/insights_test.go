@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -34,7 +35,7 @@ func insightWorld(tb testing.TB) (*world, *registry.Insight) {
 func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, rows ...string) {
 	tb.Helper()
 	rq := w.request(http.MethodGet, "/")
-	p, err := rq.planInsight(rq.shown(i), insightParams{mode: refreshBlocking})
+	p, err := rq.planInsight(rq.shown(i), insightParams{mode: execution.RefreshBlocking})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestInsightsSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}
-	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 
-	w.rt.limits, w.rt.places = newLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(placesFor(10))
+	w.rt.Limits, w.rt.Places = execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), admission.New(placesFor(10))
 	if answer := ask("async"); answer.Code != http.StatusAccepted || fieldOf(t, answer, "query_status") == nil || fieldOf(t, answer, "result") != nil {
 		t.Errorf("refresh=async: %d %s", answer.Code, answer.Body)
 	}
@@ -230,7 +231,7 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 	}
 	rq := w.request(http.MethodGet, "/")
 	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
-	rq.snap = w.rt.registry.Snapshot()
+	rq.Snapshot = w.rt.registry.Snapshot()
 	if rq.user(secret.ID) != nil || rq.user("") != nil || rq.user("unknown") != nil {
 		t.Error("a secret key, an operator or an unknown key is a user")
 	}

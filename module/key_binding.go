@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -18,7 +19,7 @@ func bindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMess
 	}
 	fixed := make(map[string]any, len(fix))
 	for _, name := range slices.Sorted(maps.Keys(fix)) {
-		value, err := decodeValue(fix[name])
+		value, err := api.DecodeValue(fix[name])
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
@@ -69,7 +70,7 @@ func listOf(def *registry.Variable, value any) any {
 	if def == nil || !def.IsMulti || !isText || !strings.HasPrefix(text, "[") {
 		return value
 	}
-	if list, err := decodeValue(json.RawMessage(text)); err == nil {
+	if list, err := api.DecodeValue(json.RawMessage(text)); err == nil {
 		return list
 	}
 	return value

@@ -4,66 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// TestWritePage checks the envelope of lists, also for numbers whose sum does not fit.
-func TestWritePage(t *testing.T) {
-	const huge = "9223372036854775807"
-	link := func(query string) *string {
-		s := "http://example.com/list/" + query
-		return &s
-	}
-	tests := []struct {
-		query          string
-		next, previous *string
-		results        []int
-		mistake        string
-	}{
-		{query: "", results: []int{0, 1, 2, 3, 4}},
-		{query: "?limit=0", results: []int{0, 1, 2, 3, 4}},
-		{query: "?limit=2", results: []int{0, 1}, next: link("?limit=2&offset=2")},
-		{query: "?limit=2&offset=2&tag=a%26b", results: []int{2, 3}, next: link("?limit=2&offset=4&tag=a%26b"), previous: link("?limit=2&tag=a%26b")},
-		{query: "?limit=2&offset=3", results: []int{3, 4}, previous: link("?limit=2&offset=1")},
-		{query: "?limit=2&offset=4", results: []int{4}, previous: link("?limit=2&offset=2")},
-		{query: "?offset=7", results: []int{}, previous: link("?limit=100")},
-		{query: "?limit=" + huge + "&offset=2", results: []int{2, 3, 4}, previous: link("?limit=" + huge)},
-		{query: "?limit=2&offset=" + huge, results: []int{}, previous: link("?limit=2&offset=9223372036854775805")},
-		{query: "?limit=-1", mistake: "limit and offset must not be negative."},
-		{query: "?offset=-1", mistake: "limit and offset must not be negative."},
-		{query: "?limit=x", mistake: "Invalid limit parameter: x"},
-		{query: "?offset=1" + huge, mistake: "Invalid offset parameter: 1" + huge},
-	}
-	for _, tt := range tests {
-		t.Run(tt.query, func(t *testing.T) {
-			w := httptest.NewRecorder()
-			rq := request{w: w, r: httptest.NewRequest(http.MethodGet, "http://example.com/list/"+tt.query, http.NoBody)}
-			err := writePage(&rq, []int{0, 1, 2, 3, 4})
-			if tt.mistake != "" {
-				if err == nil || toAPIError(err, "").Detail != tt.mistake {
-					t.Errorf("writePage: %v", err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got page[int]
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(page[int]{Count: 5, Next: tt.next, Previous: tt.previous, Results: tt.results}, got); diff != "" {
-				t.Errorf("page (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 // TestPagesMeet walks a list by its next links: every record comes once, in order.
 func TestPagesMeet(t *testing.T) {
@@ -74,7 +23,7 @@ func TestPagesMeet(t *testing.T) {
 	var seen []string
 	next := "http://example.com/api/projects/@current/endpoints/?limit=3&is_active=True"
 	for next != "" {
-		var list page[endpointRecord]
+		var list api.Page[endpointRecord]
 		if err := json.Unmarshal(w.send(t, http.MethodGet, next, "").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +49,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 	const records = 40
 	text := strings.Repeat("x", 900_000)
 	for n := range records {
-		query := appendJSON(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
+		query := jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select '%d %s'", n, text)})
 		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(query)), Tags: registry.To([]string{"large"})}, w.key.ID, began); err != nil {
 			t.Fatal(err)
 		}
@@ -111,13 +60,13 @@ func TestListsAreCutByBytes(t *testing.T) {
 		next := "http://example.com/api/projects/1/insights/" + query
 		for next != "" {
 			answer := w.send(t, http.MethodGet, next, "")
-			var got page[struct {
+			var got api.Page[struct {
 				ID int64 `json:"id"`
 			}]
 			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK || got.Count != records {
 				t.Fatalf("%s: %d, %d records: %v", next, answer.Code, got.Count, err)
 			}
-			if answer.Body.Len() > maxListBytes+1024 {
+			if answer.Body.Len() > api.MaxListBytes+1024 {
 				t.Errorf("%s: an answer of %d bytes", next, answer.Body.Len())
 			}
 			for _, one := range got.Results {
@@ -142,11 +91,11 @@ func TestLimitsOverTheAPI(t *testing.T) {
 	w, _ := insightWorld(t)
 	w.rt.registry.SetLimits(registry.Limits{Records: 1})
 	answer := w.send(t, http.MethodPost, "/api/projects/1/insights/", `{"name": "one more"}`)
-	var got apiError
+	var got api.Error
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := apiError{
+	want := api.Error{
 		Type: "validation_error", Code: "limit_reached",
 		Detail: "This project has 1 insights, which is the most it can have. Delete some; deleted ones count until they are purged, 30 days later or by " +
 			"`caddy analytics project purge`.",

@@ -1,6 +1,10 @@
 package module
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
 
 // materialization is the state of a materialised table, which no endpoint has here: results are cached instead.
 type materialization struct {
@@ -53,11 +57,11 @@ func (rq *request) previewMaterialization() error {
 		return err
 	}
 	var number int
-	asked, err := field(fields, "version", &number)
+	asked, err := api.Field(fields, "version", &number)
 	if err != nil {
 		return err
 	}
-	if _, err := field(fields, "bucket_overrides", new(map[string]string)); err != nil {
+	if _, err := api.Field(fields, "bucket_overrides", new(map[string]string)); err != nil {
 		return err
 	}
 	if _, err := versionOf(e, number, asked); err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -42,7 +44,7 @@ func (rq *request) toolArgs(into any) error {
 		return err
 	}
 	if err := json.Unmarshal(fields["args"], into); err != nil {
-		return validation("args", "invalid_input", "The arguments of the tool cannot be read.")
+		return api.Invalid("args", "invalid_input", "The arguments of the tool cannot be read.")
 	}
 	return nil
 }
@@ -53,7 +55,7 @@ func (rq *request) answerTool(text string, err error) error {
 		rq.reply(http.StatusOK, toolAnswer{true, text})
 		return nil
 	}
-	if failed := toAPIError(err, ""); failed.Status == http.StatusBadRequest {
+	if failed := api.ErrorOf(err); failed.Status == http.StatusBadRequest {
 		rq.reply(http.StatusOK, toolAnswer{false, failed.Detail})
 		return nil
 	}
@@ -74,9 +76,9 @@ func (rq *request) executeSQL() error {
 	case err != nil:
 		return err
 	case args.Query == "":
-		return validation("args.query", "required", "This field is required.")
+		return api.Invalid("args.query", "required", "This field is required.")
 	case args.Connection != "":
-		return rq.answerTool("", validation("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
+		return rq.answerTool("", api.Invalid("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
 	}
 	entry, err := rq.runSQL(&query.HogQL{Query: args.Query}, 0)
 	if err != nil {
@@ -86,8 +88,8 @@ func (rq *request) executeSQL() error {
 	if args.Truncate != nil && !*args.Truncate {
 		most = 0
 	}
-	done, _ := entry.Meta.(*outcome)
-	text, err := texttable.Rows(done.columns, entry.Result.Rows(), most)
+	done, _ := entry.Meta.(*execution.Details)
+	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), most)
 	if err != nil {
 		return fmt.Errorf("writing rows as text: %w", err)
 	}
@@ -138,18 +140,18 @@ func (rq *request) readTaxonomy() error {
 		rows, err = rq.taxonomyProperties(q)
 	case "event_property_values":
 		if len(q.events()) == 0 || q.Property == "" {
-			return validation("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
+			return api.Invalid("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
 		}
 		rows, err = rq.taxonomyValues("events", taxonomy.EventValues(q.Property, q.events()))
 	case "entity_properties":
 		rows, err = rq.taxonomyEntity(q.Entity)
 	case "entity_property_values":
 		if singular(q.Entity) != "person" || q.Property == "" {
-			return rq.answerTool("", validation("args.query", "invalid_input", "Values are known of the properties of people alone: entity_property_values needs the entity person and a property_name."))
+			return rq.answerTool("", api.Invalid("args.query", "invalid_input", "Values are known of the properties of people alone: entity_property_values needs the entity person and a property_name."))
 		}
 		rows, err = rq.taxonomyValues("persons", taxonomy.PersonValues(q.Property))
 	default:
-		return rq.answerTool("", validation("args.query.kind", "invalid_choice", "There is no %q here: read events, event_properties, event_property_values, entity_properties or entity_property_values.", q.Kind))
+		return rq.answerTool("", api.Invalid("args.query.kind", "invalid_choice", "There is no %q here: read events, event_properties, event_property_values, entity_properties or entity_property_values.", q.Kind))
 	}
 	if err != nil {
 		return rq.answerTool("", err)
@@ -167,7 +169,7 @@ func (rq *request) taxonomyEvents(q *taxonomyQuery) ([][]string, error) {
 	}
 	slices.SortStableFunc(records, eventOrders[""])
 	records = records[min(max(q.Offset, 0), len(records)):]
-	records = records[:min(cmp.Or(max(q.Limit, 0), defaultPage), len(records))]
+	records = records[:min(cmp.Or(max(q.Limit, 0), api.DefaultPage), len(records))]
 	rows := [][]string{{"event", "last_seen_at"}}
 	for _, r := range records {
 		rows = append(rows, []string{r.Name, r.LastSeenAt.Format(time.RFC3339)})
@@ -189,19 +191,19 @@ func (rq *request) taxonomyEntity(entity string) ([][]string, error) {
 	if singular(entity) == "person" {
 		return rq.propertyRows(func(d registry.PropertyDefinition) bool { return d.Scope == registry.PersonProperty }), nil
 	}
-	for _, g := range rq.snap.GroupTypes(rq.project.ID) {
+	for _, g := range rq.Snapshot.GroupTypes(rq.Project.ID) {
 		if g.Name == entity || g.Name == singular(entity) {
 			return rq.propertyRows(func(d registry.PropertyDefinition) bool {
 				return d.Scope == registry.GroupProperty && d.GroupTypeIndex == g.Index
 			}), nil
 		}
 	}
-	return nil, validation("args.query.entity", "invalid_choice", "There is no entity %q here.", entity)
+	return nil, api.Invalid("args.query.entity", "invalid_choice", "There is no entity %q here.", entity)
 }
 
 func (rq *request) propertyRows(wanted func(registry.PropertyDefinition) bool) [][]string {
 	rows := [][]string{{"property", "type"}}
-	for _, d := range rq.snap.PropertyDefinitions(rq.project.ID) {
+	for _, d := range rq.Snapshot.PropertyDefinitions(rq.Project.ID) {
 		if wanted(d) {
 			rows = append(rows, []string{d.Name, string(d.Type)})
 		}

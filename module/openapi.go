@@ -3,7 +3,6 @@ package module
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -49,7 +50,7 @@ func (rq *request) getOpenAPIOfAll() error {
 	}
 	var described []*openapi.Endpoint
 	var newest time.Time
-	endpoints := slices.Clone(rq.snap.Endpoints(rq.project.ID))
+	endpoints := slices.Clone(rq.Snapshot.Endpoints(rq.Project.ID))
 	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint changes no other's names
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -70,7 +71,7 @@ func (rq *request) getOpenAPIOfAll() error {
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
-	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.project.Name, version, rq.origin()))
+	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.Project.Name, version, rq.origin()))
 	return nil
 }
 
@@ -82,29 +83,14 @@ func (rq *request) realExamples() (bool, error) {
 	case "types":
 		return false, nil
 	default:
-		return false, validation("examples", "invalid_input", "Input should be 'run' or 'types'")
+		return false, api.Invalid("examples", "invalid_input", "Input should be 'run' or 'types'")
 	}
 }
 
 // writeDocument sends a document, with a tag by which a client learns that it has not changed.
 func (rq *request) writeDocument(doc *openapi3.T) {
-	body := rq.rt.cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return appendJSON(dst, doc) })
-	h := rq.w.Header()
-	h["Content-Type"] = jsonType
-	h["Vary"] = varyHeader
-	h.Set("Etag", body.ETag)
-	h.Set("Cache-Control", "private, no-cache")
-	rq.timing(h)
-	if cache.MatchETag(rq.r.Header.Get("If-None-Match"), body.ETag) {
-		rq.w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	if body.Encoding != cache.Identity {
-		h.Set("Content-Encoding", body.Encoding.String())
-	}
-	h.Set("Content-Length", body.ContentLength)
-	rq.w.WriteHeader(http.StatusOK)
-	_, _ = rq.w.Write(body.Bytes) // the client may be gone; there is nobody to tell
+	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
+	rq.write(api.Response{Body: body, Cache: api.Revalidate})
 }
 
 // describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
@@ -137,7 +123,7 @@ func (rq *request) describeVariables(n *query.HogQL) []openapi.Variable {
 	var all []openapi.Variable
 	for _, v := range n.Variables {
 		described := openapi.Variable{Name: v.CodeName, Type: string(registry.VariableString)}
-		if def := rq.snap.VariableByCode(rq.project.ID, v.CodeName); def != nil {
+		if def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName); def != nil {
 			described.Type, described.Description, described.Values, described.Several = string(def.Type), def.Name, def.Values, def.IsMulti
 			described.Default, described.HasDefault = def.Default, def.Default != nil
 		}
@@ -177,18 +163,18 @@ const (
 func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.RawMessage {
 	for _, body := range []map[string]int{{"version": v.Number}, {"version": v.Number, "limit": exampleRows}} {
 		own := *rq
-		own.at.action = "run.arrays" // whatever this request accepts
+		own.at.Action = "run.arrays" // whatever this request accepts
 		own.r = rq.r.Clone(rq.r.Context())
 		own.r.URL.RawQuery = ""
-		p, err := own.planRun(e, appendJSON(nil, body))
+		p, err := own.planRun(e, jsontext.Append(nil, body))
 		if err != nil {
 			return nil // a version that does not run has no example
 		}
-		got, ok := rq.rt.cache.Peek(p.key, p.policy(rq.start))
+		got, ok := rq.rt.Cache.Peek(p.Key, p.Policy(rq.Start))
 		if !ok {
 			continue
 		}
-		p.paged, p.offset, p.limit, p.example = true, 0, exampleRows, true
+		p.Offset, p.Limit, p.Example = 0, exampleRows, true
 		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
 			return example
 		}

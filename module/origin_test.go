@@ -33,7 +33,7 @@ func TestLinksNameNoOddHost(t *testing.T) {
 		w.rt.publicURL = tt.public
 		rq := w.request(http.MethodGet, path)
 		rq.r.Host = tt.host
-		next, run := rq.pageURL(1, 2), rq.recordEndpoint(rq.snap.Endpoints(w.project.ID)[0]).URL
+		next, run := rq.input().PageURL(1, 2), rq.recordEndpoint(rq.Snapshot.Endpoints(w.project.ID)[0]).URL
 		if want := tt.want + "/api/projects/@current/endpoints/?limit=1&offset=2"; *next != want {
 			t.Errorf("%q, host %q: next is %q, want %q", tt.public, tt.host, *next, want)
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -35,7 +38,7 @@ func TestMemoKeysDiffer(t *testing.T) {
 	key := func(s sent) string {
 		rq := w.request(http.MethodPost, "/")
 		rq.r.URL.RawQuery = s.query
-		rq.project = &registry.Project{ID: s.project}
+		rq.Project = &registry.Project{ID: s.project}
 		return string(rq.memoKey(s.endpoint, []byte(s.body)))
 	}
 	for _, tt := range tests {
@@ -50,8 +53,8 @@ func TestMemoKeysDiffer(t *testing.T) {
 // TestMemoKeysOfOtherSnapshots: revisions are counted again by another registry, and by one that was restored.
 func TestMemoKeysOfOtherSnapshots(t *testing.T) {
 	a, b := newWorld(t).request(http.MethodPost, "/"), newWorld(t).request(http.MethodPost, "/")
-	if a.snap.Revision != b.snap.Revision {
-		t.Fatalf("revisions %d and %d, want the same", a.snap.Revision, b.snap.Revision)
+	if a.Snapshot.Revision != b.Snapshot.Revision {
+		t.Fatalf("revisions %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision)
 	}
 	if string(a.memoKey("", []byte("{}"))) == string(b.memoKey("", []byte("{}"))) {
 		t.Error("requests to two registries have one key")
@@ -65,7 +68,7 @@ func FuzzMemoKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, projectA int64, queryA, bodyA string, projectB int64, queryB, bodyB string) {
 		key := func(project int64, query, body string) string {
 			rq := w.request(http.MethodPost, "/")
-			rq.r.URL.RawQuery, rq.project = query, &registry.Project{ID: project}
+			rq.r.URL.RawQuery, rq.Project = query, &registry.Project{ID: project}
 			return string(rq.memoKey("", []byte(body)))
 		}
 		same := projectA == projectB && queryA == queryB && bodyA == bodyB
@@ -88,7 +91,7 @@ func TestRecallBelievesNoOtherProject(t *testing.T) {
 	if _, ok := rq.recall(memo); !ok {
 		t.Error("the project's own plan is not found")
 	}
-	rq.project = w.newProject(t)
+	rq.Project = w.newProject(t)
 	if _, ok := rq.recall(memo); ok {
 		t.Error("a plan of another project is used")
 	}
@@ -120,7 +123,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(tt.want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
@@ -130,24 +133,24 @@ func TestPlanQueryMistakes(t *testing.T) {
 func TestPlanQueryModes(t *testing.T) {
 	tests := []struct {
 		more    string
-		refresh refreshMode
+		refresh execution.RefreshMode
 		mode    cache.Mode
 	}{
-		{``, refreshBlocking, cache.NoStale},
-		{`, "refresh": null, "async": null`, refreshBlocking, cache.NoStale},
-		{`, "async": false`, refreshBlocking, cache.NoStale},
-		{`, "async": true`, refreshAsync, cache.NoStale},
-		{`, "async": true, "refresh": "force_blocking"`, refreshAsync, cache.NoStale},
-		{`, "refresh": "async_except_on_cache_miss"`, refreshAsyncExceptOnMiss, cache.NoStale},
-		{`, "refresh": "force_cache"`, refreshBlocking, cache.NoStale},
-		{`, "refresh": "lazy_async"`, refreshLazyAsync, cache.NoStale},
-		{`, "refresh": "force_async"`, refreshForceAsync, cache.Recompute},
-		{`, "refresh": "force_blocking"`, refreshForceBlocking, cache.Recompute},
+		{``, execution.RefreshBlocking, cache.NoStale},
+		{`, "refresh": null, "async": null`, execution.RefreshBlocking, cache.NoStale},
+		{`, "async": false`, execution.RefreshBlocking, cache.NoStale},
+		{`, "async": true`, execution.RefreshAsync, cache.NoStale},
+		{`, "async": true, "refresh": "force_blocking"`, execution.RefreshAsync, cache.NoStale},
+		{`, "refresh": "async_except_on_cache_miss"`, execution.RefreshAsyncExceptOnMiss, cache.NoStale},
+		{`, "refresh": "force_cache"`, execution.RefreshBlocking, cache.NoStale},
+		{`, "refresh": "lazy_async"`, execution.RefreshLazyAsync, cache.NoStale},
+		{`, "refresh": "force_async"`, execution.RefreshForceAsync, cache.Recompute},
+		{`, "refresh": "force_blocking"`, execution.RefreshForceBlocking, cache.Recompute},
 	}
 	w := newWorld(t)
 	for _, tt := range tests {
 		p, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
-		if err != nil || p.refresh != tt.refresh || p.mode != tt.mode {
+		if err != nil || p.Refresh != tt.refresh || p.Mode != tt.mode {
 			t.Errorf("%s: %v, %v", tt.more, p, err)
 		}
 	}
@@ -162,7 +165,7 @@ func TestPlanKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.key
+		return p.Key
 	}
 	plain := key(w.request(http.MethodPost, "/"), `}`)
 	if got := key(w.request(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labelled", "refresh": "async"`); got != plain {
@@ -172,8 +175,8 @@ func TestPlanKeys(t *testing.T) {
 		t.Error("values make no other key")
 	}
 	other := w.request(http.MethodPost, "/")
-	other.project = w.newProject(t)
-	other.snap = w.rt.registry.Snapshot()
+	other.Project = w.newProject(t)
+	other.Snapshot = w.rt.registry.Snapshot()
 	if key(other, `}`) == plain {
 		t.Error("two projects share a key")
 	}
@@ -204,7 +207,7 @@ func TestDeletedVariableMakesAnotherKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.key
+		return p.Key
 	}
 	omitted, null := key(`{}`), key(`{"variables": {"x": null}}`)
 	if omitted != null {
@@ -245,7 +248,7 @@ func TestPlanRunMistakes(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			if diff := cmp.Diff(tt.want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(tt.want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
@@ -284,21 +287,21 @@ func FuzzRunBody(f *testing.F) {
 		rq.r.URL.RawQuery = query
 		p, err := rq.planRun(e, body)
 		checkPlanned(t, w, p, err)
-		if err == nil && (p.paged && p.limit < 1 || p.offset < 0) {
-			t.Errorf("a page of %d rows from %d on", p.limit, p.offset)
+		if err == nil && (p.IsPage() && p.Limit < 1 || p.Offset < 0) {
+			t.Errorf("a page of %d rows from %d on", p.Limit, p.Offset)
 		}
 	})
 }
 
 // checkPlanned checks that a request is either understood or refused as the client's mistake.
-func checkPlanned(t *testing.T, w *world, p *plan, err error) {
+func checkPlanned(t *testing.T, w *world, p *result.Plan, err error) {
 	t.Helper()
 	switch {
 	case err != nil:
-		if answer := toAPIError(err, ""); answer.Status < 400 || answer.Status >= 500 {
+		if answer := api.ErrorOf(err); answer.Status < 400 || answer.Status >= 500 {
 			t.Errorf("answers %d: %v", answer.Status, err)
 		}
-	case p.key.Project() != w.project.ID || p.fresh <= 0 || p.fresh > 7*24*time.Hour:
-		t.Errorf("a plan of project %d, fresh for %s", p.key.Project(), p.fresh)
+	case p.Key.Project() != w.project.ID || p.Fresh <= 0 || p.Fresh > 7*24*time.Hour:
+		t.Errorf("a plan of project %d, fresh for %s", p.Key.Project(), p.Fresh)
 	}
 }

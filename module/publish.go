@@ -18,7 +18,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -30,25 +33,25 @@ type publisher struct {
 	// Takes the place in which ClickHouse is asked.
 	admit func(context.Context) (*admission.Place, error)
 	// compiles are those of the request: a query is compiled for several values of its variables.
-	compiles *compiles
+	compiles *execution.Compiles
 }
 
 // checkQuery checks what the caller publishes, which counts as a query of theirs.
 func (rq *request) checkQuery(raw json.RawMessage) (*publishable, error) {
-	x := rq.execution(&plan{key: cache.KeyParts{Project: rq.project.ID}.Key()})
-	p := &publisher{rt: rq.rt, snap: rq.snap, project: rq.project, compiles: rq.compiles(), admit: func(ctx context.Context) (*admission.Place, error) {
-		return x.admit(ctx, admission.Awaited, time.Now())
+	x := rq.rt.Computation(rq.Caller.Caller, &execution.Query{Key: cache.KeyParts{Project: rq.Project.ID}.Key()})
+	p := &publisher{rt: rq.rt, snap: rq.Snapshot, project: rq.Project, compiles: rq.rt.CompilesOf(rq.Key, rq.Share, rq.Project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
+		return x.Admit(ctx, admission.Awaited, time.Now())
 	}}
-	checked, err := p.check(rq.r.Context(), raw, rq.start)
-	rq.showQuotas(x, 0, err)
+	checked, err := p.check(rq.r.Context(), raw, rq.Start)
+	rq.showQuotas(x.ShownQuotas(0, err))
 	return checked, err
 }
 
 // operatorsPublisher checks what the operator publishes. It counts on no rate, and waits behind the queries of the project that
 // somebody waits for.
 func (rt *runtime) operatorsPublisher(snap *registry.Snapshot, project *registry.Project) *publisher {
-	return &publisher{rt: rt, snap: snap, project: project, compiles: compilesOf(rt, nil, nil, project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
-		return rt.places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.limits.wait, Uncounted: true})
+	return &publisher{rt: rt, snap: snap, project: project, compiles: rt.CompilesOf(nil, nil, project.ID), admit: func(ctx context.Context) (*admission.Place, error) {
+		return rt.Places.Enter(ctx, admission.Request{Project: project.ID, Wait: rt.Limits.Wait, Uncounted: true})
 	}}
 }
 
@@ -110,7 +113,7 @@ func (p *describer) close() {
 // every run has to give the variable, and the columns are those of a run that does.
 func (p *describer) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
 	columns, err := p.columnsOf(ctx, node, now)
-	if err == nil || isRefusal(err) {
+	if err == nil || execution.IsRefusal(err) {
 		return columns, err
 	}
 	if filled := p.filled(node, typicalValue); filled != nil {
@@ -133,7 +136,7 @@ func (p *describer) columnsOf(ctx context.Context, node query.Node, now time.Tim
 func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 	node, err := compiler.Parse(raw)
 	if err != nil {
-		return nil, toAPIError(err, "")
+		return nil, api.ErrorOf(err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -141,7 +144,7 @@ func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 	}
 	var kind string
 	if err := json.Unmarshal(fields["kind"], &kind); err != nil || kind != node.Kind() {
-		return nil, validation("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
+		return nil, api.Invalid("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
 	}
 	hogql, isHogQL := node.(*query.HogQL)
 	_, isInsight := node.(query.Insight)
@@ -151,18 +154,18 @@ func (p *publisher) read(raw json.RawMessage) (*publishable, error) {
 			return nil, err
 		}
 	case !isInsight:
-		return nil, validation("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
+		return nil, api.Invalid("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
 	}
-	return &publishable{node: node, raw: appendJSON(nil, fields)}, nil
+	return &publishable{node: node, raw: jsontext.Append(nil, fields)}, nil
 }
 
 // queryMistake says which field of the request a mistake in the query's text belongs to.
-func queryMistake(err error, text string) error {
+func queryMistake(err error) error {
 	var mistake *diag.Error
 	if !errors.As(err, &mistake) {
 		return err
 	}
-	answer := toAPIError(err, text)
+	answer := api.ErrorOf(err)
 	if mistake.Code == diag.SyntaxError {
 		answer.Detail = "Invalid HogQL query: " + answer.Detail
 	}
@@ -176,16 +179,16 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // in order: of two with one code name the same counts each time
 		v := q.Variables[id]
 		if _, err := uuid.Parse(id); err != nil {
-			return nil, validation("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
 		if p.snap.VariableByID(p.project.ID, canonicalID(v.VariableID)) == nil {
-			return nil, validation("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v
 	}
 	used, err := compiler.Variables(q.Text())
 	if err != nil {
-		return nil, queryMistake(err, q.Text())
+		return nil, queryMistake(&execution.QueryError{Text: q.Text(), Err: err})
 	}
 	var missing []string
 	filled := *q
@@ -201,7 +204,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		v.VariableID, v.CodeName = def.ID, code
 		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
 			if v.Value, err = checkVariable(def, onlyItem(def, v.Value)); err != nil {
-				return nil, validation("query", "invalid_input", "Variable %s: %s", code, err)
+				return nil, api.Invalid("query", "invalid_input", "Variable %s: %s", code, err)
 			}
 		}
 		filled.Variables[def.ID] = v
@@ -215,22 +218,21 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return nil, validation("query", "invalid_input", "Query references undefined variable(s): %s. "+
+		return nil, api.Invalid("query", "invalid_input", "Query references undefined variable(s): %s. "+
 			"See insight_variables/, where variables are made.", strings.Join(missing, ", "))
 	}
 	delete(fields, "variables")
 	if len(stored) > 0 {
-		fields["variables"] = appendJSON(nil, stored)
+		fields["variables"] = jsontext.Append(nil, stored)
 	}
 	return &filled, nil
 }
 
 // compile compiles a query as a run without variables would.
 func (p *publisher) compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
-	run := execution{rt: p.rt, project: p.project, snap: p.snap, plan: &plan{node: node, rows: compiler.QueryRoute}, compiles: p.compiles}
-	compiled, err := run.compile(ctx, now)
+	compiled, err := p.rt.Compile(ctx, p.snap, p.compiles, &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute}, now)
 	if err != nil {
-		return nil, queryMistake(err, node.Text())
+		return nil, queryMistake(err)
 	}
 	return compiled, nil
 }
@@ -243,17 +245,17 @@ func (p *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	}
 	ctx, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
-	comment := appendJSON(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
-	found, err := p.rt.warehouse.Describe(ctx, p.place, clickhouse.Query{
-		SQL: compiled.SQL, Params: params(compiled), Project: p.project.ID, Comment: string(comment),
+	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": p.project.ID, "describe": true})
+	found, err := p.rt.Warehouse.Describe(ctx, p.place, clickhouse.Query{
+		SQL: compiled.SQL, Params: execution.Params(compiled), Project: p.project.ID, Comment: string(comment),
 	})
 	var failure *clickhouse.Error
 	switch {
 	case errors.As(err, &failure) && failure.ByQuery():
-		answer := engineError(failure)
+		answer := api.EngineError(failure)
 		answer.Attr = "query"
 		return nil, answer
-	case isOutage(err), errors.Is(err, context.DeadlineExceeded):
+	case execution.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
 		found = nil
 	case err != nil:
 		return nil, fmt.Errorf("describing a query: %w", err)
@@ -281,12 +283,12 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
 		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.OptionalBreakdowns })
 		slices.Sort(supported)
-		return validation(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: %s.", node.Kind(), strings.Join(supported, ", "))
+		return api.Invalid(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: %s.", node.Kind(), strings.Join(supported, ", "))
 	}
 	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return validation(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
+			return api.Invalid(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -7,29 +7,31 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
 func TestReadShown(t *testing.T) {
 	tests := []struct {
 		name, node string
-		want       shown
+		want       result.Extras
 	}{
-		{"nothing", `{"kind": "HogQLQuery", "query": "select 1"}`, shown{}},
-		{"null", `{"kind": "HogQLQuery", "modifiers": null, "explain": null}`, shown{}},
+		{"nothing", `{"kind": "HogQLQuery", "query": "select 1"}`, result.Extras{}},
+		{"null", `{"kind": "HogQLQuery", "modifiers": null, "explain": null}`, result.Extras{}},
 		{
 			"modifiers", `{"kind": "TrendsQuery", "modifiers": {"personsOnEventsMode": "disabled", "debug": false}}`,
-			shown{modifiers: []byte(`{"personsOnEventsMode":"disabled","debug":false}`)},
+			result.Extras{Modifiers: []byte(`{"personsOnEventsMode":"disabled","debug":false}`)},
 		},
-		{"timings", `{"kind": "HogQLQuery", "modifiers": {"timings": true}}`, shown{modifiers: []byte(`{"timings":true}`), timings: true}},
-		{"debug", `{"kind": "HogQLQuery", "modifiers": {"debug": true}}`, shown{modifiers: []byte(`{"debug":true}`), debug: true, explain: true}},
-		{"explain", `{"kind": "HogQLQuery", "explain": true}`, shown{explain: true}},
-		{"in a wrapper", `{"kind": "DataTableNode", "source": {"kind": "HogQLQuery", "explain": true}}`, shown{explain: true}},
-		{"of a source that is no wrapper's", `{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "explain": true}}`, shown{}},
-		{"words for true", `{"kind": "HogQLQuery", "explain": "true", "modifiers": {"debug": 1}}`, shown{modifiers: []byte(`{"debug":1}`)}},
+		{"timings", `{"kind": "HogQLQuery", "modifiers": {"timings": true}}`, result.Extras{Modifiers: []byte(`{"timings":true}`), Timings: true}},
+		{"debug", `{"kind": "HogQLQuery", "modifiers": {"debug": true}}`, result.Extras{Modifiers: []byte(`{"debug":true}`), Debug: true, Explain: true}},
+		{"explain", `{"kind": "HogQLQuery", "explain": true}`, result.Extras{Explain: true}},
+		{"in a wrapper", `{"kind": "DataTableNode", "source": {"kind": "HogQLQuery", "explain": true}}`, result.Extras{Explain: true}},
+		{"of a source that is no wrapper's", `{"kind": "ActorsQuery", "source": {"kind": "HogQLQuery", "explain": true}}`, result.Extras{}},
+		{"words for true", `{"kind": "HogQLQuery", "explain": "true", "modifiers": {"debug": 1}}`, result.Extras{Modifiers: []byte(`{"debug":1}`)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, readShown([]byte(tt.node)), cmp.AllowUnexported(shown{})); diff != "" {
+			if diff := cmp.Diff(tt.want, result.ReadShown([]byte(tt.node)), cmp.AllowUnexported(result.Extras{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
 // TestQueryActions are the addresses beside POST query/: contract section 1.1.
@@ -46,16 +49,16 @@ func TestQueryActions(t *testing.T) {
 func TestClientQueryID(t *testing.T) {
 	w := newWorld(t)
 	for id, good := range map[string]bool{
-		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", maxQueryID) + `"`: true,
-		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", maxQueryID+1) + `"`: false,
+		`"2fbd4b19413342a4ad08c307155187bc"`: true, `""`: true, `null`: true, `"é ü:%2F?"`: true, `"` + strings.Repeat("é", result.MaxQueryID) + `"`: true,
+		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", result.MaxQueryID+1) + `"`: false,
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "client_query_id": ` + id + `}`
 		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
 		if (err == nil) != good {
 			t.Errorf("%s: %v", id, err)
 		}
-		if good && id != "null" && `"`+p.clientID+`"` != id {
-			t.Errorf("%s is read as %q", id, p.clientID)
+		if good && id != "null" && `"`+p.ClientID+`"` != id {
+			t.Errorf("%s is read as %q", id, p.ClientID)
 		}
 	}
 }
@@ -106,10 +109,10 @@ func TestOverrides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(own.node.Canonical()), string(under.node.Canonical())); diff != "" {
+			if diff := cmp.Diff(string(own.Node.Canonical()), string(under.Node.Canonical())); diff != "" {
 				t.Errorf("the query under overrides (-want +got):\n%s", diff)
 			}
-			if under.key != own.key {
+			if under.Key != own.Key {
 				t.Error("they do not share an answer")
 			}
 		})
@@ -126,7 +129,7 @@ func TestOverrides(t *testing.T) {
 				t.Errorf("%s is accepted for %s", overrides, kind)
 				continue
 			}
-			if diff := cmp.Diff(want, toAPIError(err, "").Error()); diff != "" {
+			if diff := cmp.Diff(want, api.ErrorOf(err).Error()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", overrides, diff)
 			}
 		}

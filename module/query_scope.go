@@ -7,28 +7,23 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// queryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
-// as they are (contract: api.md, section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
-const queryScope = "query:read"
-
-func missingScope(scope string) *apiError {
-	return forbidden("API key missing required scope '%s'", scope)
-}
-
 // mayQuery reports whether the key may run queries of its own.
-func (rq *request) mayQuery() bool { return rq.key.Allows(queryScope) }
+func (rq *request) mayQuery() bool { return rq.Key.Allows(result.QueryScope) }
 
 // mayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its mistakes are for those who
 // use it.
 func (rq *request) mayOverride(filters json.RawMessage) error {
-	if len(filters) == 0 || isNull(filters) || rq.mayQuery() {
+	if len(filters) == 0 || api.IsNull(filters) || rq.mayQuery() {
 		return nil
 	}
 	if over, err := query.ParseOverrides(filters); err == nil && over.HogQL() {
-		return missingScope(queryScope)
+		return api.MissingScope(result.QueryScope)
 	}
 	return nil
 }
@@ -36,7 +31,7 @@ func (rq *request) mayOverride(filters json.RawMessage) error {
 // holdsHogQL reports whether a query holds an expression of its author's: it is no insight, or an insight with one in a field. In doubt
 // it does.
 func holdsHogQL(raw json.RawMessage) bool {
-	if len(raw) == 0 || isNull(raw) {
+	if len(raw) == 0 || api.IsNull(raw) {
 		return false
 	}
 	node, err := compiler.Parse(raw)
@@ -78,8 +73,8 @@ func (rq *request) mayShow(i *registry.Insight, f registry.InsightFields) error 
 	if i != nil && (!f.Query.Given || registry.SameQuery(i.Query, f.Query.Value)) {
 		restricted = i.NeedsQueryScope
 	}
-	if restricted && f.NoQueryScope && params.mode != refreshForceCache {
-		return missingScope(queryScope)
+	if restricted && f.NoQueryScope && params.mode != execution.RefreshForceCache {
+		return api.MissingScope(result.QueryScope)
 	}
 	return nil
 }

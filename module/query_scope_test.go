@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -82,23 +83,22 @@ func powersWorld(t *testing.T) (*world, *registry.Key) {
 // scope alone. A route that is new has to be put into one of the two lists.
 func TestPowersOfScopes(t *testing.T) {
 	scopes := map[string]bool{}
-	for at, all := range routes {
-		for method, r := range all {
-			name := method + " " + strings.TrimRight(at.resource+"/"+at.name+"/"+at.action, "/")
-			if at.action != "openapi.json" {
-				name, _, _ = strings.Cut(name, ".") // the formats of a run are as the run
-			}
-			if _, powerful := powers[name]; !powerful && at.name != "" && at.name != ":name" {
-				name = method + " " + at.resource + "/" + at.name
-			}
-			_, powerful := powers[name]
-			if powerful == slices.Contains(powerless, strings.Replace(name, " ", "_", 1)) && !fixedEndpointNames[at.name] {
-				t.Errorf("%s stands in no list, or in both", name)
-			}
-			scopes[r.scope] = true
+	for _, r := range newWorld(t).rt.api.Routes() {
+		at, method := r.Address(), r.Method
+		name := method + " " + strings.TrimRight(at.Resource+"/"+at.Name+"/"+at.Action, "/")
+		if at.Action != "openapi.json" {
+			name, _, _ = strings.Cut(name, ".") // the formats of a run are as the run
 		}
+		if _, powerful := powers[name]; !powerful && at.Name != "" && at.Name != ":name" {
+			name = method + " " + at.Resource + "/" + at.Name
+		}
+		_, powerful := powers[name]
+		if powerful == slices.Contains(powerless, strings.Replace(name, " ", "_", 1)) && !fixedEndpointNames[at.Name] {
+			t.Errorf("%s stands in no list, or in both", name)
+		}
+		scopes[r.Scope] = true
 	}
-	delete(scopes, anyScope)
+	delete(scopes, api.AnyScope)
 	w, secret := powersWorld(t)
 	for name, power := range powers {
 		method, _, _ := strings.Cut(name, " ")

@@ -19,6 +19,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -43,7 +45,7 @@ func left(answer *httptest.ResponseRecorder) string {
 func TestQuotasOfAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(Rate{Queries: 4, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 4, Per: time.Hour})
 	w.newEndpoint(t, "free", "select 1")
 	e := w.newEndpoint(t, "orders", "select 2")
 	cached, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
@@ -90,13 +92,13 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 	set(`{"rate_limit": null}`)
-	w.rt.endpointRate = Rate{Queries: 600, Per: time.Minute}
+	w.rt.EndpointRate = Rate{Queries: 600, Per: time.Minute}
 	want := `429 "endpoint";q=600;w=60;pk=:b3JkZXJz:, "key";q=4;w=3600 | "endpoint";r=600;pk=:b3JkZXJz:, "key";r=0;t=900 | 900`
 	if diff := cmp.Diff(want, run("orders/run", `{}`)); diff != "" {
 		t.Errorf("with the server's default (-want +got):\n%s", diff)
 	}
 
-	w.rt.limits = newLimiter(plenty)
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1_000_000, Per: time.Second})
 	w.fill(t, 1)
 	want = `429 "key";q=1000000;w=1 | "key";r=1000000 | 1`
 	for _, refresh := range []string{"blocking", "async"} {
@@ -105,16 +107,21 @@ func TestQuotasOfAnswers(t *testing.T) {
 		}
 	}
 
-	w.rt.places = admission.New(placesFor(1))
+	w.rt.Places = admission.New(placesFor(1))
 
 	counted := map[string]float64{"/concurrency": 2, "/key": 2, "orders/endpoint": 2, "orders/key": 1}
 	if diff := cmp.Diff(counted, w.refusals(t)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
-	w.rt.limits.ofEndpoint(e.ID, plenty)
+	rare := Rate{Queries: 7, Per: time.Hour}
+	limited := *e
+	limited.RateLimit = rare
+	if err := w.count(w.key, &execution.Query{Endpoint: &limited}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	w.send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
-	if _, kept := w.rt.limits.endpoints.Load(e.ID); kept {
-		t.Error("what a deleted endpoint may run is kept")
+	if left := w.rt.Limits.OfEndpoint(e.ID, rare).Left(time.Now()); left != 7 {
+		t.Errorf("of what a deleted endpoint may run %d are left", left)
 	}
 	if counted := w.refusals(t); len(counted) != 2 {
 		t.Errorf("after the endpoint was deleted %v are counted", counted)
@@ -125,13 +132,16 @@ func TestQuotasOfAnswers(t *testing.T) {
 func (w *world) refusals(tb testing.TB) map[string]float64 {
 	tb.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(w.rt.metrics.refused)
+	registry.MustRegister(w.rt.Metrics)
 	families, err := registry.Gather()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	found := map[string]float64{}
 	for _, family := range families {
+		if family.GetName() != "caddy_analytics_refused_total" {
+			continue
+		}
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
 			for _, label := range metric.GetLabel() {
@@ -150,7 +160,7 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 func TestQuotasOfTokens(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(Rate{Queries: 9, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 9, Per: time.Hour})
 	w.newEndpoint(t, "orders", "select 1")
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	token := w.token(t, secret, `{"endpoints": ["orders"], "rate": "1/m", "origins": ["`+site+`"]}`)
@@ -174,52 +184,52 @@ func TestSharedRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
 	e := w.newEndpoint(t, "orders", "select 1")
-	w.rt.endpointRate = Rate{Queries: 1, Per: time.Hour}
+	w.rt.EndpointRate = Rate{Queries: 1, Per: time.Hour}
 	other, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
 	for _, tt := range []struct {
 		name, owner string
-		limit       limitName
+		limit       execution.LimitName
 		want        int
 	}{
-		{"of another key", other.ID, limitKey, http.StatusServiceUnavailable},
-		{"of a token", "some token", limitToken, http.StatusServiceUnavailable},
-		{"of the endpoint", e.ID, limitEndpoint, http.StatusTooManyRequests},
-		{"of the project", "", limitConcurrency, http.StatusTooManyRequests},
+		{"of another key", other.ID, execution.LimitKey, http.StatusServiceUnavailable},
+		{"of a token", "some token", execution.LimitToken, http.StatusServiceUnavailable},
+		{"of the endpoint", e.ID, execution.LimitEndpoint, http.StatusTooManyRequests},
+		{"of the project", "", execution.LimitConcurrency, http.StatusTooManyRequests},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w.rt.limits.forget(e.ID)
+			w.rt.Limits.Forget(e.ID)
 			rq := w.request(http.MethodPost, "/")
-			rq.start = time.Now()
+			rq.Start = time.Now()
 			p, err := rq.planRun(e, []byte(fmt.Sprintf(`{"limit": %d}`, len(tt.name))))
 			if err != nil {
 				t.Fatal(err)
 			}
-			refusal := w.rt.tooMany(w.project.ID)
+			refused := w.rt.TooMany(w.project.ID)
 			if tt.owner != "" {
-				refusal = &rateError{owner: tt.owner, limit: tt.limit, err: throttled("no", time.Second)}
+				refused = &execution.LimitError{Owner: tt.owner, Limit: tt.limit, Detail: "no", Wait: time.Second}
 			}
 			began := make(chan struct{})
-			before := w.rt.cache.Stats().Coalesced
+			before := w.rt.Cache.Stats().Coalesced
 			var first sync.WaitGroup
 			first.Go(func() {
-				_, err := w.rt.cache.Do(t.Context(), p.key, p.policy(rq.start), func(context.Context) (*cache.Entry, error) {
+				_, err := w.rt.Cache.Do(t.Context(), p.Key, p.Policy(rq.Start), func(context.Context) (*cache.Entry, error) {
 					close(began)
-					for w.rt.cache.Stats().Coalesced == before {
+					for w.rt.Cache.Stats().Coalesced == before {
 						goruntime.Gosched()
 					}
-					return nil, refusal
+					return nil, refused
 				})
-				if !errors.Is(err, refusal) {
+				if !errors.Is(err, refused) {
 					t.Errorf("the first caller gets %v", err)
 				}
 			})
 			<-began
 			_, err = rq.answer(p)
 			first.Wait()
-			if got := toAPIError(err, "").Status; got != tt.want {
+			if got := api.ErrorOf(err).Status; got != tt.want {
 				t.Errorf("the second caller gets %d: %v", got, err)
 			}
-			own := w.rt.limits.ofEndpoint(e.ID, w.rt.endpointRate).left(time.Now())
+			own := w.rt.Limits.OfEndpoint(e.ID, w.rt.EndpointRate).Left(time.Now())
 			if ran := tt.want == http.StatusServiceUnavailable; ran != (own == 0) {
 				t.Errorf("%d queries of the endpoint are left", own)
 			}
@@ -231,13 +241,13 @@ func TestSharedRefusals(t *testing.T) {
 func TestRefusedRefresh(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	e := w.newEndpoint(t, "orders", "select 1")
 	p, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.remember(t, p, time.Now().Add(-p.fresh-time.Minute), `[1,"a"]`)
+	w.remember(t, p, time.Now().Add(-p.Fresh-time.Minute), `[1,"a"]`)
 	if err := w.spend(time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -245,16 +255,16 @@ func TestRefusedRefresh(t *testing.T) {
 		t.Helper()
 		answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", `{}`)
 		if got, want := left(answer), "200  |  | "; got != want || fmt.Sprint(fieldOf(t, answer, "results")) != "[[1 a]]" {
-			t.Fatalf("%s: %s %+v", got, answer.Body, w.rt.cache.Stats())
+			t.Fatalf("%s: %s %+v", got, answer.Body, w.rt.Cache.Stats())
 		}
 	}
-	for ask(); w.rt.cache.Stats().RefreshFailures == 0; ask() { // one of them begins a refresh
+	for ask(); w.rt.Cache.Stats().RefreshFailures == 0; ask() { // one of them begins a refresh
 		goruntime.Gosched()
 	}
 	for range 3 {
 		ask()
 	}
-	if failures := w.rt.cache.Stats().RefreshFailures; failures != 1 {
+	if failures := w.rt.Cache.Stats().RefreshFailures; failures != 1 {
 		t.Errorf("%d refreshes were refused, want 1", failures)
 	}
 }

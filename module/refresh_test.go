@@ -16,8 +16,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
@@ -33,7 +33,7 @@ func (w *world) loseClickHouse(tb testing.TB) {
 			tb.Error(err)
 		}
 	})
-	w.rt.warehouse = warehouse.With(client, schema.NewLayout(nil))
+	w.rt.Warehouse = warehouse.With(client, schema.NewLayout(nil))
 }
 
 // told says in short what an answer of the query route is.
@@ -101,7 +101,7 @@ func TestRefreshModes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				age := map[string]time.Duration{"fresh": p.fresh - 61*time.Second, "stale": p.fresh + time.Minute, "old": p.lazy + time.Minute}
+				age := map[string]time.Duration{"fresh": p.Fresh - 61*time.Second, "stale": p.Fresh + time.Minute, "old": p.Lazy + time.Minute}
 				asked := time.Now()
 				if state != "miss" {
 					w.remember(t, p, asked.Add(-age[state]), "[1]")
@@ -131,11 +131,9 @@ func TestAnswerBesideRun(t *testing.T) {
 		t.Fatalf("before: %s", got)
 	}
 	ended := make(chan struct{})
-	named := *planOf("other", "", cache.NoStale)
-	named.key, named.node, named.page = p.key, p.node, p.page
-	if _, err := w.rt.runs.begin(job{
-		plan: &named, most: 1, picked: new(atomic.Int64), release: func() { close(ended) },
-		answer: func(ctx context.Context) (cache.Answer, error) { <-ctx.Done(); return cache.Answer{}, ctx.Err() },
+	if _, err := w.rt.Runs.Begin(execution.NewRun{
+		Query: &execution.Query{ClientID: "other", Key: p.Key, Node: p.Node}, Shows: p, Most: 1, Picked: new(atomic.Int64), Release: func() { close(ended) },
+		Answer: func(ctx context.Context) (cache.Answer, error) { <-ctx.Done(); return cache.Answer{}, ctx.Err() },
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +148,7 @@ func TestAnswerBesideRun(t *testing.T) {
 	const want = `{"query_status":{"id":"other","query_async":true,"team_id":1,"insight_id":null,"dashboard_id":null,"complete":false,"error":false,` +
 		`"error_message":null,"error_code":null,"results":null,"start_time":"T","pickup_time":null,"end_time":null,"expiration_time":null,"task_id":null,` +
 		`"query_progress":null,"labels":null,"cache_key":"K","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}}`
-	got := strings.Replace(status.Body.String(), p.key.String(), "K", 1)
+	got := strings.Replace(status.Body.String(), p.Key.String(), "K", 1)
 	at, _ := fieldOf(t, status, "query_status").(map[string]any)["start_time"].(string)
 	if diff := cmp.Diff(want, strings.Replace(got, at, "T", 1)); diff != "" || status.Code != http.StatusAccepted {
 		t.Errorf("status %d (-want +got):\n%s", status.Code, diff)
@@ -162,28 +160,6 @@ func TestAnswerBesideRun(t *testing.T) {
 	<-ended
 	if got := told(t, w.send(t, http.MethodPost, path, body)); !strings.HasPrefix(got, "200 hit") || strings.Contains(got, "run") {
 		t.Errorf("afterwards: %s", got)
-	}
-}
-
-// TestHitTakesNoLock: a cached answer does not wait for the table of runs, in no mode and with no name.
-func TestHitTakesNoLock(t *testing.T) {
-	w := newWorld(t)
-	for _, mode := range refreshModes[:4] {
-		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, mode)
-		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.remember(t, p, time.Now(), "[1]")
-		for stored := false; !stored; { // what was computed is there soon
-			_, stored = w.rt.cache.Get(p.key, p.policy(time.Now()))
-		}
-		w.rt.runs.mu.Lock()
-		answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body) // would never come
-		w.rt.runs.mu.Unlock()
-		if got := told(t, answer); !strings.HasPrefix(got, "200 hit") {
-			t.Errorf("%s: %s", mode, got)
-		}
 	}
 }
 
@@ -230,7 +206,7 @@ func TestStatusOfFailure(t *testing.T) {
 func TestRunsRespectLimits(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
-	w.rt.limits = newLimiter(Rate{Queries: 1, Per: time.Hour})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	ask := func(n int) *httptest.ResponseRecorder {
 		t.Helper()
 		return w.send(t, http.MethodPost, "/api/projects/1/query/", fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select %d"}, "refresh": "async"}`, n))
@@ -242,62 +218,17 @@ func TestRunsRespectLimits(t *testing.T) {
 	if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "throttled" {
 		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
-	w.rt.limits = newLimiter(Rate{Queries: 1000, Per: time.Second})
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1000, Per: time.Second})
 	w.fill(t, 1)
-	want := w.rt.tooMany(w.project.ID).Error()
+	want := w.rt.TooMany(w.project.ID).Error()
 	if answer := ask(2); answer.Code != http.StatusTooManyRequests || !strings.HasSuffix(want, fmt.Sprint(fieldOf(t, answer, "detail"))) {
 		t.Errorf("with a full queue: %d %s", answer.Code, answer.Body)
 	}
 }
 
-// TestThresholds pins the ages of contract section 1.3.
-func TestThresholds(t *testing.T) {
-	const hour = time.Hour
-	tests := []struct {
-		node        string
-		fresh, lazy time.Duration
-	}{
-		{`{"kind": "HogQLQuery", "query": "select 1"}`, 5 * time.Minute, 10 * time.Minute}, // as the world's cache ttl says
-		{`{"kind": "TrendsQuery", "series": [], "interval": "minute"}`, 5 * time.Minute, 15 * time.Minute},
-		{`{"kind": "TrendsQuery", "series": [], "interval": "hour"}`, hour, 2 * hour},
-		{`{"kind": "TrendsQuery", "series": []}`, 6 * hour, 12 * hour},
-		{`{"kind": "TrendsQuery", "series": [], "interval": "week"}`, 24 * hour, 24 * hour},
-		{`{"kind": "TrendsQuery", "series": [], "interval": "month"}`, 48 * hour, 48 * hour},
-	}
-	w := newWorld(t)
-	for _, tt := range tests {
-		node, err := compiler.Parse([]byte(tt.node))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := w.rt.thresholdsOf(node); got != (thresholds{tt.fresh, tt.lazy}) {
-			t.Errorf("%s: %v", tt.node, got)
-		}
-	}
-}
-
-// TestPastLasts: an answer for a range that was over when it was computed does not grow stale.
+// TestPastLasts: an answer for a range that was over when it was computed does not grow stale, also when its end moves with the clock.
 func TestPastLasts(t *testing.T) {
 	w := newWorld(t)
-	for date, lasts := range map[string]bool{`"2024-03-04"`: true, `"-1d"`: false, `"2024-03-04", "excludeIncompletePeriods": true`: false} {
-		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_to": %s}}}`, date)
-		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := &outcome{insight: &insightAnswer{until: time.Date(2024, 3, 4, 23, 59, 59, 0, time.UTC)}}
-		done.over = p.isOver(done.insight, began)
-		e := cache.NewEntry(&cache.Result{}, began, done, 0)
-		policy := p.policy(began.Add(4 * 24 * time.Hour))
-		if got := policy.Lasting(e); got != lasts {
-			t.Errorf("an answer up to %s lasts: %t, want %t", date, got, lasts)
-		}
-		done.insight.until = began.Add(-overMargin + time.Second)
-		if p.isOver(done.insight, began) {
-			t.Errorf("an answer computed just behind its range, up to %s, lasts", date)
-		}
-	}
-	// A range that moves with the clock: its end of now counts.
 	w.loseClickHouse(t)
 	for date, want := range map[string]string{"-30d": "200 hit; ttl=0", "-1h": "202 hit; ttl=0; detail=revalidating + run me, complete false"} {
 		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_from": "-60d", "date_to": %q, "explicitDate": true}},
@@ -306,7 +237,7 @@ func TestPastLasts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.remember(t, p, time.Now().Add(-p.fresh-time.Minute), "[1]")
+		w.remember(t, p, time.Now().Add(-p.Fresh-time.Minute), "[1]")
 		if diff := cmp.Diff(want, told(t, w.send(t, http.MethodPost, "/api/projects/1/query/", body))); diff != "" {
 			t.Errorf("an old answer up to %s (-want +got):\n%s", date, diff)
 		}

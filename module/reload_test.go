@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // references counts the shares of what is kept over reloads, by the first word of its key.
@@ -30,7 +32,7 @@ func TestReload(t *testing.T) {
 	config := func(app map[string]any) []byte {
 		base := map[string]any{"clickhouse": "http://127.0.0.1:1/default", "data_dir": folder}
 		maps.Copy(base, app)
-		return appendJSON(nil, map[string]any{
+		return jsontext.Append(nil, map[string]any{
 			"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
 			"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}},
 			"apps":    map[string]any{"analytics": base},

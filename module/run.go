@@ -1,122 +1,122 @@
 package module
 
 import (
-	"encoding/binary"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // runEndpoint answers a run: contract section 5.4.
-func (rq *request) runEndpoint() error {
+func (rt *runtime) runEndpoint(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	rq := &request{r: in.Request, rt: rt, Caller: c, at: in.At}
 	e, err := rq.endpoint()
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if !e.Active {
-		return notFound("Not found.")
+		return api.Response{}, api.NotFound("Not found.")
 	}
-	if err := rq.runActive(e); err != nil {
-		err = runFailure(rq.fenceError(err))
-		rq.logRefusal(e, err)
-		return err
+	res, err := rq.runActive(ctx, e)
+	if err != nil {
+		err = rq.failure(e, err)
 	}
-	return nil
+	return res, err
+}
+
+// failure is what the caller of an endpoint is told of an error. It is remembered among the runs.
+func (rq *request) failure(e *registry.Endpoint, err error) error {
+	err = api.RunFailure(rq.fenceError(err))
+	rq.logRefusal(e, err)
+	return err
 }
 
 // runActive runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
-func (rq *request) runActive(e *registry.Endpoint) error {
-	body, err := readBody(rq.r)
+func (rq *request) runActive(ctx context.Context, e *registry.Endpoint) (api.Response, error) {
+	body, err := api.ReadBody(rq.r)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	defer returnBody(body)
+	defer api.ReturnBody(body)
 	memo := rq.memoKey(e.ID, body.Bytes())
-	p, ok := rq.recall(memo)
+	p, ok := result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 	if !ok {
 		if p, err = rq.planRun(e, body.Bytes()); err != nil {
-			return err
+			return api.Response{}, err
 		}
 		rq.rt.plans.Put(memo, p)
 	}
-	if p.version.Draft() && (rq.key.Kind == registry.Secret || rq.key.Bound()) {
-		return noSuchVersion(e, p.version.Number) // drafts are for their authors, not for customers
+	if p.Version.Draft() && (rq.Key.Kind == registry.Secret || rq.Key.Bound()) {
+		return api.Response{}, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
 	}
-	p.setNotices(rq.w.Header())
-	if p.streams() {
-		return rq.export(p)
+	if p.Streams() {
+		return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
+			rq.w = w
+			if err := rq.export(p); err != nil {
+				return rq.failure(e, err)
+			}
+			return nil
+		}}, nil
 	}
-	got, err := rq.answer(p)
+	got, err := rq.runResult(ctx, p)
+	if err == nil {
+		err = checkPage(p, got.Answer.Entry)
+	}
 	if err != nil {
-		return err
+		return api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 	}
-	if err := checkPage(p, got.Entry); err != nil {
-		return err
+	rq.rt.registry.Executed(e, p.Version.Number, rq.Start)
+	rq.logRun(p, got.Answer)
+	page, ok := result.Stored(rq.rt.Cache, rq.input(), p, &got)
+	if !ok {
+		render := rq.renderRun
+		if p.Format.IsFile() {
+			render = rq.renderFile
+		}
+		page = result.Render(rq.rt.Cache, rq.input(), p, got, render)
 	}
-	rq.rt.registry.Executed(e, p.version.Number, rq.start)
-	rq.logRun(p, got)
-	if p.format.isFile() {
-		rq.setFileHeaders(p, got)
-		return rq.writeAnswer(p, got, rq.renderFile)
+	res := result.Respond(p, &got, page)
+	if res.Header = p.Notices; p.Format.IsFile() {
+		res.Header = rq.fileHeaders(p, got.Answer)
 	}
-	return rq.writeAnswer(p, got, rq.renderRun)
+	return res, nil
 }
 
-// memoKey is all that decides what a request means: the project, the endpoint if it names one, what the key is bound to, the
-// registry as it stands, the format that its address and headers ask for, and the request's own bytes. It is written behind the
-// body in the body's own buffer. The numbers stand at its end with a fixed width, so that no byte of a client's can be taken for
-// a part of them.
-func (rq *request) memoKey(endpoint string, body []byte) []byte {
-	size := uint64(len(body))
-	key := body
-	key = append(key, rq.r.URL.RawQuery...)
-	key = append(key, endpoint...)
-	key = append(key, rq.key.Fixed...)
-	key = binary.LittleEndian.AppendUint64(key, uint64(rq.project.ID)) //nolint:gosec // any number will do, if it is another for another project
-	key = binary.LittleEndian.AppendUint64(key, size)
-	key = binary.LittleEndian.AppendUint64(key, uint64(len(endpoint)))
-	key = binary.LittleEndian.AppendUint64(key, uint64(len(rq.key.Fixed)))
-	key = binary.LittleEndian.AppendUint64(key, rq.snap.Serial)
-	asked, _ := rq.askedFormat()
-	if rq.key.Bound() {
-		asked |= 1 << 7
+// runResult gets the result of a run: the snapshot that a cursor names, or that of the query.
+func (rq *request) runResult(ctx context.Context, p *result.Plan) (execution.Result, error) {
+	if p.Ref == (cache.Ref{}) {
+		return rq.rt.Answer(ctx, rq.Caller.Caller, p.Query, p.Freshness)
 	}
-	if rq.mayQuery() {
-		asked |= 1 << 6
-	}
-	return append(key, byte(asked))
-}
-
-// recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
-// leads to rows.
-func (rq *request) recall(memo []byte) (*plan, bool) {
-	p, ok := rq.rt.plans.Get(memo)
-	return p, ok && p.key.Project() == rq.project.ID && p.fixed == rq.key.Fixed
+	got, err := rq.rt.Pinned(p.Query, p.Freshness, p.Ref, rq.Start)
+	return execution.Result{Answer: got}, cursorError(err)
 }
 
 // runFields are what a run may be given.
 var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format", "cursor"}
 
 // planRun understands a run that was not seen before.
-func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
-	fields, err := decodeObject(body)
+func (rq *request) planRun(e *registry.Endpoint, body []byte) (*result.Plan, error) {
+	fields, err := api.DecodeObject(body)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := fields["query_override"]; ok {
-		return nil, validation("query_override", "invalid_input", "Not allowed. Use variables instead.")
+		return nil, api.Invalid("query_override", "invalid_input", "Not allowed. Use variables instead.")
 	}
-	for _, name := range sortedNames(fields) {
+	for _, name := range api.SortedNames(fields) {
 		if !slices.Contains(runFields, name) {
-			return nil, validation(name, "invalid_input", "Extra inputs are not permitted")
+			return nil, api.Invalid(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
 	if text, given, err := rq.readCursor(fields); err != nil {
@@ -124,14 +124,14 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	} else if given {
 		return rq.planCursor(e, fields, text)
 	}
-	p := &plan{endpoint: e, limit: -1, rows: compiler.QueryRoute, fixed: rq.key.Fixed}
-	if p.version, err = rq.runVersion(e, fields); err != nil {
+	p := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: rq.Key.Fixed}
+	if p.Version, err = rq.runVersion(e, fields); err != nil {
 		return nil, err
 	}
 	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.version)
+	node, err := storedQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -141,39 +141,39 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*plan, error) {
 	if err := rq.readFormat(p, node, fields); err != nil {
 		return nil, err
 	}
-	if p.streams() {
-		p.rows = compiler.Whole
+	if p.Streams() {
+		p.Rows = compiler.Whole
 	}
 	given, err := variablesField(fields)
 	if err != nil {
 		return nil, err
 	}
-	if p.node, p.marks, err = rq.bindRun(node, given, fields["filters_override"]); err != nil {
+	if p.Node, p.Marks, err = rq.bindRun(node, given, fields["filters_override"]); err != nil {
 		return nil, err
 	}
-	p.text = p.node.Text()
-	p.key = cache.KeyParts{
-		Project: rq.project.ID, RowFilter: p.fixed, Endpoint: e.ID, Version: p.version.Number, Query: p.version.ID, Variables: p.marks,
-		Zone: rq.project.Timezone, Extra: fmt.Sprintf("%d %s", p.rows, schemaMark(rq.snap.Schema(rq.project.ID))),
+	p.Text = p.Node.Text()
+	p.Key = cache.KeyParts{
+		Project: rq.Project.ID, RowFilter: p.Fixed, Endpoint: e.ID, Version: p.Version.Number, Query: p.Version.ID, Variables: p.Marks,
+		Zone: rq.Project.Timezone, Extra: fmt.Sprintf("%d %s", p.Rows, execution.SchemaMark(rq.Snapshot.Schema(rq.Project.ID))),
 	}.Key()
-	p.setPage()
+	p.SetPage()
 	return p, nil
 }
 
 // readOptions reads what a run is given beside its rows: how it answers.
-func (rq *request) readOptions(p *plan, fields map[string]json.RawMessage) (err error) {
-	if p.debug, err = boolField(fields, "debug"); err != nil {
+func (rq *request) readOptions(p *result.Plan, fields map[string]json.RawMessage) (err error) {
+	if p.Debug, err = api.BoolField(fields, "debug"); err != nil {
 		return err
 	}
-	p.debug = p.debug && !rq.key.Bound() // SQL is for the authors of an endpoint
-	if p.clientID, err = clientIDOfRun(fields); err != nil {
+	p.Debug = p.Debug && !rq.Key.Bound() // SQL is for the authors of an endpoint
+	if p.ClientID, err = clientIDOfRun(fields); err != nil {
 		return err
 	}
-	if p.mode, err = refreshOfRun(fields); err != nil {
+	if p.Mode, err = refreshOfRun(fields); err != nil {
 		return err
 	}
-	p.notices = noticesOf(p.version, fields)
-	p.fresh = time.Duration(p.version.FreshnessSeconds) * time.Second
+	p.Notices = noticesOf(p.Version, fields)
+	p.Fresh = time.Duration(p.Version.FreshnessSeconds) * time.Second
 	return nil
 }
 
@@ -192,15 +192,6 @@ func (rq *request) bindRun(node query.Node, given map[string]json.RawMessage, ov
 	}
 	bound, overridden, err := overrideRun(bound, overrides) // these win over variables
 	return bound, marks + overridden, err
-}
-
-func sortedNames(fields map[string]json.RawMessage) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }
 
 // runVersion finds the version to run: from the body, else from the query string, else the current one.
@@ -222,27 +213,27 @@ func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) 
 		return nil, noSuchVersion(e, number)
 	}
 	if !v.Active {
-		return nil, validation("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
+		return nil, api.Invalid("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
 	}
 	return v, nil
 }
 
 func noSuchVersion(e *registry.Endpoint, number int) error {
-	missing := runError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
+	missing := api.NewRunError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
 	missing.Run.CurrentVersion = e.CurrentVersion
 	return missing
 }
 
 // runInt reads a number from the body, or from the query string where the body lacks it.
 func (rq *request) runInt(fields map[string]json.RawMessage, name string) (n int, given bool, err error) {
-	if given, err = field(fields, name, &n); given || err != nil {
+	if given, err = api.Field(fields, name, &n); given || err != nil {
 		return n, given, err
 	}
 	return rq.queryInt(name)
 }
 
 // readPage reads limit and offset.
-func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.RawMessage) error {
+func (rq *request) readPage(p *result.Plan, node query.Node, fields map[string]json.RawMessage) error {
 	limit, limited, err := rq.runInt(fields, "limit")
 	if err != nil {
 		return err
@@ -254,37 +245,32 @@ func (rq *request) readPage(p *plan, node query.Node, fields map[string]json.Raw
 	_, isHogQL := node.(*query.HogQL)
 	switch {
 	case limited && !isHogQL:
-		return validation("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
+		return api.Invalid("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
 	case moved && !isHogQL:
-		return validation("offset", "invalid_input", "offset is only supported for HogQL endpoints")
+		return api.Invalid("offset", "invalid_input", "offset is only supported for HogQL endpoints")
 	case limited && limit < 1:
 		return badPage("limit", limit)
 	case moved && offset < 0:
 		return badPage("offset", offset)
 	case moved && !limited:
-		return runError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
+		return api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
 	case limited:
-		p.limit, p.offset, p.paged, p.rows = limit, offset, true, compiler.Pages
+		p.Limit, p.Offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
 	}
 	return nil
 }
 
 // badPage refuses a limit or an offset that is too small: contract section 5.7.
 func badPage(name string, value int) error {
-	refused := runError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
+	refused := api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
 	refused.Attr = name
 	return refused
-}
-
-func boolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
-	_, err = field(fields, name, &value)
-	return value, err
 }
 
 // clientIDOfRun is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot stand in an
 // address names nothing.
 func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
-	if _, err = field(fields, "client_query_id", &id); err != nil || len(id) > maxQueryID || !validQueryID(id) {
+	if _, err = api.Field(fields, "client_query_id", &id); err != nil || len(id) > result.MaxQueryID || !result.ValidQueryID(id) {
 		return "", err
 	}
 	return id, nil
@@ -292,7 +278,7 @@ func clientIDOfRun(fields map[string]json.RawMessage) (id string, err error) {
 
 func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 	refresh := "cache"
-	if _, err := field(fields, "refresh", &refresh); err != nil {
+	if _, err := api.Field(fields, "refresh", &refresh); err != nil {
 		return cache.Use, err
 	}
 	switch refresh {
@@ -301,131 +287,77 @@ func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 	case "force":
 		return cache.Recompute, nil
 	case "direct":
-		return cache.Use, validation("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
+		return cache.Use, api.Invalid("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
 	}
-	return cache.Use, validation("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
+	return cache.Use, api.Invalid("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
 }
 
 func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	raw, ok := fields["variables"]
-	if !ok || isNull(raw) {
+	if !ok || api.IsNull(raw) {
 		return nil, nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, validation("variables", "invalid_input", "Input should be a valid dictionary")
+		return nil, api.Invalid("variables", "invalid_input", "Input should be a valid dictionary")
 	}
 	return given, nil
 }
 
 // checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.
-func checkPage(p *plan, e *cache.Entry) error {
-	if p.paged && e.Result.More() && p.offset >= e.Result.Len() {
+func checkPage(p *result.Plan, e *cache.Entry) error {
+	if p.IsPage() && e.Result.More() && p.Offset >= e.Result.Len() {
 		attr := "offset"
-		if p.ref != (cache.Ref{}) {
+		if p.Ref != (cache.Ref{}) {
 			attr = "cursor"
 		}
-		return validation(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+		return api.Invalid(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
 	}
 	return nil
 }
 
 // renderRun writes the body of a run: the contract's fields, those that only debugging shows left out.
-func (rq *request) renderRun(dst []byte, p *plan, got cache.Answer) []byte {
-	done, _ := got.Entry.Meta.(*outcome)
-	if done.insight != nil {
-		dst = renderInsight(dst, done)
-		if len(done.insight.rest) == 0 {
-			dst = append(dst, `,"hasMore":false`...) // of each run, also of kinds whose answers are never cut
-		}
-		dst = rq.appendFreshness(dst, p, got)
+func (rq *request) renderRun(dst []byte, p *result.Plan, got cache.Answer) []byte {
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if done.Insight != nil {
+		more := done.Insight.HasMore != nil && *done.Insight.HasMore // of each run, also of kinds whose answers are never cut
+		dst = result.RenderInsight(dst, done, &more)
+		dst = rq.results().AppendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null,"query_status":null`...)
 		return rq.appendRun(dst, p, done)
 	}
-	result := got.Entry.Result
-	more := result.More()
-	if p.paged {
-		more = result.HasMore(p.offset, p.limit)
+	kept := got.Entry.Result
+	more := kept.More()
+	if p.IsPage() {
+		more = kept.HasMore(p.Offset, p.Limit)
 	}
 	dst = append(dst, `{"results":`...)
-	dst = p.appendRows(dst, result, done.columns)
+	dst = p.AppendRows(dst, kept, done.Columns)
 	dst = append(dst, ',')
-	dst = append(dst, done.head...)
-	dst = append(dst, `,"hasMore":`...)
-	dst = appendBool(dst, more)
-	if p.paged {
-		dst = append(dst, `,"limit":`...)
-		dst = appendInt(dst, p.limit)
-		dst = append(dst, `,"offset":`...)
-		dst = appendInt(dst, p.offset)
+	dst = append(dst, done.Head...)
+	if p.IsPage() {
+		dst = result.AppendWindow(dst, &more, &p.Limit, &p.Offset)
 	} else {
-		dst = append(dst, `,"limit":null,"offset":null`...)
+		dst = result.AppendWindow(dst, &more, nil, nil)
 	}
 	dst = rq.appendCursorMember(dst, p, got)
-	dst = rq.appendFreshness(dst, p, got)
+	dst = rq.results().AppendFreshness(dst, p, got)
 	dst = append(dst, `,"query":null,"metadata":null,"query_metadata":null,"error":null,"query_status":null`...)
 	return rq.appendRun(dst, p, done)
 }
 
 // appendRun ends the body of a run with what tells runs apart.
-func (rq *request) appendRun(dst []byte, p *plan, done *outcome) []byte {
-	if p.debug {
-		dst = rq.appendDebug(dst, p, done)
+func (rq *request) appendRun(dst []byte, p *result.Plan, done *execution.Details) []byte {
+	if p.Debug {
+		dst = rq.results().AppendDebug(dst, p, done)
 	}
 	dst = append(dst, `,"name":`...)
-	dst = appendJSON(dst, p.endpoint.Name)
+	dst = jsontext.Append(dst, p.Endpoint.Name)
 	dst = append(dst, `,"execution_id":"`...)
-	dst = append(dst, done.executionID.String()...)
+	dst = append(dst, done.ExecutionID.String()...)
 	dst = append(dst, `","endpoint_version":`...)
-	dst = appendInt(dst, p.version.Number)
+	dst = jsontext.AppendInt(dst, p.Version.Number)
 	dst = append(dst, `,"endpoint_version_created_at":`...)
-	dst = appendTime(dst, p.version.CreatedAt)
+	dst = jsontext.AppendTime(dst, p.Version.CreatedAt)
 	return append(dst, '}')
-}
-
-func appendBool(dst []byte, b bool) []byte {
-	if b {
-		return append(dst, "true"...)
-	}
-	return append(dst, "false"...)
-}
-
-// appendFreshness appends when the rows were computed and how long they hold.
-func (rq *request) appendFreshness(dst []byte, p *plan, got cache.Answer) []byte {
-	at := got.Entry.ComputedAt
-	done, _ := got.Entry.Meta.(*outcome)
-	if done.warnings != nil {
-		dst = append(dst, `,"warnings":`...)
-		dst = append(dst, done.warnings...)
-	}
-	dst = append(dst, `,"is_cached":`...)
-	dst = appendBool(dst, got.Status.Cached())
-	dst = append(dst, `,"last_refresh":`...)
-	dst = appendTime(dst, at)
-	dst = append(dst, `,"next_allowed_client_refresh":`...)
-	dst = appendTime(dst, at.Add(done.nextRefresh()))
-	dst = append(dst, `,"cache_target_age":`...)
-	dst = appendTime(dst, at.Add(p.fresh))
-	dst = append(dst, `,"timezone":`...)
-	return appendJSON(dst, rq.project.Timezone)
-}
-
-// clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
-const clientRefresh = time.Minute
-
-// appendDebug appends the fields that tell how an answer came about.
-func (rq *request) appendDebug(dst []byte, p *plan, done *outcome) []byte {
-	dst = append(dst, `,"hogql":`...)
-	dst = appendJSON(dst, done.hogql)
-	dst = append(dst, `,"clickhouse":`...)
-	dst = appendJSON(dst, done.sql)
-	dst = append(dst, `,"cache_key":"`...)
-	dst = append(dst, p.key.String()...)
-	dst = append(dst, '"')
-	dst = rq.appendShown(dst, p, done)
-	dst = append(dst, `,"calculation_trigger":null`...)
-	if done.insight != nil {
-		return append(dst, done.insight.dates...)
-	}
-	return append(dst, `,"resolved_date_range":null`...)
 }

@@ -8,26 +8,29 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // logRun remembers a run that was answered.
-func (rq *request) logRun(p *plan, got cache.Answer) {
-	run := runlog.Run{At: rq.start, Took: time.Since(rq.start), Version: p.version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
-	if done, ok := got.Entry.Meta.(*outcome); ok {
-		run.Execution = done.executionID
-		if done.insight == nil {
-			run.Rows = max(0, got.Entry.Result.Len()-p.offset)
-			if p.limit >= 0 {
-				run.Rows = min(run.Rows, p.limit)
+func (rq *request) logRun(p *result.Plan, got cache.Answer) {
+	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
+	if done, ok := got.Entry.Meta.(*execution.Details); ok {
+		run.Execution = done.ExecutionID
+		if done.Insight == nil {
+			run.Rows = max(0, got.Entry.Result.Len()-p.Offset)
+			if p.Limit >= 0 {
+				run.Rows = min(run.Rows, p.Limit)
 			}
 		}
 	}
-	log := p.logged.Load()
+	log := p.Logged.Load()
 	if log == nil || log.Gone() {
-		log = rq.rt.logs.Of(p.endpoint.ID)
-		p.logged.Store(log)
+		log = rq.rt.logs.Of(p.Endpoint.ID)
+		p.Logged.Store(log)
 	}
 	log.Add(run)
 }
@@ -36,13 +39,13 @@ func (rq *request) logRun(p *plan, got cache.Answer) {
 var brokenOff = "broken_off"
 
 // logExport remembers a run whose rows were streamed; they are not counted.
-func (rq *request) logExport(p *plan, execution string, status int) {
-	run := runlog.Run{At: rq.start, Took: time.Since(rq.start), Version: p.version.Number, Rows: -1, Status: status, Cache: cache.Miss}
+func (rq *request) logExport(p *result.Plan, execution string, status int) {
+	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
 	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
 	if status != http.StatusOK {
 		run.Code = &brokenOff
 	}
-	rq.rt.logs.Of(p.endpoint.ID).Add(run)
+	rq.rt.logs.Of(p.Endpoint.ID).Add(run)
 }
 
 // logRefusal remembers a run that was answered with an error.
@@ -50,6 +53,6 @@ func (rq *request) logRefusal(e *registry.Endpoint, err error) {
 	if rq.r.Context().Err() != nil && errors.Is(err, rq.r.Context().Err()) {
 		return // nobody was answered
 	}
-	answer := toAPIError(err, "")
-	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.start, Took: time.Since(rq.start), Rows: -1, Status: answer.Status, Code: &answer.Code})
+	answer := api.ErrorOf(err)
+	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

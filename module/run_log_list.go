@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -100,7 +102,7 @@ func (rq *request) logFilter() (func(*logEntry) bool, error) {
 	bound := func(name string) (at time.Time, err error) {
 		if text := params.Get(name); text != "" {
 			if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return at, validation(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+				return at, api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 			}
 		}
 		return at, nil
@@ -138,29 +140,29 @@ func (rq *request) lastExecutions() error {
 		return err
 	}
 	var names []string
-	given, err := field(fields, "names", &names)
+	given, err := api.Field(fields, "names", &names)
 	switch {
 	case err != nil:
 		return err
 	case !given:
-		return validation("names", "required", "This field is required.")
+		return api.Invalid("names", "required", "This field is required.")
 	case len(names) > maxNames:
-		return validation("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+		return api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
 	}
 	var times [][2]string
 	for _, name := range names {
 		if !registry.ValidEndpointName(name) {
-			return validation("names", "invalid_input", "Invalid endpoint name: %s", name)
+			return api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
 		}
-		e := rq.snap.Endpoint(rq.project.ID, name)
+		e := rq.Snapshot.Endpoint(rq.Project.ID, name)
 		if e == nil {
 			continue
 		}
-		if at := rq.snap.LastExecuted(e, 0); !at.IsZero() {
+		if at := rq.Snapshot.LastExecuted(e, 0); !at.IsZero() {
 			times = append(times, [2]string{name, at.Format("2006-01-02T15:04:05.999999-07:00")})
 		}
 	}
-	status := lastTimes{QueryAsync: true, TeamID: rq.project.ID, Complete: true}
+	status := lastTimes{QueryAsync: true, TeamID: rq.Project.ID, Complete: true}
 	if len(names) > 0 {
 		status.Results = orEmpty(times)
 	}
@@ -170,28 +172,28 @@ func (rq *request) lastExecutions() error {
 
 // lastTimes is the status object of a query that is complete (contract section 1.4), whose rows are names and times.
 type lastTimes struct {
-	ID             string      `json:"id"`
-	QueryAsync     bool        `json:"query_async"`
-	TeamID         int64       `json:"team_id"`
-	InsightID      *int64      `json:"insight_id"`
-	DashboardID    *int64      `json:"dashboard_id"`
-	Complete       bool        `json:"complete"`
-	Error          bool        `json:"error"`
-	ErrorMessage   *string     `json:"error_message"`
-	ErrorCode      *string     `json:"error_code"`
-	Results        [][2]string `json:"results"` // null when no names were given
-	StartTime      *time.Time  `json:"start_time"`
-	PickupTime     *time.Time  `json:"pickup_time"`
-	EndTime        *time.Time  `json:"end_time"`
-	ExpirationTime *time.Time  `json:"expiration_time"`
-	TaskID         *string     `json:"task_id"`
-	QueryProgress  *progress   `json:"query_progress"`
-	Labels         []string    `json:"labels"`
+	ID             string              `json:"id"`
+	QueryAsync     bool                `json:"query_async"`
+	TeamID         int64               `json:"team_id"`
+	InsightID      *int64              `json:"insight_id"`
+	DashboardID    *int64              `json:"dashboard_id"`
+	Complete       bool                `json:"complete"`
+	Error          bool                `json:"error"`
+	ErrorMessage   *string             `json:"error_message"`
+	ErrorCode      *string             `json:"error_code"`
+	Results        [][2]string         `json:"results"` // null when no names were given
+	StartTime      *time.Time          `json:"start_time"`
+	PickupTime     *time.Time          `json:"pickup_time"`
+	EndTime        *time.Time          `json:"end_time"`
+	ExpirationTime *time.Time          `json:"expiration_time"`
+	TaskID         *string             `json:"task_id"`
+	QueryProgress  *execution.Progress `json:"query_progress"`
+	Labels         []string            `json:"labels"`
 }
 
 // refuseBulkTags answers POST endpoints/bulk_update_tags/, which the contract has as a refusal.
 func (rq *request) refuseBulkTags() error {
-	refused := methodNotAllowed(http.MethodPost, rq.at.methods().allow())
+	refused := api.MethodNotAllowed(http.MethodPost, rq.rt.api.Methods(rq.at).Allow())
 	refused.Detail = "Bulk tag updates are not supported for endpoints."
 	return refused
 }

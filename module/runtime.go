@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,6 +15,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -22,28 +26,18 @@ import (
 
 // runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.
 type runtime struct {
-	registry  *registry.Registry
-	engine    *embedded.Engine // nil in front of a ClickHouse server
-	warehouse *warehouse.Warehouse
-	places    *admission.Scheduler
-	cache     *cache.Cache
-	plans     *cache.Memo[*plan]
-	databases *databases
-	names     *sightings
-	limits    *limiter
-	tokens    *tokens
-	metrics   *metrics
-	probe     *probe
-	logs      *runlog.Logs
-	runs      *runs
-	logger    *zap.Logger
+	*execution.Executor
 
-	// What the app holds shares of but the runs, by its keys: a background run holds shares of its own.
-	kept       []string
-	queryFresh time.Duration // how long an answer of the query route is fresh
-	// What the runs of an endpoint may cause that has no rate of its own; zero: any number.
-	endpointRate Rate
-	publicURL    string // what links begin with; empty for the host of the request
+	registry *registry.Registry
+	engine   *embedded.Engine // nil in front of a ClickHouse server
+	plans    *cache.Memo[*result.Plan]
+	tokens   *api.Tokens
+	probe    *probe
+	api      *api.API
+	logs     *runlog.Logs
+	logger   *zap.Logger
+
+	publicURL string // what links begin with; empty for the host of the request
 }
 
 // open takes a share of everything that the config names, from the bottom up.
@@ -85,34 +79,38 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := keep(a, fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey), func() (*limiter, func() error, error) {
-		return newLimiter(a.Limits.Rate), func() error { return nil }, nil
+	limits, err := keep(a, fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey), func() (*execution.Limiter, func() error, error) {
+		return execution.NewLimiter(a.Limits.Rate), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	believed, err := keep(a, "tokens "+registryKey, func() (*tokens, func() error, error) {
-		return newTokens(), func() error { return nil }, nil
+	believed, err := keep(a, "tokens "+registryKey, func() (*api.Tokens, func() error, error) {
+		return api.NewTokens(), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	kept := slices.Clone(a.kept)
+	kept := slices.Clone(a.kept) // a background run holds shares of its own, of all but the runs
 	// Last, so that they are closed first: what they use is still there then.
-	background, err := keep(a, "runs "+registryKey, func() (*runs, func() error, error) {
-		rs := newRuns()
-		return rs, rs.close, nil
+	background, err := keep(a, "runs "+registryKey, func() (*execution.Runs, func() error, error) {
+		rs := execution.NewRuns()
+		return rs, rs.Close, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	background.budget.Store(int64(a.Cache.MaxSize) / runsShare)
+	background.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	rt := &runtime{
-		registry: reg, engine: engine, warehouse: house, places: places, cache: results.cache, plans: results.plans, databases: results.databases, names: results.names, limits: limits, tokens: believed,
-		metrics: results.metrics, logs: results.logs, runs: background, kept: kept, logger: a.logger, queryFresh: time.Duration(a.Cache.TTL),
-		endpointRate: a.Limits.EndpointRate, publicURL: a.PublicURL,
+		Executor: &execution.Executor{
+			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
+			Databases: results.databases, Names: results.names, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
+			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun,
+		},
+		registry: reg, engine: engine, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	rt.probe = rt.newProbe()
+	rt.api = rt.newAPI()
 	return rt, nil
 }
 
@@ -136,8 +134,8 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse.Warehouse, error) {
 	house, err := keep(a, key, func() (*warehouse.Warehouse, func() error, error) {
 		opened, err := warehouse.Open(clickhouse.Config{
-			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: maxResultBytes,
-			MaxResultRows: maxResultRows,
+			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
+			MaxResultRows: execution.MaxResultRows,
 			Concurrency:   a.placeLimits().Places + spareConnections,
 			Embedded:      a.ClickHouse == "",
 			Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
@@ -165,19 +163,15 @@ func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, e
 	return value, err
 }
 
-// retain takes shares of all that the runtime works with, for a run that may outlive its config.
-func (rt *runtime) retain() (release func(), ok bool) { return retain(rt.kept) }
-
 // forget drops what was counted and noted of an endpoint that was deleted.
 func (rt *runtime) forget(e *registry.Endpoint) {
-	rt.metrics.forget(e.Project, e.Name)
+	rt.Forget(e)
 	rt.logs.Forget(e.ID)
-	rt.limits.forget(e.ID)
 }
 
 // placeLimits are the limits of places. The embedded engine runs a number of queries at a time, whatever the config says.
 func (a *App) placeLimits() admission.Limits {
-	l := admission.Limits{Places: a.Limits.Places, Project: a.Limits.Concurrency, Queue: queueFactor * a.Limits.Concurrency}
+	l := admission.Limits{Places: a.Limits.Places, Project: a.Limits.Concurrency, Queue: execution.QueueFactor * a.Limits.Concurrency}
 	switch most := embedded.DefaultMaxQueries(); {
 	case a.ClickHouse != "" && l.Places == 0:
 		l.Places = placesFactor * a.Limits.Concurrency
@@ -196,32 +190,25 @@ const spareConnections = 2
 // runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
 const runsShare = 4
 
-// The most that one result may hold in memory; larger ones are refused. On its way a result is there several times: as rows, as a page,
-// and as what has yet to be collected as garbage. Only insights come near the rows: other queries have a LIMIT.
-const (
-	maxResultBytes = 64 << 20
-	maxResultRows  = 1_000_000
-)
-
 // results is the cache of answers beside what was understood before, requests and the schemas of projects, and what was counted.
 type results struct {
 	cache     *cache.Cache
-	plans     *cache.Memo[*plan]
-	databases *databases
-	names     *sightings
-	metrics   *metrics
+	plans     *cache.Memo[*result.Plan]
+	databases *execution.Databases
+	names     *execution.Sightings
+	metrics   *execution.Metrics
 	logs      *runlog.Logs
 }
 
 func openResults(a *App) (*results, func() error, error) {
 	c, err := cache.New(cache.Config{
-		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: isOutage, IsRefusal: isRefusal,
+		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal,
 		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second, Report: a.reportLoad,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(planMemory, (*plan).size), databases: new(databases), names: new(sightings), metrics: newMetrics(), logs: new(runlog.Logs)}
+	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: new(runlog.Logs)}
 	return found, func() error { c.Close(); return nil }, nil
 }
 
@@ -230,29 +217,17 @@ func openResults(a *App) (*results, func() error, error) {
 func (a *App) reportLoad(key cache.Key, err error) {
 	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
 		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
-	} else if !isRefusal(err) {
-		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), logged(err))
+	} else if !execution.IsRefusal(err) {
+		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), api.Logged(err))
 	}
 }
 
-// isRefusal tells the refusals of limits.
-func isRefusal(err error) bool {
-	_, refused := refusedBy(err)
-	return refused
-}
-
-// isOutage tells the failures that are no fault of the query: a stale answer is better than these.
-func isOutage(err error) bool {
-	var e *clickhouse.Error
-	if !errors.As(err, &e) {
-		return false
+// reportRun logs the failure of a background run that its caller did not make.
+func (a *App) reportRun(key cache.Key, err error) {
+	if failure := api.ErrorOf(err); failure.Status >= http.StatusInternalServerError {
+		a.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
+			zap.Stringer("key", key), api.Logged(failure.Cause))
 	}
-	switch e.Kind {
-	case clickhouse.Unavailable, clickhouse.Busy, clickhouse.Timeout, clickhouse.Memory, clickhouse.Internal:
-		return true
-	case clickhouse.UserError, clickhouse.Unrunnable, clickhouse.TooSlow, clickhouse.TooLarge:
-	}
-	return false
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // TestReportLoad: of a panic the log has the place.
@@ -18,7 +19,7 @@ func TestReportLoad(t *testing.T) {
 	app := &App{logger: zap.New(core)}
 	app.reportLoad(cache.Key{}, &cache.PanicError{Value: "no such bucket", Stack: []byte("here")})
 	app.reportLoad(cache.Key{}, errors.New("the server is gone"))
-	app.reportLoad(cache.Key{}, throttled("Too many.", 0))
+	app.reportLoad(cache.Key{}, &execution.LimitError{Detail: "no"})
 	var got []string
 	for _, entry := range logged.All() {
 		stack, _ := entry.ContextMap()["stack"].(string)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -63,16 +64,16 @@ func secretKeyRoutes() map[address]methods {
 
 // secretKey is the key that the address names. One that was revoked is gone, and personal keys are not looked at here.
 func (rq *request) secretKey() (*registry.Key, error) {
-	k := rq.snap.KeyByID(rq.project.ID, rq.at.name)
+	k := rq.Snapshot.KeyByID(rq.Project.ID, rq.at.Name)
 	if k == nil || k.Kind != registry.Secret || !k.RevokedAt.IsZero() {
-		return nil, notFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
 	return k, nil
 }
 
 func (rq *request) listSecretKeys() error {
 	records := []secretKeyRecord{}
-	for _, k := range rq.snap.Keys(rq.project.ID) {
+	for _, k := range rq.Snapshot.Keys(rq.Project.ID) {
 		if k.Kind == registry.Secret && k.RevokedAt.IsZero() {
 			records = append(records, rq.recordSecretKey(k, ""))
 		}
@@ -96,21 +97,21 @@ func (rq *request) createSecretKey() error {
 	}
 	for name, given := range map[string]bool{"label": update.Label != nil && *update.Label != "", "scopes": update.Scopes != nil} {
 		if !given {
-			return validation(name, "required", "This field is required.")
+			return api.Invalid(name, "required", "This field is required.")
 		}
 	}
-	n := registry.NewKey{Project: rq.project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.key.ID, Grantor: rq.key}
+	n := registry.NewKey{Project: rq.Project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: rq.Key.ID, Grantor: rq.Key}
 	var fix map[string]json.RawMessage
-	if _, err := field(fields, "fixed", &fix); err != nil {
+	if _, err := api.Field(fields, "fixed", &fix); err != nil {
 		return err
 	}
-	if _, err := field(fields, "endpoints", &n.Endpoints); err != nil {
+	if _, err := api.Field(fields, "endpoints", &n.Endpoints); err != nil {
 		return err
 	}
-	if n.Fixed, err = bindKey(rq.snap, rq.project.ID, fix, n.Endpoints); err != nil {
-		return validation("fixed", "invalid_input", "%s", err.Error())
+	if n.Fixed, err = bindKey(rq.Snapshot, rq.Project.ID, fix, n.Endpoints); err != nil {
+		return api.Invalid("fixed", "invalid_input", "%s", err.Error())
 	}
-	k, value, err := rq.rt.registry.CreateKey(rq.r.Context(), n, rq.start)
+	k, value, err := rq.rt.registry.CreateKey(rq.r.Context(), n, rq.Start)
 	if err != nil {
 		return err // it says what was being done
 	}
@@ -141,15 +142,15 @@ func (rq *request) updateSecretKey() error {
 func checkBindingStays(k *registry.Key, fields map[string]json.RawMessage) error {
 	var fixed json.RawMessage
 	var endpoints []string
-	if given, err := field(fields, "fixed", &fixed); err != nil {
+	if given, err := api.Field(fields, "fixed", &fixed); err != nil {
 		return err
-	} else if given && (k.Fixed == "" || string(compactJSON(fixed)) != string(compactJSON(orNone(k.Fixed)))) {
-		return validation("fixed", "invalid_input", "What a key is bound to cannot change. Make another key.")
+	} else if given && (k.Fixed == "" || string(api.CompactJSON(fixed)) != string(api.CompactJSON(orNone(k.Fixed)))) {
+		return api.Invalid("fixed", "invalid_input", "What a key is bound to cannot change. Make another key.")
 	}
-	if given, err := field(fields, "endpoints", &endpoints); err != nil {
+	if given, err := api.Field(fields, "endpoints", &endpoints); err != nil {
 		return err
 	} else if given && !slices.Equal(endpoints, k.Endpoints) {
-		return validation("endpoints", "invalid_input", "What a key is bound to cannot change. Make another key.")
+		return api.Invalid("endpoints", "invalid_input", "What a key is bound to cannot change. Make another key.")
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (rq *request) deleteSecretKey() error {
 	if err != nil {
 		return err
 	}
-	if _, err := rq.rt.registry.RevokeKey(rq.r.Context(), k.ID, rq.start); err != nil {
+	if _, err := rq.rt.registry.RevokeKey(rq.r.Context(), k.ID, rq.Start); err != nil {
 		return err // it says what was being done
 	}
 	rq.replyNothing()
@@ -171,7 +172,7 @@ func (rq *request) rollSecretKey() error {
 	if err != nil {
 		return err
 	}
-	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.key, rq.start)
+	rolled, value, err := rq.rt.registry.RollKey(rq.r.Context(), k.ID, rq.Key, rq.Start)
 	if err != nil {
 		return err // it says what was being done
 	}
@@ -181,7 +182,7 @@ func (rq *request) rollSecretKey() error {
 
 // readSecretKey reads the body of a write: its fields, and what of them can change.
 func (rq *request) readSecretKey() (map[string]json.RawMessage, registry.KeyUpdate, error) {
-	update := registry.KeyUpdate{Grantor: rq.key}
+	update := registry.KeyUpdate{Grantor: rq.Key}
 	fields, err := rq.readFields(secretKeyFields...)
 	if err != nil {
 		return nil, update, err
@@ -189,6 +190,6 @@ func (rq *request) readSecretKey() (map[string]json.RawMessage, registry.KeyUpda
 	if err := optional(fields, "label", &update.Label); err != nil {
 		return nil, update, err
 	}
-	_, err = field(fields, "scopes", &update.Scopes)
+	_, err = api.Field(fields, "scopes", &update.Scopes)
 	return fields, update, err
 }

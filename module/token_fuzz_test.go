@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -11,7 +12,7 @@ import (
 func FuzzToken(f *testing.F) {
 	w := fencedWorld(f)
 	key, _ := w.newKey(f, w.project.ID, registry.Secret, "endpoint:read")
-	good := w.forge(f, key, func(*tokenClaims) {})
+	good := w.forge(f, key, func(*api.Claims) {})
 	snap := w.rt.registry.Snapshot()
 	if err := w.rt.registry.Close(); err != nil { // what it does in the background looks like something new to the fuzzer
 		f.Fatal(err)
@@ -22,7 +23,7 @@ func FuzzToken(f *testing.F) {
 	f.Add(parts[0] + "." + parts[1] + ".")
 	f.Add("eyJhbGciOiJub25lIn0." + parts[1] + ".")
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := w.rt.tokens.find(snap, text)
+		token, err := w.rt.tokens.Find(snap, text)
 		if (err == nil) != (text == good) || (token == nil) != (err != nil) {
 			t.Errorf("find(%q) = %v, %v", text, token, err)
 		}
@@ -35,11 +36,11 @@ func FuzzParseOrigin(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		origin, err := parseOrigin(text)
+		origin, err := api.ParseOrigin(text)
 		if err != nil {
 			return
 		}
-		if again, err := parseOrigin(origin); err != nil || again != origin {
+		if again, err := api.ParseOrigin(origin); err != nil || again != origin {
 			t.Errorf("parseOrigin(%q) = %q, which is then %q, %v", text, origin, again, err)
 		}
 	})

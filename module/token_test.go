@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -118,38 +120,37 @@ func TestTokensRunEndpointsAlone(t *testing.T) {
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read", "query:read")
 	text := w.token(t, secret, `{"endpoints": ["open"]}`)
 	snap := w.rt.registry.Snapshot()
-	token, err := w.rt.tokens.find(snap, text)
+	token, err := w.rt.tokens.Find(snap, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, methods := range routes {
-		for method, rt := range methods {
-			if at.resource == "endpoint_tokens" {
-				continue
-			}
-			if at.name == ":name" {
-				at.name = "open"
-			}
-			if _, err := authorize(snap, &token.key, "@current", at, &rt); (err == nil) != runsEndpoint(at) {
-				t.Errorf("%s %v with a token: %v", method, at, err)
-			}
+	for _, rt := range w.rt.api.Routes() {
+		at := rt.Address()
+		if at.Resource == "endpoint_tokens" {
+			continue
+		}
+		if at.Name == ":name" {
+			at.Name = "open"
+		}
+		if _, err := api.Authorize(snap, &token.Key, "@current", at, &rt); (err == nil) != runsEndpoint(at) {
+			t.Errorf("%s %v with a token: %v", rt.Method, at, err)
 		}
 	}
 }
 
 // forge signs claims as the server would, whatever they say.
-func (w *world) forge(tb testing.TB, key *registry.Key, change func(*tokenClaims)) string {
+func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)) string {
 	tb.Helper()
 	secret, err := w.rt.registry.TokenSecret(tb.Context(), w.project.ID, began)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	claims := &tokenClaims{
+	claims := &api.Claims{
 		RegisteredClaims: jwt.RegisteredClaims{ID: tb.Name(), ExpiresAt: jwt.NewNumericDate(time.Now().Add(time.Hour))},
 		Project:          w.project.ID, Key: key.ID, Endpoints: []string{"mine"}, Variables: json.RawMessage(`{"customer":"acme"}`),
 	}
 	change(claims)
-	text, err := sign(claims, secret, key)
+	text, err := api.Sign(claims, secret, key)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func TestForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := w.forge(t, key, func(*tokenClaims) {})
+	good := w.forge(t, key, func(*api.Claims) {})
 	secret := w.rt.registry.Snapshot().TokenSecrets(w.project.ID)[0]
 	parts := strings.Split(good, ".")
 	encode := base64.RawURLEncoding.EncodeToString
@@ -178,7 +179,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 	unsigned := func(header string) string { return encode([]byte(header)) + "." + parts[1] + "." }
 	signed := func(method jwt.SigningMethod, with any, kid any) string {
-		var claims tokenClaims
+		var claims api.Claims
 		if err := json.Unmarshal(payload, &claims); err != nil {
 			t.Fatal(err)
 		}
@@ -199,26 +200,26 @@ func TestForgedTokens(t *testing.T) {
 		{"no signature", unsigned(`{"alg":"none","kid":"` + secret.ID + `"}`), invalid},
 		{"no signature, in capitals", unsigned(`{"alg":"None","kid":"` + secret.ID + `"}`), invalid},
 		{"none with its signature", strings.TrimSuffix(unsigned(`{"alg":"none","kid":"`+secret.ID+`"}`), ".") + "." + parts[2], invalid},
-		{"another algorithm", signed(jwt.SigningMethodHS512, signingKey(secret, key), secret.ID), invalid},
+		{"another algorithm", signed(jwt.SigningMethodHS512, api.SigningKey(secret, key), secret.ID), invalid},
 		{"the bare secret", signed(jwt.SigningMethodHS256, secret.Secret[:], secret.ID), invalid},
 		{"an empty secret", signed(jwt.SigningMethodHS256, []byte{}, secret.ID), invalid},
 		{"the hash of the key", signed(jwt.SigningMethodHS256, key.Hash[:], secret.ID), invalid},
-		{"another project's secret", signed(jwt.SigningMethodHS256, signingKey(otherSecret, key), otherSecret.ID), invalid},
-		{"another project's secret by our name", signed(jwt.SigningMethodHS256, signingKey(otherSecret, key), secret.ID), invalid},
-		{"no secret named", signed(jwt.SigningMethodHS256, signingKey(secret, key), nil), invalid},
-		{"a secret that is a number", signed(jwt.SigningMethodHS256, signingKey(secret, key), 1), invalid},
-		{"another project's key", w.forge(t, otherKey, func(*tokenClaims) {}), invalid},
-		{"another project's key in its project", w.forge(t, otherKey, func(c *tokenClaims) { c.Project = other.ID }), invalid},
-		{"a personal key", w.forge(t, person, func(*tokenClaims) {}), invalid},
-		{"no key", w.forge(t, key, func(c *tokenClaims) { c.Key = "" }), invalid},
-		{"no end", w.forge(t, key, func(c *tokenClaims) { c.ExpiresAt = nil }), invalid},
-		{"its end", w.forge(t, key, func(c *tokenClaims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), "401 The token has expired."},
-		{"no endpoints", w.forge(t, key, func(c *tokenClaims) { c.Endpoints = nil }), invalid},
-		{"more endpoints than its key", w.forge(t, key, func(c *tokenClaims) { c.Endpoints = []string{"mine", "trend"} }), invalid},
-		{"another value than its key", w.forge(t, key, func(c *tokenClaims) { c.Variables = json.RawMessage(`{"customer":"globex"}`) }), invalid},
-		{"no variables", w.forge(t, key, func(c *tokenClaims) { c.Variables = nil }), invalid},
-		{"other variables than its key", w.forge(t, key, func(c *tokenClaims) { c.Variables = json.RawMessage(`{"seats":5}`) }), invalid},
-		{"no rate", w.forge(t, key, func(c *tokenClaims) { c.Rate = "0/m" }), invalid},
+		{"another project's secret", signed(jwt.SigningMethodHS256, api.SigningKey(otherSecret, key), otherSecret.ID), invalid},
+		{"another project's secret by our name", signed(jwt.SigningMethodHS256, api.SigningKey(otherSecret, key), secret.ID), invalid},
+		{"no secret named", signed(jwt.SigningMethodHS256, api.SigningKey(secret, key), nil), invalid},
+		{"a secret that is a number", signed(jwt.SigningMethodHS256, api.SigningKey(secret, key), 1), invalid},
+		{"another project's key", w.forge(t, otherKey, func(*api.Claims) {}), invalid},
+		{"another project's key in its project", w.forge(t, otherKey, func(c *api.Claims) { c.Project = other.ID }), invalid},
+		{"a personal key", w.forge(t, person, func(*api.Claims) {}), invalid},
+		{"no key", w.forge(t, key, func(c *api.Claims) { c.Key = "" }), invalid},
+		{"no end", w.forge(t, key, func(c *api.Claims) { c.ExpiresAt = nil }), invalid},
+		{"its end", w.forge(t, key, func(c *api.Claims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), "401 The token has expired."},
+		{"no endpoints", w.forge(t, key, func(c *api.Claims) { c.Endpoints = nil }), invalid},
+		{"more endpoints than its key", w.forge(t, key, func(c *api.Claims) { c.Endpoints = []string{"mine", "trend"} }), invalid},
+		{"another value than its key", w.forge(t, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"customer":"globex"}`) }), invalid},
+		{"no variables", w.forge(t, key, func(c *api.Claims) { c.Variables = nil }), invalid},
+		{"other variables than its key", w.forge(t, key, func(c *api.Claims) { c.Variables = json.RawMessage(`{"seats":5}`) }), invalid},
+		{"no rate", w.forge(t, key, func(c *api.Claims) { c.Rate = "0/m" }), invalid},
 		{"very long", "eyJ" + strings.Repeat("x", 9<<10) + ".x.x", invalid},
 		{"no JSON", "eyJx.x.x", invalid},
 		{"a key with dots", "eyJ.phs_.x", invalid},
@@ -345,9 +346,9 @@ func TestTokenRate(t *testing.T) {
 	w := fencedWorld(t)
 	key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	snap := w.rt.registry.Snapshot()
-	find := func(text string) *browserToken {
+	find := func(text string) *api.Token {
 		t.Helper()
-		found, err := w.rt.tokens.find(snap, text)
+		found, err := w.rt.tokens.Find(snap, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,11 +356,11 @@ func TestTokenRate(t *testing.T) {
 	}
 	text := w.token(t, secret, `{"endpoints": ["open"], "rate": "2/h"}`)
 	snap = w.rt.registry.Snapshot()
-	seen := make(chan *browserToken, 16)
+	seen := make(chan *api.Token, 16)
 	var all sync.WaitGroup
 	for range cap(seen) {
 		all.Go(func() {
-			found, err := w.rt.tokens.find(snap, text)
+			found, err := w.rt.tokens.Find(snap, text)
 			if err != nil {
 				t.Error(err)
 			}
@@ -372,9 +373,9 @@ func TestTokenRate(t *testing.T) {
 			t.Fatal("one token has two rates")
 		}
 	}
-	admit := func(token *browserToken) error {
-		x := &execution{rt: w.rt, key: &token.key, token: token, project: w.project, plan: new(plan)}
-		place, err := x.admit(t.Context(), admission.Awaited, began)
+	admit := func(token *api.Token) error {
+		x := w.rt.Computation(execution.Caller{Key: &token.Key, Share: token.Share, Project: w.project}, new(execution.Query))
+		place, err := x.Admit(t.Context(), admission.Awaited, began)
 		if err == nil {
 			place.Leave()
 		}
@@ -389,7 +390,7 @@ func TestTokenRate(t *testing.T) {
 	if err := admit(free); err != nil {
 		t.Errorf("another token of the key: %v", err)
 	}
-	for (quotas{{allowance: w.rt.limits.ofKey(key.ID)}}).take(began) == nil { // what is left of the key's own
+	for w.count(key, new(execution.Query), began) == nil { // what is left of the key's own
 	}
 	if err := admit(free); err == nil {
 		t.Error("a token may ask more than its key")
@@ -442,7 +443,7 @@ func TestParseOrigin(t *testing.T) {
 		"http://a:80": "http://a", "https://a:80": "https://a:80", "http://[::1]:8080": "http://[::1]:8080", "http://[::1]": "http://[::1]",
 		"": "", "app.example.com": "", "https://": "", "https://a/": "", "https://a?": "", "https://a#": "", "https://u@a": "", "ftp://a": "", "https://a b": "", "https://:80": "",
 	} {
-		got, err := parseOrigin(text)
+		got, err := api.ParseOrigin(text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("parseOrigin(%q) = %q, %v, want %q", text, got, err, want)
 		}

@@ -44,7 +44,7 @@ func (rq *request) user(key string) *user {
 	if key == "" {
 		return nil
 	}
-	k := rq.snap.KeyByID(rq.project.ID, key)
+	k := rq.Snapshot.KeyByID(rq.Project.ID, key)
 	if k == nil || k.User == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (rq *request) user(key string) *user {
 
 // userNumber is the number of that user; 0 when there is none.
 func (rq *request) userNumber(key string) int64 {
-	if k := rq.snap.KeyByID(rq.project.ID, key); k != nil {
+	if k := rq.Snapshot.KeyByID(rq.Project.ID, key); k != nil {
 		return k.User
 	}
 	return 0

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -44,7 +46,7 @@ func (rq *request) recordVariable(v *registry.Variable) variableRecord {
 const variablesPage = 500
 
 func (rq *request) listVariables() error {
-	all := rq.snap.Variables(rq.project.ID)
+	all := rq.Snapshot.Variables(rq.Project.ID)
 	pages := max(1, (len(all)+variablesPage-1)/variablesPage)
 	number := 1
 	switch asked := rq.r.URL.Query().Get("page"); asked {
@@ -54,11 +56,11 @@ func (rq *request) listVariables() error {
 	default:
 		var err error
 		if number, err = strconv.Atoi(asked); err != nil || number < 1 || number > pages {
-			return notFound("Invalid page.")
+			return api.NotFound("Invalid page.")
 		}
 	}
 	from := (number - 1) * variablesPage
-	out := page[variableRecord]{Count: len(all), Results: []variableRecord{}}
+	out := api.Page[variableRecord]{Count: len(all), Results: []variableRecord{}}
 	for _, v := range all[from:min(from+variablesPage, len(all))] {
 		out.Results = append(out.Results, rq.recordVariable(v))
 	}
@@ -73,9 +75,9 @@ func (rq *request) listVariables() error {
 }
 
 func (rq *request) getVariable() error {
-	v := rq.snap.VariableByID(rq.project.ID, canonicalID(rq.at.name))
+	v := rq.Snapshot.VariableByID(rq.Project.ID, canonicalID(rq.at.Name))
 	if v == nil {
-		return notFound("Not found.")
+		return api.NotFound("Not found.")
 	}
 	rq.reply(http.StatusOK, rq.recordVariable(v))
 	return nil
@@ -87,9 +89,9 @@ func (rq *request) createVariable() error {
 		return err
 	}
 	v, err := rq.rt.registry.CreateVariable(rq.r.Context(), registry.NewVariable{
-		Project: rq.project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
-		IsMulti: deref(update.IsMulti), CreatedBy: rq.key.ID, Check: fitDefault,
-	}, rq.start)
+		Project: rq.Project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
+		IsMulti: deref(update.IsMulti), CreatedBy: rq.Key.ID, Check: fitDefault,
+	}, rq.Start)
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (rq *request) updateVariable() error {
 			return err
 		}
 	}
-	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name), update)
+	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.Name), update)
 	if err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func (rq *request) updateVariable() error {
 }
 
 func (rq *request) deleteVariable() error {
-	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.project.ID, canonicalID(rq.at.name)); err != nil {
+	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.Name)); err != nil {
 		return err
 	}
 	rq.replyNothing()
@@ -127,7 +129,7 @@ func (rq *request) deleteVariable() error {
 // needField refuses a field that was not given.
 func needField[T any](name string, given *T) error {
 	if given == nil {
-		return validation(name, "required", "This field is required.")
+		return api.Invalid(name, "required", "This field is required.")
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func fitDefault(v *registry.Variable) error {
 	if v.Default == nil {
 		return nil
 	}
-	value, err := decodeValue(appendJSON(nil, v.Default))
+	value, err := api.DecodeValue(jsontext.Append(nil, v.Default))
 	if f, ok := v.Default.(float64); ok {
 		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
 	}
@@ -154,7 +156,7 @@ func fitDefault(v *registry.Variable) error {
 		value, err = checkVariable(v, onlyItem(v, value))
 	}
 	if err == nil {
-		v.Default, err = registry.DecodeJSON(appendJSON(nil, value))
+		v.Default, err = registry.DecodeJSON(jsontext.Append(nil, value))
 	}
 	if err != nil {
 		return misfit(err)
@@ -163,7 +165,7 @@ func fitDefault(v *registry.Variable) error {
 }
 
 func misfit(err error) error {
-	return validation("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
+	return api.Invalid("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
 }
 
 // readVariable reads the writable fields of a variable.
@@ -174,25 +176,25 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 		return update, err
 	}
 	for _, name := range []string{"values_query", "values_query_connection_id"} {
-		if raw, ok := fields[name]; ok && !isNull(raw) {
-			return update, validation(name, "invalid_input", "%s is not supported; list the values.", name)
+		if raw, ok := fields[name]; ok && !api.IsNull(raw) {
+			return update, api.Invalid(name, "invalid_input", "%s is not supported; list the values.", name)
 		}
 	}
 	update.Default, update.Values = fields["default_value"], fields["values"]
-	if value, err := decodeValue(update.Default); err == nil {
+	if value, err := api.DecodeValue(update.Default); err == nil {
 		if n, ok := value.(json.Number); ok && !isNumber(string(n)) { // which the registry would round
 			return update, misfit(fmt.Errorf("%s is no number", n))
 		}
 	}
 	for _, name := range []string{"name", "type"} {
-		if raw, ok := fields[name]; ok && isNull(raw) {
-			return update, validation(name, "null", "This field may not be null.")
+		if raw, ok := fields[name]; ok && api.IsNull(raw) {
+			return update, api.Invalid(name, "null", "This field may not be null.")
 		}
 	}
 	err = errors.Join(
 		optional(fields, "name", &update.Name), optional(fields, "type", &update.Type), optional(fields, "is_multi", &update.IsMulti))
 	if err == nil && update.Name != nil && strings.TrimSpace(*update.Name) == "" {
-		err = validation("name", "blank", "This field may not be blank.")
+		err = api.Invalid("name", "blank", "This field may not be blank.")
 	}
 	return update, err
 }

@@ -1,0 +1,126 @@
+// Package api is the way of a request: the table of routes, who asks, scopes, bodies, errors and their statuses, and the one place that
+// writes answers. It knows no topic; those are packages below it.
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// API answers requests: it finds the route and the caller, checks that the caller may, has the route's handler answer, and writes
+// what that answers.
+type API struct {
+	Registry *registry.Registry
+	Tokens   *Tokens
+	Logger   *zap.Logger
+	// What links in answers begin with; empty for the host of the request.
+	PublicURL string
+
+	routes     map[Address]Methods
+	fixedNames map[string]bool // the names in routes that stand for themselves
+}
+
+// Caller is who asks. It is made once, and never changes.
+type Caller struct {
+	execution.Caller
+
+	Token     *Token // that the caller sent in the place of a key; else nil
+	RequestID string
+}
+
+// Input is what is asked.
+type Input struct {
+	*http.Request
+
+	At        Address
+	PublicURL string // what links begin with; empty for the host of the request
+}
+
+// Handler answers the requests of a route. What is answered with an error keeps its headers and quotas.
+type Handler func(ctx context.Context, c Caller, in Input) (Response, error)
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start, id := time.Now(), RequestID(r)
+	w.Header()["X-Request-Id"] = []string{id}
+	res, err := a.answer(w.Header(), r, id, start)
+	if err == nil && res.Stream != nil {
+		setHeaders(w.Header(), &res)
+		if err = res.Stream(w); err == nil {
+			return
+		}
+		res.Quotas = nil // they were shown
+	}
+	if err != nil {
+		failure := ErrorOf(err)
+		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
+			failure = serverError(StatusClientGone, "error", "The client went away.", nil)
+		}
+		failure.Log(a.Logger, r, id)
+		setHeaders(w.Header(), &res)
+		res = failure.response()
+	}
+	Write(w, r, start, &res)
+}
+
+// answer finds the route, checks the key, and runs the route.
+func (a *API) answer(h http.Header, r *http.Request, id string, start time.Time) (Response, error) {
+	project, at, ok := parsePath(r.URL.Path)
+	if !ok {
+		return Response{}, NotFound("Not found.")
+	}
+	methods := a.Methods(at)
+	if methods == nil {
+		return Response{}, NotFound("Not found.")
+	}
+	if isPreflight(r, at, methods) {
+		return preflight(r), nil
+	}
+	c := Caller{RequestID: id}
+	c.Start, c.Snapshot = start, a.Registry.Snapshot()
+	if err := a.identify(h, r, &c); err != nil {
+		return Response{}, err
+	}
+	route, ok := methods.Of(r.Method)
+	if !ok {
+		return Response{}, MethodNotAllowed(r.Method, methods.Allow())
+	}
+	var err error
+	if c.Project, err = Authorize(c.Snapshot, c.Key, project, at, route); err != nil {
+		if c.Token != nil && errors.Is(err, errSecretKeyQueries) { // its holder has no key
+			err = invalidKey(inHeader)
+		}
+		return Response{}, err
+	}
+	a.Registry.Touch(c.Key, start)
+	return route.Handler(r.Context(), c, Input{Request: r, At: at, PublicURL: a.PublicURL})
+}
+
+// RequestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.
+func RequestID(r *http.Request) string {
+	if given := Header(r, "X-Request-Id"); given != "" && len(given) <= 128 && !strings.ContainsFunc(given, unprintable) {
+		return given
+	}
+	raw := make([]byte, 0, 16)
+	for range 2 {
+		raw = binary.LittleEndian.AppendUint64(raw, rand.Uint64()) //nolint:gosec // an id for logs, no secret
+	}
+	return hex.EncodeToString(raw)
+}
+
+func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+// FromMCP reports a request of PostHog's MCP server, which hands results to a language model. It is served a little differently,
+// as by PostHog: bare queries are saved in the node that shows them, and answers to queries carry formatted_results.
+func (in Input) FromMCP() bool { return in.Header.Get("X-Posthog-Client") == "mcp" }

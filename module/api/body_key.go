@@ -1,0 +1,44 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// keyField is the field of a JSON body that may hold a personal key: contract section 6.1.
+const keyField = "personal_api_key"
+
+// MaxKeyBody is the most that is read, in bytes, of the body of a caller who is not known yet. It is far above what a query
+// takes and far below maxBody, so that strangers cannot fill the memory.
+const MaxKeyBody = 1 << 20
+
+// takeKey takes the key out of the body, and tells whether there is one. The routes then read what is left: the key is no
+// field of theirs, and no part of what is remembered of a request. What is there and no text is a key that nobody has.
+func takeKey(r *http.Request) (secret string, found bool) {
+	if r.Body == nil || r.ContentLength > MaxKeyBody || checkMediaType(r.Header) != nil {
+		return "", false
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxKeyBody+1))
+	if err != nil || len(body) > MaxKeyBody || CheckJSON(body) != nil {
+		return "", false
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return "", false
+	}
+	raw, found := fields[keyField]
+	if !found || IsNull(raw) {
+		return "", false
+	}
+	if json.Unmarshal(raw, &secret) != nil {
+		secret = ""
+	}
+	delete(fields, keyField)
+	rest := jsontext.Append(nil, fields)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(rest)), int64(len(rest))
+	return secret, true
+}

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestReadBody checks what is refused before it is read as JSON.
+func TestReadBody(t *testing.T) {
+	tests := []struct {
+		name, body string
+		header     []string
+		limit      int64 // of the site, if any
+		want       string
+	}{
+		{name: "JSON", body: "{}", header: []string{"Content-Type", "application/json; charset=utf-8"}},
+		{name: "a kind of JSON", body: "{}", header: []string{"Content-Type", "application/vnd.x+json"}},
+		{name: "no type", body: "{}"},
+		{name: "another type", body: "{}", header: []string{"Content-Type", "text/plain"}, want: `415 unsupported_media_type: Unsupported media type "text/plain" in request.`},
+		{name: "no type at all", body: "{}", header: []string{"Content-Type", ";;"}, want: `415 unsupported_media_type: Unsupported media type ";;" in request.`},
+		{name: "another type of nothing", header: []string{"Content-Type", "text/plain"}},
+		{name: "compressed", body: "{}", header: []string{"Content-Encoding", "gzip"}, want: `415 unsupported_media_type: Unsupported content encoding "gzip" in request. Send the body uncompressed.`},
+		{name: "not compressed", body: "{}", header: []string{"Content-Encoding", "Identity"}},
+		{name: "the most", body: strings.Repeat(" ", maxBody)},
+		{name: "one byte more", body: strings.Repeat(" ", maxBody+1), want: "413 request_too_large: The request body is larger than 20971520 bytes."},
+		{name: "more than the site takes", body: "{    }", limit: 5, want: "413 request_too_large: The request body is larger than 5 bytes."},
+	}
+	for _, tt := range tests {
+		for _, chunked := range []bool{false, true} {
+			if chunked && tt.body == "" {
+				continue
+			}
+			t.Run(tt.name, func(t *testing.T) {
+				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tt.body))
+				if chunked {
+					r.ContentLength = -1
+				}
+				if tt.limit > 0 {
+					r.Body = http.MaxBytesReader(httptest.NewRecorder(), r.Body, tt.limit)
+				}
+				for i := 0; i < len(tt.header); i += 2 {
+					r.Header.Set(tt.header[i], tt.header[i+1])
+				}
+				body, err := ReadBody(r)
+				got := ""
+				if err != nil {
+					got = ErrorOf(err).Error()
+				} else {
+					if body.String() != tt.body {
+						t.Errorf("%d bytes of %d", body.Len(), len(tt.body))
+					}
+					ReturnBody(body)
+				}
+				if got != tt.want {
+					t.Errorf("refusal %q, want %q", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestDeclaredTooLarge: a body that says that it is too large is refused before any of it is read.
+func TestDeclaredTooLarge(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+	r.Body, r.ContentLength = io.NopCloser(unreadable{t}), maxBody+1
+	if _, err := ReadBody(r); err == nil || ErrorOf(err).Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("readBody: %v", err)
+	}
+}
+
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// TestField checks what values a field takes, and how its type is named where it takes another.
+func TestField(t *testing.T) {
+	type word string
+	var (
+		n int
+		s word
+		l []string
+		m map[string]string
+	)
+	tests := []struct {
+		name, raw string
+		out       any
+		want      string // the mistake; else the value
+	}{
+		{"integer", `7`, &n, "7"},
+		{"integer with a fraction of zero", `7.0`, &n, "7"},
+		{"integer with an exponent", ` -1e3 `, &n, "-1000"},
+		{"fraction", `7.5`, &n, "Not a valid integer."},
+		{"integer that floats round", `9007199254740993.0`, &n, "Not a valid integer."},
+		{"integer that is too large", `1e300`, &n, "Not a valid integer."},
+		{"text for an integer", `"7"`, &n, "Not a valid integer."},
+		{"word", `"a"`, &s, "a"},
+		{"number for a word", `5`, &s, "Not a valid string."},
+		{"number for a list", `5`, &l, "Not a valid list."},
+		{"number for an object", `5`, &m, "Not a valid object."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Field(map[string]json.RawMessage{"f": json.RawMessage(tt.raw)}, "f", tt.out)
+			got := fmt.Sprint(reflect.ValueOf(tt.out).Elem())
+			if err != nil {
+				got = ErrorOf(err).Detail
+			}
+			if got != tt.want {
+				t.Errorf("field gives %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestReadObjectOwnsItsFields: the next request gets the buffer that the body was in.
+func TestReadObjectOwnsItsFields(t *testing.T) {
+	read := func(body string) map[string]json.RawMessage {
+		in := Input{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}
+		fields, err := in.ReadObject()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fields
+	}
+	first := read(`{"name": "first"}`)
+	for range 10 {
+		read(`{"name": "other"}`)
+	}
+	if got := string(first["name"]); got != `"first"` {
+		t.Errorf("the name became %s", got)
+	}
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Header values of the answers to pages of other sites.
+var (
+	preflightMethods = []string{"GET, HEAD, POST"}
+	preflightHeaders = []string{"Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"}
+	preflightAge     = []string{"7200"} // seconds; browsers take no more
+	exposedHeaders   = []string{"Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"}
+)
+
+// isPreflight tells the question of a browser whether a page of another site may run an endpoint. It carries no token.
+func isPreflight(r *http.Request, at Address, m Methods) bool {
+	return r.Method == http.MethodOptions && at.Resource == "endpoints" && m[http.MethodPost] != nil && m[http.MethodPost].SecretKeys &&
+		r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// preflight lets the browser send its request from any site: which may read the answer is decided by the token that the request
+// brings. It tells nothing of what there is.
+func preflight(r *http.Request) Response {
+	return Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
+		"Access-Control-Allow-Origin":  {r.Header.Get("Origin")},
+		"Access-Control-Allow-Methods": preflightMethods,
+		"Access-Control-Allow-Headers": preflightHeaders,
+		"Access-Control-Max-Age":       preflightAge,
+		"Vary":                         {"Origin"},
+	}}
+}
+
+// allowOrigin lets pages of a token's origins read the answer, and refuses all others. A token without origins is not for pages of
+// other sites: its answers allow none.
+func allowOrigin(h http.Header, r *http.Request, origins []string) error {
+	if len(origins) == 0 {
+		return nil
+	}
+	h["Vary"] = VaryHeader
+	origin := r.Header["Origin"]
+	if len(origin) != 1 || !slices.Contains(origins, origin[0]) {
+		return Forbidden("This token cannot be used from this origin.")
+	}
+	h["Access-Control-Allow-Origin"] = origin
+	h["Access-Control-Expose-Headers"] = exposedHeaders
+	return nil
+}
+
+// ParseOrigin reads an origin and gives it as browsers write it.
+func ParseOrigin(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
+		strings.ContainsAny(text, "*# ") || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("%q is no origin such as https://app.example.com", text)
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
+		port = ""
+	}
+	if port != "" {
+		return u.Scheme + "://" + net.JoinHostPort(host, port), nil
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host, nil
+}

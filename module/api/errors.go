@@ -1,0 +1,342 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Error is an answer that is no success: contract api.md, section 7. This file is the only place where a cause
+// becomes an HTTP status.
+type Error struct {
+	Status int    `json:"-"`
+	Type   string `json:"type"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	Attr   any    `json:"attr"` // nil or the field's name
+	Extra  any    `json:"extra,omitempty"`
+
+	RetryAfter time.Duration     `json:"-"`
+	Header     map[string]string `json:"-"`
+	// Run is set for the run errors that the contract (section 5.7) gives a form of their own.
+	Run *runMistake `json:"-"`
+	// Cause is for the log alone.
+	Cause error `json:"-"`
+}
+
+// Error returns the status and the detail.
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Detail) }
+
+// Unwrap returns the cause that the client is not shown.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Invalid refuses the value of a field; an empty attr stands for none in particular.
+func Invalid(attr, code, format string, args ...any) *Error {
+	e := &Error{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
+	if attr != "" {
+		e.Attr = attr
+	}
+	return e
+}
+
+// ParseError refuses a body that cannot be read.
+func ParseError(detail string) *Error {
+	return &Error{Status: http.StatusBadRequest, Type: "invalid_request", Code: "parse_error", Detail: detail}
+}
+
+// NotFound says that nothing is there.
+func NotFound(detail string) *Error {
+	return &Error{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
+}
+
+// Gone refuses what a client had and can have again.
+func Gone(attr, code, detail string) *Error {
+	return &Error{Status: http.StatusGone, Type: "invalid_request", Code: code, Detail: detail, Attr: attr}
+}
+
+// MethodNotAllowed refuses a method of an address that has others.
+func MethodNotAllowed(method, allow string) *Error {
+	return &Error{
+		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
+		Detail: fmt.Sprintf("Method %q not allowed.", method), Header: map[string]string{"Allow": allow},
+	}
+}
+
+func unauthenticated(code, detail string) *Error {
+	return &Error{
+		Status: http.StatusUnauthorized, Type: "authentication_error", Code: code, Detail: detail,
+		Header: map[string]string{"WWW-Authenticate": "Bearer"},
+	}
+}
+
+// Forbidden refuses what the caller may not do.
+func Forbidden(format string, args ...any) *Error {
+	return &Error{
+		Status: http.StatusForbidden, Type: "authentication_error", Code: "permission_denied", Detail: fmt.Sprintf(format, args...),
+	}
+}
+
+func throttled(detail string, wait time.Duration) *Error {
+	return &Error{Status: http.StatusTooManyRequests, Type: "throttled_error", Code: "throttled", Detail: detail, RetryAfter: wait}
+}
+
+func serverError(status int, code, detail string, cause error) *Error {
+	return &Error{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
+}
+
+// NewRunError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
+// beside it, so that clients of either form understand it.
+func NewRunError(status int, typ, code, message string) *Error {
+	return &Error{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
+}
+
+// runMistake is what a run error has in front of the standard fields.
+type runMistake struct {
+	Error          string `json:"error"`
+	CurrentVersion int    `json:"current_version,omitempty"`
+}
+
+func bodyTooLarge(most int64) *Error {
+	return &Error{
+		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request", Code: "request_too_large",
+		Detail: fmt.Sprintf("The request body is larger than %d bytes.", most),
+	}
+}
+
+func unsupportedMedia(detail string) *Error {
+	return &Error{
+		Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail,
+		Extra: advice{"Send JSON, with the header Content-Type: application/json."},
+	}
+}
+
+// Statuses that have no name in HTTP.
+const (
+	StatusClientGone  = 499 // what the access log shows for a caller that left before its answer
+	statusTooSlow     = 512 // this and the next: contract section 7
+	statusOutOfMemory = 513
+)
+
+// Exposable tells the errors that a caller may be told of later: its own mistakes, and the limits that its query met.
+func (e *Error) Exposable() bool {
+	switch e.Status {
+	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
+		return true
+	}
+	return e.Status < http.StatusInternalServerError
+}
+
+// ErrorOf gives any error of the layers below its place in the contract. Text of an error that is not the caller's
+// own mistake never leaves the log.
+func ErrorOf(err error) *Error {
+	var text string // of the query
+	var (
+		api      *Error
+		mistakes diag.Errors
+		first    *diag.Error
+		engine   *clickhouse.Error
+		invalid  *registry.FieldError
+		scopes   *registry.ScopeError
+		refused  *execution.LimitError
+	)
+	if in, ok := errors.AsType[*execution.QueryError](err); ok {
+		text = in.Text
+	}
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.As(err, &refused):
+		return throttled(refused.Detail, refused.Wait)
+	case errors.Is(err, execution.ErrSetQuery):
+		return Invalid("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
+			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
+	case errors.Is(err, execution.ErrCancelled):
+		return Invalid("", "query_was_cancelled", "The query was cancelled.")
+	case errors.Is(err, execution.ErrStopped):
+		return serverError(http.StatusServiceUnavailable, "error", "The server is stopping. Please try again later.", execution.ErrStopped)
+	case errors.As(err, &mistakes) && len(mistakes) > 0:
+		return mistakeError(mistakes, text)
+	case errors.As(err, &first):
+		return mistakeError(diag.Errors{first}, text)
+	case errors.As(err, &engine):
+		return EngineError(engine)
+	case errors.As(err, &invalid):
+		return Invalid(invalid.Field, string(invalid.Code), "%s", invalid.Message)
+	case errors.As(err, &scopes):
+		return Forbidden("%s", scopes.Error())
+	case errors.Is(err, registry.ErrNotFound):
+		return NotFound("Not found.")
+	}
+	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)
+}
+
+// Position is where a mistake stands in the text of a query: lines and columns from 1, bytes from 0.
+type Position struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Start  int    `json:"start"`
+	End    int    `json:"end"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// MistakeExtra is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
+// HogQLMetadata tells them.
+type MistakeExtra struct {
+	*Position
+	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
+}
+
+// mistakeError tells the first mistake; the others of a HogQL text stand in extra.
+func mistakeError(mistakes diag.Errors, text string) *Error {
+	m := mistakes[0]
+	if m.Code == diag.ParseError {
+		return ParseError(m.Detail)
+	}
+	e := Invalid(m.Attr, string(m.Code), "%s", m.Detail)
+	var extra MistakeExtra
+	if hint := cmp.Or(m.Hint, m.Advice); !m.Span.IsZero() || hint != "" {
+		at := diag.Locate(text, m.Span.Start)
+		extra.Position = &Position{Line: at.Line, Column: at.Column, Start: m.Span.Start, End: m.Span.End, Hint: hint}
+	}
+	if text != "" {
+		extra.Metadata = compiler.DescribeMistakes(text, mistakes)
+	}
+	if extra != (MistakeExtra{}) {
+		e.Extra = extra
+	}
+	return e
+}
+
+// advice is what the extra of an error says to its reader where there is no place to point at.
+type advice struct {
+	Hint string `json:"hint"`
+}
+
+// engineAdvice is what to do about errors of ClickHouse that do not say it themselves.
+var engineAdvice = map[string]advice{
+	"not_an_aggregate":      {"Add the column to GROUP BY, or put it into an aggregate function such as any() or max()."},
+	"cannot_parse_datetime": {"Write a time as '2024-01-31' or '2024-01-31 12:00:00', or read it with toDateTime(), which gives NULL for what is not a time."},
+	"cannot_parse_date":     {"Write a date as '2024-01-31', or read it with toDate(), which gives NULL for what is not a date."},
+	"illegal_aggregation":   {"An aggregate function cannot stand inside another one or in WHERE: compute it in a subquery, or use HAVING."},
+}
+
+// EngineError is what ClickHouse says, as an answer.
+func EngineError(err *clickhouse.Error) *Error {
+	switch err.Kind {
+	case clickhouse.UserError:
+		e := Invalid("", err.Name, "%s", err.Message)
+		if hint, ok := engineAdvice[err.Name]; ok {
+			e.Extra = hint
+		}
+		return e
+	case clickhouse.Timeout:
+		return serverError(http.StatusGatewayTimeout, "error",
+			"Query has hit the max execution time before completing. Try reducing its scope by changing the time range.", err)
+	case clickhouse.Memory:
+		return serverError(statusOutOfMemory, "clickhouse_memory_limit_exceeded",
+			"This query ran out of memory before it could finish, try reducing its scope by changing the time range.", err)
+	case clickhouse.TooSlow:
+		return serverError(statusTooSlow, "error",
+			"Estimated query execution time is too long. Try reducing its scope by changing the time range.", err)
+	case clickhouse.TooLarge:
+		return Invalid("", "query_too_large", "The result is too large: it may take %s and have %d rows, and one row may take %s. "+
+			"Ask for fewer rows or columns.", humanize.IBytes(execution.MaxResultBytes), execution.MaxResultRows, humanize.IBytes(clickhouse.MaxRowBytes))
+	case clickhouse.Busy:
+		e := serverError(http.StatusServiceUnavailable, "error",
+			"Queries are a little too busy right now. We're working to free up resources. Please try again later.", err)
+		e.RetryAfter = time.Second
+		return e
+	case clickhouse.Unavailable:
+		e := serverError(http.StatusServiceUnavailable, "error", "The analytics database is not available right now. Please try again later.", err)
+		e.RetryAfter = time.Second
+		return e
+	case clickhouse.Unrunnable:
+		e := Invalid("", cmp.Or(err.Name, "query_failed"), "ClickHouse cannot run this query. Simplify it, or write it in another way.")
+		e.Cause = err
+		return e
+	case clickhouse.Internal:
+	}
+	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
+}
+
+// RunFailure gives what ClickHouse says of a run the form of contract section 5.7; other errors stay as they are.
+func RunFailure(err error) error {
+	var engine *clickhouse.Error
+	if !errors.As(err, &engine) {
+		return err
+	}
+	e := EngineError(engine)
+	code, ok := runCodes[engine.Kind]
+	if !ok {
+		return e
+	}
+	e.Type, e.Code = "server_error", code
+	if engine.Kind != clickhouse.Busy {
+		e.Status = http.StatusBadRequest
+	}
+	return e
+}
+
+// runCodes are the codes of limits that the queries of runs meet.
+var runCodes = map[clickhouse.ErrorKind]string{
+	clickhouse.Timeout: "query_timeout", clickhouse.Memory: "query_memory_limit", clickhouse.TooLarge: "query_too_large",
+	clickhouse.TooSlow: "query_estimated_too_slow", clickhouse.Busy: "query_capacity",
+}
+
+// response is the error as an answer. Errors are never cached by anything between us and the caller.
+func (e *Error) response() Response {
+	h := make(http.Header, len(e.Header)+1)
+	for name, value := range e.Header {
+		h.Set(name, value)
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	var res Response
+	if e.Run != nil {
+		res = JSON(e.Status, struct {
+			*runMistake
+			*Error
+		}{e.Run, e})
+	} else {
+		res = JSON(e.Status, e)
+	}
+	res.Header = h
+	return res
+}
+
+// Log notes errors that the caller did not make.
+func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
+	var engine *clickhouse.Error
+	if e.Status < 500 && errors.As(e.Cause, &engine) && engine.Kind == clickhouse.Unrunnable {
+		logger.Warn("ClickHouse cannot run a query",
+			zap.Int("clickhouse_code", engine.Code), zap.String("reason", engine.Reason()), zap.String("request_id", requestID),
+			zap.String("method", r.Method), zap.String("path", r.URL.Path))
+	}
+	if e.Status < 500 {
+		return
+	}
+	logger.Error("request failed",
+		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
+		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause))
+}
+
+// errStalled is the answer to a body that stalls.
+func errStalled() *Error {
+	return &Error{
+		Status: http.StatusRequestTimeout, Type: "invalid_request", Code: "request_timeout",
+		Detail: "The request body did not arrive in time.", Header: map[string]string{"Connection": "close"},
+	}
+}

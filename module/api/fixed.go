@@ -1,0 +1,42 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// FixedValues reads the variables that a key fixes.
+func FixedValues(key *registry.Key) (map[string]json.RawMessage, error) {
+	var fixed map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(key.Fixed), &fixed); err != nil || len(fixed) == 0 {
+		return nil, fmt.Errorf("reading the fixed variables of key %s: %w", key.ID, errors.Join(err, errNoFixed))
+	}
+	return fixed, nil
+}
+
+var errNoFixed = errors.New("they are no object of values")
+
+// CompactJSON is JSON as jsontext.Append writes it.
+func CompactJSON(raw json.RawMessage) []byte {
+	value, err := DecodeValue(raw)
+	if err != nil {
+		panic("BUG: a fixed variable that is no JSON: " + err.Error())
+	}
+	return jsontext.Append(nil, value)
+}
+
+// DecodeValue reads a value with its numbers as they are written.
+func DecodeValue(raw json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("reading its value: %w", err)
+	}
+	return value, nil
+}

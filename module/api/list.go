@@ -1,0 +1,162 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// Page is the envelope of a list: contract section 0.
+type Page[T any] struct {
+	Count    int     `json:"count"`
+	Next     *string `json:"next"`
+	Previous *string `json:"previous"`
+	Results  []T     `json:"results"`
+}
+
+// List is a page while it is filled. An answer holds as many records as the caller's limit and
+// maxListBytes allow.
+type List struct {
+	Count, limit, offset int
+	Records              []json.RawMessage
+	size                 int
+}
+
+const (
+	DefaultPage = 100
+	// MaxListBytes is what the records of a list take at most, unless the first alone takes more.
+	MaxListBytes = 16 << 20
+)
+
+// PageOf answers with the part of all that the caller's limit and offset name.
+func PageOf[T any](in Input, all []T) (Response, error) {
+	part, out, err := CutPage(in, all)
+	if err != nil {
+		return Response{}, err
+	}
+	for _, record := range part {
+		if !out.Add(jsontext.Append(nil, record)) {
+			break
+		}
+	}
+	return out.Response(in), nil
+}
+
+// CutPage gives the part of all that the caller's limit and offset name, and the list that is made of it.
+func CutPage[T any](in Input, all []T) ([]T, *List, error) {
+	limit, _, err := in.QueryInt("limit")
+	if err != nil {
+		return nil, nil, err
+	}
+	offset, _, err := in.QueryInt("offset")
+	if err != nil {
+		return nil, nil, err
+	}
+	if limit == 0 {
+		limit = DefaultPage
+	}
+	if limit < 0 || offset < 0 {
+		return nil, nil, Invalid("", "invalid_input", "limit and offset must not be negative.")
+	}
+	part := all[min(offset, len(all)):]
+	return part[:min(limit, len(part))], &List{Count: len(all), limit: limit, offset: offset}, nil
+}
+
+// Add appends a record, and reports whether there was room for it.
+func (l *List) Add(record json.RawMessage) bool {
+	if len(l.Records) > 0 && l.size+len(record) > MaxListBytes {
+		return false
+	}
+	l.Records, l.size = append(l.Records, record), l.size+len(record)
+	return true
+}
+
+// Response is the list as an answer. Its next page begins after the last record that is given, however many the caller asked for.
+func (l *List) Response(in Input) Response {
+	var next, previous *string
+	if n := len(l.Records); n > 0 && n < l.Count-l.offset {
+		next = in.PageURL(l.limit, l.offset+n)
+	}
+	if l.offset > 0 {
+		previous = in.PageURL(l.limit, max(l.offset-l.limit, 0))
+	}
+	body := make([]byte, 0, l.size+len(l.Records)+512)
+	body = append(body, `{"count":`...)
+	body = strconv.AppendInt(body, int64(l.Count), 10)
+	body = jsontext.Append(append(body, `,"next":`...), next)
+	body = jsontext.Append(append(body, `,"previous":`...), previous)
+	body = append(body, `,"results":[`...)
+	for i, record := range l.Records {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, record...)
+	}
+	return Raw(http.StatusOK, append(body, ']', '}'))
+}
+
+// PageURL is the address of this request with another limit and offset.
+func (in Input) PageURL(limit, offset int) *string {
+	return in.link(map[string]int{"limit": limit, "offset": offset})
+}
+
+// NumberedPage is the address of this request with another page number.
+func (in Input) NumberedPage(number int) *string { return in.link(map[string]int{"page": number}) }
+
+// link is the address of this request with other parameters; zeros are left out.
+func (in Input) link(changes map[string]int) *string {
+	params := in.URL.Query()
+	for name, value := range changes {
+		if params.Del(name); value > 0 {
+			params.Set(name, strconv.Itoa(value))
+		}
+	}
+	link := in.Origin() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
+	return &link
+}
+
+// Origin is the scheme and host that links in answers begin with: public_url, else what the caller used. It is empty, which makes links
+// relative, for a host that is none: it would put text of an attacker's choice into links.
+func (in Input) Origin() string {
+	if in.PublicURL != "" {
+		return in.PublicURL
+	}
+	if len(in.Host) > maxHost || !HostForm.MatchString(in.Host) {
+		return ""
+	}
+	scheme := "http"
+	if in.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + in.Host
+}
+
+// maxHost is the most bytes of a name and a port.
+const maxHost = 253 + len(":65535")
+
+// HostForm is a name or an address, with a port or without.
+var HostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
+
+// QueryInt reads a number from the query string, and tells whether it was given.
+func (in Input) QueryInt(name string) (n int, given bool, err error) {
+	params, err := url.ParseQuery(in.URL.RawQuery)
+	if err != nil { // what cannot be read would count as not given
+		return 0, false, Invalid("", "invalid_input", "The query string cannot be read: %s.", err)
+	}
+	text := params.Get(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err = strconv.Atoi(text)
+	if err != nil {
+		refused := NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %s", name, text))
+		refused.Attr = name
+		return 0, false, refused
+	}
+	return n, true, nil
+}

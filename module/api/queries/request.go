@@ -1,0 +1,152 @@
+package queries
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+)
+
+// queryFields are the fields of QueryRequest: contract section 1.2.
+var queryFields = []string{
+	"query", "refresh", "async", "client_query_id", "name", "variables_override", "limit_context", "filters_override",
+}
+
+// maxQueryName is the most characters of a query's label.
+const maxQueryName = 128
+
+// Plan understands a query request that was not seen before.
+func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan, error) {
+	if err := api.CheckJSON(body); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return nil, requestMistake("", "Input should be a valid dictionary or instance of QueryRequest", "model_type")
+	}
+	for _, name := range api.SortedNames(fields) {
+		if !slices.Contains(queryFields, name) {
+			return nil, extraField(name, fields)
+		}
+	}
+	raw, ok := fields["query"]
+	if !ok || api.IsNull(raw) {
+		return nil, requestMistake("query", "Field required", "missing")
+	}
+	mode, err := refreshOfQuery(fields)
+	if err != nil {
+		return nil, err
+	}
+	label, err := textField(fields, "name", maxQueryName)
+	if err != nil {
+		return nil, err
+	}
+	clientID, err := clientQueryID(fields)
+	if err != nil {
+		return nil, err
+	}
+	if given, ok := fields["limit_context"]; ok && !api.IsNull(given) && string(bytes.TrimSpace(given)) != `"posthog_ai"` {
+		return nil, requestMistake("limit_context", "Input should be 'posthog_ai'", "literal_error")
+	}
+	node, err := compiler.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	p, err := result.PlanNode(q.Executor, &c.Caller, node, result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}, mode)
+	if err != nil {
+		return nil, err
+	}
+	p.Label, p.ClientID, p.Shows = label, clientID, result.ReadShown(raw)
+	p.Page.Variant += p.Shows.Variant() + variant
+	return p, nil
+}
+
+// refreshOfQuery reads the mode of a query request. The deprecated async wins over refresh, and force_cache computes what
+// is not there, both as in PostHog.
+func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, error) {
+	mode := execution.RefreshBlocking
+	if raw, ok := fields["refresh"]; ok && !api.IsNull(raw) {
+		var name string
+		if err := json.Unmarshal(raw, &name); err != nil {
+			return "", requestMistake("refresh", "Input should be a valid string", "string_type")
+		}
+		if mode, ok = execution.ParseRefresh(name); !ok {
+			return "", requestMistake("refresh", "Input should be 'async', 'async_except_on_cache_miss', 'blocking', 'force_async', "+
+				"'force_blocking', 'force_cache' or 'lazy_async'", "enum")
+		}
+	}
+	if raw, ok := fields["async"]; ok && !api.IsNull(raw) {
+		var async bool
+		if json.Unmarshal(raw, &async) != nil {
+			return "", requestMistake("async", "Input should be a valid boolean", "bool_type")
+		}
+		if async {
+			mode = execution.RefreshAsync
+		}
+	}
+	if mode == execution.RefreshForceCache {
+		mode = execution.RefreshBlocking
+	}
+	return mode, nil
+}
+
+// textField reads a text of at most so many characters; none gives "".
+func textField(fields map[string]json.RawMessage, name string, most int) (string, error) {
+	raw, ok := fields[name]
+	if !ok || api.IsNull(raw) {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return "", requestMistake(name, "Input should be a valid string", "string_type")
+	}
+	if utf8.RuneCountInString(text) > most {
+		return "", requestMistake(name, fmt.Sprintf("String should have at most %d characters", most), "string_too_long")
+	}
+	return text, nil
+}
+
+// clientQueryID reads the id that the caller gives its query. It has to fit into a path, where the query is asked about.
+func clientQueryID(fields map[string]json.RawMessage) (string, error) {
+	id, err := textField(fields, "client_query_id", result.MaxQueryID)
+	if err != nil {
+		return "", err
+	}
+	if !result.ValidQueryID(id) {
+		return "", requestMistake("client_query_id", "String should be usable as a part of a path: no slash, no control character, not . or ..", "string_pattern_mismatch")
+	}
+	return id, nil
+}
+
+// upgrade answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
+func upgrade(in api.Input) (api.Response, error) {
+	body, err := api.ReadBody(in.Request)
+	if err != nil {
+		return api.Response{}, err
+	}
+	defer api.ReturnBody(body)
+	fields, err := queryObject(body.Bytes())
+	if err != nil {
+		return api.Response{}, err
+	}
+	raw, ok := fields["query"]
+	if !ok || api.IsNull(raw) {
+		return api.Response{}, requestMistake("query", "Field required", "missing")
+	}
+	for _, name := range api.SortedNames(fields) {
+		if name != "query" {
+			return api.Response{}, requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
+		}
+	}
+	if _, err := compiler.Parse(raw); err != nil {
+		return api.Response{}, err // a mistake of the request, told as it is
+	}
+	return api.JSON(http.StatusOK, map[string]json.RawMessage{"query": raw}), nil
+}

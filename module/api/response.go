@@ -1,0 +1,203 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// Response is what a handler answers. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that
+// nobody may keep.
+type Response struct {
+	Status int         // 0 stands for 200
+	Type   []string    // the Content-Type; nil for JSON, or for nothing when there is no body
+	Header http.Header // further headers; nil for none. It is only read, so that requests can share it
+	Quotas execution.Quotas
+	Spent  Spent
+
+	Body  cache.Body
+	Cache CacheControl
+	// Answer is the result that the body shows, where the cache took part; its Entry is nil for others.
+	Answer cache.Answer
+	// Stream writes an answer that is not known as a whole, in the place of all of the above but Header and Quotas. An error that
+	// it returns is answered in its place, if nothing was sent.
+	Stream func(http.ResponseWriter) error
+}
+
+// CacheControl is what a client may keep of an answer.
+type CacheControl uint8
+
+// What a client may keep.
+const (
+	NoStore    CacheControl = iota // nothing
+	Revalidate                     // all, if it asks each time whether it still holds
+	WhileFresh                     // all, as long as the result is fresh
+	Unsaid                         // there is nothing to keep
+)
+
+// Spent is where the time of an answer went.
+type Spent struct{ Compile, ClickHouse time.Duration }
+
+// JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
+func JSON(status int, v any) Response { return Raw(status, jsontext.Append(nil, v)) }
+
+// Raw is an answer whose body is JSON already.
+func Raw(status int, body []byte) Response {
+	return Response{Status: status, Body: cache.Body{Bytes: body}}
+}
+
+// NoContent is an answer without a body.
+func NoContent() Response { return Response{Status: http.StatusNoContent} }
+
+// Header values that are the same for every answer.
+var (
+	JSONType   = []string{"application/json"}
+	VaryHeader = []string{"Authorization, Origin, Accept, Accept-Encoding"}
+	gzipCoding = []string{cache.Gzip.String()}
+	zstdCoding = []string{cache.Zstd.String()}
+)
+
+// Header is the first value of a request's header, whose name is written as the server writes it: that spares http.Header.Get's
+// look at each letter.
+func Header(r *http.Request, canonical string) string {
+	if values := r.Header[canonical]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// Write sends an answer. All answers but streams are sent here.
+func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Response) {
+	h := w.Header()
+	setHeaders(h, res)
+	rendered := res.Body.ContentLength != "" // by the cache, in the encoding that the client takes
+	if rendered {
+		h["Vary"] = VaryHeader
+	}
+	// The texts of all headers are cut from one string, and the slices that hold them from one array.
+	text := make([]byte, 0, 256)
+	switch res.Cache {
+	case NoStore:
+		text = append(text, "no-store"...)
+	case Revalidate:
+		text = append(text, "private, no-cache"...)
+	case WhileFresh:
+		text = append(text, "private, max-age="...)
+		text = appendSeconds(text, res.Answer.FreshFor)
+	case Unsaid:
+	}
+	control := len(text)
+	if res.Answer.Entry != nil {
+		text = AppendCacheStatus(text, res.Answer)
+	}
+	status := len(text)
+	text = appendSeconds(text, res.Answer.Age)
+	age := len(text)
+	text = res.Spent.Append(text, time.Since(start))
+	timing := len(text)
+	if !rendered {
+		text = strconv.AppendInt(text, int64(len(res.Body.Bytes)), 10)
+	}
+	all := string(text)
+	values := &[...]string{res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength}
+	if res.Cache != Unsaid {
+		h["Cache-Control"] = values[1:2:2]
+	}
+	if res.Answer.Entry != nil {
+		h["Cache-Status"] = values[2:3:3]
+		if res.Answer.Status.Cached() {
+			h["Age"] = values[3:4:4]
+		}
+	}
+	h["Server-Timing"] = values[4:5:5]
+	code := res.Status
+	if code == 0 {
+		code = http.StatusOK
+	}
+	if values[0] != "" {
+		h["Etag"] = values[0:1:1]
+		if match := Header(r, "If-None-Match"); match != "" && cache.MatchETag(match, values[0]) {
+			setType(h, res)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if res.Body.Bytes == nil {
+		w.WriteHeader(code)
+		return
+	}
+	setType(h, res)
+	switch res.Body.Encoding {
+	case cache.Gzip:
+		h["Content-Encoding"] = gzipCoding
+	case cache.Zstd:
+		h["Content-Encoding"] = zstdCoding
+	case cache.Identity:
+	}
+	if !rendered {
+		values[5] = all[timing:]
+	}
+	h["Content-Length"] = values[5:6:6]
+	w.WriteHeader(code)
+	_, _ = w.Write(res.Body.Bytes) //nolint:gosec // JSON and files with their types; the client may be gone, there is nobody to tell
+}
+
+// setHeaders sets what is sent with errors and streams too.
+func setHeaders(h http.Header, res *Response) {
+	maps.Copy(h, res.Header)
+	if res.Quotas != nil {
+		policy, left := res.Quotas.Fields(time.Now())
+		h["Ratelimit-Policy"], h["Ratelimit"] = []string{policy}, []string{left}
+	}
+}
+
+func setType(h http.Header, res *Response) {
+	if h["Content-Type"] = JSONType; res.Type != nil {
+		h["Content-Type"] = res.Type
+	}
+}
+
+func appendSeconds(dst []byte, d time.Duration) []byte {
+	return strconv.AppendInt(dst, int64(d/time.Second), 10)
+}
+
+// AppendCacheStatus says how the cache took part, in the words of RFC 9211.
+func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
+	dst = append(dst, "caddy-analytics; "...)
+	switch got.Status {
+	case cache.Hit:
+		return appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
+	case cache.Stale:
+		return append(dst, "hit; ttl=0; detail=revalidating"...)
+	case cache.StaleError:
+		return append(dst, "hit; ttl=0; detail=database-unavailable"...)
+	case cache.Coalesced:
+		return append(dst, "fwd=miss; collapsed"...)
+	case cache.Refreshed:
+		return append(dst, "fwd=request; stored"...)
+	case cache.Pinned:
+		return append(dst, "hit; ttl=0; detail=pinned"...)
+	case cache.Miss:
+	}
+	return append(dst, "fwd=miss; stored"...)
+}
+
+// Append appends where the time went, as Server-Timing has it: milliseconds of the whole, and of the parts that took place.
+func (s Spent) Append(text []byte, total time.Duration) []byte {
+	text = appendTiming(text, "total", total)
+	if s.ClickHouse > 0 {
+		text = appendTiming(append(text, ", "...), "compile", s.Compile)
+		text = appendTiming(append(text, ", "...), "clickhouse", s.ClickHouse)
+	}
+	return text
+}
+
+func appendTiming(text []byte, part string, took time.Duration) []byte {
+	text = append(append(text, part...), ";dur="...)
+	return strconv.AppendFloat(text, float64(took)/float64(time.Millisecond), 'f', 3, 64)
+}

@@ -1,0 +1,134 @@
+package result
+
+import (
+	"mime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rows"
+)
+
+// Format is the form in which a run gives its rows.
+type Format uint8
+
+const (
+	AsArrays  Format = iota // the contract's: each row an array
+	AsObjects               // the same answer, each row an object
+	AsCSV                   // from here on they are files
+	AsNDJSON
+	AsParquet
+	AsArrow
+)
+
+// formatNames are what callers and files call a format.
+type formatNames struct {
+	Name   string                // in the field format, and as the suffix of an address
+	media  string                // in Accept
+	Header []string              // Content-Type
+	File   clickhouse.FileFormat // where ClickHouse writes it itself
+}
+
+var Formats = [...]formatNames{
+	AsArrays:  {Name: "arrays", media: "application/json", Header: api.JSONType},
+	AsObjects: {Name: "objects", media: "application/json", Header: api.JSONType},
+	AsCSV:     {Name: "csv", media: "text/csv", Header: []string{"text/csv; charset=utf-8; header=present"}},
+	AsNDJSON:  {Name: "ndjson", media: "application/x-ndjson", Header: []string{"application/x-ndjson"}},
+	AsParquet: {Name: "parquet", media: "application/vnd.apache.parquet", Header: []string{"application/vnd.apache.parquet"}, File: clickhouse.Parquet},
+	AsArrow:   {Name: "arrow", media: "application/vnd.apache.arrow.stream", Header: []string{"application/vnd.apache.arrow.stream"}, File: clickhouse.Arrow},
+}
+
+func (f Format) String() string { return Formats[f].Name }
+
+// IsFile tells the files from the JSON answers.
+func (f Format) IsFile() bool { return f >= AsCSV }
+
+// ParseFormat reads the name of a format. Clients of the peer may ask for json, which is all that it gives.
+func ParseFormat(name string) (Format, bool) {
+	if name == "json" {
+		return AsArrays, true
+	}
+	i := slices.IndexFunc(Formats[:], func(f formatNames) bool { return f.Name == name })
+	return Format(max(i, 0)), i >= 0 //nolint:gosec // there are six
+}
+
+// AcceptedFormat reads an Accept header. Rows as objects are application/json;profile=objects.
+func AcceptedFormat(header string) Format {
+	best, bestWeight := AsArrays, 0.0
+	for element := range strings.SplitSeq(header, ",") {
+		media, parameters, err := mime.ParseMediaType(element)
+		if err != nil {
+			continue
+		}
+		weight := 1.0
+		if q, ok := parameters["q"]; ok {
+			if weight, err = strconv.ParseFloat(q, 64); err != nil {
+				continue
+			}
+		}
+		if !(weight > bestWeight) {
+			continue
+		}
+		if f, ok := formatOfMedia(media, parameters["profile"]); ok {
+			best, bestWeight = f, weight
+		}
+	}
+	return best
+}
+
+func formatOfMedia(media, profile string) (Format, bool) {
+	switch media {
+	case "*/*", "application/*":
+		return AsArrays, true
+	case "application/json":
+		if profile == AsObjects.String() {
+			return AsObjects, true
+		}
+		return AsArrays, true
+	case "application/ndjson", "application/jsonl", "application/x-jsonlines":
+		return AsNDJSON, true
+	case "application/parquet":
+		return AsParquet, true
+	}
+	for i := AsCSV; int(i) < len(Formats); i++ {
+		if Formats[i].media == media {
+			return i, true
+		}
+	}
+	return AsArrays, false
+}
+
+// Streams tells whether the rows go past the cache: those of whole files, of files that ClickHouse writes, and of pages of a file
+// that reach behind the rows that a result holds. The other pages of files are cut from a result, as those of JSON answers are.
+func (p *Plan) Streams() bool {
+	switch {
+	case !p.Format.IsFile(), p.Ref != (cache.Ref{}):
+		return false
+	case Formats[p.Format].File != "" || !p.IsPage():
+		return true
+	}
+	return p.Limit > execution.MaxRows-p.Offset
+}
+
+// AppendRows appends the rows of a page in the plan's format, as one JSON array.
+func (p *Plan) AppendRows(dst []byte, result *cache.Result, columns []string) []byte {
+	if p.Format != AsObjects {
+		return result.AppendRows(dst, p.Offset, p.Limit)
+	}
+	objects := rows.NewObjects(columns)
+	dst = append(dst, '[')
+	for i := range result.PageLen(p.Offset, p.Limit) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = objects.Append(dst, result.Row(p.Offset+i)); err != nil {
+			panic("BUG: a row that was kept: " + err.Error())
+		}
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,76 @@
+package result
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+)
+
+// Recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
+// leads to rows.
+func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller) (*Plan, bool) {
+	p, ok := plans.Get(memo)
+	return p, ok && p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed
+}
+
+// AskedFormat is the format that the Accept header asks for. Of its types the one that is liked best counts, and one that there is not
+// counts as absent.
+func AskedFormat(in api.Input) Format {
+	accept := in.Header["Accept"]
+	if len(accept) == 0 || accept[0] == "*/*" || accept[0] == "application/json" {
+		return AsArrays
+	}
+	return AcceptedFormat(strings.Join(accept, ","))
+}
+
+// Stored finds the body of an answer as it was sent before. It never does for an answer that was computed for this request alone:
+// those that follow say that they come from the cache. Neither does it for one beside which a run is in progress, or that shows what
+// was found out for its request.
+func Stored(c *cache.Cache, in api.Input, p *Plan, got *execution.Result) (cache.Body, bool) {
+	if !shared(p, got) {
+		return cache.Body{}, false
+	}
+	return c.GetPage(got.Answer.Entry, p.Page, encoding(in))
+}
+
+// Render draws the body of an answer, and stores it for others where it can be theirs too.
+func Render(c *cache.Cache, in api.Input, p *Plan, got execution.Result, render func([]byte, *Plan, cache.Answer) []byte) cache.Body {
+	draw := func(dst []byte) []byte { return render(dst, p, got.Answer) }
+	if shared(p, &got) {
+		return c.Page(got.Answer.Entry, p.Page, encoding(in), draw)
+	}
+	return c.Render(encoding(in), draw)
+}
+
+func shared(p *Plan, got *execution.Result) bool {
+	return got.Answer.Status.Cached() && got.Run == nil && !p.Shows.Explain
+}
+
+func encoding(in api.Input) cache.Encoding {
+	return cache.Negotiate(api.Header(in.Request, "Accept-Encoding"))
+}
+
+// Respond answers with a page of a result.
+func Respond(p *Plan, got *execution.Result, body cache.Body) api.Response {
+	res := api.Response{
+		Status: Status(got.Run), Type: Formats[p.Format].Header, Quotas: got.Quotas, Body: body, Answer: got.Answer, Cache: api.WhileFresh,
+	}
+	if got.Run != nil {
+		res.Cache = api.NoStore
+	}
+	if done, ok := got.Answer.Entry.Meta.(*execution.Details); ok && !got.Answer.Status.Cached() {
+		res.Spent = api.Spent{Compile: done.Compile, ClickHouse: done.Stats.Elapsed}
+	}
+	return res
+}
+
+// Status is the status of an answer: 202 while a background run computes a newer one.
+func Status(run *execution.Run) int {
+	if run != nil {
+		return http.StatusAccepted
+	}
+	return http.StatusOK
+}

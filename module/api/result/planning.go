@@ -1,0 +1,121 @@
+package result
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/texttable"
+)
+
+// Overrides are what a request puts over a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
+type Overrides struct{ Variables, Filters json.RawMessage }
+
+// apply gives the node with the overrides put over it.
+func (o Overrides) apply(node query.Node) (query.Node, error) {
+	q, isHogQL := node.(*query.HogQL)
+	if len(o.Variables) > 0 && !api.IsNull(o.Variables) {
+		variables, err := query.ParseVariables(o.Variables)
+		if err != nil {
+			return nil, err // a mistake of the request, told as it is
+		}
+		if isHogQL {
+			q = q.WithVariables(variables)
+			node = q
+		}
+	}
+	if len(o.Filters) == 0 || api.IsNull(o.Filters) || !isHogQL {
+		return overrideFilters(node, o.Filters)
+	}
+	filters, err := query.ParseOverrides(o.Filters)
+	if err != nil {
+		return nil, err // a mistake of the request, told as it is
+	}
+	if q, err = filters.ApplyHogQL(q); err != nil {
+		return nil, err // a mistake of the request, told as it is
+	}
+	return q, nil
+}
+
+// PlanNode plans a query of the query route, or that of a saved insight: both share their answers.
+func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode) (*Plan, error) {
+	node, err := over.apply(node)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Freshness: e.FreshnessOf(node, mode), View: View{Limit: -1}, Query: &execution.Query{
+		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
+		Key: cache.KeyParts{
+			Project: c.Project.ID, Query: string(node.Canonical()), Variables: VariableMarks(c, node), Zone: c.Project.Timezone,
+			Extra: execution.SchemaMark(c.Snapshot.Schema(c.Project.ID)),
+		}.Key(),
+	}}
+	p.SetPage()
+	return p, nil
+}
+
+// VariableMarks is the part of a cache key that the values of variables decide, defaults included.
+func VariableMarks(c *execution.Caller, node query.Node) string {
+	if list, ok := node.(interface {
+		Around() (query.Modifiers, query.Node)
+	}); ok {
+		_, node = list.Around()
+	}
+	q, ok := node.(*query.HogQL)
+	if !ok || len(q.Variables) == 0 {
+		return ""
+	}
+	values := make(map[string]any, len(q.Variables))
+	for _, v := range q.Variables {
+		switch {
+		case c.Snapshot.VariableByCode(c.Project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
+			values["no "+v.CodeName] = nil
+		case v.IsNull:
+			values[v.CodeName] = nil
+		case v.HasValue:
+			values[v.CodeName] = v.Value
+		default:
+			values[v.CodeName] = c.Snapshot.VariableDefaults(c.Project.ID)[v.CodeName]
+		}
+	}
+	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
+}
+
+// overrideFilters puts a request's filters_override over an insight: contract section 2.4.
+func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
+	if len(raw) == 0 || api.IsNull(raw) {
+		return node, nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+	}
+	overrides, err := query.ParseOverrides(raw)
+	if err != nil {
+		return nil, err // a mistake of the request, told as it is
+	}
+	return overrides.Apply(n), nil
+}
+
+// MaxQueryID is the most characters of the id that a caller gives a query.
+const MaxQueryID = 128
+
+// ValidQueryID tells whether an id can stand in a path; an empty one is none at all.
+func ValidQueryID(id string) bool {
+	return id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+}
+
+// FormatResults writes results as a table of plain text, for people and language models.
+func FormatResults(p *Plan, got cache.Answer) (string, error) {
+	done, _ := got.Entry.Meta.(*execution.Details)
+	if n, ok := p.Node.(query.Insight); ok && done.Insight != nil {
+		return texttable.Insight(n, done.Insight.Results) // logged as it is
+	}
+	return texttable.Rows(done.Columns, got.Entry.Result.Rows(), 0) // logged as it is
+}

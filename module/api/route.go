@@ -1,0 +1,200 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Route is one method of one address: what a caller must hold, and who answers.
+type Route struct {
+	Method  string
+	Pattern string // what follows the project in a path, such as endpoints/:name/run
+	Scope   string // that a key needs, such as endpoint:read; AnyScope for what every personal key may ask
+	// SecretKeys reports that project secret keys may call it: contract section 6.3 gives them the run alone.
+	SecretKeys bool
+	Handler    Handler
+}
+
+// AnyScope stands for no scope in particular.
+const AnyScope = ""
+
+// Methods are the routes of one address.
+type Methods map[string]*Route
+
+// Of returns the route of a method. HEAD is GET without a body, which the server leaves out; OPTIONS needs what reading the
+// Address needs.
+func (m Methods) Of(method string) (*Route, bool) {
+	found, ok := m[method]
+	switch {
+	case ok:
+		return found, true
+	case method == http.MethodHead:
+		found, ok = m[http.MethodGet]
+		return found, ok
+	case method == http.MethodOptions:
+		return m.options(), true
+	}
+	return nil, false
+}
+
+// options says what an Address takes and gives.
+func (m Methods) options() *Route {
+	options := &Route{Handler: func(context.Context, Caller, Input) (Response, error) {
+		res := JSON(http.StatusOK, map[string][]string{"renders": {"application/json"}, "parses": {"application/json"}})
+		res.Header = http.Header{"Allow": {m.Allow()}}
+		return res, nil
+	}}
+	for _, r := range m {
+		object, _, scoped := strings.Cut(r.Scope, ":")
+		if !scoped {
+			continue
+		}
+		options.Scope, options.SecretKeys = object+":read", options.SecretKeys || r.SecretKeys
+	}
+	return options
+}
+
+// Allow is the value of the Allow header.
+func (m Methods) Allow() string {
+	names := []string{http.MethodOptions}
+	for name := range m {
+		names = append(names, name)
+		if name == http.MethodGet {
+			names = append(names, http.MethodHead)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// Address is the part of a path after the project: a resource, perhaps a name below it, perhaps an action on that.
+type Address struct{ Resource, Name, Action string }
+
+// pattern is the Address with its name left out: the key of the table of routes.
+func (a Address) pattern() Address {
+	if a.Name != "" {
+		a.Name = ":name"
+	}
+	return a
+}
+
+// Serve adds routes to those that are served.
+func (a *API) Serve(routes ...Route) {
+	if a.routes == nil {
+		a.routes, a.fixedNames = map[Address]Methods{}, map[string]bool{}
+	}
+	for i := range routes {
+		at := addressOf(routes[i].Pattern)
+		if a.routes[at] == nil {
+			a.routes[at] = Methods{}
+		}
+		a.routes[at][routes[i].Method] = &routes[i]
+		a.fixedNames[at.Name] = true
+	}
+}
+
+// Routes are those that are served.
+func (a *API) Routes() (all []Route) {
+	for _, methods := range a.routes {
+		for _, r := range methods {
+			all = append(all, *r)
+		}
+	}
+	return all
+}
+
+// Address is that of the route, with the name :name where it serves any.
+func (r *Route) Address() Address { return addressOf(r.Pattern) }
+
+// addressOf reads a pattern. A resource beside the projects begins with a slash.
+func addressOf(pattern string) (at Address) {
+	rest, beside := strings.CutPrefix(pattern, "/")
+	at.Resource, rest, _ = strings.Cut(rest, "/")
+	at.Name, at.Action, _ = strings.Cut(rest, "/")
+	if beside {
+		at.Resource = "/" + at.Resource
+	}
+	return at
+}
+
+// Methods are those of the Address as it stands, else those of its pattern; nil when nothing is served there.
+func (a *API) Methods(at Address) Methods {
+	if a.fixedNames[at.Name] {
+		if found := a.routes[at]; found != nil {
+			return found
+		}
+	}
+	return a.routes[at.pattern()]
+}
+
+// ApiPrefix leads every path that is ours; a site may serve other things beside it.
+const ApiPrefix = "/api/"
+
+// parsePath takes /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/] apart, and what parseDiscovery knows.
+func parsePath(path string) (project string, at Address, ok bool) {
+	rest, ok := strings.CutPrefix(path, ApiPrefix)
+	if !ok {
+		return "", at, false
+	}
+	prefix, rest, ok := strings.Cut(rest, "/")
+	if !ok || prefix != "projects" && prefix != "environments" {
+		return parseDiscovery(path[len(ApiPrefix):])
+	}
+	rest = strings.TrimSuffix(rest, "/")
+	project, rest, ok = strings.Cut(rest, "/")
+	if !ok {
+		return parseDiscovery(path[len(ApiPrefix):])
+	}
+	at.Resource, rest, ok = strings.Cut(rest, "/")
+	if !ok {
+		return project, at, true
+	}
+	at.Name, at.Action, ok = strings.Cut(rest, "/")
+	if at.Name == "" || ok && at.Action == "" {
+		return "", at, false
+	}
+	return project, at, !strings.Contains(at.Action, "/")
+}
+
+// CurrentAlias stands in a path for what belongs to the key.
+const CurrentAlias = "@current"
+
+const (
+	ProjectsResource      = "/projects"
+	ProjectResource       = "/project"
+	UsersResource         = "/users"
+	KeysResource          = "/personal_api_keys"
+	OrganizationsResource = "/organizations"
+)
+
+// parseDiscovery takes the paths apart that name no resource of a project: /api/projects/[7/], /api/users/@me/,
+// /api/personal_api_keys/@current/ and /api/organizations/[id/[projects/[7/]]]. rest is what follows /api/.
+func parseDiscovery(rest string) (project string, at Address, ok bool) {
+	rest = strings.TrimSuffix(rest, "/")
+	first, rest, _ := strings.Cut(rest, "/")
+	name, action, more := strings.Cut(rest, "/")
+	switch first {
+	case "projects", "environments":
+		if more {
+			return "", at, false
+		}
+		if name == "" {
+			return CurrentAlias, Address{Resource: ProjectsResource}, true
+		}
+		return name, Address{Resource: ProjectResource}, true
+	case "users", "personal_api_keys":
+		return CurrentAlias, Address{Resource: "/" + first, Name: name}, name != "" && !more
+	case "organizations":
+		action, project, below := strings.Cut(action, "/")
+		switch {
+		case more && (name == "" || action != "projects") || below && (project == "" || strings.Contains(project, "/")):
+			return "", at, false
+		case below:
+			return project, Address{Resource: OrganizationsResource, Name: name, Action: "project"}, true
+		}
+		return CurrentAlias, Address{Resource: OrganizationsResource, Name: name, Action: action}, true
+	}
+	return "", at, false
+}

@@ -1,0 +1,105 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// maxCompiling is the processor time that the compiles of one request may take together. It is a thousand times what a typical
+	// query takes, and it is no wall time, so that a busy machine refuses nothing that an idle one takes.
+	maxCompiling = 100 * time.Millisecond
+	// compilingPerQuery is the processor time of compiling that counts as a query on the rate of the key. The first is free.
+	compilingPerQuery = 25 * time.Millisecond
+	// compilePatience is the longest that a compile waits for its turn. Each takes a tenth of a second at most.
+	compilePatience = 30 * time.Second
+	// maxWaitingCompiles is how many compiles of one project may wait.
+	maxWaitingCompiles = 256
+)
+
+// compilePlaces are those of the whole process, whatever its config is: they stand for processor cores. Half of these are left to
+// answers from the cache.
+var compilePlaces = admission.New(compileLimits(max(1, goruntime.GOMAXPROCS(0)/2)))
+
+func compileLimits(places int) admission.Limits {
+	return admission.Limits{Places: places, Project: places, Queue: maxWaitingCompiles}
+}
+
+// Compiles are the compiles of one request, one after the other.
+type Compiles struct {
+	project int64
+	quotas  Quotas        // on which their time counts; empty for an operator's
+	used    time.Duration // of processor time
+	counted int           // queries that were spent for it
+}
+
+// CompilesOf are the compiles of a request with a key. Those of an endpoint do not count on the endpoint's rate: who publishes or runs
+// it pays.
+func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Compiles {
+	c := &Compiles{project: project}
+	if key == nil {
+		return c
+	}
+	c.quotas = append(c.quotas, quota{e.Limits.OfKey(key.ID), LimitKey, key.ID, ""})
+	if part != nil {
+		c.quotas = append(c.quotas, quota{part.allowance, LimitToken, part.id, ""})
+	}
+	return c
+}
+
+// do runs a compile when its turn comes, and counts the time that it takes, also when it fails. The compile asks expired whether it
+// has to end. The error is that of the compile, the contract's 429, or that of ctx.
+func (c *Compiles) do(ctx context.Context, compile func(expired func() error) error) error {
+	if err := c.quotas.check(time.Now()); err != nil {
+		return err
+	}
+	place, err := takeCompilePlace(ctx, c.project)
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	goruntime.LockOSThread() // the clock is that of the thread
+	defer goruntime.UnlockOSThread()
+	began := processorTime()
+	defer func() { c.count(processorTime()-began, time.Now()) }()
+	return compile(func() error {
+		goruntime.Gosched() // answers from the cache wait for a step of a compile, and not for a time slice
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case c.used+processorTime()-began > maxCompiling:
+			return compiler.ErrTooSlow
+		}
+		return nil
+	})
+}
+
+// count adds processor time, and spends queries for it.
+func (c *Compiles) count(took time.Duration, now time.Time) {
+	c.used += took
+	queries := int((c.used - 1) / compilingPerQuery) // each that was started after the first
+	if queries <= c.counted {
+		return
+	}
+	defer c.quotas.lock()()
+	for ; c.counted < queries; c.counted++ {
+		for _, q := range c.quotas {
+			q.take(now)
+		}
+	}
+}
+
+// takeCompilePlace waits for the project's turn to compile. The error is a 429 (contract api.md, section 7), or that of ctx.
+func takeCompilePlace(ctx context.Context, project int64) (*admission.Place, error) {
+	place, err := compilePlaces.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: compilePatience})
+	if errors.Is(err, admission.ErrQueueFull) || errors.Is(err, admission.ErrTooLong) {
+		return nil, &LimitError{Limit: LimitConcurrency, Detail: "Too many queries are being prepared. Please try again later.", Wait: time.Second}
+	}
+	return place, err
+}

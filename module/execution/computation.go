@@ -1,0 +1,291 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Computation is the computation of one result. It outlives the request that began it, so it holds no part of that.
+type Computation struct {
+	exec *Executor
+	Caller
+	query *Query
+	// compiles are those of the request: it may compile more than once.
+	compiles *Compiles
+
+	id       string        // of the background run that it is for; empty for none
+	patience time.Duration // the longest that it waits for its turn
+	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
+	counted  atomic.Bool   // a query of it was counted on its quotas
+}
+
+// answer gets the result, from the cache or by running it. A caller that shares another's computation does not
+// share the refusal of the other's allowance.
+func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
+	for {
+		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
+		var refused *LimitError
+		if errors.As(err, &refused) && refused.Owner != "" && !x.quotas().owns(refused.Owner) {
+			continue
+		}
+		if errors.Is(err, cache.ErrTooLarge) {
+			err = &clickhouse.Error{Kind: clickhouse.TooLarge, Message: err.Error()}
+		}
+		if err == nil {
+			x.query.meter(x.exec.Metrics).answers[got.Status].Inc()
+		}
+		return got, err
+	}
+}
+
+// load compiles the query and runs it on ClickHouse.
+func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
+	began := time.Now()
+	_, compiling := traced(ctx, "analytics.compile")
+	compiled, err := x.compile(ctx, began)
+	compiling(err)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.query.checkPages(compiled); err != nil {
+		return nil, err
+	}
+	done := &Details{
+		ExecutionID: uuid.New(), HogQL: compiled.HogQL, SQL: compiled.SQL, Limit: compiled.Limit, Offset: compiled.Offset,
+		OwnLimit: !compiled.DefaultLimit, Compile: time.Since(began), Marks: x.query.Marks,
+	}
+	if x.query.Endpoint != nil {
+		done.Version = x.query.Version.Number
+	}
+	_, waiting := traced(ctx, "analytics.wait")
+	place, err := x.Admit(ctx, cache.Awaited(ctx), time.Now())
+	waiting(err)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave()
+	limits := cache.Limits{MaxBytes: MaxResultBytes}
+	if compiled.Probe {
+		limits.Keep = compiled.Limit
+	}
+	rows := cache.NewBuilder(limits)
+	q := x.compiledQuery(compiled, done.ExecutionID.String())
+	defer x.exec.Runs.beginWork(x.query.Key)()
+	asked := time.Now()
+	x.picked.Store(asked.UnixNano())
+	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.Project.ID))
+	done.Stats, err = x.exec.Warehouse.Query(querying, place, q, sink{rows, compiled.Row})
+	queried(err)
+	x.query.meter(x.exec.Metrics).ran(done.Stats, time.Since(asked), err)
+	if err != nil {
+		x.log(done, asked, 0, err)
+		return nil, err
+	}
+	result := rows.Result()
+	x.log(done, asked, result.Size(), nil)
+	if compiled.Shape != nil {
+		if done.Insight, err = x.shape(compiled, result); err != nil {
+			return nil, err
+		}
+		done.over = x.query.isOver(done.Insight, began)
+		done.Warnings = x.warnings(ctx, place, done)
+		return cache.NewEntry(&cache.Result{}, began, done, done.Size()), nil
+	}
+	if done.Missing, err = missing(compiled, result); err != nil {
+		return nil, err
+	}
+	done.Columns = compiled.Columns
+	done.Head = x.appendHead(nil, compiled, result.Columns())
+	done.Warnings = x.warnings(ctx, place, done)
+	return cache.NewEntry(result, began, done, done.Size()), nil
+}
+
+// Admit takes a place for a query, and counts it. The channel is closed once somebody waits for the query.
+func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now time.Time) (*admission.Place, error) {
+	place, err := x.exec.admit(ctx, x.quotas(), admission.Request{Project: x.Project.ID, Awaited: awaited, Wait: x.patience}, now)
+	if err != nil {
+		x.query.refused(x.exec.Metrics, err)
+		return nil, err
+	}
+	x.counted.Store(true)
+	return place, nil
+}
+
+// compiledQuery is the compiled query as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know
+// the query; of the client's it holds the label alone.
+func (x *Computation) compiledQuery(c *compiler.Compiled, id string) clickhouse.Query {
+	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "key": x.Key.ID, "query_id": id}
+	if x.query.Label != "" {
+		comment["name"] = x.query.Label
+	}
+	if x.query.Endpoint != nil {
+		comment["endpoint"], comment["version"] = x.query.Endpoint.Name, x.query.Version.Number
+	}
+	return clickhouse.Query{SQL: c.SQL, Params: Params(c), Project: x.Project.ID, ID: id, Comment: string(jsontext.Append(nil, comment))}
+}
+
+// Params are the values of a compiled query as ClickHouse gets them.
+func Params(c *compiler.Compiled) []clickhouse.Param {
+	out := make([]clickhouse.Param, len(c.Params))
+	for i, p := range c.Params {
+		out[i] = clickhouse.Param(p)
+	}
+	return out
+}
+
+// sink puts what the executor delivers into a result.
+type sink struct {
+	rows *cache.Builder
+	row  func([]byte) ([]byte, error) // makes a row of the answer; nil for rows that are
+}
+
+// Columns notes the columns of the result.
+func (s sink) Columns(columns []clickhouse.Column) error {
+	out := make([]cache.Column, len(columns))
+	for i, c := range columns {
+		out[i] = cache.Column(c)
+	}
+	return s.rows.Columns(out)
+}
+
+// Row keeps a row.
+func (s sink) Row(row []byte) error {
+	if s.row != nil {
+		var err error
+		if row, err = s.row(row); err != nil {
+			return err
+		}
+	}
+	return s.rows.Row(row)
+}
+
+// missing counts the rows that are about an actor of whom nothing is known; nil for answers without actors.
+func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
+	if compiled.Missing == nil {
+		return nil, nil
+	}
+	n := 0
+	for row := range rows.Rows() {
+		unknown, err := compiled.Missing(row)
+		if err != nil {
+			return nil, err
+		}
+		if unknown {
+			n++
+		}
+	}
+	return &n, nil
+}
+
+// appendHead appends the columns and types of an answer. Those of lists of events and actors are bare: contract section 1.6.
+func (x *Computation) appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
+	if _, ok := x.query.Node.(*query.HogQL); ok {
+		return AppendColumns(dst, compiled.Columns, columns)
+	}
+	types := make([]string, len(columns))
+	for i, c := range columns {
+		types[i] = cmp.Or(compiled.Types[i], columntype.Plain(c.Type))
+	}
+	dst = jsontext.Append(append(dst, `"columns":`...), compiled.Columns)
+	return jsontext.Append(append(dst, `,"types":`...), types)
+}
+
+// AppendColumns appends the members "columns" and "types" of an answer.
+func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
+	types := make([][2]string, len(columns))
+	for i, c := range columns {
+		types[i] = [2]string{names[i], columntype.Plain(c.Type)}
+	}
+	dst = append(dst, `"columns":`...)
+	dst = jsontext.Append(dst, names)
+	dst = append(dst, `,"types":`...)
+	return jsontext.Append(dst, types)
+}
+
+// Computation begins one for a caller who waits for it.
+func (e *Executor) Computation(c Caller, q *Query) *Computation {
+	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
+}
+
+// ErrSetQuery refuses pages of a query that combines several.
+var ErrSetQuery = errors.New("pages of a UNION")
+
+// checkPages refuses pages of what has none.
+func (q *Query) checkPages(compiled *compiler.Compiled) error {
+	if q.Paged && compiled.SetQuery {
+		return ErrSetQuery
+	}
+	return nil
+}
+
+// compile compiles the query in its turn.
+func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
+	compiled, err := x.exec.Compile(ctx, x.Snapshot, x.compiles, x.query, now)
+	if x.compiles.counted > 0 {
+		x.counted.Store(true)
+	}
+	x.query.refused(x.exec.Metrics, err)
+	return compiled, err
+}
+
+// Compile compiles a query when its turn comes. A mistake in the query comes as a *mistake, with the query's text.
+func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time) (*compiler.Compiled, error) {
+	db, err := e.Database(ctx, snap.Schema(c.project))
+	if err != nil {
+		return nil, err
+	}
+	env := compilerEnv(snap, c.project, db, now)
+	env.Mode = q.Rows
+	var compiled *compiler.Compiled
+	err = c.do(ctx, func(expired func() error) error {
+		env.Expired = expired
+		compiled, err = compiler.Compile(q.Node, env)
+		return err
+	})
+	if err != nil {
+		return nil, &QueryError{Text: q.Text, Err: err}
+	}
+	return compiled, nil
+}
+
+// QueryError is what keeps a query from being compiled, with its text, in which mistakes have their places.
+type QueryError struct {
+	Text string
+	Err  error
+}
+
+// Error returns what is wrong.
+func (m *QueryError) Error() string { return m.Err.Error() }
+
+// Unwrap returns what is wrong without the text.
+func (m *QueryError) Unwrap() error { return m.Err }
+
+// Describe says what is right and what is wrong with a query, which takes its turn as any compile does.
+func (e *Executor) Describe(ctx context.Context, c Caller, asked *query.Metadata) (about *compiler.Metadata, err error) {
+	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
+	if err != nil {
+		return nil, err
+	}
+	env := compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
+	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
+		env.Expired = expired
+		about, err = compiler.Describe(asked, env)
+		return err
+	})
+	return about, err
+}

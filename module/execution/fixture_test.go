@@ -1,0 +1,32 @@
+package execution
+
+import (
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+)
+
+// noon is a time for tests that have a clock of their own.
+var noon = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+
+// testPlaces are the limits of places for a project's concurrency.
+func testPlaces(concurrency int) admission.Limits {
+	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: QueueFactor * concurrency}
+}
+
+// newExecutor is an executor without ClickHouse: what is not in the cache can't be answered.
+func newExecutor(tb testing.TB) *Executor {
+	tb.Helper()
+	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(results.Close)
+	return &Executor{
+		Cache: results, Runs: NewRuns(), Metrics: NewMetrics(), Databases: new(Databases), Names: new(Sightings),
+		Limits: NewLimiter(plenty), Places: admission.New(testPlaces(10)), QueryFresh: 5 * time.Minute,
+		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+	}
+}

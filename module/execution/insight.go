@@ -1,0 +1,133 @@
+package execution
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// insightAnswer is what an insight answers, made once of its rows and kept in their place.
+type insightAnswer struct {
+	Results     []byte // a JSON array
+	HasMore     *bool  // nil for kinds whose answers are never cut
+	NoError     string // the member error of a run without one: contract section 1.5
+	Dates       []byte // resolved_date_range and what belongs to it
+	nextRefresh time.Duration
+	until       time.Time // the end of its range; zero when it has none
+	reversed    bool      // its range ends before it begins
+}
+
+func (a *insightAnswer) size() int {
+	if a == nil {
+		return 0
+	}
+	return len(a.Results) + len(a.Dates)
+}
+
+// shape makes the answer of an insight of its rows.
+func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*insightAnswer, error) {
+	answer, err := compiled.Shape(rows.Rows())
+	if err != nil {
+		return nil, err
+	}
+	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
+	if compiler.KindOf(x.query.Node).EmptyError {
+		out.NoError = `,"error":""`
+	}
+	if x.query.Endpoint != nil {
+		out.Results = withoutSentinels(answer.Results)
+	}
+	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
+	if answer.Range != nil {
+		out.until = answer.Range.To
+		out.reversed = answer.Range.To.Before(answer.Range.From)
+	}
+	if answer.Previous != nil {
+		out.Dates = appendRange(append(out.Dates, `,"resolved_compare_date_range":`...), answer.Previous)
+	}
+	return out, nil
+}
+
+func appendRange(dst []byte, r *insight.Span) []byte {
+	if r == nil {
+		return append(dst, "null"...)
+	}
+	const form = "2006-01-02T15:04:05.999999Z07:00"
+	return jsontext.Append(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
+}
+
+// refreshAfter is how long after a run a client should leave the refresh button alone: contract section 1.3.
+func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
+	short := answer.Range != nil && answer.Range.To.Sub(answer.Range.From) <= 7*24*time.Hour
+	if query.IntervalOf(node) == query.Hour || short {
+		return 3 * time.Minute
+	}
+	return 15 * time.Minute
+}
+
+// clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
+const clientRefresh = time.Minute
+
+// NextRefresh is the same for any kind.
+func (o *Details) NextRefresh() time.Duration {
+	if o.Insight != nil {
+		return o.Insight.nextRefresh
+	}
+	return clientRefresh
+}
+
+// withoutSentinels replaces what stands for missing values and for the rest, in the answers of endpoints: contract section 5.4.
+func withoutSentinels(results []byte) []byte {
+	var rows []json.RawMessage
+	if json.Unmarshal(results, &rows) == nil && len(rows) > 0 && rows[0][0] == '[' { // lists of items, as of a funnel's values
+		for i := range rows {
+			rows[i] = withoutSentinels(rows[i])
+		}
+		return jsontext.Append(nil, rows)
+	}
+	var items []map[string]json.RawMessage
+	if json.Unmarshal(results, &items) != nil {
+		return results // of a kind whose items are no objects
+	}
+	changed := false
+	for _, item := range items {
+		var label string
+		if raw, ok := item["label"]; ok && json.Unmarshal(raw, &label) == nil && strings.Contains(label, "$$_posthog_breakdown_") {
+			label = strings.ReplaceAll(strings.ReplaceAll(label, insight.NullValue, "null"), insight.OtherValue, "Other")
+			item["label"], changed = jsontext.Append(nil, label), true
+		}
+		for _, name := range []string{"breakdown", "breakdown_value"} {
+			var value any
+			if raw, ok := item[name]; ok && json.Unmarshal(raw, &value) == nil {
+				item[name], changed = jsontext.Append(nil, withoutSentinel(value)), true
+			}
+		}
+	}
+	if !changed {
+		return results
+	}
+	return jsontext.Append(nil, items)
+}
+
+func withoutSentinel(value any) any {
+	switch v := value.(type) {
+	case string:
+		switch v {
+		case insight.NullValue, "":
+			return nil
+		case insight.OtherValue:
+			return "Other"
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutSentinel(v[i])
+		}
+	}
+	return value
+}

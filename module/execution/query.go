@@ -1,0 +1,85 @@
+package execution
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Query is which result is wanted, and how to compute that when it is not there. It is immutable, and shared by all requests that
+// look the same.
+type Query struct {
+	Key   cache.Key
+	Node  query.Node
+	Rows  compiler.Mode
+	Text  string // of the query, for the positions of its mistakes
+	Paged bool   // pages are cut from the result
+
+	Endpoint *registry.Endpoint // nil on the query route
+	Version  *registry.Version
+	Marks    string // the values of the run's variables
+	// The names that the caller gave the query: it can be asked about and cancelled by clientID, and has label in the query
+	// log. Either may be empty.
+	ClientID, Label string
+
+	counted atomic.Pointer[meter] // see meter
+}
+
+// Size is about what a query takes in memory, in bytes.
+func (q *Query) Size() int { return 2*len(q.Text) + 2*len(q.Marks) + 512 }
+
+// MaxRows is the most rows that one result holds: contract section 8.
+const MaxRows = 50_000
+
+// Details are what a result carries beside its rows; cached answers show it again.
+type Details struct {
+	ExecutionID uuid.UUID
+	HogQL       string
+	SQL         string
+	Limit       int
+	Offset      int      // rows that the query passes over
+	OwnLimit    bool     // the query has a LIMIT of its own
+	Columns     []string // names
+	Head        []byte   // columns and types as JSON members
+	Compile     time.Duration
+	Stats       clickhouse.Stats
+	Insight     *insightAnswer // of an insight, in the place of rows; else nil
+	over        bool           // its range had ended: computed again it would be the same
+	Missing     *int           // how many rows are about actors of whom nothing is known; nil for answers without actors
+	Version     int            // of the endpoint; 0 on the query route
+	Marks       string         // of an endpoint: the values of the variables
+	Warnings    []byte         // a JSON array; nil for none
+}
+
+// Size is about what they take in memory, in bytes.
+func (o *Details) Size() int {
+	return len(o.HogQL) + len(o.SQL) + len(o.Head) + len(o.Marks) + len(o.Warnings) + o.Insight.size() + 256
+}
+
+// meter is where the query is counted: looked up once.
+func (q *Query) meter(m *Metrics) *meter {
+	if known := q.counted.Load(); known != nil {
+		return known
+	}
+	var name string
+	if q.Endpoint != nil {
+		name = q.Endpoint.Name
+	}
+	found := m.of(q.Key.Project(), name)
+	q.counted.Store(found)
+	return found
+}
+
+// The most that one result may hold in memory; larger ones are refused. On its way a result is there several times: as rows, as a page,
+// and as what has yet to be collected as garbage. Only insights come near the rows: other queries have a LIMIT.
+const (
+	MaxResultBytes = 64 << 20
+	MaxResultRows  = 1_000_000
+)

@@ -1,0 +1,78 @@
+package execution
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestQueryLog(t *testing.T) {
+	t.Parallel()
+	var l queryLog
+	add := func(project int64, id, text string, age time.Duration) {
+		l.add(project, loggedQuery{id: id, text: text, start: noon.Add(-age)})
+	}
+	texts := func(project int64, id string) []string {
+		var out []string
+		for _, q := range l.Find(project, id, noon) {
+			out = append(out, q.text)
+		}
+		return out
+	}
+	add(1, "a", "first", time.Hour)
+	add(1, "b", "other", time.Hour)
+	add(1, "a", "second", 0)
+	add(1, "old", "of yesterday", queryLogged)
+	add(2, "a", "another project's", 0)
+	for _, tt := range []struct {
+		project int64
+		id      string
+		want    []string
+	}{{1, "a", []string{"first", "second"}}, {2, "a", []string{"another project's"}}, {1, "old", nil}, {3, "a", nil}} {
+		if diff := cmp.Diff(tt.want, texts(tt.project, tt.id)); diff != "" {
+			t.Errorf("find(%d, %s) (-want +got):\n%s", tt.project, tt.id, diff)
+		}
+	}
+	for i := range queriesOfProject - 3 {
+		add(1, fmt.Sprint(i), "", 0)
+	}
+	if got := texts(1, "a"); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("of a full project's first query there is %q", got)
+	}
+}
+
+// TestQueryLogIsBounded: whoever has most queries loses one when there are too many.
+func TestQueryLogIsBounded(t *testing.T) {
+	t.Parallel()
+	var l queryLog
+	l.add(1, loggedQuery{id: "only", start: noon})
+	for i := range 2 * queriesOfAll {
+		l.add(int64(2+i%100), loggedQuery{id: "x", start: noon})
+	}
+	held := 0
+	for _, queries := range l.byProject {
+		held += len(queries)
+	}
+	if held != queriesOfAll || l.count != held {
+		t.Errorf("%d queries are held and %d counted, want %d", held, l.count, queriesOfAll)
+	}
+	if len(l.Find(1, "only", noon)) != 1 {
+		t.Error("the project with one query has lost it")
+	}
+}
+
+func TestHeadOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aä", 2, "a"}, {"aäb", 3, "aä"}, {"\x80\x80", 1, ""}} {
+		if got := headOf(tt.text, tt.most); got != tt.want {
+			t.Errorf("headOf(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package execution
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+)
+
+// LimitName names a limit in headers and metrics.
+type LimitName string
+
+const (
+	LimitEndpoint    LimitName = "endpoint"
+	LimitKey         LimitName = "key"
+	LimitToken       LimitName = "token"
+	LimitConcurrency LimitName = "concurrency"
+)
+
+// quota is an allowance that a query counts on.
+type quota struct {
+	*allowance
+	limit     LimitName
+	owner     string // the id of the endpoint, key or token whose it is
+	partition string // the name of what the limit holds for, when a caller meets it for several things
+}
+
+// Quotas are all the allowances that a query counts on, from that which most callers share to that which fewest do. All who take
+// from several have them in this order.
+type Quotas []quota
+
+// quotas are what queries of the execution count on: what its endpoint may cause, whoever sends the runs, what its key may, and
+// the token's own share of that.
+func (x *Computation) quotas() Quotas {
+	qs := make(Quotas, 0, 3)
+	if e := x.query.Endpoint; e != nil {
+		if r := cmp.Or(e.RateLimit, x.exec.EndpointRate); !r.IsZero() {
+			qs = append(qs, quota{x.exec.Limits.OfEndpoint(e.ID, r), LimitEndpoint, e.ID, e.Name})
+		}
+	}
+	qs = append(qs, quota{x.exec.Limits.OfKey(x.Key.ID), LimitKey, x.Key.ID, ""})
+	if x.Share != nil {
+		qs = append(qs, quota{x.Share.allowance, LimitToken, x.Share.id, ""})
+	}
+	return qs
+}
+
+// owns tells whether an allowance is one of these.
+func (qs Quotas) owns(owner string) bool {
+	return slices.ContainsFunc(qs, func(q quota) bool { return q.owner == owner })
+}
+
+func (qs Quotas) lock() (unlock func()) {
+	for _, q := range qs {
+		q.mu.Lock()
+	}
+	return func() {
+		for _, q := range qs {
+			q.mu.Unlock()
+		}
+	}
+}
+
+// check tells whether a query could be taken from all of them. The error is a *refusal.
+func (qs Quotas) check(now time.Time) error {
+	defer qs.lock()()
+	return qs.refusal(now)
+}
+
+// Take takes a query from all of them, or from none. The error is a *refusal.
+func (qs Quotas) Take(now time.Time) error {
+	defer qs.lock()()
+	if err := qs.refusal(now); err != nil {
+		return err
+	}
+	for _, q := range qs {
+		q.take(now)
+	}
+	return nil
+}
+
+// giveBack puts back what take took, for a query that did not run.
+func (qs Quotas) giveBack() {
+	defer qs.lock()()
+	for _, q := range qs {
+		q.giveBack()
+	}
+}
+
+// refusal is nil when all of them have a query left. It names the owner whom the fewest share, and the time after which none of
+// them is spent.
+func (qs Quotas) refusal(now time.Time) error {
+	var spent *quota
+	var wait time.Duration
+	for i := range qs {
+		if q := &qs[i]; q.Left(now) <= 0 {
+			spent, wait = q, max(wait, q.next(now))
+		}
+	}
+	if spent == nil {
+		return nil
+	}
+	seconds := inSeconds(wait)
+	return &LimitError{
+		Owner: spent.owner, Limit: spent.limit, Wait: time.Duration(seconds) * time.Second,
+		Detail: fmt.Sprintf("Request was throttled. Expected available in %d seconds.", seconds),
+	}
+}
+
+// Fields tell what the allowances are and what is left of them, in the fields of draft-ietf-httpapi-ratelimit-headers (version 10). The
+// partition key of a limit is the name of what it holds for.
+func (qs Quotas) Fields(now time.Time) (policy, left string) {
+	defer qs.lock()()
+	var shares, rest []byte
+	for i, q := range qs {
+		if i > 0 {
+			shares, rest = append(shares, ", "...), append(rest, ", "...)
+		}
+		shares = appendParameter(appendLimit(shares, q.limit), "q", q.rate.Queries)
+		shares = appendPartition(appendParameter(shares, "w", inSeconds(q.rate.Per)), q.partition)
+		rest = appendParameter(appendLimit(rest, q.limit), "r", q.Left(now))
+		if next := q.next(now); next > 0 {
+			rest = appendParameter(rest, "t", inSeconds(next))
+		}
+		rest = appendPartition(rest, q.partition)
+	}
+	return string(shares), string(rest)
+}
+
+func appendLimit(dst []byte, name LimitName) []byte { return strconv.AppendQuote(dst, string(name)) }
+
+func appendParameter(dst []byte, name string, value int) []byte {
+	dst = append(append(append(dst, ';'), name...), '=')
+	return strconv.AppendInt(dst, int64(value), 10)
+}
+
+func appendPartition(dst []byte, name string) []byte {
+	if name == "" {
+		return dst
+	}
+	dst = append(dst, ";pk=:"...)
+	return append(base64.StdEncoding.AppendEncode(dst, []byte(name)), ':')
+}
+
+// ShownQuotas are the quotas of which an answer tells: those that it counted on or was refused by. What was stored costs nothing,
+// and says nothing of them.
+func (x *Computation) ShownQuotas(status cache.Status, err error) Quotas {
+	if status == cache.Stale { // a refresh for later callers may be under way
+		return nil
+	}
+	if _, refused := refusedBy(err); refused || x.counted.Load() {
+		return x.quotas()
+	}
+	return nil
+}

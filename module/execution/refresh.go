@@ -1,0 +1,120 @@
+package execution
+
+import (
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// RefreshMode says when the answer of a query or an insight is computed, and whether the caller waits for it: contract
+// section 1.3.
+type RefreshMode string
+
+const (
+	RefreshBlocking          RefreshMode = "blocking"
+	RefreshAsync             RefreshMode = "async"
+	RefreshLazyAsync         RefreshMode = "lazy_async"
+	RefreshAsyncExceptOnMiss RefreshMode = "async_except_on_cache_miss"
+	RefreshForceBlocking     RefreshMode = "force_blocking"
+	RefreshForceAsync        RefreshMode = "force_async"
+	RefreshForceCache        RefreshMode = "force_cache"
+)
+
+var refreshModes = []RefreshMode{
+	RefreshBlocking, RefreshAsync, RefreshLazyAsync, RefreshAsyncExceptOnMiss, RefreshForceBlocking, RefreshForceAsync, RefreshForceCache,
+}
+
+// ParseRefresh reads the name of a mode.
+func ParseRefresh(name string) (RefreshMode, bool) {
+	mode := RefreshMode(name)
+	return mode, slices.Contains(refreshModes, mode)
+}
+
+// cacheMode is what the mode asks of the cache when it computes.
+func (m RefreshMode) cacheMode() cache.Mode {
+	if m == RefreshForceBlocking || m == RefreshForceAsync {
+		return cache.Recompute
+	}
+	return cache.NoStale
+}
+
+// thresholds are the ages of an answer at which it is stale, and at which lazy_async computes it anew.
+type thresholds struct{ fresh, lazy time.Duration }
+
+// thresholdsOf are those of a node: for insights by their interval, for other kinds as the operator says (cache ttl), the
+// lazy one in the contract's proportion to it.
+func (e *Executor) thresholdsOf(node query.Node) thresholds {
+	if _, ok := node.(query.Insight); !ok {
+		return thresholds{e.QueryFresh, 2 * e.QueryFresh}
+	}
+	const day = 24 * time.Hour
+	switch query.IntervalOf(node) {
+	case query.Minute:
+		return thresholds{5 * time.Minute, 15 * time.Minute}
+	case query.Hour:
+		return thresholds{time.Hour, 2 * time.Hour}
+	case query.Week:
+		return thresholds{day, day}
+	case query.Month:
+		return thresholds{2 * day, 2 * day}
+	case query.Day:
+	}
+	return thresholds{6 * time.Hour, 12 * time.Hour}
+}
+
+// keepPast is how long the answer of a range that is over is kept: it does not grow stale.
+const keepPast = 7 * 24 * time.Hour
+
+// Freshness is how fresh a result has to be, and what becomes of a request for a fresher one.
+type Freshness struct {
+	Fresh time.Duration
+	Mode  cache.Mode
+	Refs  bool // cursors may name the result
+
+	// Of the query route and of insights, see freshnessOf; zero for endpoints.
+	Refresh    RefreshMode
+	Lazy, keep time.Duration
+	lasting    func(*cache.Entry) bool
+}
+
+// Policy is what is asked of the cache.
+func (f *Freshness) Policy(now time.Time) cache.Policy {
+	return cache.Policy{Fresh: f.Fresh, Mode: f.Mode, Now: now, Lasting: f.lasting, Keep: f.keep, Refs: f.Refs}
+}
+
+// FreshnessOf says when a query of the query route or of an insight is computed.
+func (e *Executor) FreshnessOf(node query.Node, mode RefreshMode) Freshness {
+	ages := e.thresholdsOf(node)
+	f := Freshness{Refresh: mode, Mode: mode.cacheMode(), Fresh: ages.fresh, Lazy: ages.lazy, keep: ages.lazy, lasting: lasts}
+	if endsAtDate(node) {
+		f.keep = keepPast
+	}
+	return f
+}
+
+// endsAtDate tells the insights whose range ends at a date, and not at a time that moves with the clock, as the end of the last
+// whole bucket does.
+func endsAtDate(node query.Node) bool {
+	n, ok := node.(query.Insight)
+	if !ok || n.Parts().DateRange.ExcludeIncomplete {
+		return false
+	}
+	to := n.Parts().DateRange.To
+	return len(to) >= len("2006-01-02") && to[0] >= '0' && to[0] <= '9'
+}
+
+// lasts tells the entries whose range was over when they were computed: they are fresh for good.
+func lasts(e *cache.Entry) bool {
+	done, ok := e.Meta.(*Details)
+	return ok && done.over
+}
+
+// isOver tells whether the range of an answer was over when its computation began.
+func (q *Query) isOver(answer *insightAnswer, began time.Time) bool {
+	return endsAtDate(q.Node) && !answer.until.IsZero() && answer.until.Before(began.Add(-overMargin))
+}
+
+// overMargin is how long before its computation a range has to end for its answer to stay fresh.
+const overMargin = 10 * time.Second

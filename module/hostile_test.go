@@ -1,0 +1,57 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// TestHostileQueries: queries that would grow without bound are refused with a sentence, and a key that sends them without end is
+// throttled, whichever route it takes.
+func TestHostileQueries(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	stars := "select 1 as id"
+	for range 20 {
+		stars = "select *, * from (" + stars + ")"
+	}
+	const tooLarge = "The query is too large: it grows beyond"
+	for _, tt := range []struct {
+		name, path string
+		body       any
+		status     int
+	}{
+		{"query", "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": stars}}, http.StatusBadRequest},
+		{"metadata", "query/", map[string]any{"query": map[string]any{"kind": "HogQLMetadata", "language": "hogQL", "query": stars}}, http.StatusOK},
+		{"publish", "endpoints/", map[string]any{"name": "stars", "query": map[string]any{"kind": "HogQLQuery", "query": stars}}, http.StatusBadRequest},
+		{"actors", "query/", map[string]any{"query": map[string]any{
+			"kind": "ActorsQuery", "source": map[string]any{"kind": "HogQLQuery", "query": stars},
+		}}, http.StatusBadRequest},
+	} {
+		answer := w.send(t, http.MethodPost, "/api/projects/@current/"+tt.path, string(jsontext.Append(nil, tt.body)))
+		if answer.Code != tt.status || !strings.Contains(answer.Body.String(), tooLarge) {
+			t.Errorf("%s: %d %.300s", tt.name, answer.Code, answer.Body)
+		}
+	}
+
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})
+	for range 3 { // as compiles do that take long
+		if err := w.spend(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"HogQLQuery", "HogQLMetadata"} {
+		body := jsontext.Append(nil, map[string]any{"query": map[string]any{"kind": kind, "language": "hogQL", "query": "select 1"}})
+		if kind == "HogQLQuery" {
+			body = jsontext.Append(nil, map[string]any{"query": map[string]any{"kind": kind, "query": "select 1"}})
+		}
+		answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", string(body))
+		if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
+			t.Errorf("%s of a key that has compiled for too long: %d %.300s", kind, answer.Code, answer.Body)
+		}
+	}
+}

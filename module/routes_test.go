@@ -1,0 +1,25 @@
+package module
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// TestRoutesNeedScopes makes sure that no route is open to every key but the one that tells a key about itself.
+func TestRoutesNeedScopes(t *testing.T) {
+	for _, r := range newWorld(t).rt.api.Routes() {
+		at := r.Address()
+		if at.Resource == api.KeysResource && r.Scope == api.AnyScope && r.Method == http.MethodGet {
+			continue
+		}
+		if !strings.HasSuffix(r.Scope, ":read") && !strings.HasSuffix(r.Scope, ":write") {
+			t.Errorf("%s %v has the scope %q", r.Method, at, r.Scope)
+		}
+		if run, _, _ := strings.Cut(at.Action, "."); r.SecretKeys && run != "run" && at.Resource != "endpoint_tokens" {
+			t.Errorf("%s %v is open to secret keys", r.Method, at)
+		}
+	}
+}
