@@ -33,6 +33,7 @@ type formatNames struct {
 	File   clickhouse.FileFormat // where ClickHouse writes it itself
 }
 
+// Formats are the names of each format.
 var Formats = [...]formatNames{
 	AsArrays:  {Name: "arrays", media: "application/json", Header: api.JSONType},
 	AsObjects: {Name: "objects", media: "application/json", Header: api.JSONType},
@@ -42,6 +43,7 @@ var Formats = [...]formatNames{
 	AsArrow:   {Name: "arrow", media: "application/vnd.apache.arrow.stream", Header: []string{"application/vnd.apache.arrow.stream"}, File: clickhouse.Arrow},
 }
 
+// String is the name of the format.
 func (f Format) String() string { return Formats[f].Name }
 
 // IsFile tells the files from the JSON answers.
