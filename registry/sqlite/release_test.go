@@ -183,3 +183,58 @@ func plain(v reflect.Value) any {
 	}
 	return v.Interface()
 }
+
+// TestGoesOnWhereTheLastReleaseEnded: no number is given again, and what was unique still is.
+func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
+	path := unpackRelease(t)
+	r := openRegistry(t, path)
+	ctx, now := t.Context(), time.Now()
+	i, err := r.CreateInsight(ctx, 1, registry.InsightFields{}, "", now)
+	if err != nil || i.ID != 7 { // the sixth was purged
+		t.Errorf("the next insight is %+v: %v", i, err)
+	}
+	d, err := r.CreateDashboard(ctx, 1, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}}, "", now)
+	if err != nil || d.ID != 6 || d.Tiles[0].ID != 11 { // the fifth, with the tenth tile, was purged
+		t.Errorf("the next dashboard is %+v: %v", d, err)
+	}
+	k, _, err := r.CreateKey(ctx, registry.NewKey{Project: 3, Scopes: []string{"*"}}, now)
+	if err != nil || k.User != 7 { // the sixth was purged
+		t.Errorf("the next key is %+v: %v", k, err)
+	}
+	c, err := r.CreateCohort(ctx, registry.NewCohort{Project: 1, Name: "deleted"}, now)
+	if err != nil || c.ID != 43 { // that of the number 42 is deleted, and its name is free
+		t.Errorf("the next cohort is %+v: %v", c, err)
+	}
+	p, err := r.CreateProject(ctx, registry.NewProject{Name: "next"}, now)
+	if err != nil || p.ID != 4 {
+		t.Errorf("the next project is %+v: %v", p, err)
+	}
+
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	changes, err := store.Load(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := make(map[registry.Kind]bool)
+	for _, rec := range changes.Records {
+		unique, err := registry.UniqueKeys(&rec)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, key := range unique {
+			kinds[rec.Kind] = true
+			copied := rec
+			copied.ID, copied.Unique = "9999", []string{key}
+			if _, err := store.Write(ctx, &registry.Write{Put: []registry.Record{copied}}); err == nil || err.Error() != (&registry.ConflictError{Kind: rec.Kind}).Error() {
+				t.Errorf("a second %s with the key %q: %v", rec.Kind, key, err)
+			}
+		}
+	}
+	if len(kinds) != 9 {
+		t.Errorf("unique keys are tried of %d kinds", len(kinds))
+	}
+}
