@@ -48,22 +48,29 @@ func writePage[T any](rq *request, all []T) error {
 
 // cutPage gives the part of all that the caller's limit and offset name, and the list that is made of it.
 func cutPage[T any](rq *request, all []T) ([]T, *list, error) {
-	limit, _, err := rq.queryInt("limit")
+	limit, offset, err := rq.pageParams()
 	if err != nil {
 		return nil, nil, err
 	}
-	offset, _, err := rq.queryInt("offset")
-	if err != nil {
-		return nil, nil, err
+	part := all[min(offset, len(all)):]
+	return part[:min(limit, len(part))], &list{count: len(all), limit: limit, offset: offset}, nil
+}
+
+// pageParams returns which part of a list the query string asks for.
+func (rq *request) pageParams() (limit, offset int, err error) {
+	if limit, _, err = rq.queryInt("limit"); err != nil {
+		return 0, 0, err
+	}
+	if offset, _, err = rq.queryInt("offset"); err != nil {
+		return 0, 0, err
 	}
 	if limit == 0 {
 		limit = defaultPage
 	}
 	if limit < 0 || offset < 0 {
-		return nil, nil, validation("", "invalid_input", "limit and offset must not be negative.")
+		return 0, 0, validation("", "invalid_input", "limit and offset must not be negative.")
 	}
-	part := all[min(offset, len(all)):]
-	return part[:min(limit, len(part))], &list{count: len(all), limit: limit, offset: offset}, nil
+	return limit, offset, nil
 }
 
 // add appends a record, and reports whether there was room for it.

@@ -193,31 +193,48 @@ func log(ctx context.Context, tx *sql.Tx, w *registry.Write) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, tx, `DELETE FROM entries WHERE rowid IN (
+	for _, b := range w.Bounds {
+		if err := bound(ctx, tx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound cuts a log that is beyond its bound.
+func bound(ctx context.Context, tx *sql.Tx, b registry.Bound) error {
+	var beyond bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM logs WHERE project = ? AND log = ? AND (entries > ? OR bytes > ?))`,
+		b.Project, b.Log, b.Entries, b.Bytes).Scan(&beyond)
+	if err != nil || !beyond {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM entries WHERE rowid IN (
 			SELECT entry FROM (
 				SELECT rowid AS entry, row_number() OVER latest AS place, sum(coalesce(octet_length(data), 0)) OVER latest AS taken
 				FROM entries WHERE project = ?1 AND log = ?2 WINDOW latest AS (ORDER BY at DESC, id DESC)
-			) WHERE place > ?3 * 9 / 10 OR taken > ?4 * 9 / 10
-		) AND EXISTS (SELECT 1 FROM logs WHERE project = ?1 AND log = ?2 AND (entries > ?3 OR bytes > ?4))`,
-		w.Bounds, func(b *registry.Bound, do func(...any) error) error { return do(b.Project, b.Log, b.Entries, b.Bytes) })
+			) WHERE place > ?3 * 9 / 10 OR taken > ?4 * 9 / 10)`, b.Project, b.Log, b.Entries, b.Bytes)
+	return err
 }
 
 // Entries returns a part of a log, latest first.
 func (s *Store) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) (entries []registry.Entry, total int, err error) {
-	where, args := ` FROM entries WHERE project = ? AND log = ? AND at >= ?`, []any{project, log, page.Since.UnixMicro()}
+	index, where, args := "entries_at", ` WHERE project = ? AND log = ? AND at >= ?`, []any{project, log, page.Since.UnixMicro()}
+	if page.By != "" {
+		index, where, args = "entries_by", where+` AND by = ?`, append(args, page.By)
+	}
 	switch {
 	case len(page.Items) == 1:
-		where, args = where+` AND item = ?`, append(args, page.Items[0])
+		index, where, args = "entries_item", where+` AND item = ?`, append(args, page.Items[0])
 	case page.Items != nil:
 		items, err := json.Marshal(page.Items)
 		if err != nil {
 			return nil, 0, fmt.Errorf("reading a log: %w", err)
 		}
-		where, args = where+` AND item IN (SELECT value FROM json_each(?))`, append(args, string(items))
+		index, where, args = "entries_item", where+` AND item IN (SELECT value FROM json_each(?))`, append(args, string(items))
 	}
-	if page.By != "" {
-		where, args = where+` AND by = ?`, append(args, page.By)
-	}
+	// Left alone, SQLite goes through the whole log to find some items in the order of time.
+	where = ` FROM entries INDEXED BY ` + index + where
 	part := ` ORDER BY at DESC, id DESC`
 	if page.Limit > 0 {
 		if err := s.read.QueryRowContext(ctx, `SELECT count(*)`+where, args...).Scan(&total); err != nil {
