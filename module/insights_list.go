@@ -31,20 +31,11 @@ const resultsAtOnce = 4
 
 // listInsights answers GET insights/: contract section 4.2.
 func (rq *request) listInsights() error {
-	rows, err := rq.insightRows()
-	if err != nil {
-		return err
+	cut := rq.findInsights
+	if rq.plainInsights() {
+		cut = rq.insightPage
 	}
-	if rows, err = rq.filterInsights(rows); err != nil {
-		return err
-	}
-	if rows, err = rq.searchInsights(rows); err != nil {
-		return err
-	}
-	if err := rq.sortInsights(rows); err != nil {
-		return err
-	}
-	part, out, err := api.CutPage(rq.input(), rows)
+	part, out, err := cut()
 	if err != nil {
 		return err
 	}
@@ -61,6 +52,54 @@ func (rq *request) listInsights() error {
 	}
 	rq.writeList(out)
 	return nil
+}
+
+// plainInsights reports whether the list is of all insights in the order in which the registry keeps them.
+func (rq *request) plainInsights() bool {
+	given := rq.r.URL.Query()
+	for name := range given {
+		if insightFilters[name] != nil {
+			return false
+		}
+	}
+	return given.Get("search") == "" && (given.Get("order") == "" || given.Get("order") == "order")
+}
+
+// insightPage returns a page of all insights. It takes the same time however many there are.
+func (rq *request) insightPage() ([]insightRow, *api.List, error) {
+	limit, offset, err := rq.input().PageParams()
+	if err != nil {
+		return nil, nil, err
+	}
+	page, total := rq.Snapshot.InsightPage(rq.Project.ID, offset, limit)
+	ids := make([]int64, len(page))
+	for i, insight := range page {
+		ids[i] = insight.ID
+	}
+	views, err := rq.rt.registry.ViewsOf(rq.r.Context(), rq.Project.ID, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	return insightRows(page, views), api.NewList(total, limit, offset), nil
+}
+
+// findInsights returns a page of the insights that the query string asks for, in its order.
+func (rq *request) findInsights() ([]insightRow, *api.List, error) {
+	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := rq.filterInsights(insightRows(rq.Snapshot.Insights(rq.Project.ID), views))
+	if err != nil {
+		return nil, nil, err
+	}
+	if rows, err = rq.searchInsights(rows); err != nil {
+		return nil, nil, err
+	}
+	if err := rq.sortInsights(rows); err != nil {
+		return nil, nil, err
+	}
+	return api.CutPage(rq.input(), rows)
 }
 
 // complete puts in what an insight has in lists alone.
@@ -133,24 +172,19 @@ func (headersOnly) Write(body []byte) (int, error) { return len(body), nil }
 // WriteHeader passes over a status.
 func (headersOnly) WriteHeader(int) {}
 
-// insightRows are the insights of the project, with the time of their last view.
-func (rq *request) insightRows() ([]insightRow, error) {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
-	if err != nil {
-		return nil, err
-	}
+// insightRows are insights with the time of their last view.
+func insightRows(all []*registry.Insight, views []registry.View) []insightRow {
 	viewed := make(map[int64]time.Time, len(views))
 	for _, v := range views { // newest first
 		if _, later := viewed[v.Insight]; !later {
 			viewed[v.Insight] = v.At
 		}
 	}
-	all := rq.Snapshot.Insights(rq.Project.ID)
 	rows := make([]insightRow, len(all))
 	for i, insight := range all {
 		rows[i] = insightRow{Insight: insight, viewed: viewed[insight.ID]}
 	}
-	return rows, nil
+	return rows
 }
 
 // insightOrders compare two insights by a field. Times and texts that are not there come last, as in the peer's database;

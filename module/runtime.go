@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite" // the store of sqlite:PATH
 )
 
 // runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.
@@ -231,11 +231,7 @@ func (a *App) reportRun(key cache.Key, err error) {
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {
-	path, err := sqlite.Path(dsn, dataDir)
-	if err != nil {
-		return nil, err
-	}
-	store, err := sqlite.Open(ctx, path)
+	store, err := registry.OpenStore(ctx, dsn, dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +246,4 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
 
 // CheckRegistryDSN tells what is wrong with the DSN of a registry.
-func CheckRegistryDSN(dsn string) error {
-	_, err := sqlite.Path(dsn, "")
-	return err
-}
+func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }

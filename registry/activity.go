@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -50,13 +52,44 @@ type ActivityPage struct {
 	Limit, Offset int
 }
 
+// activityLog is the name of the log of a scope.
+func activityLog(scope string) string { return "activity/" + scope }
+
+// viewLog is the name of the log of views: one entry for each insight and key, the last view.
+const viewLog = "view"
+
+// activityData is the data of an entry of an activity log.
+type activityData struct {
+	Activity string        `json:"activity"`
+	Name     string        `json:"name"`
+	ShortID  string        `json:"short_id"`
+	Changes  []FieldChange `json:"changes"`
+}
+
 // Activities returns a part of a project's log, newest first, and how long the log is. It asks the store.
-func (r *Registry) Activities(ctx context.Context, project int64, page ActivityPage) (entries []Activity, total int, err error) {
-	entries, total, err = r.store.Activities(ctx, project, page)
+func (r *Registry) Activities(ctx context.Context, project int64, page ActivityPage) (activities []Activity, total int, err error) {
+	if page.Limit == 0 {
+		return nil, 0, nil
+	}
+	part := EntryPage{Limit: page.Limit, Offset: page.Offset}
+	if page.Item != "" {
+		part.Items = []string{page.Item}
+	}
+	entries, total, err := r.store.Entries(ctx, project, activityLog(page.Scope), part)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading the activity log: %w", err)
 	}
-	return entries, total, nil
+	for _, e := range entries {
+		var data activityData
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			return nil, 0, fmt.Errorf("reading the activity log: %w", err)
+		}
+		activities = append(activities, Activity{
+			ID: e.ID, Project: project, Scope: page.Scope, Item: e.Item, Activity: data.Activity, Name: data.Name, ShortID: data.ShortID,
+			Changes: data.Changes, At: e.At, By: e.By,
+		})
+	}
+	return activities, total, nil
 }
 
 // View is the last time that an insight was looked at with a key.
@@ -66,24 +99,65 @@ type View struct {
 	At      time.Time
 }
 
-// Views returns the views of a project's insights since a time, newest first. It asks the store.
+// Views returns the views of a project's insights since a time, newest first, then by insight and viewer. It asks the store.
 func (r *Registry) Views(ctx context.Context, project int64, since time.Time) ([]View, error) {
-	views, err := r.store.Views(ctx, project, since)
+	return r.views(ctx, project, EntryPage{Since: since})
+}
+
+// ViewsOf returns the views of some insights of a project, newest first. It asks the store.
+func (r *Registry) ViewsOf(ctx context.Context, project int64, insights []int64) ([]View, error) {
+	if len(insights) == 0 {
+		return nil, nil
+	}
+	items := make([]string, len(insights))
+	for n, id := range insights {
+		items[n] = digits(id)
+	}
+	return r.views(ctx, project, EntryPage{Items: items})
+}
+
+func (r *Registry) views(ctx context.Context, project int64, page EntryPage) ([]View, error) {
+	entries, _, err := r.store.Entries(ctx, project, viewLog, page)
 	if err != nil {
 		return nil, fmt.Errorf("reading the views of insights: %w", err)
 	}
+	views := make([]View, len(entries))
+	for n, e := range entries {
+		id, err := strconv.ParseInt(e.Item, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading the views of insights: %w", err)
+		}
+		views[n] = View{Insight: id, Viewer: e.By, At: e.At}
+	}
+	slices.SortFunc(views, func(a, b View) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Insight, b.Insight), cmp.Compare(a.Viewer, b.Viewer))
+	})
 	return views, nil
 }
 
+// view says that an insight was looked at with a key.
+func (t *tx) view(i *Insight, viewer string, at time.Time) {
+	item := digits(i.ID)
+	t.write.Append = append(t.write.Append, Entry{Project: i.Project, Log: viewLog, ID: item + "/" + viewer, Item: item, By: viewer, At: at})
+}
+
 // logInsight adds an entry about an insight. One without any name has no log (contract: api.md, section 4.5).
-func logInsight(ctx context.Context, tx Tx, activity string, i *Insight, changes []FieldChange, by string, at time.Time) error {
+func (t *tx) logInsight(activity string, i *Insight, changes []FieldChange, by string, at time.Time) {
 	if i.Title() == "" {
-		return nil
+		return
 	}
-	return tx.InsertActivity(ctx, Activity{
-		ID: newID(), Project: i.Project, Scope: ScopeInsight, Item: strconv.FormatInt(i.ID, 10), Activity: activity,
-		Name: i.Title(), ShortID: i.ShortID, Changes: changes, At: at, By: by,
+	for n := range changes {
+		for _, value := range []*json.RawMessage{&changes[n].Before, &changes[n].After} {
+			if size := len(*value); size > maxLoggedValue {
+				*value = mustJSON(fmt.Sprintf("%d bytes, too many for the log", size))
+			}
+		}
+	}
+	t.write.Append = append(t.write.Append, Entry{
+		Project: i.Project, Log: activityLog(ScopeInsight), ID: newID(), Item: digits(i.ID), By: by, At: at,
+		Data: encode(activityData{activity, i.Title(), i.ShortID, changes}),
 	})
+	t.write.Bounds = []Bound{{Project: i.Project, Log: activityLog(ScopeInsight), Entries: MaxActivities, Bytes: MaxActivityBytes}}
 }
 
 // insightActivity names what an update did.

@@ -36,63 +36,36 @@ func (r *Registry) Apply(ctx context.Context, project int64, b Batch, now time.T
 	if err != nil {
 		return err
 	}
-	var updated []Endpoint
-	var variables []Variable
-	err = r.write(ctx, project, func(tx Tx) error {
-		updated, variables = nil, nil
-		if _, err := tx.Project(ctx, project); err != nil {
-			return fmt.Errorf("project %d: %w", project, err)
+	err = r.write(ctx, project, func(t *tx) error {
+		if _, err := t.state(); err != nil {
+			return err
 		}
 		for _, v := range made.variables {
-			if err := insertVariable(ctx, tx, v); err != nil {
+			if err := t.addVariable(v); err != nil {
 				return fmt.Errorf("creating variable %q: %w", v.Name, err)
 			}
 		}
 		for _, u := range b.Variables {
-			v, err := tx.Variable(ctx, project, u.ID)
-			if err == nil {
-				err = u.apply(&v)
-			}
-			if err == nil {
-				err = tx.UpdateVariable(ctx, v)
-			}
-			if err != nil {
+			if _, err := t.updateVariable(u.ID, u.VariableUpdate); err != nil {
 				return fmt.Errorf("updating variable %q: %w", u.ID, err)
 			}
-			variables = append(variables, v)
 		}
 		for _, e := range made.endpoints {
-			if err := insertEndpoint(ctx, tx, e); err != nil {
+			if err := t.addEndpoint(e); err != nil {
 				return fmt.Errorf("creating endpoint %q: %w", e.Name, err)
 			}
 		}
 		for _, u := range b.Endpoints {
-			e, err := updateEndpoint(ctx, tx, project, u.Name, u.EndpointUpdate, at)
-			if err != nil {
+			if _, err := t.updateEndpoint(u.Name, u.EndpointUpdate, at); err != nil {
 				return fmt.Errorf("updating endpoint %q: %w", u.Name, err)
 			}
-			updated = append(updated, e)
 		}
 		for _, name := range b.Deleted {
-			e, err := tx.Endpoint(ctx, project, name)
-			if err == nil {
-				err = tx.DeleteEndpoint(ctx, e.ID, at)
-			}
-			if err != nil {
+			if err := t.deleteEndpoint(name, at); err != nil {
 				return fmt.Errorf("deleting endpoint %q: %w", name, err)
 			}
 		}
 		return nil
-	}, func(d *draft) {
-		for _, v := range append(made.variables, variables...) {
-			d.putVariable(v)
-		}
-		for _, e := range append(made.endpoints, updated...) {
-			d.putEndpoint(e)
-		}
-		for _, name := range b.Deleted {
-			d.deleteEndpoint(project, name)
-		}
 	})
 	if err != nil {
 		return fmt.Errorf("changing endpoints together: %w", err)
@@ -143,7 +116,7 @@ func (s *Snapshot) Preview(project int64, b Batch, now time.Time) (*Snapshot, er
 	}
 	d := newDraft(s)
 	for _, v := range made.variables {
-		d.putVariable(v)
+		_ = d.put(&v) // a variable can always be used
 	}
 	for _, u := range b.Variables {
 		known := s.VariableByID(project, u.ID)
@@ -154,7 +127,7 @@ func (s *Snapshot) Preview(project int64, b Batch, now time.Time) (*Snapshot, er
 		if err := u.apply(&v); err != nil {
 			return nil, fmt.Errorf("updating variable %q: %w", v.Name, err)
 		}
-		d.putVariable(v)
+		_ = d.put(&v)
 	}
 	return d.finish(s.Revision), nil
 }

@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -11,10 +13,78 @@ import (
 
 // Cohort is a set of people of a project that has a name. Who they are is known to ClickHouse alone.
 type Cohort struct {
-	ID        int64 // unique within the project
-	Project   int64
-	Name      string // unique within the project
-	CreatedAt time.Time
+	ID        int64     `json:"id"` // unique within the project
+	Project   int64     `json:"-"`
+	Name      string    `json:"name"` // unique within the project
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// cohortEntry is the record of a cohort. A deleted one stays for some time, so that its number is not given again.
+type cohortEntry struct {
+	Cohort
+
+	DeletedAt time.Time `json:"deleted_at,omitzero"` // zero: it is not deleted
+}
+
+func readCohort(rec *Record) (entity, error) {
+	id, err := number(rec)
+	if err != nil {
+		return nil, err
+	}
+	c := &cohortEntry{Cohort: Cohort{ID: id, Project: rec.Project}}
+	return c, decode(rec, c)
+}
+
+func (c *cohortEntry) name() recordName { return recordName{c.Project, KindCohort, digits(c.ID)} }
+
+func (c *cohortEntry) unique() []string {
+	if !c.DeletedAt.IsZero() {
+		return nil
+	}
+	return []string{within(c.Project, IDText(c.Name))}
+}
+
+func (c *cohortEntry) size() int        { return len(c.Name) }
+func (c *cohortEntry) checkSize() error { return nil } // the name has a limit
+
+func (c *cohortEntry) put(d *draft, p *projectState) (Stored, error) {
+	was := c.remove(d, p)
+	p.cohorts[c.ID] = c
+	return was, nil
+}
+
+func (c *cohortEntry) remove(d *draft, p *projectState) Stored {
+	if own := d.own[c.Project]; !own.cohorts {
+		own.cohorts = true
+		p.cohorts = maps.Clone(p.cohorts)
+	}
+	before := p.cohorts[c.ID]
+	if before == nil {
+		return Stored{}
+	}
+	delete(p.cohorts, c.ID)
+	return Stored{1, int64(before.size())}
+}
+
+// cohort returns a cohort that is not deleted; nil when there is none.
+func (p *projectState) cohort(id int64) *cohortEntry {
+	if p == nil {
+		return nil
+	}
+	if c := p.cohorts[id]; c != nil && c.DeletedAt.IsZero() {
+		return c
+	}
+	return nil
+}
+
+// checkCohort reports that another cohort has the name of c.
+func (p *projectState) checkCohort(c *Cohort) error {
+	for _, other := range p.cohorts {
+		if other.ID != c.ID && other.DeletedAt.IsZero() && other.Name == c.Name {
+			return &FieldError{Field: "name", Code: CodeUnique, Message: cohortNameTaken}
+		}
+	}
+	return nil
 }
 
 const (
@@ -38,16 +108,28 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	err := r.write(ctx, c.Project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, c.Project); err != nil {
-			return fmt.Errorf("project %d: %w", c.Project, err)
+	err := r.write(ctx, c.Project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
 		}
-		c.ID, err = tx.InsertCohort(ctx, Cohort{ID: n.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt})
-		if err == nil { // the next number may be too large
-			err = c.validate()
+		if c.ID = n.ID; c.ID == 0 {
+			c.ID = 1
+			if len(p.cohorts) > 0 {
+				c.ID = 1 + slices.Max(slices.Collect(maps.Keys(p.cohorts)))
+			}
 		}
-		return taken(taken(err, ConflictCohortName, "name", cohortNameTaken), ConflictID, "id", cohortTaken)
-	}, func(d *draft) { d.putCohort(c) })
+		if p.cohort(c.ID) != nil {
+			return &FieldError{Field: "id", Code: CodeUnique, Message: cohortTaken}
+		}
+		if err := p.checkCohort(&c); err != nil {
+			return err
+		}
+		if err := c.validate(); err != nil { // the next number may be too large
+			return err
+		}
+		return t.put(&cohortEntry{Cohort: c})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("creating cohort %q: %w", c.Name, err)
 	}
@@ -57,16 +139,22 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 // RenameCohort gives a cohort another name. Mistakes are *FieldError; an unknown cohort is ErrNotFound.
 func (r *Registry) RenameCohort(ctx context.Context, project, id int64, name string) (*Cohort, error) {
 	var c Cohort
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if c, err = tx.Cohort(ctx, project, id); err != nil {
-			return err
+	err := r.write(ctx, project, func(t *tx) error {
+		p := t.draft.project(project)
+		before := p.cohort(id)
+		if before == nil {
+			return ErrNotFound
 		}
+		c = before.Cohort
 		c.Name = strings.TrimSpace(name)
 		if err := c.validate(); err != nil {
 			return err
 		}
-		return taken(tx.UpdateCohort(ctx, c), ConflictCohortName, "name", cohortNameTaken)
-	}, func(d *draft) { d.putCohort(c) })
+		if err := p.checkCohort(&c); err != nil {
+			return err
+		}
+		return t.put(&cohortEntry{Cohort: c})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("renaming cohort %d: %w", id, err)
 	}
@@ -75,9 +163,13 @@ func (r *Registry) RenameCohort(ctx context.Context, project, id int64, name str
 
 // DeleteCohort forgets a cohort. Its number is not given again; its members stay in ClickHouse. An unknown one is ErrNotFound.
 func (r *Registry) DeleteCohort(ctx context.Context, project, id int64, now time.Time) error {
-	err := r.write(ctx, project, func(tx Tx) error {
-		return tx.DeleteCohort(ctx, project, id, moment(now))
-	}, func(d *draft) { d.deleteCohort(project, id) })
+	err := r.write(ctx, project, func(t *tx) error {
+		c := t.draft.project(project).cohort(id)
+		if c == nil {
+			return ErrNotFound
+		}
+		return t.put(&cohortEntry{Cohort: c.Cohort, DeletedAt: moment(now)})
+	})
 	if err != nil {
 		return fmt.Errorf("deleting cohort %d: %w", id, err)
 	}
@@ -98,33 +190,8 @@ func (c *Cohort) validate() error {
 
 // Cohorts returns the cohorts of a project that have names, by number.
 func (s *Snapshot) Cohorts(project int64) []Cohort {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.schema.Cohorts
 	}
 	return nil
-}
-
-// putCohort puts a cohort in place of the one with its number.
-func (d *draft) putCohort(c Cohort) { d.setCohorts(c.Project, c.ID, &c) }
-
-func (d *draft) deleteCohort(project, id int64) { d.setCohorts(project, id, nil) }
-
-// setCohorts takes the cohort of a number out, and puts another one in; nil for none.
-func (d *draft) setCohorts(project, id int64, with *Cohort) {
-	p, _ := d.project(project)
-	if p == nil {
-		return // made by another process since; the reload that follows brings all of it
-	}
-	next := *p.schema
-	next.Cohorts = nil
-	for _, c := range p.schema.Cohorts {
-		if c.ID != id {
-			next.Cohorts = append(next.Cohorts, c)
-		}
-	}
-	if with != nil {
-		next.Cohorts = append(next.Cohorts, *with)
-	}
-	next.sort()
-	p.schema = &next
 }

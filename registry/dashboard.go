@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -14,37 +12,245 @@ import (
 
 // Dashboard is a named list of insights.
 type Dashboard struct {
-	ID             int64 // from 1, over all projects
-	Project        int64
-	Name           *string
-	Description    string
-	Pinned         bool
-	Deleted        bool            // its tiles stay as they are, and come back with it
-	DeletedAt      time.Time       // zero: it is not deleted
-	Filters        json.RawMessage // an object: filters that are put over its insights
-	Variables      json.RawMessage // an object: values of insight variables, by id
-	BreakdownColor json.RawMessage // colours of breakdown values, for those who draw it
-	ColorTheme     *int
-	Tags           []string
-	CreatedAt      time.Time
-	CreatedBy      string // id of a key
-	Tiles          []Tile // by number, those that are deleted too
+	ID             int64           `json:"id"` // from 1, over all projects
+	Project        int64           `json:"-"`
+	Name           *string         `json:"name"`
+	Description    string          `json:"description"`
+	Pinned         bool            `json:"pinned"`
+	Deleted        bool            `json:"deleted"`             // its tiles stay as they are, and come back with it
+	DeletedAt      time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
+	Filters        json.RawMessage `json:"filters"`             // an object: filters that are put over its insights
+	Variables      json.RawMessage `json:"variables"`           // an object: values of insight variables, by id
+	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colours of breakdown values, for those who draw it
+	ColorTheme     *int            `json:"color_theme"`
+	Tags           []string        `json:"tags"`
+	CreatedAt      time.Time       `json:"created_at"`
+	CreatedBy      string          `json:"created_by"` // id of a key
+	Tiles          []Tile          `json:"-"`          // by number, those that are deleted too
 }
 
 // Tile is one insight or one text on a dashboard.
 type Tile struct {
-	ID        int64
-	Project   int64
-	Dashboard int64
-	Insight   int64           // 0 for a text
-	Text      *Text           // nil for an insight
-	Layouts   json.RawMessage // an object: place and size by width of the screen
-	Color     *string
+	ID        int64           `json:"id"`
+	Project   int64           `json:"-"`
+	Dashboard int64           `json:"dashboard"`
+	Insight   int64           `json:"insight,omitempty"` // 0 for a text
+	Text      *Text           `json:"text,omitempty"`    // nil for an insight
+	Layouts   json.RawMessage `json:"layouts"`           // an object: place and size by width of the screen
+	Color     *string         `json:"color"`
 	// ShowDescription tells whether to show the insight's description; nil leaves it to who draws it.
-	ShowDescription *bool
-	FilterOverrides json.RawMessage // an object: filters in place of the dashboard's
-	Deleted         bool
-	DeletedAt       time.Time // zero: it is not deleted
+	ShowDescription *bool           `json:"show_description"`
+	FilterOverrides json.RawMessage `json:"filter_overrides"` // an object: filters in place of the dashboard's
+	Deleted         bool            `json:"deleted"`
+	DeletedAt       time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
+}
+
+func readDashboard(rec *Record) (entity, error) {
+	id, err := number(rec)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dashboard{ID: id, Project: rec.Project}
+	return d, decode(rec, d)
+}
+
+func (d *Dashboard) name() recordName { return recordName{d.Project, KindDashboard, digits(d.ID)} }
+func (d *Dashboard) unique() []string { return nil }
+
+func (d *Dashboard) size() int {
+	return len(d.Filters) + len(d.Variables) + len(d.BreakdownColor) + len(d.Description) + textBytes(d.Name) + listBytes(d.Tags)
+}
+
+func (d *Dashboard) checkSize() error {
+	if d.Deleted { // what was too large before there was a limit can be deleted
+		return nil
+	}
+	return d.checkNew()
+}
+
+// checkNew reports that the dashboard is too large, deleted or not.
+func (d *Dashboard) checkNew() error {
+	return checkSize("filters", "This dashboard", d.size(), MaxRecord)
+}
+
+// put shows the dashboard with the tiles that it has there.
+func (d *Dashboard) put(in *draft, p *projectState) (was Stored, err error) {
+	next := *d
+	next.Tiles = nil
+	if before, ok := p.dashboards.Get(d.ID); ok {
+		was = Stored{1, int64(before.size())}
+		next.Tiles = before.Tiles
+		if before.Deleted != d.Deleted {
+			for i := range next.Tiles {
+				p.show(&next.Tiles[i], !d.Deleted)
+			}
+		}
+		if own := in.own[d.Project].tiles; own[d.ID] != nil {
+			own[d.ID] = &next
+		}
+	}
+	p.dashboards = p.dashboards.Set(d.ID, &next)
+	return was, nil
+}
+
+func (d *Dashboard) remove(in *draft, p *projectState) Stored {
+	before, ok := p.dashboards.Get(d.ID)
+	if !ok {
+		return Stored{}
+	}
+	if !before.Deleted {
+		for i := range before.Tiles {
+			p.show(&before.Tiles[i], false)
+		}
+	}
+	for i := range before.Tiles {
+		p.stands(&before.Tiles[i], false)
+	}
+	p.dashboards = p.dashboards.Delete(d.ID)
+	delete(in.own[d.Project].tiles, d.ID)
+	return Stored{1, int64(before.size())}
+}
+
+func readTile(rec *Record) (entity, error) {
+	t := &Tile{Project: rec.Project}
+	if n, err := fmt.Sscanf(rec.ID, "%d/%d", &t.Dashboard, &t.ID); n != 2 {
+		return nil, fmt.Errorf("%q does not name a tile: %w", rec.ID, err)
+	}
+	return t, decode(rec, t)
+}
+
+func (t *Tile) name() recordName {
+	return recordName{t.Project, KindTile, digits(t.Dashboard) + "/" + digits(t.ID)}
+}
+
+func (t *Tile) unique() []string {
+	if t.Insight == 0 {
+		return nil
+	}
+	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // an insight stands once on a dashboard
+}
+
+func (t *Tile) size() int {
+	size := len(t.Layouts) + len(t.FilterOverrides) + textBytes(t.Color)
+	if t.Text != nil {
+		size += textBytes(t.Text.Body)
+	}
+	return size
+}
+
+func (t *Tile) checkSize() error {
+	if t.Deleted { // what was too large before there was a limit can be deleted
+		return nil
+	}
+	return t.checkNew()
+}
+
+// checkNew reports that the tile is too large, deleted or not.
+func (t *Tile) checkNew() error {
+	return checkSize("tiles", "This tile", t.size(), MaxSmallRecord)
+}
+
+func (t *Tile) put(in *draft, p *projectState) (Stored, error) {
+	d := in.ownTiles(p, t.Project, t.Dashboard)
+	if d == nil {
+		return Stored{}, nil // purged
+	}
+	at, there := slices.BinarySearchFunc(d.Tiles, t.ID, func(t Tile, id int64) int { return cmp.Compare(t.ID, id) })
+	was := Stored{}
+	if there {
+		was = Stored{1, int64(d.Tiles[at].size())}
+		p.show(&d.Tiles[at], false)
+		d.Tiles[at] = *t
+	} else {
+		d.Tiles = slices.Insert(d.Tiles, at, *t)
+		p.stands(t, true)
+	}
+	p.show(t, !d.Deleted)
+	return was, nil
+}
+
+func (t *Tile) remove(in *draft, p *projectState) Stored {
+	d := in.ownTiles(p, t.Project, t.Dashboard)
+	if d == nil {
+		return Stored{}
+	}
+	at, there := slices.BinarySearchFunc(d.Tiles, t.ID, func(t Tile, id int64) int { return cmp.Compare(t.ID, id) })
+	if !there {
+		return Stored{}
+	}
+	was := Stored{1, int64(d.Tiles[at].size())}
+	p.show(&d.Tiles[at], false)
+	p.stands(&d.Tiles[at], false)
+	d.Tiles = slices.Delete(d.Tiles, at, at+1)
+	return was
+}
+
+// ownTiles returns a dashboard whose tiles are the draft's own; nil when there is no such dashboard.
+func (d *draft) ownTiles(p *projectState, project, id int64) *Dashboard {
+	own := d.own[project].tiles
+	if board := own[id]; board != nil {
+		return board
+	}
+	before, ok := p.dashboards.Get(id)
+	if !ok {
+		return nil
+	}
+	next := *before
+	next.Tiles = slices.Clone(before.Tiles)
+	own[id] = &next
+	p.dashboards = p.dashboards.Set(id, &next)
+	return &next
+}
+
+// show says that an insight stands on a dashboard that is not deleted, or takes that back.
+func (p *projectState) show(t *Tile, on bool) {
+	if t.Insight == 0 || t.Deleted {
+		return
+	}
+	before, _ := p.tiles.Get(t.Insight)
+	tiles := slices.DeleteFunc(slices.Clone(before), func(other *Tile) bool { return other.ID == t.ID })
+	if on {
+		shown := *t
+		at, _ := slices.BinarySearchFunc(tiles, t.ID, func(t *Tile, id int64) int { return cmp.Compare(t.ID, id) })
+		tiles = slices.Insert(tiles, at, &shown)
+	}
+	if len(tiles) == 0 {
+		p.tiles = p.tiles.Delete(t.Insight)
+		return
+	}
+	p.tiles = p.tiles.Set(t.Insight, tiles)
+}
+
+// stands notes on which dashboards an insight has a tile, deleted or not.
+func (p *projectState) stands(t *Tile, on bool) {
+	if t.Insight == 0 {
+		return
+	}
+	before, _ := p.placed.Get(t.Insight)
+	boards := slices.DeleteFunc(slices.Clone(before), func(id int64) bool { return id == t.Dashboard })
+	if on {
+		boards = append(boards, t.Dashboard)
+	}
+	if len(boards) == 0 {
+		p.placed = p.placed.Delete(t.Insight)
+		return
+	}
+	p.placed = p.placed.Set(t.Insight, boards)
+}
+
+// allTilesOf returns the tiles of an insight, deleted ones too, and those on dashboards that are deleted.
+func (p *projectState) allTilesOf(insight int64) []Tile {
+	boards, _ := p.placed.Get(insight)
+	var tiles []Tile
+	for _, id := range boards {
+		d, _ := p.dashboards.Get(id)
+		for _, t := range d.Tiles {
+			if t.Insight == insight {
+				tiles = append(tiles, t)
+			}
+		}
+	}
+	return tiles
 }
 
 // Text is what a tile without an insight shows.
@@ -116,27 +322,28 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 		return nil, err
 	}
 	at := moment(now)
-	created := Dashboard{
+	empty := Dashboard{
 		Project: project, Filters: json.RawMessage(`{}`), Variables: json.RawMessage(`{}`), BreakdownColor: json.RawMessage(`[]`),
 		Tags: []string{}, CreatedAt: at, CreatedBy: by,
 	}
-	f.apply(&created, at)
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, project); err != nil {
-			return fmt.Errorf("project %d: %w", project, err)
-		}
-		if created.ID, err = tx.InsertDashboard(ctx, created); err != nil {
+	f.apply(&empty, at)
+	var created Dashboard
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
 			return err
 		}
-		created.Tiles = nil
-		for i := range f.Tiles {
-			if err := f.Tiles[i].put(ctx, tx, &created, i, author{by, at}); err != nil {
-				return err
-			}
+		created = empty
+		created.ID = t.number(KindDashboard)
+		if err := created.checkNew(); err != nil {
+			return err
 		}
-		created, err = tx.Dashboard(ctx, project, created.ID)
-		return err
-	}, func(d *draft) { d.putDashboards([]Dashboard{created}) })
+		if err := f.put(t, p, &created, author{by, at}); err != nil {
+			return err
+		}
+		created = *t.next.AnyDashboard(project, created.ID)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("creating a dashboard: %w", err)
 	}
@@ -151,38 +358,22 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 	}
 	at := moment(now)
 	var updated Dashboard
-	var insights []Insight
-	err := r.write(ctx, project, func(tx Tx) error {
-		before, err := tx.Dashboard(ctx, project, id)
-		if err != nil {
-			return err
-		}
-		if before.Deleted && (!f.Deleted.Given || f.Deleted.Value) {
+	err := r.write(ctx, project, func(t *tx) error {
+		before := t.next.AnyDashboard(project, id)
+		if before == nil || before.Deleted && (!f.Deleted.Given || f.Deleted.Value) {
 			return ErrNotFound
 		}
-		updated = before
+		p := t.draft.project(project)
+		updated = *before
 		f.apply(&updated, at)
-		if err := tx.UpdateDashboard(ctx, updated); err != nil {
+		if err := f.put(t, p, &updated, author{by, at}); err != nil {
 			return err
 		}
-		for i := range f.Tiles {
-			if err := f.Tiles[i].put(ctx, tx, &updated, i, author{by, at}); err != nil {
-				return err
-			}
-		}
-		insights = nil
+		updated = *t.next.AnyDashboard(project, id)
 		if before.Deleted != updated.Deleted && (f.DeleteInsights || before.Deleted) {
-			if insights, err = deleteAlong(ctx, tx, &updated, by, at); err != nil {
-				return err
-			}
+			return t.deleteAlong(p, &updated, by, at)
 		}
-		updated, err = tx.Dashboard(ctx, project, id)
-		return err
-	}, func(d *draft) {
-		for _, i := range insights {
-			d.putInsight(i)
-		}
-		d.putDashboards([]Dashboard{updated})
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("updating dashboard %d: %w", id, err)
@@ -190,38 +381,37 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 	return &updated, nil
 }
 
-// deleteAlong deletes or restores the insights of a dashboard that are on no other one, as the dashboard itself was.
-func deleteAlong(ctx context.Context, tx Tx, d *Dashboard, by string, at time.Time) ([]Insight, error) {
-	var changed []Insight
-	for _, t := range d.Tiles {
-		if t.Deleted || t.Insight == 0 {
-			continue
-		}
-		before, err := tx.Insight(ctx, d.Project, t.Insight)
-		if err != nil {
-			return nil, err
-		}
-		if before.Deleted == d.Deleted {
-			continue
-		}
-		on, err := dashboardsOf(ctx, tx, d.Project, t.Insight)
-		if err != nil {
-			return nil, err
-		}
-		if d.Deleted && len(on) > 0 { // d itself counts no more
-			continue
-		}
-		after := before
-		after.Deleted, after.UpdatedAt = d.Deleted, at
-		if err := tx.UpdateInsight(ctx, after); err != nil {
-			return nil, err
-		}
-		if err := logInsight(ctx, tx, insightActivity(&before, &after), &after, insightChanges(&before, &after), by, at); err != nil {
-			return nil, err
-		}
-		changed = append(changed, after)
+// put puts a dashboard, and the tiles that the fields give.
+func (f *DashboardFields) put(t *tx, p *projectState, d *Dashboard, by author) error {
+	if err := t.put(d); err != nil {
+		return err
 	}
-	return changed, nil
+	for i := range f.Tiles {
+		if err := f.Tiles[i].put(t, p, d.ID, i, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteAlong deletes or restores the insights of a dashboard that are on no other one, as the dashboard itself was.
+func (t *tx) deleteAlong(p *projectState, d *Dashboard, by string, at time.Time) error {
+	for _, tile := range d.Tiles {
+		if tile.Deleted || tile.Insight == 0 {
+			continue
+		}
+		before := t.next.AnyInsight(d.Project, tile.Insight)
+		if before == nil || before.Deleted == d.Deleted || d.Deleted && len(p.dashboardsOf(tile.Insight)) > 0 { // d itself counts no more
+			continue
+		}
+		after := *before
+		after.Deleted, after.UpdatedAt = d.Deleted, at
+		if err := t.put(&after); err != nil {
+			return err
+		}
+		t.logInsight(insightActivity(before, &after), &after, insightChanges(before, &after), by, at)
+	}
+	return nil
 }
 
 func (f *DashboardFields) validate() error {
@@ -285,8 +475,9 @@ type author struct {
 	at  time.Time
 }
 
-// put changes a tile of d, or adds one; at is its place in the request.
-func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int, by author) error {
+// put changes a tile of a dashboard, or adds one; at is its place in the request.
+func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by author) error {
+	d, _ := p.dashboards.Get(dashboard)
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
 		return f.ID != 0 && t.ID == f.ID || f.ID == 0 && f.Insight != 0 && t.Insight == f.Insight
 	})
@@ -299,39 +490,46 @@ func (f *TileFields) put(ctx context.Context, tx Tx, d *Dashboard, at int, by au
 	case f.Text.Given && (f.Insight != 0 || found >= 0 && d.Tiles[found].Insight != 0):
 		return invalid(field+".text", "A tile shows an insight or a text, not both.")
 	}
-	t := newTile(d.Project, d.ID, f.Insight)
+	tile := newTile(d.Project, d.ID, f.Insight)
 	if found >= 0 {
-		t = d.Tiles[found]
+		tile = d.Tiles[found]
 	}
 	if f.Text.Given {
-		t.Text = t.Text.changed(f.Text.Value, by)
+		tile.Text = tile.Text.changed(f.Text.Value, by)
 	}
-	if on := f.Deleted.Given && !f.Deleted.Value || found < 0 || f.ID == 0; on && t.Text == nil {
-		if i, err := tx.Insight(ctx, d.Project, t.Insight); errors.Is(err, ErrNotFound) || err == nil && i.Deleted {
+	if on := f.Deleted.Given && !f.Deleted.Value || found < 0 || f.ID == 0; on && tile.Text == nil {
+		if t.next.Insight(d.Project, tile.Insight) == nil {
 			return &FieldError{
-				Field: field + ".insight", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", t.Insight),
+				Field: field + ".insight", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", tile.Insight),
 			}
-		} else if err != nil {
-			return err
 		}
-		t.delete(false, by.at)
+		tile.delete(false, by.at)
 	}
-	t.delete(f.Deleted.or(t.Deleted), by.at)
-	t.Color, t.ShowDescription = f.Color.or(t.Color), f.ShowDescription.or(t.ShowDescription)
+	tile.delete(f.Deleted.or(tile.Deleted), by.at)
+	tile.Color, tile.ShowDescription = f.Color.or(tile.Color), f.ShowDescription.or(tile.ShowDescription)
 	if f.Layouts.Given {
-		t.Layouts = compact(f.Layouts.Value)
+		tile.Layouts = compact(f.Layouts.Value)
 	}
 	if f.FilterOverrides.Given {
-		t.FilterOverrides = compact(f.FilterOverrides.Value)
+		tile.FilterOverrides = compact(f.FilterOverrides.Value)
 	}
 	if found >= 0 {
-		d.Tiles[found] = t
-		return tx.UpdateTile(ctx, t)
+		return t.put(&tile)
 	}
-	id, err := tx.InsertTile(ctx, t)
-	t.ID = id
-	d.Tiles = append(d.Tiles, t)
-	return err
+	return t.addTile(p, tile)
+}
+
+// addTile adds a tile to a dashboard that has room for it.
+func (t *tx) addTile(p *projectState, tile Tile) error {
+	if err := tile.checkNew(); err != nil {
+		return err
+	}
+	if d, _ := p.dashboards.Get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
+		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
+			"30 days later or by `caddy analytics project purge`.", d.ID, len(d.Tiles))
+	}
+	tile.ID = t.number(KindTile)
+	return t.put(&tile)
 }
 
 // changed gives the text with another body; nil stands for a text that is not there yet.
@@ -342,47 +540,23 @@ func (t *Text) changed(body *string, by author) *Text {
 	return &Text{Body: body, CreatedBy: t.CreatedBy, LastModifiedBy: by.key, LastModifiedAt: by.at}
 }
 
-// checkDashboard tells whether an insight can be put on a dashboard.
-func checkDashboard(ctx context.Context, tx Tx, project, id int64) error {
-	d, err := tx.Dashboard(ctx, project, id)
-	if errors.Is(err, ErrNotFound) || err == nil && d.Deleted {
+// checkDashboard reports that an insight can't be put on a dashboard.
+func (p *projectState) checkDashboard(id int64) error {
+	if d, ok := p.dashboards.Get(id); !ok || d.Deleted {
 		return &FieldError{Field: "dashboards", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", id)}
 	}
-	return err
+	return nil
 }
 
 // dashboardsOf returns the dashboards that an insight is on, by number.
-func dashboardsOf(ctx context.Context, tx Tx, project, insight int64) ([]Dashboard, error) {
-	tiles, err := tx.TilesOf(ctx, project, insight)
-	if err != nil {
-		return nil, err
-	}
+func (p *projectState) dashboardsOf(insight int64) []Dashboard {
+	tiles, _ := p.tiles.Get(insight)
 	var on []Dashboard
 	for _, t := range tiles {
-		if t.Deleted {
-			continue
-		}
-		d, err := tx.Dashboard(ctx, project, t.Dashboard)
-		if err != nil {
-			return nil, err
-		}
-		if !d.Deleted {
-			on = append(on, d)
+		if d, ok := p.dashboards.Get(t.Dashboard); ok {
+			on = append(on, *d)
 		}
 	}
 	slices.SortFunc(on, func(a, b Dashboard) int { return cmp.Compare(a.ID, b.ID) })
-	return on, nil
-}
-
-// reread returns dashboards as they are now, by number.
-func reread(ctx context.Context, tx Tx, project int64, ids map[int64]bool) ([]Dashboard, error) {
-	var all []Dashboard
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		d, err := tx.Dashboard(ctx, project, id)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
+	return on
 }

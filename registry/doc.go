@@ -2,10 +2,11 @@
 // dashboards, property definitions, group types and the names of cohorts.
 //
 //	requests ─▶ Snapshot (memory, immutable)      no lock, no I/O, no allocation
-//	writes   ─▶ Registry ─▶ Store (one transaction) ─▶ next Snapshot
-//	other processes' writes ─▶ Store.Revision, asked every second ─▶ next Snapshot
-//	the activity log, views of insights ─▶ Store: they grow, and no query depends on them
+//	writes   ─▶ tx (the snapshot, and what it puts) ─▶ Store.Write, if nothing came in between ─▶ next Snapshot
+//	other processes' writes ─▶ Store.Watch, and Store.Revision every second ─▶ Store.Load of what changed ─▶ next Snapshot
+//	the activity log, views of insights ─▶ logs of the Store: they grow, and no query depends on them
 //
-// A Store only persists; what is allowed is decided here. Mistakes of the caller are *FieldError, in the words of
+// A Store keeps records of JSON and knows nothing of what they mean. An entity is one file here, with its fields, its checks and its
+// place in the snapshot, and one row in kinds; what is allowed is decided here. Mistakes of the caller are *FieldError, in the words of
 // contract api.md; ErrNotFound says that the thing to change is not there; any other error is an outage.
 package registry

@@ -9,12 +9,21 @@ import (
 func large(projects int) *Snapshot {
 	d := newDraft(&Snapshot{})
 	for id := range int64(projects) {
-		d.putProject(Project{ID: id + 1, Name: "p", Timezone: "UTC"})
+		show(d, &Project{ID: id + 1, Name: "p", Timezone: "UTC"})
 		for i := range 10 {
-			d.putKey(numberedKey(id+1, i))
+			k := numberedKey(id+1, i)
+			show(d, &k)
 		}
 	}
 	return d.finish(1)
+}
+
+func show(d *draft, all ...entity) {
+	for _, e := range all {
+		if err := d.put(e); err != nil {
+			panic(err)
+		}
+	}
 }
 
 func numberedKey(project int64, i int) Key {
@@ -28,10 +37,9 @@ func TestDraftLeavesTheOlderSnapshotAlone(t *testing.T) {
 	k := numberedKey(7, 3)
 	oldHash := k.Hash
 	k.Hash = HashKey("rolled")
-	d.putKey(k)
-	d.putEndpoint(Endpoint{ID: "e", Project: 7, Name: "e", CurrentVersion: 1, Versions: []Version{{Number: 1}}})
-	d.putVariable(Variable{ID: "v", Project: 7, CodeName: "v"})
-	d.putSchema(7, []PropertyDefinition{{Scope: EventProperty, Name: "x", Type: PropertyNumeric}}, nil)
+	show(d, &k, &endpointRecord{Endpoint: &Endpoint{ID: "e", Project: 7, Name: "e", CurrentVersion: 1}},
+		&versionRecord{project: 7, endpoint: "e", Version: Version{Number: 1}}, &Variable{ID: "v", Project: 7, CodeName: "v"},
+		&property{project: 7, PropertyDefinition: PropertyDefinition{Scope: EventProperty, Name: "x", Type: PropertyNumeric}})
 	after := d.finish(2)
 
 	for _, tt := range []struct {
@@ -49,7 +57,7 @@ func TestDraftLeavesTheOlderSnapshotAlone(t *testing.T) {
 			}
 		}
 	}
-	if before.projects.get(8) != after.projects.get(8) {
+	if before.project(8) != after.project(8) {
 		t.Error("a project that was not touched was copied")
 	}
 }
@@ -62,7 +70,7 @@ func BenchmarkDraft(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				d := newDraft(s)
-				d.putKey(k)
+				show(d, &k)
 				d.finish(2)
 			}
 		})

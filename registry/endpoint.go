@@ -2,11 +2,17 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -15,39 +21,241 @@ import (
 
 // Endpoint is a published query (contract: api.md, section 5.3).
 type Endpoint struct {
-	ID                 string // UUID
-	Project            int64
-	Name               string
-	Active             bool
-	DerivedFromInsight string // short id of an insight; empty for none
-	Tags               []string
-	RateLimit          Rate // of the queries that its runs cause, whoever sends them; zero: the server's default
-	CurrentVersion     int  // the version that runs; others may be newer: drafts, and versions that were rolled back
-	CreatedAt          time.Time
-	UpdatedAt          time.Time
-	CreatedBy          string    // id of a key; empty when an operator made it
-	LastExecutedAt     time.Time // zero: never; up to half an hour late: see [Snapshot.LastExecuted]
-	Versions           []Version // 1, 2, 3…
+	ID                 string    `json:"id"` // UUID
+	Project            int64     `json:"-"`
+	Name               string    `json:"name"`
+	Active             bool      `json:"active"`
+	DerivedFromInsight string    `json:"derived_from_insight"` // short id of an insight; empty for none
+	Tags               []string  `json:"tags"`
+	RateLimit          Rate      `json:"rate_limit,omitzero"` // of the queries that its runs cause, whoever sends them; zero: the server's default
+	CurrentVersion     int       `json:"current_version"`     // the version that runs; others may be newer: drafts, and versions that were rolled back
+	CreatedAt          time.Time `json:"created_at"`
+	UpdatedAt          time.Time `json:"updated_at"`
+	CreatedBy          string    `json:"created_by"`                // id of a key; empty when an operator made it
+	LastExecutedAt     time.Time `json:"last_executed_at,omitzero"` // zero: never; up to half an hour late: see [Snapshot.LastExecuted]
+	Versions           []Version `json:"-"`                         // 1, 2, 3…
 }
 
 // Version is one immutable query of an endpoint with the settings that go with it.
 type Version struct {
-	ID               string // UUID
-	Number           int
-	Query            json.RawMessage
-	Description      string
-	FreshnessSeconds int
-	Active           bool
-	Columns          []Column // nil: not known
-	CreatedAt        time.Time
-	UpdatedAt        time.Time
-	CreatedBy        string
-	LastExecutedAt   time.Time
-	PublishedAt      time.Time // when it last became the current one; zero for a draft
-	DeprecatedAt     time.Time // from when callers should leave it; zero: they need not
-	SunsetAt         time.Time // when it is to end; zero: that is not said
+	ID               string          `json:"id"` // UUID
+	Number           int             `json:"number"`
+	Query            json.RawMessage `json:"query"`
+	Description      string          `json:"description"`
+	FreshnessSeconds int             `json:"freshness_seconds"`
+	Active           bool            `json:"active"`
+	Columns          []Column        `json:"columns"` // nil: not known
+	CreatedAt        time.Time       `json:"created_at"`
+	UpdatedAt        time.Time       `json:"updated_at"`
+	CreatedBy        string          `json:"created_by"`
+	LastExecutedAt   time.Time       `json:"last_executed_at,omitzero"`
+	PublishedAt      time.Time       `json:"published_at,omitzero"`  // when it last became the current one; zero for a draft
+	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"` // from when callers should leave it; zero: they need not
+	SunsetAt         time.Time       `json:"sunset_at,omitzero"`     // when it is to end; zero: that is not said
 	// The breakdowns of an insight that a run of a materialized version may leave out; nothing is materialized here.
-	OptionalBreakdowns []string
+	OptionalBreakdowns []string `json:"optional_breakdowns"`
+}
+
+// endpointRecord is the record of an endpoint. Its versions have records of their own, so that a change costs the same however many
+// there are.
+type endpointRecord struct {
+	*Endpoint
+
+	DeletedAt time.Time `json:"deleted_at,omitzero"` // zero: it is not deleted
+}
+
+func readEndpoint(rec *Record) (entity, error) {
+	e := &endpointRecord{Endpoint: &Endpoint{ID: rec.ID, Project: rec.Project}}
+	return e, decode(rec, e)
+}
+
+func (e *endpointRecord) name() recordName { return recordName{e.Project, KindEndpoint, e.ID} }
+
+func (e *endpointRecord) unique() []string {
+	keys := []string{"id " + e.ID}
+	if e.DeletedAt.IsZero() {
+		keys = append(keys, within(e.Project, e.Name))
+	}
+	return keys
+}
+
+func (e *endpointRecord) size() int { return len(e.Name) + listBytes(e.Tags) }
+
+func (e *endpointRecord) checkSize() error {
+	return checkSize("tags", "This endpoint", listBytes(e.Tags), MaxSmallRecord)
+}
+
+// put shows the endpoint with the versions that it has there.
+func (e *endpointRecord) put(d *draft, p *projectState) (was Stored, err error) {
+	entry := d.ownEndpoint(p, e.Project, e.ID)
+	if entry.Name != "" {
+		was = Stored{1, int64((&endpointRecord{Endpoint: &entry.Endpoint}).size())}
+		if p.names[entry.Name] == entry {
+			delete(p.names, entry.Name)
+		}
+	}
+	versions := entry.Versions
+	entry.Endpoint, entry.deleted = *e.Endpoint, e.DeletedAt
+	entry.Versions = versions
+	if entry.deleted.IsZero() {
+		p.names[entry.Name] = entry
+	}
+	return was, nil
+}
+
+func (e *endpointRecord) remove(d *draft, p *projectState) Stored {
+	if p.endpoints[e.ID] == nil {
+		return Stored{}
+	}
+	entry := d.ownEndpoint(p, e.Project, e.ID)
+	delete(p.endpoints, e.ID)
+	delete(d.own[e.Project].versions, e.ID)
+	if p.names[entry.Name] == entry {
+		delete(p.names, entry.Name)
+	}
+	return Stored{1, int64((&endpointRecord{Endpoint: &entry.Endpoint}).size())}
+}
+
+// ownEndpoint returns the entry of an endpoint, the draft's own, and makes one that is not there.
+func (d *draft) ownEndpoint(p *projectState, project int64, id string) *endpointEntry {
+	own := d.own[project]
+	if entry := own.versions[id]; entry != nil {
+		return entry
+	}
+	if !own.endpoints {
+		own.endpoints = true
+		p.endpoints, p.names = maps.Clone(p.endpoints), maps.Clone(p.names)
+	}
+	entry := &endpointEntry{}
+	if before := p.endpoints[id]; before != nil {
+		*entry = *before
+		entry.Versions, entry.executed = slices.Clone(before.Versions), slices.Clone(before.executed)
+		if p.names[entry.Name] == before {
+			p.names[entry.Name] = entry
+		}
+	}
+	own.versions[id], p.endpoints[id] = entry, entry
+	return entry
+}
+
+// versionRecord is the record of a version.
+type versionRecord struct {
+	Version
+
+	project  int64
+	endpoint string
+}
+
+func readVersion(rec *Record) (entity, error) {
+	v := &versionRecord{project: rec.Project}
+	endpoint, number, _ := strings.Cut(rec.ID, "/")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > MaxVersions {
+		return nil, errors.New("the id does not name a version of an endpoint")
+	}
+	v.endpoint, v.Number = endpoint, n
+	return v, decode(rec, v)
+}
+
+func (v *versionRecord) name() recordName {
+	return recordName{v.project, KindVersion, v.endpoint + "/" + strconv.Itoa(v.Number)}
+}
+
+func (v *versionRecord) unique() []string { return []string{"id " + v.ID} }
+
+func (v *versionRecord) size() int {
+	size := len(v.Query) + len(v.Description) + listBytes(v.OptionalBreakdowns)
+	for _, c := range v.Columns {
+		size += len(c.Name) + len(c.Type) + len(c.ClickHouse)
+	}
+	return size
+}
+
+func (v *versionRecord) checkSize() error {
+	if v.Number > MaxVersions {
+		return limitReached("This endpoint has %d versions, which is the most it can have. Publish the query under another name, or delete the endpoint first.", MaxVersions)
+	}
+	return checkSize("query", "This version of the endpoint", v.size(), MaxRecord)
+}
+
+func (v *versionRecord) put(d *draft, p *projectState) (was Stored, err error) {
+	if p.endpoints[v.endpoint] == nil {
+		return Stored{}, nil // purged
+	}
+	entry := d.ownEndpoint(p, v.project, v.endpoint)
+	for len(entry.Versions) < v.Number {
+		entry.Versions, entry.executed = append(entry.Versions, Version{}), append(entry.executed, new(atomic.Int64))
+	}
+	before := &entry.Versions[v.Number-1]
+	if before.Number != 0 {
+		was = Stored{1, int64((&versionRecord{Version: *before}).size())}
+	}
+	*before = v.Version
+	raise(entry.executed[v.Number-1], v.LastExecutedAt)
+	return was, nil
+}
+
+// remove counts the version out; it goes with its endpoint.
+func (v *versionRecord) remove(_ *draft, p *projectState) Stored {
+	entry := p.endpoints[v.endpoint]
+	if entry == nil || v.Number > len(entry.Versions) {
+		return Stored{}
+	}
+	return Stored{1, int64((&versionRecord{Version: entry.Versions[v.Number-1]}).size())}
+}
+
+// endpoint returns the endpoint of a name, to be changed; ErrNotFound when there is none.
+func (t *tx) endpoint(name string) (Endpoint, error) {
+	if before := t.next.Endpoint(t.project, name); before != nil {
+		e := *before
+		e.Versions = slices.Clone(e.Versions)
+		return e, nil
+	}
+	return Endpoint{}, ErrNotFound
+}
+
+// putEndpoint puts an endpoint, and those of its versions that are named by number.
+func (t *tx) putEndpoint(e Endpoint, versions ...int) error {
+	if err := t.put(&endpointRecord{Endpoint: &e}); err != nil {
+		return err
+	}
+	for _, number := range versions {
+		if err := t.put(&versionRecord{Version: e.Versions[number-1], project: e.Project, endpoint: e.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addEndpoint adds an endpoint whose name is free.
+func (t *tx) addEndpoint(e Endpoint) error {
+	p, err := t.state()
+	if err != nil {
+		return err
+	}
+	if p.names[e.Name] != nil {
+		return &FieldError{Field: "name", Code: CodeUnique, Message: endpointTaken}
+	}
+	return t.putEndpoint(e, 1)
+}
+
+// deleteEndpoint takes an endpoint away and frees its name.
+func (t *tx) deleteEndpoint(name string, at time.Time) error {
+	e, err := t.endpoint(name)
+	if err != nil {
+		return err
+	}
+	return t.put(&endpointRecord{&e, at})
+}
+
+func (p *projectState) listEndpoints() {
+	p.endpointList = make([]*Endpoint, 0, len(p.names))
+	for _, e := range p.names {
+		p.endpointList = append(p.endpointList, &e.Endpoint)
+	}
+	slices.SortFunc(p.endpointList, func(a, b *Endpoint) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
 }
 
 // Draft tells that the version never was the current one.
@@ -121,12 +329,7 @@ func (r *Registry) CreateEndpoint(ctx context.Context, n NewEndpoint, now time.T
 		return nil, err
 	}
 	e := n.endpoint(moment(now))
-	err := r.write(ctx, n.Project, func(tx Tx) error {
-		if _, err := tx.Project(ctx, n.Project); err != nil {
-			return fmt.Errorf("project %d: %w", n.Project, err)
-		}
-		return insertEndpoint(ctx, tx, e)
-	}, func(d *draft) { d.putEndpoint(e) })
+	err := r.write(ctx, n.Project, func(t *tx) error { return t.addEndpoint(e) })
 	if err != nil {
 		return nil, fmt.Errorf("creating endpoint %q: %w", n.Name, err)
 	}
@@ -166,10 +369,6 @@ func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 	}
 }
 
-func insertEndpoint(ctx context.Context, tx Tx, e Endpoint) error {
-	return taken(tx.InsertEndpoint(ctx, e), ConflictEndpointName, "name", endpointTaken)
-}
-
 func (n NewEndpoint) validate() error {
 	switch {
 	case n.Name == "":
@@ -194,13 +393,7 @@ func (n NewEndpoint) validate() error {
 
 // DeleteEndpoint takes an endpoint away and frees its name. An unknown one is ErrNotFound.
 func (r *Registry) DeleteEndpoint(ctx context.Context, project int64, name string, now time.Time) error {
-	err := r.write(ctx, project, func(tx Tx) error {
-		e, err := tx.Endpoint(ctx, project, name)
-		if err != nil {
-			return err
-		}
-		return tx.DeleteEndpoint(ctx, e.ID, moment(now))
-	}, func(d *draft) { d.deleteEndpoint(project, name) })
+	err := r.write(ctx, project, func(t *tx) error { return t.deleteEndpoint(name, moment(now)) })
 	if err != nil {
 		return fmt.Errorf("deleting endpoint %q: %w", name, err)
 	}

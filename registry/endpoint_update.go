@@ -43,25 +43,25 @@ func (r *Registry) UpdateEndpoint(ctx context.Context, project int64, name strin
 		return nil, err
 	}
 	var e Endpoint
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		e, err = updateEndpoint(ctx, tx, project, name, u, moment(now))
+	err := r.write(ctx, project, func(t *tx) (err error) {
+		e, err = t.updateEndpoint(name, u, moment(now))
 		return err
-	}, func(d *draft) { d.putEndpoint(e) })
+	})
 	if err != nil {
 		return nil, fmt.Errorf("updating endpoint %q: %w", name, err)
 	}
 	return &e, nil
 }
 
-func updateEndpoint(ctx context.Context, tx Tx, project int64, name string, u EndpointUpdate, at time.Time) (Endpoint, error) {
-	e, err := tx.Endpoint(ctx, project, name)
+func (t *tx) updateEndpoint(name string, u EndpointUpdate, at time.Time) (Endpoint, error) {
+	e, err := t.endpoint(name)
 	if err != nil {
 		return e, err
 	}
 	if u.Version != 0 && e.Version(u.Version) == nil {
 		return e, unknownVersion(u.Version)
 	}
-	return e, u.apply(ctx, tx, &e, at)
+	return e, u.apply(t, &e, at)
 }
 
 func unknownVersion(number int) *FieldError {
@@ -94,8 +94,8 @@ func (u EndpointUpdate) validate() error {
 	return nil
 }
 
-// apply changes e as stored, and persists it.
-func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.Time) error {
+// apply changes e, and puts it.
+func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 	v, renewed := u.target(e, at)
 	if renewed && !u.Draft {
 		if u.Check != nil {
@@ -120,19 +120,15 @@ func (u EndpointUpdate) apply(ctx context.Context, tx Tx, e *Endpoint, at time.T
 	if renewed || changed {
 		v.UpdatedAt = at
 	}
-	var err error
 	switch {
 	case renewed:
 		e.Versions = append(slices.Clip(e.Versions), v)
-		err = tx.InsertVersion(ctx, e.ID, v)
+		return t.putEndpoint(*e, v.Number)
 	case changed:
 		e.Versions[v.Number-1] = v
-		err = tx.UpdateVersion(ctx, e.ID, v)
+		return t.putEndpoint(*e, v.Number)
 	}
-	if err != nil {
-		return err
-	}
-	return tx.UpdateEndpoint(ctx, *e)
+	return t.putEndpoint(*e)
 }
 
 // target is the version that the update is about, and whether that is a new one.
@@ -202,8 +198,8 @@ func (u EndpointUpdate) sameQuery(current json.RawMessage) bool {
 // unknown endpoint is ErrNotFound.
 func (r *Registry) Promote(ctx context.Context, project int64, name string, version int, check VersionCheck, now time.Time) (*Endpoint, error) {
 	var e Endpoint
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if e, err = tx.Endpoint(ctx, project, name); err != nil {
+	err := r.write(ctx, project, func(t *tx) (err error) {
+		if e, err = t.endpoint(name); err != nil {
 			return err
 		}
 		v := e.Version(version)
@@ -222,11 +218,8 @@ func (r *Registry) Promote(ctx context.Context, project int64, name string, vers
 		}
 		at := moment(now)
 		e.CurrentVersion, e.UpdatedAt, v.PublishedAt, v.UpdatedAt = version, at, at, at
-		if err := tx.UpdateVersion(ctx, e.ID, *v); err != nil {
-			return err
-		}
-		return tx.UpdateEndpoint(ctx, e)
-	}, func(d *draft) { d.putEndpoint(e) })
+		return t.putEndpoint(e, version)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("promoting version %d of endpoint %q: %w", version, name, err)
 	}

@@ -61,29 +61,6 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("API key missing required %s '%s': a key can only give out scopes that it has", word, strings.Join(e.Missing, "', '"))
 }
 
-// ConflictError is how a Store says that a write would break a rule of uniqueness.
-type ConflictError struct {
-	Field string // which value is taken: one of the Conflict constants
-}
-
-// The values that a Store keeps unique.
-const (
-	ConflictID           = "id"
-	ConflictHash         = "hash"
-	ConflictUser         = "user"
-	ConflictLabel        = "label"     // of the secret keys of a project that are not revoked; an empty label is no label
-	ConflictEndpointName = "name"      // of the endpoints of a project that are not deleted
-	ConflictVersion      = "version"   // of an endpoint
-	ConflictCodeName     = "code_name" // of the variables of a project
-	ConflictGroupType    = "group_type"
-	ConflictCohortName   = "cohort_name"
-	ConflictShortID      = "short_id" // of the insights of a project
-	ConflictTile         = "tile"     // an insight stands once on a dashboard
-)
-
-// Error names the field.
-func (e *ConflictError) Error() string { return e.Field + " is taken" }
-
 func required(field string) *FieldError {
 	return &FieldError{Field: field, Code: CodeRequired, Message: "This field is required."}
 }
@@ -109,12 +86,4 @@ func inRange(field string, n, least, most int) error {
 		return &FieldError{Field: field, Code: CodeTooLarge, Message: fmt.Sprintf("Ensure this value is less than or equal to %d.", most)}
 	}
 	return nil
-}
-
-// taken turns a Store's conflict on a field into the mistake that the caller is told; other errors stay.
-func taken(err error, conflict, field, message string) error {
-	if c, ok := errors.AsType[*ConflictError](err); ok && c.Field == conflict {
-		return &FieldError{Field: field, Code: CodeUnique, Message: message}
-	}
-	return err
 }

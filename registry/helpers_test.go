@@ -74,11 +74,29 @@ func mistake(t *testing.T, err error) *registry.FieldError {
 	return found
 }
 
+// projectRecord is all of a project that a snapshot shows.
+type projectRecord struct {
+	Project       registry.Project
+	Keys          []registry.Key
+	Endpoints     []registry.Endpoint
+	Variables     []registry.Variable
+	Insights      []registry.Insight
+	Listed        []int64 // numbers of insights in the order of a list
+	Dashboards    []registry.Dashboard
+	Properties    []registry.PropertyDefinition
+	GroupTypes    []registry.GroupType
+	Cohorts       []registry.Cohort
+	TokenSecrets  []registry.TokenSecret
+	Deleted       []registry.Insight   // of the first numbers
+	DeletedBoards []registry.Dashboard // of the first numbers
+	Tiles         []registry.Tile      // of those insights, where they stand
+}
+
 // records is all that a snapshot shows, through its public methods.
-func records(s *registry.Snapshot) []registry.ProjectRecord {
-	var all []registry.ProjectRecord
+func records(s *registry.Snapshot) []projectRecord {
+	var all []projectRecord
 	for _, p := range s.Projects() {
-		rec := registry.ProjectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID)}
+		rec := projectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID), Cohorts: s.Cohorts(p.ID)}
 		for _, k := range s.Keys(p.ID) {
 			rec.Keys = append(rec.Keys, *k)
 		}
@@ -93,6 +111,24 @@ func records(s *registry.Snapshot) []registry.ProjectRecord {
 		}
 		for _, d := range s.Dashboards(p.ID) {
 			rec.Dashboards = append(rec.Dashboards, *d)
+		}
+		page, total := s.InsightPage(p.ID, 0, len(rec.Insights)+1)
+		for _, i := range page {
+			rec.Listed = append(rec.Listed, i.ID)
+		}
+		if total != len(rec.Insights) {
+			panic("the list of insights is not whole")
+		}
+		for id := range int64(30) {
+			if i := s.AnyInsight(p.ID, id); i != nil && i.Deleted {
+				rec.Deleted = append(rec.Deleted, *i)
+			}
+			if d := s.AnyDashboard(p.ID, id); d != nil && d.Deleted {
+				rec.DeletedBoards = append(rec.DeletedBoards, *d)
+			}
+			for _, t := range s.TilesOf(p.ID, id) {
+				rec.Tiles = append(rec.Tiles, *t)
+			}
 		}
 		all = append(all, rec)
 	}
@@ -110,7 +146,7 @@ func checkSame(t *testing.T, want, got *registry.Snapshot) {
 func difference(want, got *registry.Snapshot) string {
 	type shown struct {
 		Revision uint64
-		Projects []registry.ProjectRecord
+		Projects []projectRecord
 	}
 	return cmp.Diff(shown{want.Revision, records(want)}, shown{got.Revision, records(got)}, cmpopts.EquateEmpty())
 }

@@ -2,9 +2,9 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,27 +14,103 @@ import (
 
 // Insight is a saved query (contract: api.md, section 4.3).
 type Insight struct {
-	ID          int64  // from 1, over all projects
-	ShortID     string // 8 letters and digits, with a letter among them; unique in its project
-	Project     int64
-	Name        *string // nil: none was given
-	DerivedName *string
-	Description *string
-	Query       json.RawMessage // nil: none
+	ID          int64           `json:"id"`       // from 1, over all projects
+	ShortID     string          `json:"short_id"` // 8 letters and digits, with a letter among them; unique in its project
+	Project     int64           `json:"-"`
+	Name        *string         `json:"name"` // nil: none was given
+	DerivedName *string         `json:"derived_name"`
+	Description *string         `json:"description"`
+	Query       json.RawMessage `json:"query,omitempty"` // nil: none
 	// NeedsQueryScope says that a key without query:read saved the query. It then runs for keys that have that scope alone.
-	NeedsQueryScope bool
-	Filters         json.RawMessage // an object of the peer's older form; kept, never run
-	Order           *int
-	Deleted         bool
-	Favorited       bool
-	Saved           bool
-	Tags            []string
-	CreatedAt       time.Time
-	UpdatedAt       time.Time
+	NeedsQueryScope bool            `json:"needs_query_scope"`
+	Filters         json.RawMessage `json:"filters"` // an object of the peer's older form; kept, never run
+	Order           *int            `json:"order"`
+	Deleted         bool            `json:"deleted"`
+	Favorited       bool            `json:"favorited"`
+	Saved           bool            `json:"saved"`
+	Tags            []string        `json:"tags"`
+	CreatedAt       time.Time       `json:"created_at"`
+	UpdatedAt       time.Time       `json:"updated_at"`
 	// LastModifiedAt moves when the name, the description or the filters are written.
-	LastModifiedAt time.Time
-	CreatedBy      string // id of a key
-	LastModifiedBy string // id of a key
+	LastModifiedAt time.Time `json:"last_modified_at"`
+	CreatedBy      string    `json:"created_by"`       // id of a key
+	LastModifiedBy string    `json:"last_modified_by"` // id of a key
+}
+
+func readInsight(rec *Record) (entity, error) {
+	id, err := number(rec)
+	if err != nil {
+		return nil, err
+	}
+	i := &Insight{ID: id, Project: rec.Project}
+	return i, decode(rec, i)
+}
+
+func (i *Insight) name() recordName { return recordName{i.Project, KindInsight, digits(i.ID)} }
+func (i *Insight) unique() []string { return []string{within(i.Project, i.ShortID)} }
+
+func (i *Insight) size() int {
+	return len(i.Query) + len(i.Filters) + textBytes(i.Name, i.DerivedName, i.Description) + listBytes(i.Tags)
+}
+
+func (i *Insight) checkSize() error {
+	if i.Deleted { // what was too large before there was a limit can be deleted
+		return nil
+	}
+	return i.checkNew()
+}
+
+// checkNew reports that the insight is too large, deleted or not.
+func (i *Insight) checkNew() error {
+	return checkSize("query", "This insight", i.size(), MaxRecord)
+}
+
+// insightPlace is where an insight stands in a list.
+type insightPlace struct {
+	ordered bool
+	order   int
+	id      int64
+}
+
+func (i *Insight) place() insightPlace {
+	if i.Order == nil {
+		return insightPlace{id: i.ID}
+	}
+	return insightPlace{true, *i.Order, i.ID}
+}
+
+// insightPlaces puts those that have an order first.
+type insightPlaces struct{}
+
+func (insightPlaces) Compare(a, b insightPlace) int {
+	if a.ordered != b.ordered {
+		if a.ordered {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
+}
+
+func (i *Insight) put(d *draft, p *projectState) (Stored, error) {
+	was := i.remove(d, p)
+	p.insights, p.insightCodes = p.insights.Set(i.ID, i), p.insightCodes.Set(i.ShortID, i)
+	if !i.Deleted {
+		p.insightList = p.insightList.Set(i.place(), i)
+	}
+	return was, nil
+}
+
+func (i *Insight) remove(_ *draft, p *projectState) Stored {
+	was, ok := p.insights.Get(i.ID)
+	if !ok {
+		return Stored{}
+	}
+	p.insights, p.insightCodes = p.insights.Delete(i.ID), p.insightCodes.Delete(was.ShortID)
+	if !was.Deleted {
+		p.insightList = p.insightList.Delete(was.place())
+	}
+	return Stored{1, int64(was.size())}
 }
 
 // Title is what an insight is called in its activity log: its name, else its derived name, else nothing.
@@ -81,8 +157,6 @@ type InsightFields struct {
 const (
 	maxInsightText = 400
 	shortIDLength  = 8
-	// shortIDTries is how often another short id is made when one is taken.
-	shortIDTries = 8
 )
 
 // CreateInsight adds an insight, and a view of it by its author. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -96,45 +170,41 @@ func (r *Registry) CreateInsight(ctx context.Context, project int64, f InsightFi
 		CreatedAt: at, LastModifiedAt: at, CreatedBy: by, LastModifiedBy: by,
 	}
 	f.apply(&created, at)
-	for tries := 1; ; tries++ {
-		created.ShortID = newShortID()
-		err := r.insertInsight(ctx, &created, &f, at)
-		if taken, ok := errors.AsType[*ConflictError](err); ok && taken.Field == ConflictShortID && tries < shortIDTries {
-			continue
-		}
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
 		if err != nil {
-			return nil, fmt.Errorf("creating an insight: %w", err)
+			return err
 		}
-		return &created, nil
+		i := created
+		i.ID, i.ShortID = t.number(KindInsight), newShortID(p)
+		if err := i.checkNew(); err != nil {
+			return err
+		}
+		if err := t.put(&i); err != nil {
+			return err
+		}
+		t.view(&i, by, at)
+		if err := f.place(t, p, &i, at); err != nil {
+			return err
+		}
+		t.logInsight(ActivityCreated, &i, nil, by, at)
+		created = i
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating an insight: %w", err)
 	}
+	return &created, nil
 }
 
-// insertInsight adds an insight under its short id, which may be taken.
-func (r *Registry) insertInsight(ctx context.Context, i *Insight, f *InsightFields, at time.Time) error {
-	var changed []Dashboard
-	return r.write(ctx, i.Project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, i.Project); err != nil {
-			return fmt.Errorf("project %d: %w", i.Project, err)
-		}
-		if i.ID, err = tx.InsertInsight(ctx, *i); err != nil {
-			return err
-		}
-		if err := tx.RecordViews(ctx, i.Project, i.CreatedBy, []int64{i.ID}, at); err != nil {
-			return err
-		}
-		if changed, err = f.place(ctx, tx, i, at); err != nil {
-			return err
-		}
-		return logInsight(ctx, tx, ActivityCreated, i, nil, i.CreatedBy, at)
-	}, func(d *draft) { d.putInsight(*i); d.putDashboards(changed) })
-}
-
-// newShortID returns 8 random letters and digits. One of digits alone could be taken for a number, so there is none.
-func newShortID() string {
+// newShortID returns 8 random letters and digits that no insight of the project has. One of digits alone could be taken for a number,
+// so there is none.
+func newShortID(p *projectState) string {
 	for {
 		text := randomText(2 * shortIDLength) // many more characters than are needed, so that the last ones are evenly spread
 		text = text[max(0, len(text)-shortIDLength):]
-		if len(text) == shortIDLength && strings.ContainsFunc(text, func(c rune) bool { return c > '9' }) {
+		_, taken := p.insightCodes.Get(text)
+		if !taken && len(text) == shortIDLength && strings.ContainsFunc(text, func(c rune) bool { return c > '9' }) {
 			return text
 		}
 	}
@@ -149,40 +219,32 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 	}
 	at := moment(now)
 	var updated Insight
-	var changed []Dashboard
-	err := r.write(ctx, project, func(tx Tx) error {
-		before, err := tx.Insight(ctx, project, id)
-		if err != nil {
-			return err
-		}
-		if before.Deleted && (!restore || !f.Deleted.Given || f.Deleted.Value) {
+	err := r.write(ctx, project, func(t *tx) error {
+		p := t.draft.project(project)
+		before := t.next.AnyInsight(project, id)
+		if before == nil || before.Deleted && (!restore || !f.Deleted.Given || f.Deleted.Value) {
 			return ErrNotFound
 		}
-		updated = before
+		updated = *before
 		f.apply(&updated, at)
 		if f.Name.Given || f.Description.Given || f.Filters.Given {
 			updated.LastModifiedAt, updated.LastModifiedBy = at, by
 		}
-		if err := tx.UpdateInsight(ctx, updated); err != nil {
+		i := updated
+		if err := t.put(&i); err != nil {
 			return err
 		}
-		onBefore, err := dashboardsOf(ctx, tx, project, id)
-		if err != nil {
+		onBefore, puts := p.dashboardsOf(id), len(t.puts)
+		if err := f.place(t, p, &i, at); err != nil {
 			return err
 		}
-		if changed, err = f.place(ctx, tx, &updated, at); err != nil {
-			return err
+		changes := insightChanges(before, &i)
+		if len(t.puts) > puts && !i.Deleted {
+			changes = append(changes, changeOf(ScopeInsight, "dashboards", names(onBefore), names(p.dashboardsOf(id))))
 		}
-		changes := insightChanges(&before, &updated)
-		if len(changed) > 0 && !updated.Deleted {
-			onAfter, err := dashboardsOf(ctx, tx, project, id)
-			if err != nil {
-				return err
-			}
-			changes = append(changes, changeOf(ScopeInsight, "dashboards", names(onBefore), names(onAfter)))
-		}
-		return logInsight(ctx, tx, insightActivity(&before, &updated), &updated, changes, by, at)
-	}, func(d *draft) { d.putInsight(updated); d.putDashboards(changed) })
+		t.logInsight(insightActivity(before, &i), &i, changes, by, at)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("updating insight %d: %w", id, err)
 	}
@@ -192,19 +254,14 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 // RecordViews says that insights were looked at with a key. Those that the project does not have, or that are deleted, are
 // left out.
 func (r *Registry) RecordViews(ctx context.Context, project int64, viewer string, insights []int64, now time.Time) error {
-	snap := r.Snapshot()
-	there := make([]int64, 0, len(insights))
-	for _, id := range insights {
-		if snap.Insight(project, id) != nil && !slices.Contains(there, id) {
-			there = append(there, id)
+	err := r.write(ctx, 0, func(t *tx) error {
+		for _, id := range insights {
+			if i := t.next.Insight(project, id); i != nil {
+				t.view(i, viewer, moment(now))
+			}
 		}
-	}
-	if len(there) == 0 {
 		return nil
-	}
-	err := r.write(ctx, project, func(tx Tx) error {
-		return tx.RecordViews(ctx, project, viewer, there, moment(now))
-	}, func(*draft) {})
+	})
 	if err != nil {
 		return fmt.Errorf("recording views of insights: %w", err)
 	}
@@ -266,48 +323,43 @@ func (f *InsightFields) apply(i *Insight, at time.Time) {
 	i.UpdatedAt = at
 }
 
-// place puts the insight on the dashboards that the fields name, and takes it off all others; a deleted one is taken off
-// all. It returns the dashboards that changed.
-func (f *InsightFields) place(ctx context.Context, tx Tx, i *Insight, at time.Time) ([]Dashboard, error) {
+// place puts the insight on the dashboards that the fields name, and takes it off all others; a deleted one is taken off all.
+func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) error {
 	wanted := f.Dashboards.Value
 	switch {
 	case f.Deleted.Given && i.Deleted:
 		wanted = nil
 	case !f.Dashboards.Given:
-		return nil, nil
+		return nil
 	}
-	tiles, err := tx.TilesOf(ctx, i.Project, i.ID)
-	if err != nil {
-		return nil, err
-	}
-	touched := make(map[int64]bool)
-	for _, t := range tiles {
-		on := slices.Contains(wanted, t.Dashboard)
-		if on == !t.Deleted {
+	placed := make(map[int64]bool)
+	for _, tile := range p.allTilesOf(i.ID) {
+		placed[tile.Dashboard] = true
+		on := slices.Contains(wanted, tile.Dashboard)
+		if on == !tile.Deleted {
 			continue
 		}
 		if on { // an older tile is used again
-			if err := checkDashboard(ctx, tx, i.Project, t.Dashboard); err != nil {
-				return nil, err
+			if err := p.checkDashboard(tile.Dashboard); err != nil {
+				return err
 			}
 		}
-		t.delete(!on, at)
-		if err := tx.UpdateTile(ctx, t); err != nil {
-			return nil, err
+		tile.delete(!on, at)
+		if err := t.put(&tile); err != nil {
+			return err
 		}
-		touched[t.Dashboard] = true
 	}
 	for _, id := range wanted {
-		if slices.ContainsFunc(tiles, func(t Tile) bool { return t.Dashboard == id }) || touched[id] {
+		if placed[id] {
 			continue
 		}
-		if err := checkDashboard(ctx, tx, i.Project, id); err != nil {
-			return nil, err
+		placed[id] = true
+		if err := p.checkDashboard(id); err != nil {
+			return err
 		}
-		if _, err := tx.InsertTile(ctx, newTile(i.Project, id, i.ID)); err != nil {
-			return nil, err
+		if err := t.addTile(p, newTile(i.Project, id, i.ID)); err != nil {
+			return err
 		}
-		touched[id] = true
 	}
-	return reread(ctx, tx, i.Project, touched)
+	return nil
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -33,27 +36,111 @@ func (k KeyKind) Prefix() string {
 
 // Key is a credential. The text of the key itself is nowhere: only its hash.
 type Key struct {
-	ID           string
-	User         int64 // number of the user that a personal key is, from 1 over all projects; 0 for a secret key, which is nobody
-	Kind         KeyKind
-	Label        string
-	Mask         string // first and last four characters of the key
-	Hash         [32]byte
-	Project      int64
-	Scopes       []string
-	CreatedAt    time.Time
-	ExpiresAt    time.Time // zero: never
-	LastUsedAt   time.Time // zero: never; up to an hour late
-	LastRolledAt time.Time // zero: never
-	RevokedAt    time.Time // zero: not revoked
+	ID           string    `json:"id"`
+	User         int64     `json:"user,omitempty"` // number of the user that a personal key is, from 1 over all projects; 0 for a secret key, which is nobody
+	Kind         KeyKind   `json:"kind"`
+	Label        string    `json:"label"`
+	Mask         string    `json:"mask"` // first and last four characters of the key
+	Hash         [32]byte  `json:"-"`
+	Project      int64     `json:"-"`
+	Scopes       []string  `json:"scopes"`
+	CreatedAt    time.Time `json:"created_at"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero"`     // zero: never
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`   // zero: never; up to an hour late
+	LastRolledAt time.Time `json:"last_rolled_at,omitzero"` // zero: never
+	RevokedAt    time.Time `json:"revoked_at,omitzero"`     // zero: not revoked
 
 	// Fixed are the variables that every run with the key has, whatever its caller says: a JSON object with its names in order,
 	// so that equal ones are equal texts; empty for none. They are the filter of the rows that a customer may see.
-	Fixed string
+	Fixed string `json:"fixed,omitempty"`
 	// Endpoints are the names of the endpoints that the key may run, sorted; nil for all.
-	Endpoints []string
+	Endpoints []string `json:"endpoints"`
 	// CreatedBy is the id of the personal key that made this one; empty when an operator did.
-	CreatedBy string
+	CreatedBy string `json:"created_by,omitempty"`
+}
+
+// storedKey is the JSON of a key.
+type storedKey struct {
+	*Key
+	Hash string `json:"hash"` // in hexadecimal digits
+}
+
+func (k *Key) stored() any { return storedKey{k, hex.EncodeToString(k.Hash[:])} }
+
+func readKey(rec *Record) (entity, error) {
+	k := &Key{ID: rec.ID, Project: rec.Project}
+	s := storedKey{Key: k}
+	if err := decode(rec, &s); err != nil || rec.Data == nil {
+		return k, err
+	}
+	if n, err := hex.Decode(k.Hash[:], []byte(s.Hash)[:min(len(s.Hash), 2*len(k.Hash))]); err != nil || n != len(k.Hash) {
+		return nil, errors.New("its hash is not 32 bytes")
+	}
+	return k, nil
+}
+
+func (k *Key) name() recordName { return recordName{k.Project, KindKey, k.ID} }
+
+func (k *Key) unique() []string {
+	keys := []string{"id " + k.ID, "hash " + hex.EncodeToString(k.Hash[:])}
+	if k.User != 0 {
+		keys = append(keys, "user "+digits(k.User))
+	}
+	if k.labels() {
+		keys = append(keys, within(k.Project, "label "+IDText(k.Label)))
+	}
+	return keys
+}
+
+// labels reports whether no other secret key of the project may have the key's label.
+func (k *Key) labels() bool { return k.Kind == Secret && k.RevokedAt.IsZero() && k.Label != "" }
+
+func (k *Key) size() int {
+	return len(k.Label) + len(k.Fixed) + listBytes(k.Scopes) + listBytes(k.Endpoints)
+}
+
+func (k *Key) checkSize() error { return nil } // each field has a limit
+
+func (k *Key) put(d *draft, p *projectState) (Stored, error) {
+	before := p.keys[k.ID]
+	was := k.remove(d, p)
+	e := &keyEntry{Key: *k, used: new(atomic.Int64)}
+	if before != nil {
+		e.used = before.used
+	}
+	raise(e.used, k.LastUsedAt)
+	p.keys[k.ID] = e
+	if k.RevokedAt.IsZero() {
+		d.next.keys = d.next.keys.Set(k.Hash, e)
+	}
+	return was, nil
+}
+
+func (k *Key) remove(d *draft, p *projectState) Stored {
+	if own := d.own[k.Project]; !own.keys {
+		own.keys = true
+		p.keys = maps.Clone(p.keys)
+	}
+	e := p.keys[k.ID]
+	if e == nil {
+		return Stored{}
+	}
+	delete(p.keys, k.ID)
+	d.next.keys = d.next.keys.Delete(e.Hash)
+	return Stored{1, int64(e.size())}
+}
+
+// checkLabel reports that another secret key of the project has the label of k.
+func (p *projectState) checkLabel(k *Key) error {
+	if !k.labels() {
+		return nil
+	}
+	for _, other := range p.keys {
+		if other.ID != k.ID && other.labels() && other.Label == k.Label {
+			return &FieldError{Field: "label", Code: CodeUnique, Message: labelTaken}
+		}
+	}
+	return nil
 }
 
 // Bound tells whether the key is held to fixed variables or to some endpoints. Such a key runs endpoints and does nothing else.
@@ -162,28 +249,40 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		return nil, "", err
 	}
 	text = created.renew()
-	err = r.write(ctx, n.Project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, n.Project); err != nil {
-			return fmt.Errorf("project %d: %w", n.Project, err)
+	err = r.write(ctx, n.Project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
 		}
-		if n.Kind == Secret {
-			if count, err := tx.CountKeys(ctx, n.Project, Secret); err != nil {
-				return err
-			} else if count >= maxSecretKeys {
+		k := created
+		switch k.Kind {
+		case Secret:
+			if p.secretKeys() >= maxSecretKeys {
 				return invalid("label", "A project can have at most %d secret keys.", maxSecretKeys)
 			}
+		case Personal:
+			k.User = t.number(kindUser)
 		}
-		if n.Kind == Personal {
-			if created.User, err = tx.NextUser(ctx); err != nil {
-				return err
-			}
+		if err := p.checkLabel(&k); err != nil {
+			return err
 		}
-		return taken(tx.InsertKey(ctx, created), ConflictLabel, "label", labelTaken)
-	}, func(d *draft) { d.putKey(created) })
+		created = k
+		return t.put(&k)
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("creating a key: %w", err)
 	}
 	return &created, text, nil
+}
+
+// secretKeys counts the secret keys that are not revoked.
+func (p *projectState) secretKeys() (n int) {
+	for _, k := range p.keys {
+		if k.Kind == Secret && k.RevokedAt.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // labelTaken is the message of a label that another secret key of the project has.
@@ -305,20 +404,37 @@ func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Ke
 }
 
 func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) error) (*Key, error) {
-	var k Key
-	err := r.write(ctx, 0, func(tx Tx) (err error) {
-		if k, err = tx.Key(ctx, id); err != nil {
-			return err
+	var changed Key
+	err := r.write(ctx, 0, func(t *tx) error {
+		before := t.next.anyKey(id)
+		if before == nil {
+			return ErrNotFound
 		}
+		t.expect(before.Project) // for its labels
+		k := before.Key
 		if err := change(&k); err != nil {
 			return err
 		}
-		return taken(tx.UpdateKey(ctx, k), ConflictLabel, "label", labelTaken)
-	}, func(d *draft) { d.putKey(k) })
+		if err := t.draft.project(k.Project).checkLabel(&k); err != nil {
+			return err
+		}
+		changed = k
+		return t.put(&k)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &k, nil
+	return &changed, nil
+}
+
+// anyKey returns the key of an id in any project; nil when there is none.
+func (s *Snapshot) anyKey(id string) *keyEntry {
+	for _, p := range s.Projects() {
+		if e := s.project(p.ID).keys[id]; e != nil {
+			return e
+		}
+	}
+	return nil
 }
 
 // renew gives the key a new text, and returns it.

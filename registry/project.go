@@ -14,16 +14,57 @@ import (
 
 // Project is a tenant: events, keys and endpoints belong to exactly one.
 type Project struct {
-	ID        int64 // from 1
-	Name      string
-	Timezone  string // IANA name
-	WeekStart int    // 0 Sunday, 1 Monday
-	CreatedAt time.Time
+	ID        int64     `json:"id"` // from 1
+	Name      string    `json:"name"`
+	Timezone  string    `json:"timezone"`   // IANA name
+	WeekStart int       `json:"week_start"` // 0 Sunday, 1 Monday
+	CreatedAt time.Time `json:"created_at"`
 	// TestAccountFilters is a JSON list of property filters that all must hold for an event that is none of a test account's
 	// (contract: api.md, section 2.1); empty for none.
-	TestAccountFilters string
+	TestAccountFilters string `json:"test_account_filters,omitempty"`
 	// PathCleaningFilters is a JSON list of rules that clean the names of steps (contract: paths.md); empty for none.
-	PathCleaningFilters string
+	PathCleaningFilters string `json:"path_cleaning_filters,omitempty"`
+}
+
+func readProject(rec *Record) (entity, error) {
+	p := &Project{ID: rec.Project}
+	return p, decode(rec, p)
+}
+
+func (p *Project) name() recordName { return recordName{project: p.ID, kind: KindProject} }
+func (p *Project) unique() []string { return nil }
+func (p *Project) size() int        { return 0 } // the settings count on no limit of what a project keeps
+
+func (p *Project) checkSize() error {
+	return checkSize("test_account_filters", "The settings of the project", len(p.TestAccountFilters)+len(p.PathCleaningFilters), MaxRecord)
+}
+
+func (p *Project) put(_ *draft, in *projectState) (Stored, error) {
+	location, err := loadZone(p.Timezone)
+	if err != nil {
+		return Stored{}, err
+	}
+	next := ProjectSchema{}
+	if in.schema != nil {
+		if in.schema.Project == *p {
+			return Stored{1, 0}, nil
+		}
+		next = *in.schema
+	}
+	next.Project, next.Location = *p, location
+	if next.TestAccounts, err = testAccounts(p); err != nil {
+		return Stored{}, fmt.Errorf("reading the filters against test accounts: %w", err)
+	}
+	if next.PathCleaning, err = pathCleaning(p); err != nil {
+		return Stored{}, fmt.Errorf("reading the rules of path cleaning: %w", err)
+	}
+	in.schema = &next
+	return Stored{1, 0}, nil
+}
+
+func (p *Project) remove(d *draft, _ *projectState) Stored {
+	d.leaveOut(p.ID)
+	return Stored{}
 }
 
 // NewProject says what a project is to be.
@@ -59,10 +100,11 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	err := r.write(ctx, 0, func(tx Tx) (err error) {
-		p.ID, err = tx.InsertProject(ctx, p)
-		return err
-	}, func(d *draft) { d.putProject(p) })
+	err := r.write(ctx, 0, func(t *tx) error {
+		p.ID = t.number(KindProject)
+		created := p
+		return t.put(&created)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("creating a project: %w", err)
 	}
@@ -72,16 +114,19 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 // UpdateProject changes a project. Mistakes are *FieldError; a project that does not exist is ErrNotFound.
 func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectChange) (*Project, error) {
 	var p Project
-	err := r.write(ctx, id, func(tx Tx) (err error) {
-		if p, err = tx.Project(ctx, id); err != nil {
-			return err
+	err := r.write(ctx, id, func(t *tx) error {
+		before := t.next.Project(id)
+		if before == nil {
+			return ErrNotFound
 		}
+		p = *before
 		change.apply(&p)
 		if err := p.check(); err != nil {
 			return err
 		}
-		return tx.UpdateProject(ctx, p)
-	}, func(d *draft) { d.setProject(p) })
+		changed := p
+		return t.put(&changed)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("changing project %d: %w", id, err)
 	}

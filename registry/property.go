@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,16 +31,147 @@ const (
 
 // PropertyDefinition is the type of one property of a project.
 type PropertyDefinition struct {
-	Scope          PropertyScope
-	GroupTypeIndex int // of a group property, 0 to 4; else 0
-	Name           string
-	Type           PropertyType
+	Scope          PropertyScope `json:"scope"`
+	GroupTypeIndex int           `json:"group_type_index"` // of a group property, 0 to 4; else 0
+	Name           string        `json:"name"`
+	Type           PropertyType  `json:"type"`
+}
+
+// property is the record of a property definition.
+type property struct {
+	PropertyDefinition
+
+	project int64
+	id      string // of a record that is removed
+}
+
+func readProperty(rec *Record) (entity, error) {
+	p := &property{project: rec.Project, id: rec.ID}
+	return p, decode(rec, p)
+}
+
+func (p *property) name() recordName {
+	id := p.id
+	if id == "" {
+		id = fmt.Sprintf("%s/%d/%s", p.Scope, p.GroupTypeIndex, IDText(p.Name))
+	}
+	return recordName{p.project, KindProperty, id}
+}
+
+func (p *property) unique() []string { return nil }
+func (p *property) size() int        { return len(p.Name) }
+func (p *property) checkSize() error { return nil } // the name has a limit
+
+func (p *property) put(d *draft, in *projectState) (Stored, error) {
+	was, defs, place := Stored{}, d.ownProperties(in, p.project), p.place()
+	if _, there := defs[place]; there {
+		was = Stored{1, int64(p.size())}
+	}
+	defs[place] = p.Type
+	return was, nil
+}
+
+// remove does nothing: a property that has a type keeps one.
+func (p *property) remove(*draft, *projectState) Stored { return Stored{} }
+
+// place is a definition without its type.
+func (d PropertyDefinition) place() PropertyDefinition {
+	d.Type = ""
+	return d
+}
+
+// ownProperties returns the types of a project's properties by definitions without one, the draft's own.
+func (d *draft) ownProperties(p *projectState, project int64) map[PropertyDefinition]PropertyType {
+	own := d.own[project]
+	if own.properties == nil {
+		own.properties = make(map[PropertyDefinition]PropertyType, len(p.schema.Properties)+1)
+		for _, def := range p.schema.Properties {
+			own.properties[def.place()] = def.Type
+		}
+	}
+	return own.properties
 }
 
 // GroupType gives one of a project's five kinds of groups a name.
 type GroupType struct {
-	Name  string
-	Index int // 0 to 4
+	Name  string `json:"name"`
+	Index int    `json:"index"` // 0 to 4
+}
+
+// groupType is the record of a group type.
+type groupType struct {
+	GroupType
+
+	project int64
+}
+
+func readGroupType(rec *Record) (entity, error) {
+	index, err := number(rec)
+	if err != nil {
+		return nil, err
+	}
+	g := &groupType{GroupType{Index: int(index)}, rec.Project}
+	return g, decode(rec, g)
+}
+
+func (g *groupType) name() recordName {
+	return recordName{g.project, KindGroupType, digits(int64(g.Index))}
+}
+
+func (g *groupType) unique() []string { return []string{within(g.project, IDText(g.Name))} }
+func (g *groupType) size() int        { return 0 } // there are at most five
+func (g *groupType) checkSize() error { return nil }
+
+func (g *groupType) put(d *draft, p *projectState) (Stored, error) {
+	if slices.Contains(p.schema.GroupTypes, g.GroupType) {
+		return Stored{1, 0}, nil
+	}
+	was := g.remove(d, p)
+	next := *p.schema
+	next.GroupTypes = append(slices.Clone(next.GroupTypes), g.GroupType)
+	slices.SortFunc(next.GroupTypes, func(a, b GroupType) int { return cmp.Compare(a.Index, b.Index) })
+	p.schema = &next
+	return was, nil
+}
+
+func (g *groupType) remove(_ *draft, p *projectState) Stored {
+	next := *p.schema
+	next.GroupTypes = slices.DeleteFunc(slices.Clone(next.GroupTypes), func(other GroupType) bool { return other.Index == g.Index })
+	if len(next.GroupTypes) == len(p.schema.GroupTypes) {
+		return Stored{}
+	}
+	p.schema = &next
+	return Stored{1, 0}
+}
+
+// listSchema brings the lists of the schema up to date. Without a change it stays the same value.
+func (p *projectState) listSchema(own *ownParts) {
+	if own.properties == nil && !own.cohorts {
+		return
+	}
+	next := *p.schema
+	if own.properties != nil {
+		next.Properties = make([]PropertyDefinition, 0, len(own.properties))
+		for def, typ := range own.properties {
+			def.Type = typ
+			next.Properties = append(next.Properties, def)
+		}
+		slices.SortFunc(next.Properties, func(a, b PropertyDefinition) int {
+			return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	if own.cohorts {
+		next.Cohorts = nil
+		for _, c := range p.cohorts {
+			if c.DeletedAt.IsZero() {
+				next.Cohorts = append(next.Cohorts, c.Cohort)
+			}
+		}
+		slices.SortFunc(next.Cohorts, func(a, b Cohort) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	if !slices.Equal(next.Properties, p.schema.Properties) || !slices.Equal(next.Cohorts, p.schema.Cohorts) {
+		p.schema = &next
+	}
 }
 
 const (
@@ -81,51 +213,47 @@ func (r *Registry) Learn(ctx context.Context, project int64, defs []PropertyDefi
 }
 
 func (r *Registry) putSchema(ctx context.Context, project int64, defs []PropertyDefinition, groups []GroupType, learn bool) error {
-	defs, groups = slices.Clone(defs), slices.Clone(groups)
-	var newDefs []PropertyDefinition
-	var newGroups []GroupType
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, project); err != nil {
-			return fmt.Errorf("project %d: %w", project, err)
-		}
-		if learn {
-			if defs, err = r.learnable(ctx, tx, project, defs); err != nil {
-				return err
-			}
-		}
-		if newDefs, err = tx.PutProperties(ctx, project, defs, learn); err != nil {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
 			return err
 		}
-		newGroups, err = tx.PutGroupTypes(ctx, project, groups)
-		return taken(err, ConflictGroupType, "group_type", groupTypeIsTaken)
-	}, func(d *draft) { d.putSchema(project, newDefs, newGroups) })
+		if err := t.putProperties(p, defs, learn); err != nil {
+			return err
+		}
+		for _, g := range groups {
+			i := slices.IndexFunc(p.schema.GroupTypes, func(known GroupType) bool { return known.Index == g.Index || known.Name == g.Name })
+			switch {
+			case i < 0:
+				if err := t.put(&groupType{g, project}); err != nil {
+					return err
+				}
+			case p.schema.GroupTypes[i] != g:
+				return &FieldError{Field: "group_type", Code: CodeUnique, Message: groupTypeIsTaken}
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("recording property definitions: %w", err)
 	}
 	return nil
 }
 
-// learnable gives those definitions that a project has room for. What an import learns beyond that reads as a String.
-func (r *Registry) learnable(ctx context.Context, tx Tx, project int64, defs []PropertyDefinition) ([]PropertyDefinition, error) {
-	usage, err := tx.Usage(ctx, project)
-	if err != nil {
-		return nil, err
+// putProperties sets the types of properties. What an import learns never replaces a type, and reads as a String when the project
+// has no room for it.
+func (t *tx) putProperties(p *projectState, defs []PropertyDefinition, learn bool) error {
+	known := t.ownProperties(p, t.project)
+	for _, d := range defs {
+		typ, there := known[d.place()]
+		if there && (learn || typ == d.Type) || learn && (utf8.RuneCountInString(d.Name) > maxPropertyName || len(known) >= MaxProperties) {
+			continue
+		}
+		if err := t.put(&property{PropertyDefinition: d, project: t.project}); err != nil {
+			return err
+		}
 	}
-	defs = slices.DeleteFunc(slices.Clone(defs), func(d PropertyDefinition) bool { return utf8.RuneCountInString(d.Name) > maxPropertyName })
-	room := max(MaxProperties-usage[KindProperty].Records, 0)
-	if len(defs) <= room {
-		return defs, nil
-	}
-	known := make(map[PropertyDefinition]bool) // with an empty type
-	for _, d := range r.Snapshot().PropertyDefinitions(project) {
-		d.Type = ""
-		known[d] = true
-	}
-	fresh := slices.DeleteFunc(slices.Clone(defs), func(d PropertyDefinition) bool {
-		d.Type = ""
-		return known[d]
-	})
-	return fresh[:min(room, len(fresh))], nil
+	return nil
 }
 
 func (d PropertyDefinition) validate() error {

@@ -28,18 +28,161 @@ func (p *Purged) Empty() bool {
 // have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
 // unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
+	before = moment(before)
+	logged, err := r.authors(ctx, project, before)
+	if err != nil {
+		return Purged{}, fmt.Errorf("purging: %w", err)
+	}
 	var purged Purged
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if _, err := tx.Project(ctx, project); err != nil {
-			return fmt.Errorf("project %d: %w", project, err)
+	err = r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
 		}
-		purged, err = tx.Purge(ctx, project, moment(before))
-		return err
-	}, func(d *draft) { d.purge(project, &purged) })
+		purge := purge{tx: t, p: p, before: before}
+		purge.insights()
+		purge.dashboards()
+		purge.endpoints()
+		purge.keys(logged)
+		purge.cohorts()
+		purged = purge.out
+		return nil
+	})
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", err)
 	}
 	return purged, nil
+}
+
+// purge is a purge on its way.
+type purge struct {
+	*tx
+
+	p      *projectState
+	before time.Time
+	out    Purged
+}
+
+// due reports whether what was deleted then is to go.
+func (u *purge) due(deleted time.Time) bool { return !deleted.IsZero() && !deleted.After(u.before) }
+
+func (u *purge) insights() {
+	for _, i := range valuesOf(u.p.insights, func(i *Insight) bool { return i.Deleted && u.due(i.UpdatedAt) }) {
+		for _, t := range u.p.allTilesOf(i.ID) {
+			u.tile(&t)
+		}
+		u.remove(i)
+		u.out.Insights = append(u.out.Insights, i.ID)
+		u.write.Forget = append(u.write.Forget, Forgotten{Project: u.project, Log: viewLog, Item: digits(i.ID)})
+	}
+}
+
+func (u *purge) dashboards() {
+	for _, d := range valuesOf(u.p.dashboards, nil) {
+		gone := d.Deleted && u.due(d.DeletedAt)
+		for _, t := range slices.Clone(d.Tiles) {
+			if gone || t.Deleted && u.due(t.DeletedAt) {
+				u.tile(&t)
+			}
+		}
+		if gone {
+			u.remove(d)
+			u.out.Dashboards = append(u.out.Dashboards, d.ID)
+		}
+	}
+}
+
+func (u *purge) tile(t *Tile) {
+	u.remove(t)
+	u.out.Tiles = append(u.out.Tiles, t.ID)
+}
+
+func (u *purge) endpoints() {
+	for _, e := range u.p.endpoints {
+		if !u.due(e.deleted) {
+			continue
+		}
+		for _, v := range e.Versions {
+			u.remove(&versionRecord{Version: v, project: u.project, endpoint: e.ID})
+		}
+		u.remove(&endpointRecord{Endpoint: &e.Endpoint})
+		u.out.Endpoints++
+	}
+}
+
+// keys removes all keys that are due but personal ones that are the author of something that stays.
+func (u *purge) keys(logged map[string]bool) {
+	authors := u.p.authors()
+	for _, k := range u.p.keys {
+		if !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) || k.Kind == Personal && (authors[k.ID] || logged[k.ID]) {
+			continue
+		}
+		u.remove(&k.Key)
+		u.out.Keys = append(u.out.Keys, k.ID)
+		u.write.Forget = append(u.write.Forget, Forgotten{Project: u.project, Log: viewLog, By: k.ID})
+	}
+}
+
+// cohorts removes those that are due but the one with the greatest number, so that it is not given again.
+func (u *purge) cohorts() {
+	var last int64
+	for id := range u.p.cohorts {
+		last = max(last, id)
+	}
+	for id, c := range u.p.cohorts {
+		if id < last && u.due(c.DeletedAt) {
+			u.remove(c)
+			u.out.Cohorts++
+		}
+	}
+}
+
+// authors returns the keys that something of the project names as its author.
+func (p *projectState) authors() map[string]bool {
+	named := make(map[string]bool)
+	for _, i := range valuesOf(p.insights, nil) {
+		named[i.CreatedBy], named[i.LastModifiedBy] = true, true
+	}
+	for _, d := range valuesOf(p.dashboards, nil) {
+		named[d.CreatedBy] = true
+		for _, t := range d.Tiles {
+			if t.Text != nil {
+				named[t.Text.CreatedBy], named[t.Text.LastModifiedBy] = true, true
+			}
+		}
+	}
+	for _, v := range p.variables {
+		named[v.CreatedBy] = true
+	}
+	for _, e := range p.endpoints {
+		named[e.CreatedBy] = true
+		for i := range e.Versions {
+			named[e.Versions[i].CreatedBy] = true
+		}
+	}
+	for _, k := range p.keys {
+		if k.RevokedAt.IsZero() {
+			named[k.CreatedBy] = true
+		}
+	}
+	return named
+}
+
+// authors returns those of the personal keys of a project that were revoked or expired before a time and are in its activity log.
+func (r *Registry) authors(ctx context.Context, project int64, before time.Time) (map[string]bool, error) {
+	named := make(map[string]bool)
+	u := purge{before: before}
+	for _, k := range r.Snapshot().Keys(project) {
+		if k.Kind != Personal || !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) {
+			continue
+		}
+		_, total, err := r.store.Entries(ctx, project, activityLog(ScopeInsight), EntryPage{By: k.ID, Limit: 1})
+		if err != nil {
+			return nil, fmt.Errorf("asking the activity log for a key: %w", err)
+		}
+		named[k.ID] = total > 0
+	}
+	return named, nil
 }
 
 // purgeDeleted purges all projects from time to time, until ctx ends.
@@ -70,37 +213,5 @@ func (r *Registry) purgeProject(ctx context.Context, project int64, before time.
 		r.log.Info("purged what was deleted more than 30 days ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
 			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts))
-	}
-}
-
-// purge takes out what the store has removed. Deleted endpoints and cohorts are in no snapshot.
-func (d *draft) purge(project int64, purged *Purged) {
-	p, own := d.project(project)
-	if p == nil {
-		return
-	}
-	for _, id := range purged.Keys {
-		d.removeKey(p, own, id)
-	}
-	if len(purged.Insights) > 0 {
-		d.ownInsights(p, own)
-		for _, id := range purged.Insights {
-			delete(p.insights, id)
-		}
-	}
-	if len(purged.Dashboards)+len(purged.Tiles) == 0 {
-		return
-	}
-	d.ownDashboards(p, own)
-	for _, id := range purged.Dashboards {
-		delete(p.dashboards, id)
-	}
-	for id, board := range p.dashboards {
-		gone := func(t Tile) bool { return slices.Contains(purged.Tiles, t.ID) }
-		if slices.ContainsFunc(board.Tiles, gone) {
-			next := *board
-			next.Tiles = slices.DeleteFunc(slices.Clone(board.Tiles), gone)
-			p.dashboards[id] = &next
-		}
 	}
 }

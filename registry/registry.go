@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
 	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, time.Second)) })
+	r.done.Go(func() { r.watch(background, cmp.Or(opts.Poll, time.Second)) })
 	r.done.Go(func() { r.purgeDeleted(background, cmp.Or(opts.Purge, time.Hour)) })
 	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, time.Second)) })
 	return r, nil
@@ -85,44 +87,23 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	if r.closed {
 		return ErrClosed
 	}
-	revision, err := r.store.Revision(ctx)
-	if err != nil {
-		return fmt.Errorf("asking for the registry's revision: %w", err)
-	}
-	if revision == r.Snapshot().Revision {
-		return nil
-	}
-	if err := r.reload(ctx); err != nil {
-		return fmt.Errorf("reading the registry: %w", err)
-	}
-	return nil
+	_, err := r.catchUp(ctx)
+	return err
 }
 
-// write persists what do does to a project, and then shows it: change does the same to the snapshot. Nothing is shown that isn't
-// persisted. The project is held to its limits; 0 stands for a write that adds nothing to any.
-func (r *Registry) write(ctx context.Context, project int64, do func(Tx) error, change func(*draft)) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return ErrClosed
+// catchUp reads what other processes wrote, and reports whether there was anything. The caller holds mu.
+func (r *Registry) catchUp(ctx context.Context) (later bool, err error) {
+	revision, err := r.store.Revision(ctx)
+	if err != nil {
+		return false, fmt.Errorf("asking for the registry's revision: %w", err)
 	}
-	revision, err := r.store.Write(ctx, func(tx Tx) error { return r.bounded(ctx, project, tx, do) })
-	if err != nil || revision == 0 {
-		return err
+	if revision == r.Snapshot().Revision {
+		return false, nil
 	}
-	now := r.Snapshot()
-	d := newDraft(now)
-	change(d)
-	if revision == now.Revision+1 {
-		r.snapshot.Store(d.finish(revision))
-		return nil
-	}
-	// Others wrote in between. Our own change must show at once even if theirs can't be read.
-	r.snapshot.Store(d.finish(now.Revision))
 	if err := r.reload(ctx); err != nil {
-		r.log.Warn("reading what another process wrote; trying again with the next poll", zap.Error(err))
+		return false, fmt.Errorf("reading the registry: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // reload brings the snapshot up to date with the store. The caller holds mu, or is alone.
@@ -132,21 +113,39 @@ func (r *Registry) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if changes.Revision < from.Revision { // an older state was restored: nothing that we know can be trusted
-		if changes, err = r.store.Load(ctx, 0); err != nil {
+	if !changes.Whole && slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] }) {
+		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest of the project is not known here
 			return err
 		}
+	}
+	if changes.Whole {
 		from = &Snapshot{}
 	}
 	d := newDraft(from)
-	for _, rec := range changes.Projects {
-		if err := d.replace(rec); err != nil {
-			// One project that can't be used must not keep the others from seeing a revoked key.
-			r.log.Error("leaving out a project", zap.Int64("project", rec.Project.ID), zap.Error(err))
-		}
+	for project, err := range d.load(changes.Records) {
+		// One project that can't be used must not keep the others from seeing a revoked key.
+		r.log.Error("leaving out a project", zap.Int64("project", project), zap.Error(err))
 	}
 	r.snapshot.Store(d.finish(changes.Revision))
 	return nil
+}
+
+// watch refreshes as soon as the store says that another process wrote, until ctx ends.
+func (r *Registry) watch(ctx context.Context, again time.Duration) {
+	for ctx.Err() == nil {
+		err := r.store.Watch(ctx, func() {
+			limited, cancel := context.WithTimeout(ctx, storeTimeout)
+			defer cancel()
+			_ = r.Refresh(limited) // the poll tells of a store that does not answer
+		})
+		if err != nil && ctx.Err() == nil {
+			r.log.Debug("watching the store; the poll goes on", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
 }
 
 func (r *Registry) poll(ctx context.Context, every time.Duration) {

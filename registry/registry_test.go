@@ -42,7 +42,7 @@ func (s *switched) Load(ctx context.Context, since uint64) (*registry.Changes, e
 	return s.Store.Load(ctx, since)
 }
 
-func (s *switched) Write(ctx context.Context, fn func(registry.Tx) error) (uint64, error) {
+func (s *switched) Write(ctx context.Context, w *registry.Write) (uint64, error) {
 	if hold := s.asked(); hold != nil {
 		<-hold
 	}
@@ -51,7 +51,7 @@ func (s *switched) Write(ctx context.Context, fn func(registry.Tx) error) (uint6
 	if s.write != nil {
 		return 0, s.write
 	}
-	return s.Store.Write(ctx, fn)
+	return s.Store.Write(ctx, w)
 }
 
 func (s *switched) asked() (hold chan struct{}) {
@@ -68,6 +68,12 @@ func (s *switched) Revision(ctx context.Context) (uint64, error) {
 		return 0, s.revision
 	}
 	return s.Store.Revision(ctx)
+}
+
+// Watch leaves it to the poll, so that tests say when what others wrote is seen.
+func (s *switched) Watch(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return nil
 }
 
 var errDown = errors.New("the store is down")
@@ -270,14 +276,11 @@ func TestProjectThatCanNotBeUsedIsLeftOut(t *testing.T) {
 	k, text := createKey(t, r, p.ID)
 
 	// As a newer version of the program, which knows one zone more, would write.
-	_, err := s.Store.Write(t.Context(), func(tx registry.Tx) error {
-		_, err := tx.InsertProject(t.Context(), registry.Project{Name: "Base", Timezone: "Mars/Base", CreatedAt: now})
-		k.RevokedAt = now
-		return errors.Join(err, tx.UpdateKey(t.Context(), *k))
-	})
-	if err != nil {
+	base := registry.Record{Project: 2, Kind: registry.KindProject, Data: []byte(`{"name": "Base", "timezone": "Mars/Base"}`)}
+	if _, err := s.Store.Write(t.Context(), &registry.Write{Put: []registry.Record{base}}); err != nil {
 		t.Fatal(err)
 	}
+	must(openAt(t, path, quiet).RevokeKey(t.Context(), k.ID, now))(t)
 	if err := r.Refresh(t.Context()); err != nil {
 		t.Fatalf("Refresh() = %v", err)
 	}
@@ -371,7 +374,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{&registry.FieldError{Field: "name", Code: registry.CodeRequired, Message: "This field is required."}, "name: This field is required."},
-		{&registry.ConflictError{Field: registry.ConflictLabel}, "label is taken"},
+		{&registry.ConflictError{Kind: registry.KindKey, Key: "1 label of a user"}, "another key has the same unique key"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("Error() = %q, want %q", got, tt.want)

@@ -2,9 +2,13 @@ package registry
 
 import (
 	"cmp"
+	"encoding/binary"
+	"hash/maphash"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/benbjohnson/immutable"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -18,8 +22,10 @@ type Snapshot struct {
 	// Serial is another one for each snapshot of this process: what follows from a snapshot can be known by it.
 	Serial uint64
 
-	keys     table[[32]byte, *keyEntry] // those that are not revoked, by hash
-	projects table[int64, *projectState]
+	keys      *immutable.Map[[32]byte, *keyEntry] // those that are not revoked, by hash
+	projects  *immutable.Map[int64, *projectState]
+	sequences map[Kind]int64 // the last number given of each kind
+	broken    map[int64]bool // projects that are left out
 }
 
 // serials counts the snapshots of this process.
@@ -28,21 +34,74 @@ var serials atomic.Uint64
 // projectState is all of one project.
 type projectState struct {
 	schema       *ProjectSchema
-	keys         map[string]*keyEntry // by id, revoked ones too
-	endpoints    map[string]*endpointEntry
-	endpointList []*Endpoint          // newest first
-	variables    map[string]*Variable // by code name
-	variableList []*Variable          // oldest first
+	usage        Usage
+	keys         map[string]*keyEntry      // by id, revoked ones too
+	endpoints    map[string]*endpointEntry // by id, deleted ones too
+	names        map[string]*endpointEntry // those that are not deleted, by name
+	endpointList []*Endpoint               // newest first
+	variables    map[string]*Variable      // by code name
+	variableList []*Variable               // oldest first
 	defaults     map[string]any
+	cohorts      map[int64]*cohortEntry // deleted ones too
 
-	insights      map[int64]*Insight // deleted ones too
-	insightCodes  map[string]*Insight
-	insightList   []*Insight // those that are not deleted, by number
-	dashboards    map[int64]*Dashboard
-	dashboardList []*Dashboard      // those that are not deleted, by number
-	tiles         map[int64][]*Tile // by insight, those that are not deleted on dashboards that are not
+	insights     *immutable.SortedMap[int64, *Insight] // deleted ones too
+	insightCodes *immutable.Map[string, *Insight]
+	insightList  *immutable.SortedMap[insightPlace, *Insight] // those that are not deleted
+	dashboards   *immutable.SortedMap[int64, *Dashboard]      // deleted ones too
+	tiles        *immutable.SortedMap[int64, []*Tile]         // by insight, those that are not deleted on dashboards that are not
+
+	placed *immutable.SortedMap[int64, []int64] // by insight: the dashboards that have a tile of it, deleted or not
 
 	tokenSecrets []TokenSecret // newest first
+}
+
+func newProjectState() *projectState {
+	return &projectState{
+		keys: make(map[string]*keyEntry), endpoints: make(map[string]*endpointEntry), names: make(map[string]*endpointEntry),
+		variables: make(map[string]*Variable), cohorts: make(map[int64]*cohortEntry),
+		insights: immutable.NewSortedMap[int64, *Insight](numbers{}), insightCodes: immutable.NewMap[string, *Insight](textHasher{}),
+		insightList: immutable.NewSortedMap[insightPlace, *Insight](insightPlaces{}), dashboards: immutable.NewSortedMap[int64, *Dashboard](numbers{}),
+		tiles: immutable.NewSortedMap[int64, []*Tile](numbers{}), placed: immutable.NewSortedMap[int64, []int64](numbers{}),
+	}
+}
+
+// project returns the state of a project; nil when there is none.
+func (s *Snapshot) project(id int64) *projectState {
+	if s.projects == nil {
+		return nil
+	}
+	p, _ := s.projects.Get(id)
+	return p
+}
+
+// What the persistent maps and trees ask of their keys.
+type (
+	projectHasher struct{}
+	hashHasher    struct{}
+	textHasher    struct{}
+	numbers       struct{}
+)
+
+var textSeed = maphash.MakeSeed()
+
+func (textHasher) Hash(text string) uint32 { return uint32(maphash.String(textSeed, text)) } //nolint:gosec // a hash may lose bits
+func (textHasher) Equal(a, b string) bool  { return a == b }
+func (numbers) Compare(a, b int64) int     { return cmp.Compare(a, b) }
+
+func (projectHasher) Hash(id int64) uint32   { return uint32(id ^ id>>32) } //nolint:gosec // a hash may lose bits
+func (projectHasher) Equal(a, b int64) bool  { return a == b }
+func (hashHasher) Hash(hash [32]byte) uint32 { return binary.LittleEndian.Uint32(hash[:4]) }
+func (hashHasher) Equal(a, b [32]byte) bool  { return a == b }
+
+// valuesOf returns the values of a tree in its order for which keep holds.
+func valuesOf[K, V any](tree *immutable.SortedMap[K, V], keep func(V) bool) []V {
+	values := make([]V, 0, tree.Len())
+	for each := tree.Iterator(); !each.Done(); {
+		if _, v, _ := each.Next(); keep == nil || keep(v) {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 type keyEntry struct {
@@ -52,6 +111,7 @@ type keyEntry struct {
 
 type endpointEntry struct {
 	Endpoint
+	deleted  time.Time       // zero: it is not deleted
 	executed []*atomic.Int64 // the same for the executions of each version
 }
 
@@ -70,7 +130,10 @@ type ProjectSchema struct {
 
 // KeyByHash returns the key whose text has this hash; nil for one that is unknown or revoked. The caller looks at Expired.
 func (s *Snapshot) KeyByHash(hash [32]byte) *Key {
-	if e := s.keys.get(hash); e != nil {
+	if s.keys == nil {
+		return nil
+	}
+	if e, _ := s.keys.Get(hash); e != nil {
 		return &e.Key
 	}
 	return nil
@@ -78,7 +141,7 @@ func (s *Snapshot) KeyByHash(hash [32]byte) *Key {
 
 // Keys returns the keys of a project, revoked ones too, newest first.
 func (s *Snapshot) Keys(project int64) []*Key {
-	p := s.projects.get(project)
+	p := s.project(project)
 	if p == nil {
 		return nil
 	}
@@ -94,7 +157,7 @@ func (s *Snapshot) Keys(project int64) []*Key {
 
 // KeyByID returns a key of a project, revoked ones too; nil when there is none.
 func (s *Snapshot) KeyByID(project int64, id string) *Key {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		if e := p.keys[id]; e != nil {
 			return &e.Key
 		}
@@ -104,7 +167,7 @@ func (s *Snapshot) KeyByID(project int64, id string) *Key {
 
 // TokenSecrets returns the secrets for tokens of a project, the one that signs first.
 func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.tokenSecrets
 	}
 	return nil
@@ -112,7 +175,7 @@ func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
 
 // Project returns a project; nil when there is none.
 func (s *Snapshot) Project(id int64) *Project {
-	if p := s.projects.get(id); p != nil {
+	if p := s.project(id); p != nil {
 		return &p.schema.Project
 	}
 	return nil
@@ -121,7 +184,11 @@ func (s *Snapshot) Project(id int64) *Project {
 // Projects returns all projects by number.
 func (s *Snapshot) Projects() []*Project {
 	var projects []*Project
-	for p := range s.projects.all() {
+	if s.projects == nil {
+		return nil
+	}
+	for each := s.projects.Iterator(); !each.Done(); {
+		_, p, _ := each.Next()
 		projects = append(projects, &p.schema.Project)
 	}
 	slices.SortFunc(projects, func(a, b *Project) int { return cmp.Compare(a.ID, b.ID) })
@@ -130,7 +197,7 @@ func (s *Snapshot) Projects() []*Project {
 
 // Schema returns what decides how a project's queries are compiled; nil when there is no such project.
 func (s *Snapshot) Schema(project int64) *ProjectSchema {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.schema
 	}
 	return nil
@@ -138,8 +205,8 @@ func (s *Snapshot) Schema(project int64) *ProjectSchema {
 
 // Endpoint returns the endpoint of this name; nil when there is none.
 func (s *Snapshot) Endpoint(project int64, name string) *Endpoint {
-	if p := s.projects.get(project); p != nil {
-		if e := p.endpoints[name]; e != nil {
+	if p := s.project(project); p != nil {
+		if e := p.names[name]; e != nil {
 			return &e.Endpoint
 		}
 	}
@@ -148,7 +215,7 @@ func (s *Snapshot) Endpoint(project int64, name string) *Endpoint {
 
 // Endpoints returns the endpoints of a project, newest first.
 func (s *Snapshot) Endpoints(project int64) []*Endpoint {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.endpointList
 	}
 	return nil
@@ -156,7 +223,7 @@ func (s *Snapshot) Endpoints(project int64) []*Endpoint {
 
 // Variables returns the insight variables of a project, oldest first.
 func (s *Snapshot) Variables(project int64) []*Variable {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.variableList
 	}
 	return nil
@@ -164,7 +231,7 @@ func (s *Snapshot) Variables(project int64) []*Variable {
 
 // VariableByCode returns the insight variable of a code name; nil when there is none.
 func (s *Snapshot) VariableByCode(project int64, code string) *Variable {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.variables[code]
 	}
 	return nil
@@ -182,7 +249,7 @@ func (s *Snapshot) VariableByID(project int64, id string) *Variable {
 
 // VariableDefaults returns the default value of each insight variable by code name.
 func (s *Snapshot) VariableDefaults(project int64) map[string]any {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.defaults
 	}
 	return nil
@@ -190,7 +257,7 @@ func (s *Snapshot) VariableDefaults(project int64) map[string]any {
 
 // PropertyDefinitions returns the types of a project's properties, by scope, group type index and name.
 func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.schema.Properties
 	}
 	return nil
@@ -198,18 +265,34 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 
 // GroupTypes returns a project's group types by index.
 func (s *Snapshot) GroupTypes(project int64) []GroupType {
-	if p := s.projects.get(project); p != nil {
+	if p := s.project(project); p != nil {
 		return p.schema.GroupTypes
 	}
 	return nil
 }
 
-// Insights returns the insights of a project that are not deleted, by number.
+// Insights returns the insights of a project that are not deleted, by number. It takes as long as there are insights; see InsightPage.
 func (s *Snapshot) Insights(project int64) []*Insight {
-	if p := s.projects.get(project); p != nil {
-		return p.insightList
+	if p := s.project(project); p != nil {
+		return valuesOf(p.insights, func(i *Insight) bool { return !i.Deleted })
 	}
 	return nil
+}
+
+// InsightPage returns a part of the insights of a project that are not deleted, by Order, those without one last, and then by number;
+// and how many there are in all. It takes as long as offset and limit are, however many there are.
+func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insight, total int) {
+	p := s.project(project)
+	if p == nil {
+		return nil, 0
+	}
+	each := p.insightList.Iterator()
+	for at := 0; at < offset+limit && !each.Done(); at++ {
+		if _, i, _ := each.Next(); at >= offset {
+			page = append(page, i)
+		}
+	}
+	return page, p.insightList.Len()
 }
 
 // Insight returns an insight; nil when there is none, or it is deleted.
@@ -222,32 +305,35 @@ func (s *Snapshot) Insight(project, id int64) *Insight {
 
 // AnyInsight returns an insight, deleted or not; nil when there is none.
 func (s *Snapshot) AnyInsight(project, id int64) *Insight {
-	if p := s.projects.get(project); p != nil {
-		return p.insights[id]
+	if p := s.project(project); p != nil {
+		i, _ := p.insights.Get(id)
+		return i
 	}
 	return nil
 }
 
 // AnyInsightByShortID returns an insight, deleted or not; nil when there is none.
 func (s *Snapshot) AnyInsightByShortID(project int64, shortID string) *Insight {
-	if p := s.projects.get(project); p != nil {
-		return p.insightCodes[shortID]
+	if p := s.project(project); p != nil {
+		i, _ := p.insightCodes.Get(shortID)
+		return i
 	}
 	return nil
 }
 
 // TilesOf returns where an insight stands on dashboards, by number of the tile.
 func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
-	if p := s.projects.get(project); p != nil {
-		return p.tiles[insight]
+	if p := s.project(project); p != nil {
+		tiles, _ := p.tiles.Get(insight)
+		return tiles
 	}
 	return nil
 }
 
 // Dashboards returns the dashboards of a project that are not deleted, by number.
 func (s *Snapshot) Dashboards(project int64) []*Dashboard {
-	if p := s.projects.get(project); p != nil {
-		return p.dashboardList
+	if p := s.project(project); p != nil {
+		return valuesOf(p.dashboards, func(d *Dashboard) bool { return !d.Deleted })
 	}
 	return nil
 }
@@ -262,8 +348,9 @@ func (s *Snapshot) Dashboard(project, id int64) *Dashboard {
 
 // AnyDashboard returns a dashboard, deleted or not; nil when there is none.
 func (s *Snapshot) AnyDashboard(project, id int64) *Dashboard {
-	if p := s.projects.get(project); p != nil {
-		return p.dashboards[id]
+	if p := s.project(project); p != nil {
+		d, _ := p.dashboards.Get(id)
+		return d
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -13,6 +15,73 @@ type TokenSecret struct {
 	ID        string // stands in tokens
 	Secret    [32]byte
 	CreatedAt time.Time
+}
+
+// tokenSecretList is the record of a project's secrets.
+type tokenSecretList struct {
+	project int64
+	secrets []TokenSecret // newest first
+}
+
+// storedTokenSecret is the JSON of a secret.
+type storedTokenSecret struct {
+	ID        string    `json:"id"`
+	Secret    string    `json:"secret"` // in hexadecimal digits
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func (l *tokenSecretList) stored() any {
+	all := make([]storedTokenSecret, len(l.secrets))
+	for i, s := range l.secrets {
+		all[i] = storedTokenSecret{s.ID, hex.EncodeToString(s.Secret[:]), s.CreatedAt}
+	}
+	return struct {
+		Secrets []storedTokenSecret `json:"secrets"`
+	}{all}
+}
+
+func readTokenSecrets(rec *Record) (entity, error) {
+	var stored struct {
+		Secrets []storedTokenSecret `json:"secrets"`
+	}
+	l := &tokenSecretList{project: rec.Project}
+	if err := decode(rec, &stored); err != nil {
+		return nil, err
+	}
+	for _, s := range stored.Secrets {
+		secret := TokenSecret{ID: s.ID, CreatedAt: s.CreatedAt}
+		raw, err := hex.DecodeString(s.Secret)
+		if err != nil || len(raw) != len(secret.Secret) {
+			return nil, errors.New("a secret for tokens is not 32 bytes")
+		}
+		copy(secret.Secret[:], raw)
+		l.secrets = append(l.secrets, secret)
+	}
+	return l, nil
+}
+
+func (l *tokenSecretList) name() recordName {
+	return recordName{project: l.project, kind: KindTokenSecrets}
+}
+
+func (l *tokenSecretList) unique() (ids []string) {
+	for _, s := range l.secrets {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func (l *tokenSecretList) size() int        { return 0 } // there are at most two
+func (l *tokenSecretList) checkSize() error { return nil }
+
+func (l *tokenSecretList) put(_ *draft, p *projectState) (Stored, error) {
+	p.tokenSecrets = l.secrets
+	return Stored{1, 0}, nil
+}
+
+func (l *tokenSecretList) remove(_ *draft, p *projectState) Stored {
+	p.tokenSecrets = nil
+	return Stored{}
 }
 
 // String names the secret without giving it away.
@@ -58,20 +127,13 @@ func (r *Registry) RotateTokenSecret(ctx context.Context, project int64, revoke 
 }
 
 func (r *Registry) changeTokenSecrets(ctx context.Context, project int64, change func([]TokenSecret) []TokenSecret) (secrets []TokenSecret, err error) {
-	err = r.write(ctx, project, func(tx Tx) error {
-		if _, err := tx.Project(ctx, project); err != nil {
-			return fmt.Errorf("project %d: %w", project, err)
-		}
-		known, err := tx.TokenSecrets(ctx, project)
+	err = r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
 		if err != nil {
 			return err
 		}
-		secrets = change(known)
-		return tx.PutTokenSecrets(ctx, project, secrets)
-	}, func(d *draft) {
-		if p, _ := d.project(project); p != nil {
-			p.tokenSecrets = secrets
-		}
+		secrets = change(p.tokenSecrets)
+		return t.put(&tokenSecretList{project, secrets})
 	})
 	return secrets, err
 }

@@ -22,7 +22,6 @@ type use struct {
 	project  int64
 	key      string // id; empty for an endpoint
 	endpoint string // id
-	name     string // of the endpoint
 	version  int
 }
 
@@ -33,7 +32,11 @@ type timedUse struct {
 
 // Touch says that a key was used. It never waits: the time is written later, together with others, and at most once an hour.
 func (r *Registry) Touch(k *Key, now time.Time) {
-	e := r.Snapshot().keys.get(k.Hash)
+	snap := r.Snapshot()
+	if snap.keys == nil {
+		return
+	}
+	e, _ := snap.keys.Get(k.Hash)
 	if e == nil {
 		return // rolled or revoked in between
 	}
@@ -43,25 +46,25 @@ func (r *Registry) Touch(k *Key, now time.Time) {
 // Executed says that a version of an endpoint was run with a key. It never waits: the time is written later, together with
 // others, and at most every half hour.
 func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
-	p := r.Snapshot().projects.get(e.Project)
+	p := r.Snapshot().project(e.Project)
 	if p == nil {
 		return
 	}
-	entry := p.endpoints[e.Name]
+	entry := p.names[e.Name]
 	if entry == nil || entry.ID != e.ID || version < 1 || version > len(entry.executed) {
 		return // deleted in between
 	}
-	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, name: e.Name, version: version})
+	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, version: version})
 }
 
 // LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
 // counts too. Version 0 stands for all of them. Zero: never.
 func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
-	p := s.projects.get(e.Project)
+	p := s.project(e.Project)
 	if p == nil {
 		return time.Time{}
 	}
-	entry := p.endpoints[e.Name]
+	entry := p.names[e.Name]
 	if entry == nil || entry.ID != e.ID {
 		return time.Time{}
 	}
@@ -125,26 +128,13 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // Close waits for it
 	defer cancel()
-	var moved []timedUse
-	err := r.write(ctx, 0, func(tx Tx) error {
-		moved = moved[:0]
+	err := r.write(ctx, 0, func(t *tx) error {
 		for u, at := range pending {
-			record := func() (bool, error) { return tx.EndpointExecuted(ctx, u.endpoint, u.version, at) }
-			if u.key != "" {
-				record = func() (bool, error) { return tx.KeyUsed(ctx, u.key, at) }
-			}
-			switch did, err := record(); {
-			case err != nil:
+			if err := t.used(u, at); err != nil {
 				return err
-			case did:
-				moved = append(moved, timedUse{u, at})
 			}
 		}
 		return nil
-	}, func(d *draft) {
-		for _, u := range moved {
-			d.putUse(u)
-		}
 	})
 	if err != nil {
 		r.log.Warn("writing when keys and endpoints were last used; trying again", zap.Int("waiting", len(pending)), zap.Error(err))
@@ -153,29 +143,43 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	clear(pending)
 }
 
-// putUse shows a use that was written.
-func (d *draft) putUse(u timedUse) {
-	p, _ := d.project(u.project)
+// used moves a last use forward, never back. What is gone is passed over.
+func (t *tx) used(u use, at time.Time) error {
+	p := t.next.project(u.project)
 	if p == nil {
-		return
+		return nil
 	}
 	if u.key != "" {
-		if e := p.keys[u.key]; e != nil {
-			k := e.Key
-			k.LastUsedAt = u.at
-			d.putKey(k)
+		e := p.keys[u.key]
+		if e == nil || !e.LastUsedAt.Before(at) {
+			return nil
 		}
-		return
+		k := e.Key
+		k.LastUsedAt = at
+		return t.put(&k)
 	}
-	entry := p.endpoints[u.name]
-	if entry == nil || entry.ID != u.endpoint || u.version > len(entry.Versions) {
-		return
+	entry := p.endpoints[u.endpoint]
+	if entry == nil || !entry.deleted.IsZero() || u.version > len(entry.Versions) || !entry.Versions[u.version-1].LastExecutedAt.Before(at) {
+		return nil
 	}
 	e := entry.Endpoint
 	e.Versions = slices.Clone(e.Versions)
-	e.Versions[u.version-1].LastExecutedAt = u.at
-	if u.at.After(e.LastExecutedAt) {
-		e.LastExecutedAt = u.at
+	e.Versions[u.version-1].LastExecutedAt = at
+	if at.After(e.LastExecutedAt) {
+		e.LastExecutedAt = at
 	}
-	d.putEndpoint(e)
+	return t.putEndpoint(e, u.version)
+}
+
+// raise moves a clock of Unix microseconds forward to t, never back.
+func raise(clock *atomic.Int64, t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	for {
+		was := clock.Load()
+		if t.UnixMicro() <= was || clock.CompareAndSwap(was, t.UnixMicro()) {
+			return
+		}
+	}
 }

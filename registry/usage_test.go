@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -175,17 +176,15 @@ func TestUsesThatFindNoRoomAreTriedAgain(t *testing.T) {
 		const many = 1500 // more than wait at a time
 		r, s := openSwitched(t, sqlitetest.Path(t), registry.Options{Poll: time.Hour})
 		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
-		_, err := s.Store.Write(t.Context(), func(tx registry.Tx) error {
-			for i := range many {
-				id := strconv.Itoa(i)
-				k := registry.Key{ID: id, Kind: registry.Personal, Hash: registry.HashKey(id), Project: p.ID, Scopes: []string{"*"}, CreatedAt: now}
-				if err := tx.InsertKey(t.Context(), k); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		var w registry.Write
+		for i := range many {
+			hash := registry.HashKey(strconv.Itoa(i))
+			w.Put = append(w.Put, registry.Record{
+				Project: p.ID, Kind: registry.KindKey, ID: strconv.Itoa(i),
+				Data: fmt.Appendf(nil, `{"kind": "personal", "hash": "%x", "scopes": ["*"], "created_at": "2026-02-03T04:05:06Z"}`, hash),
+			})
+		}
+		if _, err := s.Store.Write(t.Context(), &w); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Refresh(t.Context()); err != nil {

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,16 +32,97 @@ const (
 
 // Variable is the definition of a {variables.x} of a project's queries (contract: api.md, section 4.6).
 type Variable struct {
-	ID        string // UUID
-	Project   int64
-	Name      string
-	CodeName  string // x in {variables.x}; never changes
-	Type      VariableType
-	Default   any // JSON value: nil, bool, int64, uint64, float64, string, []any or map[string]any; not to be changed
-	Values    []any
-	IsMulti   bool
-	CreatedAt time.Time
-	CreatedBy string
+	ID        string       `json:"id"` // UUID
+	Project   int64        `json:"-"`
+	Name      string       `json:"name"`
+	CodeName  string       `json:"code_name"` // x in {variables.x}; never changes
+	Type      VariableType `json:"type"`
+	Default   any          `json:"-"` // JSON value: nil, bool, int64, uint64, float64, string, []any or map[string]any; not to be changed
+	Values    []any        `json:"-"`
+	IsMulti   bool         `json:"is_multi"`
+	CreatedAt time.Time    `json:"created_at"`
+	CreatedBy string       `json:"created_by"`
+}
+
+// storedVariable is the JSON of a variable.
+type storedVariable struct {
+	*Variable
+	Default json.RawMessage `json:"default"`
+	Values  json.RawMessage `json:"values"`
+}
+
+func (v *Variable) stored() any { return storedVariable{v, encode(v.Default), encode(v.Values)} }
+
+func readVariable(rec *Record) (entity, error) {
+	v := &Variable{ID: rec.ID, Project: rec.Project}
+	s := storedVariable{Variable: v}
+	if err := decode(rec, &s); err != nil || rec.Data == nil {
+		return v, err
+	}
+	var err error
+	if v.Default, err = DecodeJSON(s.Default); err != nil {
+		return nil, fmt.Errorf("its default: %w", err)
+	}
+	values, err := DecodeJSON(s.Values)
+	if err != nil {
+		return nil, fmt.Errorf("its values: %w", err)
+	}
+	v.Values, _ = values.([]any)
+	return v, nil
+}
+
+func (v *Variable) name() recordName { return recordName{v.Project, KindVariable, v.ID} }
+
+func (v *Variable) unique() []string {
+	return []string{"id " + v.ID, within(v.Project, v.CodeName)}
+}
+
+func (v *Variable) size() int { return len(v.Name) + len(encode(v.Default)) + len(encode(v.Values)) }
+
+func (v *Variable) checkSize() error {
+	return checkSize("default_value", "This variable", v.size(), MaxSmallRecord)
+}
+
+func (v *Variable) put(d *draft, p *projectState) (Stored, error) {
+	was := v.remove(d, p)
+	p.variables[v.CodeName] = v
+	return was, nil
+}
+
+func (v *Variable) remove(d *draft, p *projectState) Stored {
+	if own := d.own[v.Project]; !own.variables {
+		own.variables = true
+		p.variables = maps.Clone(p.variables)
+	}
+	before := p.variable(v.ID)
+	if before == nil {
+		return Stored{}
+	}
+	delete(p.variables, before.CodeName)
+	return Stored{1, int64(before.size())}
+}
+
+// variable returns a variable; nil when there is none.
+func (p *projectState) variable(id string) *Variable {
+	if p == nil {
+		return nil
+	}
+	for _, v := range p.variables {
+		if v.ID == id {
+			return v
+		}
+	}
+	return nil
+}
+
+func (p *projectState) listVariables() {
+	p.variableList = slices.SortedFunc(maps.Values(p.variables), func(a, b *Variable) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	p.defaults = make(map[string]any, len(p.variables))
+	for code, v := range p.variables {
+		p.defaults[code] = v.Default
+	}
 }
 
 const (
@@ -70,12 +153,7 @@ func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.T
 	if err != nil {
 		return nil, err
 	}
-	err = r.write(ctx, n.Project, func(tx Tx) error {
-		if _, err := tx.Project(ctx, n.Project); err != nil {
-			return fmt.Errorf("project %d: %w", n.Project, err)
-		}
-		return insertVariable(ctx, tx, v)
-	}, func(d *draft) { d.putVariable(v) })
+	err = r.write(ctx, n.Project, func(t *tx) error { return t.addVariable(v) })
 	if err != nil {
 		return nil, fmt.Errorf("creating variable %q: %w", n.Name, err)
 	}
@@ -95,8 +173,30 @@ func (n NewVariable) variable(at time.Time) (Variable, error) {
 	return v, v.finish(n.Check)
 }
 
-func insertVariable(ctx context.Context, tx Tx, v Variable) error {
-	return taken(tx.InsertVariable(ctx, v), ConflictCodeName, "code_name", variableTaken)
+// addVariable adds a variable whose code name is free.
+func (t *tx) addVariable(v Variable) error {
+	p, err := t.state()
+	if err != nil {
+		return err
+	}
+	if p.variables[v.CodeName] != nil {
+		return &FieldError{Field: "code_name", Code: CodeUnique, Message: variableTaken}
+	}
+	return t.put(&v)
+}
+
+// updateVariable changes a variable.
+func (t *tx) updateVariable(id string, u VariableUpdate) (v Variable, err error) {
+	before := t.draft.project(t.project).variable(id)
+	if before == nil {
+		return v, ErrNotFound
+	}
+	v = *before
+	if err := u.apply(&v); err != nil {
+		return v, err
+	}
+	changed := v
+	return v, t.put(&changed)
 }
 
 // VariableUpdate says what of a variable is to change; nil fields stay.
@@ -112,15 +212,10 @@ type VariableUpdate struct {
 // UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
 func (r *Registry) UpdateVariable(ctx context.Context, project int64, id string, u VariableUpdate) (*Variable, error) {
 	var v Variable
-	err := r.write(ctx, project, func(tx Tx) (err error) {
-		if v, err = tx.Variable(ctx, project, id); err != nil {
-			return err
-		}
-		if err := u.apply(&v); err != nil {
-			return err
-		}
-		return tx.UpdateVariable(ctx, v)
-	}, func(d *draft) { d.putVariable(v) })
+	err := r.write(ctx, project, func(t *tx) (err error) {
+		v, err = t.updateVariable(id, u)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("updating variable %q: %w", id, err)
 	}
@@ -142,9 +237,14 @@ func (u VariableUpdate) apply(v *Variable) error {
 
 // DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
 func (r *Registry) DeleteVariable(ctx context.Context, project int64, id string) error {
-	err := r.write(ctx, project, func(tx Tx) error {
-		return tx.DeleteVariable(ctx, project, id)
-	}, func(d *draft) { d.deleteVariable(project, id) })
+	err := r.write(ctx, project, func(t *tx) error {
+		v := t.draft.project(project).variable(id)
+		if v == nil {
+			return ErrNotFound
+		}
+		t.remove(v)
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("deleting variable %q: %w", id, err)
 	}

@@ -47,24 +47,36 @@ func PageOf[T any](in Input, all []T) (Response, error) {
 	return out.Response(in), nil
 }
 
-// CutPage gives the part of all that the caller's limit and offset name, and the list that is made of it.
+// CutPage returns the part of all that the caller's limit and offset name, and the list to fill with its records.
 func CutPage[T any](in Input, all []T) ([]T, *List, error) {
-	limit, _, err := in.QueryInt("limit")
+	limit, offset, err := in.PageParams()
 	if err != nil {
 		return nil, nil, err
 	}
-	offset, _, err := in.QueryInt("offset")
-	if err != nil {
-		return nil, nil, err
+	part := all[min(offset, len(all)):]
+	return part[:min(limit, len(part))], NewList(len(all), limit, offset), nil
+}
+
+// NewList returns an empty list: a part of count records.
+func NewList(count, limit, offset int) *List {
+	return &List{Count: count, limit: limit, offset: offset}
+}
+
+// PageParams returns the part of a list that the query string asks for.
+func (in Input) PageParams() (limit, offset int, err error) {
+	if limit, _, err = in.QueryInt("limit"); err != nil {
+		return 0, 0, err
+	}
+	if offset, _, err = in.QueryInt("offset"); err != nil {
+		return 0, 0, err
 	}
 	if limit == 0 {
 		limit = DefaultPage
 	}
 	if limit < 0 || offset < 0 {
-		return nil, nil, Invalid("", "invalid_input", "limit and offset must not be negative.")
+		return 0, 0, Invalid("", "invalid_input", "limit and offset must not be negative.")
 	}
-	part := all[min(offset, len(all)):]
-	return part[:min(limit, len(part))], &List{Count: len(all), limit: limit, offset: offset}, nil
+	return limit, offset, nil
 }
 
 // Add appends a record, and reports whether there was room for it.

@@ -14,18 +14,15 @@ import (
 // acknowledged is how many writes Crash waits for before it kills.
 const acknowledged = 60
 
-// WriteUntilKilled adds keys to a new project without end, and prints the id of each one on a line of out after the store
+// WriteUntilKilled puts records, each with an entry of a log, without end, and prints the id of each one on a line of out after the store
 // has acknowledged it. It returns only when the store or out fails. It is what the child of Crash does.
 func WriteUntilKilled(s registry.Store, out io.Writer) error {
 	ctx := context.Background()
-	var project int64
-	_, err := s.Write(ctx, func(tx registry.Tx) (err error) {
-		project, err = tx.InsertProject(ctx, registry.Project{Name: "crash", Timezone: "UTC", CreatedAt: at})
-		return err
-	})
+	_, err := s.Write(ctx, &registry.Write{Put: []registry.Record{rec(1, "", `{"name":"crash"}`)}})
 	for i := 0; err == nil; i++ {
 		id := fmt.Sprintf("key-%d", i)
-		if _, err = s.Write(ctx, func(tx registry.Tx) error { return tx.InsertKey(ctx, newKey(project, id)) }); err == nil {
+		w := &registry.Write{Put: []registry.Record{rec(1, id, `{}`, "id "+id)}, Append: []registry.Entry{entry(id)}}
+		if _, err = s.Write(ctx, w); err == nil {
 			_, err = fmt.Fprintln(out, id)
 		}
 	}
@@ -60,19 +57,20 @@ func Crash(t *testing.T, place Place, child *exec.Cmd) {
 	in := exam{t, place}
 	s := open(in)
 	changes := load(in, s, 0)
-	kept := make(map[string]bool)
-	for _, k := range changes.Projects[0].Keys {
-		kept[k.ID] = true
+	kept, logged := make(map[string]bool), make(map[string]bool)
+	for _, r := range changes.Records {
+		kept[r.ID] = true
+	}
+	for _, e := range entriesOf(in, s, 1, "log") {
+		logged[e.ID] = true
 	}
 	for _, id := range told {
-		if !kept[id] {
-			t.Errorf("%s was acknowledged and is lost", id)
+		if !kept[id] || !logged[id] {
+			t.Errorf("%s was acknowledged and is lost: record %t, entry %t", id, kept[id], logged[id])
 		}
 	}
-	if got := uint64(len(kept)) + 1; changes.Revision != got {
-		t.Errorf("the revision is %d after %d writes", changes.Revision, got)
+	if len(kept) != len(logged)+1 || changes.Revision != uint64(len(kept)) {
+		t.Errorf("the revision is %d after %d records and %d entries", changes.Revision, len(kept), len(logged))
 	}
-	write(in, s, func(ctx context.Context, tx registry.Tx) error {
-		return tx.InsertKey(ctx, newKey(changes.Projects[0].Project.ID, "after the crash"))
-	})
+	put(in, s, rec(1, "after the crash", `1`))
 }

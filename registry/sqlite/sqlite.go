@@ -27,9 +27,26 @@ const (
 	// FileName is the name of the file in the data folder when no DSN says otherwise.
 	FileName = "registry.db"
 
-	readers     = 4
+	readers     = 5      // one of them watches
 	busyTimeout = "5000" // milliseconds that a writer waits for another process
 )
+
+func init() {
+	registry.RegisterStore(registry.StoreType{
+		Scheme: Scheme,
+		Open: func(ctx context.Context, dsn, dataDir string) (registry.Store, error) {
+			path, err := Path(dsn, dataDir)
+			if err != nil {
+				return nil, err
+			}
+			return Open(ctx, path)
+		},
+		Check: func(dsn string) error {
+			_, err := Path(dsn, "")
+			return err
+		},
+	})
+}
 
 // Path returns the file that a DSN names: sqlite:PATH or sqlite://PATH; the empty DSN stands for registry.db in dataDir.
 func Path(dsn, dataDir string) (string, error) {
@@ -74,7 +91,7 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if err := migrate(ctx, s.write); err != nil {
+	if err := migrate(ctx, path, s.write, s.read); err != nil {
 		return nil, fmt.Errorf("opening the registry %s: %w", path, err)
 	}
 	return s, nil
@@ -82,7 +99,7 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 
 // create makes the file, and its folder, readable by nobody else. SQLite gives its side files the same permissions.
 func create(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { //nolint:gosec // the operator says where the file is
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator says where the file is
@@ -115,46 +132,3 @@ func connect(path, option, value string) *sql.DB {
 
 // Close closes the file.
 func (s *Store) Close() error { return errors.Join(s.read.Close(), s.write.Close()) }
-
-// Revision returns the number of the last write that changed something.
-func (s *Store) Revision(ctx context.Context) (uint64, error) {
-	var revision int64
-	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("reading the revision: %w", err)
-	}
-	return unsigned(revision), nil
-}
-
-// Write runs fn in one transaction, alone among the writers of all processes.
-func (s *Store) Write(ctx context.Context, fn func(registry.Tx) error) (uint64, error) {
-	sqlTx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, fmt.Errorf("beginning a write: %w", err)
-	}
-	defer func() { _ = sqlTx.Rollback() }() // after a commit it does nothing; before one, the first error is the one to tell
-	t := &tx{sql: sqlTx, changed: make(map[int64]bool)}
-	if err := fn(t); err != nil {
-		return 0, err
-	}
-	var revision uint64
-	switch {
-	case len(t.changed) > 0:
-		if revision, err = t.stamp(ctx); err != nil {
-			return 0, err
-		}
-	case !t.wrote:
-		return 0, nil
-	}
-	if err := sqlTx.Commit(); err != nil {
-		return 0, fmt.Errorf("committing a write: %w", err)
-	}
-	return revision, nil
-}
-
-// unsigned turns a revision as SQLite holds it into what the registry counts in.
-func unsigned(revision int64) uint64 {
-	if revision < 0 {
-		return 0
-	}
-	return uint64(revision)
-}

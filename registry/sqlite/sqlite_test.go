@@ -139,7 +139,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, path, want string }{
-		{"not a database", garbage, "opening the registry " + garbage + ": bringing its tables up to date: failed to initialize: file is not a database (26)"},
+		{"not a database", garbage, "opening the registry " + garbage + ": bringing its tables up to date: file is not a database (26)"},
 		{"a folder", dir, "opening the registry: open " + dir + ": is a directory"},
 		{"below a file", filepath.Join(garbage, "x", "r.db"), "opening the registry: mkdir " + garbage + ": not a directory"},
 	}

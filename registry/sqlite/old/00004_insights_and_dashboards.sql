@@ -1,5 +1,3 @@
--- +goose Up
-
 -- There are no accounts: each personal key is a user of its own, and user_id its number.
 ALTER TABLE keys ADD COLUMN user_id INTEGER;
 UPDATE keys SET user_id = (

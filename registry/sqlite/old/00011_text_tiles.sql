@@ -1,5 +1,3 @@
--- +goose Up
-
 -- A tile shows an insight or a text. What SQLite has as NOT NULL stays so: the table is made anew.
 CREATE TABLE new_tiles (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- published_at is when a version last became the current one; NULL is a draft.
 ALTER TABLE endpoint_versions ADD COLUMN published_at INTEGER;
 UPDATE endpoint_versions SET published_at = created_at;

@@ -1,7 +1,5 @@
 -- Times are microseconds since 1970 in UTC, NULL for never.
 
--- +goose Up
-
 -- revision is the number of the last write that changed something.
 CREATE TABLE registry (
     id       INTEGER PRIMARY KEY CHECK (id = 1),

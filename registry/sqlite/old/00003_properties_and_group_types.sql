@@ -1,5 +1,3 @@
--- +goose Up
-
 CREATE TABLE property_definitions (
     project_id       INTEGER NOT NULL REFERENCES projects (id),
     scope            TEXT    NOT NULL CHECK (scope IN ('event', 'person', 'group')),

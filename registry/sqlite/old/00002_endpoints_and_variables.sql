@@ -1,5 +1,3 @@
--- +goose Up
-
 CREATE TABLE endpoints (
     id                   TEXT    PRIMARY KEY,
     project_id           INTEGER NOT NULL REFERENCES projects (id),

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Tokens for browsers are signed with the newest secret of their project.
 CREATE TABLE token_secrets (
     id         TEXT    PRIMARY KEY,

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- The names of cohorts; their members are in ClickHouse. A cohort that was deleted stays, so that its number is not given again.
 CREATE TABLE cohorts (
     project_id INTEGER NOT NULL REFERENCES projects (id),

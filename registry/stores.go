@@ -1,0 +1,43 @@
+package registry
+
+import (
+	"context"
+	"strings"
+)
+
+// StoreType is how stores of a DSN scheme are opened.
+type StoreType struct {
+	Scheme string
+	// Open opens the store of a DSN, and makes it where it is missing. An empty DSN stands for the default in dataDir.
+	Open func(ctx context.Context, dsn, dataDir string) (Store, error)
+	// Check reports what is wrong with a DSN. Its error holds no password.
+	Check func(dsn string) error
+}
+
+// defaultScheme is that of the empty DSN, and of one that names no other store.
+const defaultScheme = "sqlite"
+
+var storeTypes = make(map[string]StoreType)
+
+// RegisterStore makes stores of a scheme known. It is called by init functions.
+func RegisterStore(t StoreType) { storeTypes[t.Scheme] = t }
+
+// OpenStore opens the store that a DSN names.
+func OpenStore(ctx context.Context, dsn, dataDir string) (Store, error) {
+	return storeType(dsn).Open(ctx, dsn, dataDir)
+}
+
+// CheckDSN reports what is wrong with the DSN of a store. Its error holds no password.
+func CheckDSN(dsn string) error { return storeType(dsn).Check(dsn) }
+
+func storeType(dsn string) StoreType {
+	scheme, _, _ := strings.Cut(dsn, ":")
+	if t, known := storeTypes[scheme]; known {
+		return t
+	}
+	t, known := storeTypes[defaultScheme]
+	if !known {
+		panic("BUG: no registry store is compiled in")
+	}
+	return t
+}
