@@ -15,7 +15,7 @@ type analysis struct {
 	bound    hogql.Query // with its placeholders filled in
 	limited  hogql.Query // and with its limit
 	cut      bind.Cut
-	resolved hogql.Query
+	resolved hogql.CoreQuery
 	outputs  []resolve.Output
 	uses     []resolve.PropertyUse // only for those who ask
 }

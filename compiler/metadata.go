@@ -261,7 +261,7 @@ func chainText(chain []hogql.Name) string {
 }
 
 // physicalTables lists the tables of ClickHouse that a resolved query scans.
-func physicalTables(q hogql.Query) []string {
+func physicalTables(q hogql.CoreQuery) []string {
 	names := []string{}
 	v := hogql.Visitor{Table: func(t hogql.Table) bool {
 		if scan, ok := t.(*hogql.Scan); ok {

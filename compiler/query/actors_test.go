@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 )
 
 // TestActorsCanonical pins what tells two lists of actors apart, by the JSON that the cache's key is made of.
@@ -78,7 +80,7 @@ func TestActorsMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			checkMistake(t, tt.in, tt.attr, tt.want)
+			insighttest.CheckMistake(t, tt.in, tt.attr, tt.want)
 		})
 	}
 }

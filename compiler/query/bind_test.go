@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -16,7 +17,7 @@ const splitTrend = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "dateRan
 func TestVariableNames(t *testing.T) {
 	t.Parallel()
 	want := []string{"date_from", "date_to", "plan", "size", "upper(event)"}
-	if diff := cmp.Diff(want, query.VariableNames(parse[query.Insight](t, splitTrend))); diff != "" {
+	if diff := cmp.Diff(want, query.VariableNames(insighttest.Node[query.Insight](t, splitTrend))); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
@@ -40,7 +41,7 @@ func TestBind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n := parse[query.Insight](t, splitTrend)
+			n := insighttest.Node[query.Insight](t, splitTrend)
 			before := string(n.Canonical())
 			bound, err := query.Bind(n, tt.values)
 			if err != nil {
@@ -58,7 +59,7 @@ func TestBind(t *testing.T) {
 		})
 	}
 	for name, values := range map[string]map[string]any{"variables.date_from": {"date_from": true}, "variables.plan": {"plan": map[string]any{}}} {
-		_, err := query.Bind(parse[query.Insight](t, splitTrend), values)
+		_, err := query.Bind(insighttest.Node[query.Insight](t, splitTrend), values)
 		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Attr != name {
 			t.Errorf("%v gives %v, want a mistake at %s", values, err, name)
 		}

@@ -7,91 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
-
-func TestParseLifecycle(t *testing.T) {
-	t.Parallel()
-	got := parse[*lifecycle.Query](t, `{"kind": "InsightVizNode", "full": true, "source": {
-		"kind": "LifecycleQuery", "version": 1, "interval": "week", "samplingFactor": 0.5, "aggregation_group_type_index": 0,
-		"filterTestAccounts": true, "dateRange": {"date_from": "-30d", "date_to": null, "explicitDate": true, "daysOfWeek": [5, 1, 5]},
-		"properties": {"type": "AND", "values": [
-			{"type": "OR", "values": [{"key": "a", "value": ["x"], "type": "person"}, {"key": "b", "value": "y"}]}, {}, {"type": "OR", "values": []}]},
-		"series": [{"kind": "EventsNode", "event": null, "name": "n", "properties": [{"key": "b", "operator": "is_set"}]},
-			{"kind": "ActionsNode", "id": 5, "custom_name": "c"}],
-		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true}}}`)
-	half, first := 0.5, 0
-	want := &lifecycle.Query{
-		Common: query.Common{
-			At:        "source",
-			DateRange: query.DateRange{From: "-30d", Explicit: true, DaysOfWeek: []int{1, 5}}, FilterTestAccounts: true,
-			Properties: &query.Condition{At: "source.properties", All: []query.Condition{
-				{At: "source.properties.values.0", Or: true, All: []query.Condition{
-					{At: "source.properties.values.0.values.0", Filter: &query.Property{Type: "person", Key: "a", Value: []any{"x"}}},
-					{At: "source.properties.values.0.values.1", Filter: &query.Property{Type: "event", Key: "b", Value: "y"}},
-				}},
-			}},
-			Group: &first, Sampling: &half,
-		},
-		Series: []query.Series{
-			{
-				At: "source.series.0", Kind: query.EventsNode, Name: "n",
-				Properties: &query.Condition{At: "source.series.0.properties", All: []query.Condition{{
-					At: "source.series.0.properties.0", Filter: &query.Property{Type: "event", Key: "b", Operator: "is_set"},
-				}}},
-			},
-			{At: "source.series.1", Kind: query.ActionsNode, Action: 5, CustomName: "c"},
-		},
-		Interval: query.Week,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lifecycle (-want +got):\n%s", diff)
-	}
-}
-
-func TestParseStickiness(t *testing.T) {
-	t.Parallel()
-	got := parse[*stickiness.Query](t, `{"kind": "StickinessQuery", "intervalCount": 3, "compareFilter": {"compare": true, "compare_to": "-1w"},
-		"stickinessFilter": {"computedAs": "cumulative", "stickinessCriteria": {"operator": "lte", "value": 2}, "display": "ActionsBar"},
-		"series": [{"event": "$pageview", "math": "unique_group", "math_group_type_index": 1}, {"kind": "GroupNode", "operator": "OR", "nodes": [
-			{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}]}`)
-	one, a, b, view := 1, "a", "b", "$pageview"
-	want := &stickiness.Query{
-		Series: []query.Series{
-			{At: "series.0", Kind: query.EventsNode, Event: &view, Math: query.Math{Kind: "unique_group", Group: &one}},
-			{At: "series.1", Kind: query.GroupNode, Members: []query.Series{
-				{At: "series.1.nodes.0", Kind: query.EventsNode, Event: &a}, {At: "series.1.nodes.1", Kind: query.EventsNode, Event: &b},
-			}},
-		},
-		Interval: query.Day, IntervalCount: 3, Cumulative: true,
-		Criteria: &stickiness.Criteria{Operator: stickiness.AtMost, Value: 2}, Compare: &query.Compare{To: "-1w"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stickiness (-want +got):\n%s", diff)
-	}
-}
-
-func TestParseEvents(t *testing.T) {
-	t.Parallel()
-	got := parse[*events.Query](t, `{"kind": "DataTableNode", "full": true, "source": {"kind": "EventsQuery", "select": ["event", "count()"], "where": ["a > 1"],
-		"event": "e", "personId": "p", "after": "-7d", "before": null, "orderBy": ["event"], "limit": 5, "offset": 10, "filterTestAccounts": true,
-		"properties": [{"key": "k", "operator": "is_set"}], "fixedProperties": [{}]}}`)
-	event := "e"
-	want := &events.Query{
-		At: "source", Select: []string{"event", "count()"}, Where: []string{"a > 1"}, Event: &event, Person: "p", After: "-7d",
-		OrderBy: []string{"event"}, Limit: 5, Offset: 10, FilterTestAccounts: true,
-		Properties: &query.Condition{At: "source.properties", All: []query.Condition{{
-			At: "source.properties.0", Filter: &query.Property{Type: "event", Key: "k", Operator: "is_set"},
-		}}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
 
 func TestInsightMistakes(t *testing.T) {
 	t.Parallel()
@@ -178,7 +98,7 @@ func TestInsightMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			checkMistake(t, tt.in, tt.attr, tt.want)
+			insighttest.CheckMistake(t, tt.in, tt.attr, tt.want)
 		})
 	}
 }
@@ -207,7 +127,7 @@ func TestInsightCanonical(t *testing.T) {
 
 func TestOverrides(t *testing.T) {
 	t.Parallel()
-	q := parse[*stickiness.Query](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],
+	q := insighttest.Node[*stickiness.Query](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],
 		"dateRange": {"date_from": "2020-01-01", "date_to": "2020-02-01", "explicitDate": true}, "compareFilter": {"compare": true}}`)
 	before := string(q.Canonical())
 	tests := []struct{ name, overrides, want string }{
@@ -275,7 +195,7 @@ func TestPathCleaning(t *testing.T) {
 	t.Parallel()
 	for _, filter := range []string{`"breakdown": "$pathname"`, `"breakdown": ["a", "b"]`, `"breakdowns": [{"property": "a"}, {"property": "b"}]`} {
 		for _, clean := range []bool{false, true} {
-			q := parse[*trends.Query](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
+			q := insighttest.Node[*trends.Query](t, fmt.Sprintf(`{"kind": "TrendsQuery", "series": [], "breakdownFilter": {%s, "breakdown_path_cleaning": %t}}`, filter, clean))
 			for _, field := range q.Breakdowns.Fields {
 				if field.CleanPath != clean {
 					t.Errorf("%s with breakdown_path_cleaning %t: %+v", filter, clean, field)

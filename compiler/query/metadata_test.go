@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -71,7 +72,7 @@ func TestMetadataMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			mistake := mistakeIn(t, tt.in)
+			mistake := insighttest.MistakeIn(t, tt.in)
 			if diff := cmp.Diff([]string{string(tt.code), tt.want}, []string{string(mistake.Code), mistake.Detail}); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -63,7 +64,7 @@ func TestOverlaid(t *testing.T) {
 			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Errorf("JSON (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(string(applied(t, tt.in, tt.filters, tt.variables)), string(parse[query.Node](t, string(got)).Canonical())); diff != "" {
+			if diff := cmp.Diff(string(applied(t, tt.in, tt.filters, tt.variables)), string(insighttest.Node[query.Node](t, string(got)).Canonical())); diff != "" {
 				t.Errorf("meaning (-want +got):\n%s", diff)
 			}
 		})
@@ -76,7 +77,7 @@ func TestOverlaid(t *testing.T) {
 // applied is the canonical form of a query that overrides were applied to after it was parsed.
 func applied(t *testing.T, in, filters, variables string) []byte {
 	t.Helper()
-	node := parse[query.Node](t, in)
+	node := insighttest.Node[query.Node](t, in)
 	over := &query.Overrides{}
 	given := map[string]query.Variable{}
 	var err error

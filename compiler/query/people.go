@@ -2,19 +2,14 @@ package query
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
-// ActorsSource is a query that says who an ActorsQuery lists: a PeopleSource, or a HogQL with a column of ids.
-type ActorsSource interface {
-	Node
-	actorsSource()
-}
-
-// PeopleSource is an ActorsSource that asks an insight for the actors behind one of its numbers: InsightActors,
+// PeopleSource is a query that asks an insight for the actors behind one of its numbers: InsightActors,
 // StickinessActors or FunnelsActors.
 type PeopleSource interface {
-	ActorsSource
+	Node
 	// Behind is the insight.
 	Behind() Insight
 	// OwnModifiers are those of the node itself, which those of the insight go before.
@@ -35,8 +30,6 @@ func (d *Drill) OwnModifiers() Modifiers { return d.Modifiers }
 
 // Text returns nothing: the node holds no text that positions could point into.
 func (*Drill) Text() string { return "" }
-
-func (*Drill) actorsSource() {}
 
 // Field gives the dotted path of a field of the node, for the attr of a mistake.
 func (d *Drill) Field(name string) string { return (&Common{At: d.At}).Field(name) }
@@ -72,8 +65,6 @@ func (q *InsightActors) Behind() Insight { return q.Source }
 // Canonical leaves out what only changes how the insight is shown.
 func (q *InsightActors) Canonical() []byte { return CanonicalOver(q.Kind(), q.Source, q) }
 
-func (*HogQL) actorsSource() {}
-
 // CanonicalOver is Canonical for a node over another one.
 func CanonicalOver(kind string, source Node, node any) []byte {
 	out := Canonical(kind, node)
@@ -81,15 +72,8 @@ func CanonicalOver(kind string, source Node, node any) []byte {
 	return append(append(out, source.Canonical()...), '}')
 }
 
-// found is the node in a field source, of a kind that can stand there.
-type found struct {
-	kind string
-	m    map[string]any
-	at   Place
-}
-
-// source finds the node in the field source; nil when there is none, or one of another kind, which is noted.
-func (r *Reader) source(o *Object, kinds ...string) *found {
+// Source reads the node in the field source, of one of some kinds; nil when there is none, or one of another kind, which is noted.
+func (r *Reader) Source(o *Object, kinds ...string) Node {
 	given, ok := o.Take("source")
 	if !ok {
 		return nil
@@ -100,27 +84,17 @@ func (r *Reader) source(o *Object, kinds ...string) *found {
 		r.Add(at, "model_attributes_type", "Input should be a valid dictionary or object to extract fields from")
 		return nil
 	}
-	for _, kind := range kinds {
-		if m["kind"] == kind {
-			return &found{kind, m, at.Below(kind, false)}
-		}
-	}
-	r.Add(at, "union_tag_invalid", "Input tag '"+shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
-	return nil
-}
-
-// Source reads the node in the field source, of one of some kinds; nil when there is none, or one of another kind, which is noted.
-func (r *Reader) Source(o *Object, kinds ...string) Node {
-	source := r.source(o, kinds...)
-	if source == nil {
+	kind, _ := m["kind"].(string)
+	if !slices.Contains(kinds, kind) {
+		r.Add(at, "union_tag_invalid", "Input tag '"+shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
 		return nil
 	}
-	row := r.kinds.find(source.kind)
+	row := r.kinds.find(kind)
 	if row == nil {
-		r.Add(source.at, "value_error", "Unsupported query kind: "+source.kind)
+		r.Add(at.Below(kind, false), "value_error", "Unsupported query kind: "+kind)
 		return nil
 	}
-	return row.Read(r, r.Object(source.m, source.at))
+	return row.Read(r, r.Object(m, at.Below(kind, false)))
 }
 
 // Drills are the names of the kinds that ask for the actors behind an insight.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -107,7 +108,7 @@ func TestParseMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			mistake := mistakeIn(t, tt.in)
+			mistake := insighttest.MistakeIn(t, tt.in)
 			if diff := cmp.Diff([]string{tt.attr, tt.want}, []string{mistake.Attr, mistake.Detail}); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}

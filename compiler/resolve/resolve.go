@@ -49,11 +49,11 @@ const maxDepth = 1_000
 // Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
 // the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
 // mistake, not only the first. It spends from the budget of the compile, whose end is an error of another type.
-func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.Query, []Output, error) {
+func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.CoreQuery, []Output, error) {
 	return run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend})
 }
 
-func run(q hogql.Query, r *resolver) (out hogql.Query, columns []Output, err error) {
+func run(q hogql.Query, r *resolver) (out hogql.CoreQuery, columns []Output, err error) {
 	defer budget.Catch(&err)
 	rel := r.query(q, nil)
 	if err := r.mistakes.Err(); err != nil {
@@ -66,14 +66,14 @@ func run(q hogql.Query, r *resolver) (out hogql.Query, columns []Output, err err
 			outputs = append(outputs, Output{Name: c.name, Type: c.typ})
 		}
 	}
-	switch core := rel.core.(type) {
+	core, _ := rel.core.(hogql.CoreQuery) // all else was a mistake
+	switch core := core.(type) {
 	case *hogql.Select:
 		core.With, core.Recursive = r.ctes, r.recurs
 	case *hogql.SetQuery:
 		core.With, core.Recursive = r.ctes, r.recurs
-	case *hogql.QueryPlaceholder: // a mistake, noted above
 	}
-	return rel.core, outputs, nil
+	return core, outputs, nil
 }
 
 // resolver is the state of one call of Query.

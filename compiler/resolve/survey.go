@@ -19,7 +19,7 @@ type PropertyUse struct {
 
 // Survey is Query that also notes the properties that the query reads, by their first mention each. They come with
 // mistakes, too.
-func Survey(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.Query, []Output, []PropertyUse, error) {
+func Survey(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.CoreQuery, []Output, []PropertyUse, error) {
 	var found survey
 	core, outputs, err := run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend, survey: &found})
 	return core, outputs, found.uses, err

@@ -62,7 +62,8 @@ func (p *printer) aliasesIn(s *hogql.Select, list ...hogql.Expr) {
 
 func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
 	p.spend.Nodes(1)
-	switch e := e.(type) {
+	core, _ := e.(hogql.Core) // what is not is refused where it is printed
+	switch e := core.(type) {
 	case *hogql.Alias:
 		if !ownName(s, e) {
 			p.alsoNamed(e.Name.Text)
@@ -86,9 +87,6 @@ func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
 	case *hogql.AliasRef:
 		p.refs++
 	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, nil: // nothing, or a SELECT of its own
-	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
 	}
 }
 

@@ -65,7 +65,8 @@ func infix(name string) (operator string, level int) {
 
 // level tells how tightly an expression binds as it is printed.
 func level(e hogql.Expr) int {
-	switch e := e.(type) {
+	core, _ := e.(hogql.Core)
+	switch e := core.(type) {
 	case *hogql.Lambda, *hogql.Alias:
 		return loose
 	case *hogql.Logic:
@@ -82,10 +83,7 @@ func level(e hogql.Expr) int {
 		}
 		_, level := infix(e.Name)
 		return level
-	case *hogql.Const, *hogql.Tuple, *hogql.Array, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef,
-		*hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder:
+	case *hogql.Const, *hogql.Tuple, *hogql.Array, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef:
 	}
 	return tight
 }
@@ -115,7 +113,11 @@ func (p *printer) operand(e hogql.Expr, min int) {
 
 func (p *printer) expr(e hogql.Expr) {
 	p.checkSize(e.At())
-	switch e := e.(type) {
+	core, ok := e.(hogql.Core)
+	if !ok {
+		p.bug("an expression of type %T is not core", e)
+	}
+	switch e := core.(type) {
 	case *hogql.Const:
 		p.constant(e)
 	case *hogql.Column:
@@ -147,12 +149,6 @@ func (p *printer) expr(e hogql.Expr) {
 		p.byte(')')
 	case *hogql.Alias:
 		p.alias(e)
-	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder:
-		p.bug("an expression of type %T is not core", e)
-	default:
-		p.bug("an expression of type %T", e)
 	}
 }
 
@@ -305,7 +301,8 @@ func (p *printer) membership(n *hogql.Native) {
 		p.set(values, right.At())
 		return
 	}
-	switch right := right.(type) {
+	core, _ := right.(hogql.Core)
+	switch right := core.(type) {
 	case *hogql.Tuple:
 		p.args(right.Items)
 	case *hogql.Array:
@@ -316,10 +313,7 @@ func (p *printer) membership(n *hogql.Native) {
 		p.byte(')')
 	case *hogql.Subquery, *hogql.Native:
 		p.operand(right, compareLevel)
-	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Alias, *hogql.Logic, *hogql.Lambda,
-		*hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder:
+	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Alias, *hogql.Logic, *hogql.Lambda, nil:
 		p.bug("%T on the right side of IN", right)
 	}
 }

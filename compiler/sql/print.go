@@ -28,10 +28,10 @@ type bug string
 // mistake is a panic value that ends printing for a reason that the query's author can mend.
 type mistake struct{ err *diag.Error }
 
-// Print writes q, which must be in core form, for the project of db. The error is a *diag.Error when the author of the
+// Print writes q for the project of db. The error is a *diag.Error when the author of the
 // query can mend it, and a bug otherwise: a node that is not core, a function that is not allowed, a table that is not
 // physical, a scan without its guard. It spends from the budget of the compile.
-func Print(q hogql.Query, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
+func Print(q hogql.CoreQuery, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
 	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512)}
 	defer func() {
 		switch r := recover().(type) {

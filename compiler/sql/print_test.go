@@ -58,7 +58,7 @@ func TestPrint(t *testing.T) {
 	a := derived("a", from(events(), col("event")))
 	tests := []struct {
 		name   string
-		query  hogql.Query
+		query  hogql.CoreQuery
 		want   string
 		params []sql.Param
 	}{
@@ -244,11 +244,11 @@ func TestPrint(t *testing.T) {
 
 func TestPrintRefuses(t *testing.T) {
 	t.Parallel()
-	pick := func(e hogql.Expr) hogql.Query { return from(events(), e) }
-	scan := func(s *hogql.Scan) hogql.Query { return from(s, col("event")) }
+	pick := func(e hogql.Expr) hogql.CoreQuery { return from(events(), e) }
+	scan := func(s *hogql.Scan) hogql.CoreQuery { return from(s, col("event")) }
 	tests := []struct {
 		name  string
-		query hogql.Query
+		query hogql.CoreQuery
 		want  string
 	}{
 		{"a node that is not core", pick(&hogql.Field{}), "BUG: printing SQL: an expression of type *hogql.Field is not core"},

@@ -58,7 +58,11 @@ func ownName(sel *hogql.Select, a *hogql.Alias) bool {
 // name gives the tables of FROM their printed names.
 func (p *printer) name(s *scope, t hogql.Table) {
 	var name, printed string
-	switch t := t.(type) {
+	core, ok := t.(hogql.CoreTable)
+	if !ok {
+		p.bug("a table of type %T is not core", t)
+	}
+	switch t := core.(type) {
 	case *hogql.Join:
 		p.name(s, t.Left)
 		p.name(s, t.Right)
@@ -95,8 +99,6 @@ func (p *printer) name(s *scope, t hogql.Table) {
 		case len(s.aliases) > 0:
 			printed = s.free("q")
 		}
-	case *hogql.TablePlaceholder:
-		p.bug("a table of type %T is not core", t)
 	}
 	for _, other := range s.tables {
 		if other.name == name {

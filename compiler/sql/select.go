@@ -9,13 +9,15 @@ import (
 
 func (p *printer) query(q hogql.Query) {
 	p.checkSize(q.At())
-	switch q := q.(type) {
+	core, ok := q.(hogql.CoreQuery)
+	if !ok {
+		p.bug("a query of type %T is not core", q)
+	}
+	switch q := core.(type) {
 	case *hogql.Select:
 		p.selection(q)
 	case *hogql.SetQuery:
 		p.setQuery(q)
-	case *hogql.QueryPlaceholder:
-		p.bug("a query of type %T is not core", q)
 	}
 }
 

@@ -12,7 +12,11 @@ const guardColumn = schema.ProjectColumn
 
 // table writes what stands in FROM. joined tells that it stands beside other tables.
 func (p *printer) table(t hogql.Table, joined bool) {
-	switch t := t.(type) {
+	core, ok := t.(hogql.CoreTable)
+	if !ok {
+		p.bug("a table of type %T is not core", t)
+	}
+	switch t := core.(type) {
 	case *hogql.Scan:
 		if joined {
 			p.bug("a bare scan of %q under a join", t.Table)
@@ -30,8 +34,6 @@ func (p *printer) table(t hogql.Table, joined bool) {
 		p.numbers(t)
 	case *hogql.Join:
 		p.join(t)
-	case *hogql.TablePlaceholder:
-		p.bug("a table of type %T is not core", t)
 	}
 }
 

@@ -83,7 +83,8 @@ func (w *weigher) window(window *hogql.Window) int {
 
 func (w *weigher) expr(e hogql.Expr) int {
 	w.spend.Work(1)
-	switch e := e.(type) {
+	core, _ := e.(hogql.Core) // what is not is refused where it is printed
+	switch e := core.(type) {
 	case *hogql.Alias:
 		if w.collect && w.aliases[e.Name.Text] == nil {
 			w.aliases[e.Name.Text] = &weight{x: e.X}
@@ -104,9 +105,6 @@ func (w *weigher) expr(e hogql.Expr) int {
 	case nil:
 		return 0
 	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam: // a subquery is a SELECT of its own
-	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder: // not core: refused where it is printed
 	}
 	return 1
 }

@@ -10,8 +10,8 @@ import (
 type Query struct {
 	// At is the place of the node in the JSON, such as source; empty for the outermost one.
 	At string `json:"-"`
-	// Source says who is listed; nil for all people.
-	Source query.ActorsSource `json:"-"`
+	// Source says who is listed: a query.PeopleSource, or a *query.HogQL with a column of ids; nil for all people.
+	Source query.Node `json:"-"`
 	// Select are HogQL expressions, columns of the source, or person, group, actor; nil for the default.
 	Select []string `json:"select,omitempty"`
 	// Search is a part of an id, a name or an email address; empty for all.
@@ -62,7 +62,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	}
 	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
 	sources := append(slices.Insert(r.Drills(), 2, "FunnelCorrelationActorsQuery"), "HogQLQuery") // in PostHog's order
-	q.Source, _ = r.Source(o, sources...).(query.ActorsSource)
+	q.Source = r.Source(o, sources...)
 	r.Tags(o)
 	o.Close()
 	return q

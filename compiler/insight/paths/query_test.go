@@ -1,4 +1,4 @@
-package query_test
+package paths_test
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-func TestParsePaths(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
-	got := parse[*paths.Query](t, `{"kind": "InsightVizNode", "source": {"kind": "PathsQuery", "aggregation_group_type_index": 1, "pathsFilter": {
+	got := insighttest.Node[*paths.Query](t, `{"kind": "InsightVizNode", "source": {"kind": "PathsQuery", "aggregation_group_type_index": 1, "pathsFilter": {
 		"includeEventTypes": ["$pageview", "hogql", "custom_event", "$screen"], "pathsHogQLExpression": "event", "startPoint": "/a/", "endPoint": "/b",
 		"excludeEvents": ["x"], "pathGroupings": ["/c*"], "stepLimit": 7, "edgeLimit": 70, "minEdgeWeight": 2, "maxEdgeWeight": 2, "pathReplacements": true,
 		"localPathCleaningFilters": [{"alias": "\\1\\x", "regex": "(a|b)+", "order": 3}, {"regex": ""}], "showFullUrls": true,
@@ -30,14 +31,14 @@ func TestParsePaths(t *testing.T) {
 	for _, in := range []string{
 		`{"kind": "PathsQuery"}`, `{"kind": "PathsQuery", "pathsFilter": null}`, `{"kind": "PathsQuery", "pathsFilter": {"stepLimit": 5.0, "edgeLimit": 5e1}}`, `{"kind": "PathsQuery", "funnelPathsFilter": null, "pathsFilter": {"stepLimit": 0, "edgeLimit": null, "includeEventTypes": []}}`,
 	} {
-		if diff := cmp.Diff(&paths.Query{Steps: 5, Edges: 50}, parse[*paths.Query](t, in)); diff != "" {
+		if diff := cmp.Diff(&paths.Query{Steps: 5, Edges: 50}, insighttest.Node[*paths.Query](t, in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)
 		}
 	}
 }
 
-// TestPathsMistakes holds what is refused before anything runs: each mistake names its field.
-func TestPathsMistakes(t *testing.T) {
+// TestReadMistakes holds what is refused before anything runs: each mistake names its field.
+func TestReadMistakes(t *testing.T) {
 	t.Parallel()
 	rule := func(regex, alias string) string {
 		return fmt.Sprintf(`{"localPathCleaningFilters": [{"regex": "a", "alias": "b"}, {"regex": %q, "alias": %q}]}`, regex, alias)
@@ -82,7 +83,7 @@ func TestPathsMistakes(t *testing.T) {
 // checkPathsMistake reads a PathsQuery with one field and one mistake in it.
 func checkPathsMistake(t *testing.T, field, value, below, want string) {
 	t.Helper()
-	mistake := mistakeIn(t, `{"kind": "PathsQuery", "`+field+`": `+value+`}`)
+	mistake := insighttest.MistakeIn(t, `{"kind": "PathsQuery", "`+field+`": `+value+`}`)
 	attr := field + below
 	want = "JSON parse error - 1 validation error for QueryRequest\nquery.PathsQuery." + attr + "\n  " + want
 	if diff := cmp.Diff([]string{attr, want}, []string{mistake.Attr, mistake.Detail}); diff != "" {
@@ -90,7 +91,7 @@ func checkPathsMistake(t *testing.T, field, value, below, want string) {
 	}
 }
 
-func TestPathsFunnelMistakes(t *testing.T) {
+func TestReadFunnelMistakes(t *testing.T) {
 	t.Parallel()
 	funnel := func(kind, step string) string {
 		return `{"funnelPathType": "funnel_path_` + kind + `", "funnelStep": ` + step + `, "funnelSource": {"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}]}}`
@@ -113,7 +114,7 @@ func TestPathsFunnelMistakes(t *testing.T) {
 			checkPathsMistake(t, "funnelPathsFilter", tt.filter, tt.attr, tt.want)
 		})
 	}
-	got := parse[*paths.Query](t, `{"kind": "PathsQuery", "funnelPathsFilter": `+funnel("after_step", "-2")+`}`)
+	got := insighttest.Node[*paths.Query](t, `{"kind": "PathsQuery", "funnelPathsFilter": `+funnel("after_step", "-2")+`}`)
 	if got.Funnel.Step != -2 || got.Funnel.Type != paths.AfterStep || got.Funnel.At != "funnelPathsFilter" || len(got.Funnel.Source.Series) != 2 {
 		t.Errorf("got %+v", got.Funnel)
 	}

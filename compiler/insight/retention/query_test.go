@@ -1,4 +1,4 @@
-package query_test
+package retention_test
 
 import (
 	"strings"
@@ -7,11 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-func TestParseRetention(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
 	view, a := "$pageview", "a"
 	tests := []struct {
@@ -54,7 +55,7 @@ func TestParseRetention(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := parse[*retention.Query](t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
+			got := insighttest.Node[*retention.Query](t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("retention (-want +got):\n%s", diff)
 			}
@@ -62,11 +63,11 @@ func TestParseRetention(t *testing.T) {
 	}
 }
 
-// TestRetentionDisplay pins that what only changes how a retention is shown makes no other query of it.
-func TestRetentionDisplay(t *testing.T) {
+// TestReadDisplay pins that what only changes how a retention is shown makes no other query of it.
+func TestReadDisplay(t *testing.T) {
 	t.Parallel()
 	canonical := func(fields string) string {
-		return string(parse[*retention.Query](t, `{"kind": "RetentionQuery", "retentionFilter": {`+fields+`}}`).Canonical())
+		return string(insighttest.Node[*retention.Query](t, `{"kind": "RetentionQuery", "retentionFilter": {`+fields+`}}`).Canonical())
 	}
 	plain := canonical(``)
 	if shown := canonical(`"retentionReference": "previous", "meanRetentionCalculation": "simple", "display": "ActionsLineGraph"`); shown != plain {
@@ -77,7 +78,7 @@ func TestRetentionDisplay(t *testing.T) {
 	}
 }
 
-func TestRetentionMistakes(t *testing.T) {
+func TestReadMistakes(t *testing.T) {
 	t.Parallel()
 	filter := func(fields string) string { return `"retentionFilter": {` + fields + `}` }
 	const at = "retentionFilter."
@@ -109,7 +110,7 @@ func TestRetentionMistakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			mistake := mistakeIn(t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
+			mistake := insighttest.MistakeIn(t, `{"kind": "RetentionQuery", `+tt.fields+`}`)
 			if mistake.Code != diag.ParseError {
 				t.Errorf("code %s, want %s", mistake.Code, diag.ParseError)
 			}

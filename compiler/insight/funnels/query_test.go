@@ -1,4 +1,4 @@
-package query_test
+package funnels_test
 
 import (
 	"testing"
@@ -9,12 +9,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-func TestParseFunnels(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
-	got := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "interval": "hour",
+	got := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b", "optionalInFunnel": true}], "interval": "hour",
 		"breakdownFilter": {"breakdown": "plan"}, "compareFilter": {"compare": false}, "funnelsFilter": {
 			"funnelVizType": "trends", "funnelOrderType": "strict", "funnelWindowInterval": 3, "funnelWindowIntervalUnit": "month",
 			"breakdownAttributionType": "step", "breakdownAttributionValue": 1, "funnelFromStep": 0, "funnelToStep": 1, "binCount": 7,
@@ -37,18 +38,18 @@ func TestParseFunnels(t *testing.T) {
 	if length := got.Window.Duration(); length != 3*31*24*time.Hour {
 		t.Errorf("3 months are %v", length)
 	}
-	if q := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {"funnelWindowInterval": "2"}}`); q.Window.Count != 2 {
+	if q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {"funnelWindowInterval": "2"}}`); q.Window.Count != 2 {
 		t.Errorf("a window of the text 2 is %d", q.Window.Count)
 	}
 	for _, interval := range []string{"", `"funnelWindowInterval": 0`, `"funnelWindowInterval": -3`} {
-		q := parse[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
+		q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [], "funnelsFilter": {`+interval+`}}`)
 		if length := q.Window.Duration(); length != 14*24*time.Hour {
 			t.Errorf("a window of {%s} is %v, want 14 days", interval, length)
 		}
 	}
 }
 
-func TestFunnelsMistakes(t *testing.T) {
+func TestReadMistakes(t *testing.T) {
 	t.Parallel()
 	const head = "JSON parse error - 1 validation error for QueryRequest\nquery.FunnelsQuery."
 	tests := []struct{ name, fields, attr, want string }{
