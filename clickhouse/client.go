@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -162,13 +161,3 @@ func literals(list []string) string {
 }
 
 var errClosed = fmt.Errorf("the client is closed: %w", io.ErrClosedPipe)
-
-// sortedKeys lists the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

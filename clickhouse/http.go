@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -277,7 +278,7 @@ func (x *exchange) apply(req *http.Request, values url.Values) (*http.Request, e
 	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
-	for _, name := range sortedKeys(x.params) {
+	for _, name := range slices.Sorted(maps.Keys(x.params)) {
 		if err := w.WriteField("param_"+name, x.params[name]); err != nil {
 			return nil, err
 		}

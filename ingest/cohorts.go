@@ -82,12 +82,7 @@ func (s *session) memberRows(ctx context.Context) ([]row, error) {
 	var rows []row
 	for m, line := range wanted {
 		id := memberUUID(s.options.Project, m)
-		rows = append(rows, row{
-			line: line, key: id.String(),
-			values: map[string]any{
-				"id": id, "person_id": m.person, "cohort_id": m.cohort, "team_id": s.options.Project, "_timestamp": s.options.Now, "_offset": uint64(0),
-			},
-		})
+		rows = append(rows, s.store.row(line, id.String(), map[string]any{"id": id, "person_id": m.person, "cohort_id": m.cohort}))
 	}
 	return sorted(rows), nil
 }

@@ -53,7 +53,6 @@ func (g *group) created(r *record.Record) {
 // groups finds the groups of each record, and keeps what is known about them between batches.
 type groups struct {
 	store  *store
-	now    time.Time
 	types  map[string]int // index by name
 	known  map[groupID]*group
 	noRoom func(line int) // called for each property that is left out
@@ -291,22 +290,20 @@ func (g *groups) rows() []row {
 		if !one.changed {
 			continue
 		}
-		stamp := g.now.Truncate(time.Microsecond)
+		stamp := g.store.now.Truncate(time.Microsecond)
 		if !stamp.After(one.stamp) {
 			stamp = one.stamp.Add(tick(g.store.layout["groups"]["_timestamp"]))
 		}
 		one.stamp = stamp
 		if one.createdAt.IsZero() {
-			one.createdAt = g.now
+			one.createdAt = g.store.now
 		}
-		rows = append(rows, row{
-			line: one.line,
-			key:  fmt.Sprintf("%d %q %s %s", id.index, id.key, one.createdAt, one.json()),
-			values: map[string]any{
-				"group_type_index": uint8(id.index), "group_key": id.key, "created_at": one.createdAt, "team_id": g.store.project, //nolint:gosec // 0 to 4
-				"group_properties": one.json(), "created_at_given": uint8(flag(one.given)), "_timestamp": stamp, "_offset": uint64(0), //nolint:gosec // 0 or 1
-			},
+		row := g.store.row(one.line, fmt.Sprintf("%d %q %s %s", id.index, id.key, one.createdAt, one.json()), map[string]any{
+			"group_type_index": uint8(id.index), "group_key": id.key, "created_at": one.createdAt, //nolint:gosec // 0 to 4
+			"group_properties": one.json(), "created_at_given": uint8(flag(one.given)), //nolint:gosec // 0 or 1
 		})
+		row.values["_timestamp"] = stamp
+		rows = append(rows, row)
 	}
 	return sorted(rows)
 }

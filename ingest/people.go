@@ -50,7 +50,6 @@ type distinctID struct {
 // people finds the person of each record, and keeps what is known about persons between batches.
 type people struct {
 	store   *store
-	now     time.Time
 	ids     map[string]*distinctID
 	persons map[uuid.UUID]*person
 	merged  map[uuid.UUID]*person // the persons of this batch that became another one, which takes their place
@@ -269,17 +268,13 @@ func (p *people) rows() []row {
 			one.version++
 		}
 		if one.createdAt.IsZero() {
-			one.createdAt = p.now
+			one.createdAt = p.store.now
 		}
-		rows = append(rows, row{
-			line: one.line,
-			key:  fmt.Sprintf("%s %d %t %t %s %s", one.id, one.version, one.deleted, one.identified, one.createdAt, one.json()),
-			values: map[string]any{
-				"id": one.id, "created_at": one.createdAt, "team_id": p.store.project, "properties": one.json(), "is_identified": flag(one.identified),
-				"is_deleted": flag(one.deleted), "version": one.version, "created_at_given": uint8(flag(one.given)), //nolint:gosec // 0 or 1
-				"_timestamp": p.now, "_offset": uint64(0),
-			},
-		})
+		key := fmt.Sprintf("%s %d %t %t %s %s", one.id, one.version, one.deleted, one.identified, one.createdAt, one.json())
+		rows = append(rows, p.store.row(one.line, key, map[string]any{
+			"id": one.id, "created_at": one.createdAt, "properties": one.json(), "is_identified": flag(one.identified),
+			"is_deleted": flag(one.deleted), "version": one.version, "created_at_given": uint8(flag(one.given)), //nolint:gosec // 0 or 1
+		}))
 	}
 	return sorted(rows)
 }
@@ -291,14 +286,9 @@ func (p *people) idRows() (moved, all []row) {
 		if !entry.changed {
 			continue
 		}
-		one := row{
-			line: entry.line,
-			key:  fmt.Sprintf("%q %s %d", name, entry.person.id, entry.version),
-			values: map[string]any{
-				"team_id": p.store.project, "distinct_id": name, "person_id": entry.person.id, "is_deleted": int8(0),
-				"version": entry.version, "_timestamp": p.now, "_offset": uint64(0), "_partition": uint64(0),
-			},
-		}
+		one := p.store.row(entry.line, fmt.Sprintf("%q %s %d", name, entry.person.id, entry.version), map[string]any{
+			"distinct_id": name, "person_id": entry.person.id, "is_deleted": int8(0), "version": entry.version, "_partition": uint64(0),
+		})
 		if entry.moved {
 			moved = append(moved, one)
 		}

@@ -23,7 +23,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, client *clickhouse.Client, options Options) (*session, error) {
-	store, err := newStore(ctx, client, options.Project)
+	store, err := newStore(ctx, client, options.Project, options.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func newSession(ctx context.Context, client *clickhouse.Client, options Options)
 		types:   newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes),
 		refused: map[int]bool{},
 	}
-	s.people = &people{store: store, now: options.Now, noRoom: s.leftOut}
-	s.groups = &groups{store: store, now: options.Now, noRoom: s.leftOut, types: map[string]int{}}
+	s.people = &people{store: store, noRoom: s.leftOut}
+	s.groups = &groups{store: store, noRoom: s.leftOut, types: map[string]int{}}
 	s.forget()
 	for _, t := range options.GroupTypes {
 		s.groups.types[t.Name] = t.Index

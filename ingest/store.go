@@ -20,6 +20,7 @@ import (
 type store struct {
 	client  *clickhouse.Client
 	project int64
+	now     time.Time        // of the import
 	layout  map[string]table // by name
 }
 
@@ -42,7 +43,7 @@ func (t table) or(column, other string) string {
 	return column
 }
 
-func newStore(ctx context.Context, client *clickhouse.Client, project int64) (*store, error) {
+func newStore(ctx context.Context, client *clickhouse.Client, project int64, now time.Time) (*store, error) {
 	columns, err := client.PhysicalColumns(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func newStore(ctx context.Context, client *clickhouse.Client, project int64) (*s
 			return nil, fmt.Errorf("the table %s is missing", t.Name)
 		}
 	}
-	return &store{client, project, layout}, nil
+	return &store{client, project, now, layout}, nil
 }
 
 // query runs a SELECT that has the parameter project.

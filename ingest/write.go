@@ -26,15 +26,21 @@ type row struct {
 	values map[string]any
 }
 
+// row makes a row, with the columns that all tables have.
+func (s *store) row(line int, key string, values map[string]any) row {
+	values[physical.Project], values["_timestamp"], values["_offset"] = s.project, s.now, uint64(0)
+	return row{line, key, values}
+}
+
 // eventRow makes the row of an event of a person, who is nil for an event without profile, and of groups by their index.
 func (s *session) eventRow(r *record.Record, id uuid.UUID, p *person, groups [physical.GroupTypes]string) row {
 	session, _ := r.Properties.Get("$session_id").Text()
 	window, _ := r.Properties.Get("$window_id").Text()
 	values := map[string]any{
 		"uuid": r.UUID, "event": r.Event, "properties": r.Properties.JSON(), "timestamp": r.Timestamp,
-		"team_id": s.options.Project, "distinct_id": r.DistinctID, "elements_chain": r.Elements,
+		"distinct_id": r.DistinctID, "elements_chain": r.Elements,
 		"created_at": s.options.Now, "person_id": id, "person_created_at": time.Unix(0, 0).UTC(), "person_properties": "{}",
-		"person_mode": "propertyless", "$session_id": session, "$window_id": window, "_timestamp": s.options.Now, "_offset": uint64(0),
+		"person_mode": "propertyless", "$session_id": session, "$window_id": window,
 	}
 	if p != nil {
 		values["person_mode"] = "full"
@@ -54,7 +60,7 @@ func (s *session) eventRow(r *record.Record, id uuid.UUID, p *person, groups [ph
 		values["group"+n+"_properties"] = g.json()
 		values["group"+n+"_created_at"] = g.createdAt
 	}
-	return row{line: r.Line, key: r.UUID.String(), values: values}
+	return s.store.row(r.Line, r.UUID.String(), values)
 }
 
 func flag(b bool) int8 {

@@ -50,18 +50,17 @@ func (t *Table) HasPaths() bool {
 }
 
 // Has reports whether there is a table of that name.
-func Has(name string) bool {
-	return slices.ContainsFunc(Tables, func(t Table) bool { return t.Name == name })
-}
+func Has(name string) bool { return slices.Contains(names, name) }
 
 // Names lists the tables.
-func Names() []string {
-	names := make([]string, len(Tables))
+func Names() []string { return slices.Clone(names) }
+
+var names = func() (list []string) {
 	for i := range Tables {
-		names[i] = Tables[i].Name
+		list = append(list, Tables[i].Name)
 	}
-	return names
-}
+	return list
+}()
 
 // Columns lists the columns of all tables.
 func Columns() []Column {
