@@ -51,11 +51,11 @@ func TestErrors(t *testing.T) {
 		{"unknown_identifier", 47, "Identifier __table1.team_id cannot be resolved", want{Kind: clickhouse.UserError, Message: "The query failed: unknown identifier."}},
 		{"illegal_division", 153, "Division by zero: while executing 'FUNCTION intDiv(1_UInt8, 0_UInt8)'", want{Kind: clickhouse.UserError, Message: "Division by zero."}},
 		{"unknown_function", 46, "Code: 46. DB::Exception: Received from host:9000. DB::Exception: Function with name `f` does not exist.", want{Kind: clickhouse.UserError, Message: "Function with name `f` does not exist."}},
-		{"timeout_exceeded", 159, "Timeout exceeded: elapsed 60.1 seconds, maximum: 60", want{Kind: clickhouse.Timeout, Message: "the query ran longer than it may"}},
+		{"timeout_exceeded", 159, "Timeout exceeded: elapsed 60.1 seconds, maximum: 60", want{Kind: clickhouse.Timeout, Message: "the query exceeded its time limit"}},
 		{"too_slow", 160, "Estimated query execution time (700.5 seconds) is too long. Maximum: 600. Estimated rows to process: 1", want{Kind: clickhouse.TooSlow, Message: "Estimated query execution time (700.5 seconds) is too long."}},
 		{"memory_limit_exceeded", 241, "Memory limit (for user) exceeded", want{Kind: clickhouse.Memory, Message: "the query ran out of memory"}},
 		{"too_many_simultaneous_queries", 202, "Too many simultaneous queries. Maximum: 100", want{Kind: clickhouse.Busy, Message: "too many queries run at once"}},
-		{"too_many_rows_or_bytes", 396, "Limit for result exceeded", want{Kind: clickhouse.TooLarge, Message: "the result is larger than it may be"}},
+		{"too_many_rows_or_bytes", 396, "Limit for result exceeded", want{Kind: clickhouse.TooLarge, Message: "the result exceeds its size limit"}},
 		{"authentication_failed", 516, "default: Authentication failed", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 		{"network_error", 210, "Connection refused (ch2.internal:9000)", want{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}},
 		{"logical_error", 49, "Logical error: SELECT * FROM events (LOGICAL_ERROR)", want{Kind: clickhouse.Unrunnable, Message: unrunnable}},
@@ -86,8 +86,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCodesAreComplete compares the table with the engine's own list: a code that the engine has and the table lacks was
-// never thought about.
+// TestCodesAreComplete compares the table with the engine's own list, so that every code of the engine is
+// classified.
 func TestCodesAreComplete(t *testing.T) {
 	listed := map[int32]string{}
 	for kind, names := range clickhouse.Codes {

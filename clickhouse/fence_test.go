@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// TestFence runs SQL without any project filter of its own. Only rows of the query's project may come out.
+// TestFence runs SQL without a project filter. It may only return rows of the query's project.
 func TestFence(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()
@@ -77,7 +77,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFenceCannotBeLifted tries to change the settings that hold a query in, and to write.
+// TestFenceCannotBeLifted tries to change the settings that restrict a query, and to write.
 func TestFenceCannotBeLifted(t *testing.T) {
 	c := client(t)
 	p := project()
@@ -123,10 +123,10 @@ func TestLimits(t *testing.T) {
 		sql    string
 		want   clickhouse.Error
 	}{
-		{"rows", clickhouse.Config{MaxResultRows: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
-		{"bytes", clickhouse.Config{MaxResultBytes: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
+		{"rows", clickhouse.Config{MaxResultRows: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result exceeds its size limit"}},
+		{"bytes", clickhouse.Config{MaxResultBytes: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result exceeds its size limit"}},
 		{"memory", clickhouse.Config{MaxMemory: 20 << 20}, "SELECT uniqExact(number) FROM numbers(10000000)", clickhouse.Error{Kind: clickhouse.Memory, Code: 241, Name: "memory_limit_exceeded", Message: "the query ran out of memory"}},
-		{"time", clickhouse.Config{MaxExecutionTime: 1}, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query ran longer than it may"}},
+		{"time", clickhouse.Config{MaxExecutionTime: 1}, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query exceeded its time limit"}},
 		{"a mistake", clickhouse.Config{}, "SELECT nothing FROM events", clickhouse.Error{Kind: clickhouse.UserError, Code: 47, Name: "unknown_identifier", Message: "Unknown expression identifier `nothing`."}},
 	}
 	for _, tt := range tests {
