@@ -34,33 +34,29 @@ type Kind struct {
 
 // kinds are all kinds that can be asked, in the order in which mistakes list them.
 var kinds = []Kind{
-	{
-		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", build: buildHogQL,
-	},
-	{
-		Kind:  query.Kind{Name: "TrendsQuery", Read: trends.Read, Insight: true, Actors: query.ReadInsightActors},
-		build: built(trends.Build), people: behind(trends.Actors), form: answer(trends.Form), table: table(series[*trends.Query]), Wrapper: vizNode, OptionalBreakdowns: true, HasMore: true, EmptyError: true,
-	},
-	{
-		Kind:  query.Kind{Name: "FunnelsQuery", Read: funnels.Read, Insight: true, Actors: funnels.ReadActors},
-		build: built(funnels.Build), people: behind(funnels.Actors), form: answer(funnels.Form), table: table(funnels.Table), Wrapper: vizNode,
-	},
-	{
-		Kind:  query.Kind{Name: "RetentionQuery", Read: retention.Read, Insight: true, Actors: query.ReadInsightActors},
-		build: built(retention.Build), people: behind(retention.Actors), form: answer(retention.Form), table: table(retention.Table), Wrapper: vizNode, OptionalBreakdowns: true,
-	},
-	{
-		Kind:  query.Kind{Name: "PathsQuery", Read: paths.Read, Insight: true, Actors: query.ReadInsightActors},
-		build: built(paths.Build), people: behind(paths.Actors), form: answer(paths.Form), table: table(paths.Table), Wrapper: vizNode,
-	},
-	{
-		Kind:  query.Kind{Name: "StickinessQuery", Read: stickiness.Read, Insight: true, Actors: stickiness.ReadActors},
-		build: built(stickiness.Build), people: behind(stickiness.Actors), form: answer(stickiness.Form), table: table(series[*stickiness.Query]), Wrapper: vizNode,
-	},
-	{
-		Kind:  query.Kind{Name: "LifecycleQuery", Read: lifecycle.Read, Insight: true, Actors: query.ReadInsightActors},
-		build: built(lifecycle.Build), people: behind(lifecycle.Actors), form: answer(lifecycle.Form), table: table(series[*lifecycle.Query]), Wrapper: vizNode,
-	},
+	{Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", build: buildHogQL},
+	insightRow[*trends.Query, *query.InsightActors]{
+		Kind: Kind{OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
+		build: trends.Build, people: trends.Actors, form: trends.Form,
+	}.kind(),
+	insightRow[*funnels.Query, *funnels.ActorsQuery]{
+		name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
+		build: funnels.Build, people: funnels.Actors, form: funnels.Form, table: funnels.Table,
+	}.kind(),
+	insightRow[*retention.Query, *query.InsightActors]{
+		Kind: Kind{OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
+		build: retention.Build, people: retention.Actors, form: retention.Form, table: retention.Table,
+	}.kind(),
+	insightRow[*paths.Query, *query.InsightActors]{
+		name: "PathsQuery", read: paths.Read, build: paths.Build, people: paths.Actors, form: paths.Form, table: paths.Table,
+	}.kind(),
+	insightRow[*stickiness.Query, *stickiness.ActorsQuery]{
+		name: "StickinessQuery", read: stickiness.Read, readActors: stickiness.ReadActors,
+		build: stickiness.Build, people: stickiness.Actors, form: stickiness.Form,
+	}.kind(),
+	insightRow[*lifecycle.Query, *query.InsightActors]{
+		name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
+	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
@@ -70,8 +66,44 @@ var kinds = []Kind{
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
 }
 
-// vizNode is the kind of node that shows insights.
-const vizNode = "InsightVizNode"
+// insightRow is the row of an insight kind, with the types of its node and of the node that asks for its actors.
+type insightRow[Q query.Insight, A query.PeopleSource] struct {
+	Kind       // what other kinds may have too
+	name       string
+	read       func(*query.Reader, *query.Object) query.Node
+	readActors func(*query.Reader, *query.Object, query.Drill, query.Insight) query.PeopleSource // nil: query.ReadInsightActors
+	build      func(Q, *insight.World) (*insight.Built, error)                                   // needs no limit: it bounds its buckets and values
+	people     func(Q, A, *insight.World) (*insight.People, error)
+	form       func(Q) form.Form
+	table      func(Q, []byte) ([][]string, error) // nil: insight.SeriesTable
+}
+
+func (r insightRow[Q, A]) kind() Kind {
+	k := r.Kind
+	k.Kind = query.Kind{Name: r.name, Read: r.read, Insight: true, Actors: r.readActors}
+	if k.Actors == nil {
+		k.Actors = query.ReadInsightActors
+	}
+	k.Wrapper = "InsightVizNode"
+	k.build = func(n query.Node, env Env) (tree, error) {
+		b, err := r.build(n.(Q), env.world())
+		if err != nil {
+			return tree{}, err
+		}
+		return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
+	}
+	k.people = func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
+		return r.people(at.Behind().(Q), at.(A), w)
+	}
+	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
+	k.table = func(q query.Insight, results []byte) ([][]string, error) {
+		if r.table == nil {
+			return insight.SeriesTable(results)
+		}
+		return r.table(q.(Q), results)
+	}
+	return k
+}
 
 var (
 	byName  = map[string]*Kind{}
@@ -116,42 +148,7 @@ func Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	return readers.Overlaid(raw, filters, variables)
 }
 
-// built makes the build of an insight kind's row. An insight needs no limit: its buckets and values are bounded where it is built.
-func built[Q query.Insight](build func(Q, *insight.World) (*insight.Built, error)) func(query.Node, Env) (tree, error) {
-	return func(n query.Node, env Env) (tree, error) {
-		b, err := build(n.(Q), env.world())
-		if err != nil {
-			return tree{}, err
-		}
-		return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
-	}
-}
-
-// behind makes the people of an insight kind's row.
-func behind[Q query.Insight, A query.PeopleSource](
-	actors func(Q, A, *insight.World) (*insight.People, error),
-) func(query.PeopleSource, *insight.World) (*insight.People, error) {
-	return func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
-		return actors(at.Behind().(Q), at.(A), w)
-	}
-}
-
 // peopleBehind asks for the actors behind a number of an insight. The error is a *diag.Error.
 func peopleBehind(at query.PeopleSource, env Env) (*insight.People, error) {
 	return KindOf(at.Behind()).people(at, env.world())
-}
-
-// answer makes the form of an insight kind's row.
-func answer[Q query.Insight](of func(Q) form.Form) func(query.Insight) form.Form {
-	return func(q query.Insight) form.Form { return of(q.(Q)) }
-}
-
-// table makes the table of an insight kind's row.
-func table[Q query.Insight](of func(Q, []byte) ([][]string, error)) func(query.Insight, []byte) ([][]string, error) {
-	return func(q query.Insight, results []byte) ([][]string, error) { return of(q.(Q), results) }
-}
-
-// series is the table of a kind whose results are series.
-func series[Q query.Insight](_ Q, results []byte) ([][]string, error) {
-	return insight.SeriesTable(results)
 }
