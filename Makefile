@@ -12,19 +12,19 @@ run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C sto
 
 build: ## Build bin/caddy: Caddy with this module in it.
 	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build
-	@scripts/fetch-engine.sh || echo 'The embedded engine is missing: name another with engine_library, or a ClickHouse server with clickhouse.' >&2
+	@scripts/fetch-engine.sh || echo 'The embedded engine is missing: set engine_library to a libchdb, or clickhouse to a ClickHouse server.' >&2
 
-engine: ## Fetch the embedded engine once, into the user's cache folder.
+engine: ## Download the embedded engine once, into the user's cache folder.
 	@scripts/fetch-engine.sh
 
 test: build engine ## Run every test.
 	$(GO) vet ./...
 	$(TOOL) gotestsum --format pkgname --raw-command -- scripts/test.sh
 
-conformance: engine ## Play the contract's cases alone.
+conformance: engine ## Run only the conformance cases.
 	$(GO) test ./tests/conformance/...
 
-bench: build engine ## Print the figures of docs/performance.md.
+bench: build engine ## Measure the figures in docs/performance.md.
 	@$(GO) run ./tests/bench
 
 lint:
@@ -33,7 +33,7 @@ lint:
 fmt:
 	$(TOOL) golangci-lint fmt ./...
 
-golden: ## Rewrite the golden files; read the difference before committing it.
+golden: ## Rewrite the golden files; read the diff before you commit it.
 	$(GO) test $$($(GO) list -f '{{range .XTestImports}}{{if eq . "github.com/caddy-analytics/caddy-analytics/internal/golden"}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -update
 	$(GO) generate ./compiler/schema
 

@@ -1,5 +1,5 @@
-// Package analytics is the path that builders of a custom Caddy name to get the whole product: it registers the app,
-// the handler, the admin API, the commands and the Caddyfile options.
+// Package analytics is the import path of the plugin for custom builds of Caddy. It registers the app, the handler, the
+// admin API, the commands and the Caddyfile options.
 package analytics
 
 import (

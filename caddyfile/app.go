@@ -1,5 +1,5 @@
 // Package caddyfile turns Caddyfile text into the config of package module: the global option "analytics" and the site
-// directive "analytics". What a value must be is said by module, for JSON users too; here it is refused with its line.
+// directive "analytics". Package module validates values, for JSON configs too; this package adds the line to its errors.
 package caddyfile
 
 import (
@@ -66,7 +66,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: "analytics", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
-// parseEndpoints reads a folder of endpoint files; the option may stand once a project.
+// parseEndpoints reads a folder of endpoint files. The option may be repeated, once per project.
 func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
 	var folder module.EndpointFolder
 	if err := text(d, &folder.Folder)(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// block reads the options of the block that opens here; each may stand once, those in repeatable more often.
+// block reads the options of the block that opens here. Only those in repeatable may occur more than once.
 func block(d *caddyfile.Dispenser, options map[string]func() error, repeatable ...string) error {
 	seen := make(map[string]bool, len(options))
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -30,12 +30,12 @@ func block(d *caddyfile.Dispenser, options map[string]func() error, repeatable .
 	return nil
 }
 
-// text reads the one argument of an option as it stands.
+// text reads the single argument of an option unchanged.
 func text(d *caddyfile.Dispenser, out *string) func() error {
 	return value(d, out, func(s string) (string, error) { return s, nil })
 }
 
-// value reads the one argument of an option by parse.
+// value reads the single argument of an option with parse.
 func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error)) func() error {
 	return func() error {
 		name := d.Val()
@@ -54,7 +54,7 @@ func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error))
 	}
 }
 
-// within reads what parse reads and check accepts.
+// within returns a parser that also applies check.
 func within[T any](parse func(string) (T, error), check func(T) error) func(string) (T, error) {
 	return func(s string) (T, error) {
 		parsed, err := parse(s)
@@ -65,7 +65,7 @@ func within[T any](parse func(string) (T, error), check func(T) error) func(stri
 	}
 }
 
-// dsn reads a DSN that check accepts. One with placeholders is checked when they have been filled in.
+// dsn returns a parser for DSNs that check accepts. A DSN with placeholders is checked later, once they are replaced.
 func dsn(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if strings.Contains(s, "{") {
@@ -78,7 +78,7 @@ func dsn(check func(string) error) func(string) (string, error) {
 func duration(s string) (caddy.Duration, error) {
 	parsed, err := caddy.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration such as 5m", s)
+		return 0, fmt.Errorf("%q is not a valid duration (want, for example, 5m)", s)
 	}
 	return caddy.Duration(parsed), nil
 }
@@ -86,7 +86,7 @@ func duration(s string) (caddy.Duration, error) {
 func positive(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("%q is no positive number", s)
+		return 0, fmt.Errorf("%q is not a positive number", s)
 	}
 	return n, nil
 }

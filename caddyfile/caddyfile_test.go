@@ -11,18 +11,18 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile" // the Caddyfile adapter
-	_ "github.com/caddyserver/caddy/v2/modules/standard"          // the modules that a site is made of
+	_ "github.com/caddyserver/caddy/v2/modules/standard"          // the standard modules
 	"github.com/google/go-cmp/cmp"
 
-	_ "github.com/caddy-analytics/caddy-analytics/caddyfile" // what is tested
+	_ "github.com/caddy-analytics/caddy-analytics/caddyfile" // the package under test
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts")
 
-// separator stands between a Caddyfile and what it gives.
+// separator separates a Caddyfile from the expected output.
 const separator = "\n----------\n"
 
-// TestAdapt reads testdata/*.caddyfiletest: a Caddyfile, and the JSON that it becomes.
+// TestAdapt reads testdata/*.caddyfiletest: a Caddyfile, and the JSON that it adapts to.
 func TestAdapt(t *testing.T) {
 	eachFile(t, "testdata/*.caddyfiletest", func(t *testing.T, caddyfile string) string {
 		t.Helper()
@@ -38,13 +38,13 @@ func TestAdapt(t *testing.T) {
 	})
 }
 
-// TestRefused reads testdata/bad/*.caddyfiletest: a Caddyfile, and the message that refuses it, which names its line.
+// TestRefused reads testdata/bad/*.caddyfiletest: a Caddyfile, and the error it causes, with its line.
 func TestRefused(t *testing.T) {
 	eachFile(t, "testdata/bad/*.caddyfiletest", func(t *testing.T, caddyfile string) string {
 		t.Helper()
 		config, err := adapt(caddyfile)
 		if err == nil {
-			t.Fatalf("adapting gave no error, but %s", config)
+			t.Fatalf("adapting succeeded; got %s", config)
 		}
 		return err.Error()
 	})

@@ -10,7 +10,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// saved are the insights of the demo, one of each kind.
+// saved returns the insights of the demo, one of each kind.
 func saved() []object {
 	insight := func(name, description string, source object) object {
 		return object{"name": name, "description": description, "tags": []string{"demo"}, "query": object{"kind": "InsightVizNode", "source": source}}
@@ -19,15 +19,15 @@ func saved() []object {
 	event := func(name string) object { return object{"kind": "EventsNode", "event": name} }
 	year := object{"date_from": "2023-01-01", "date_to": "2023-12-31"}
 	return []object{
-		insight("Commits and fixes", "Commits a month in 2023, those that mend something apart", object{
+		insight("Commits and fixes", "Commits per month in 2023, fixes separately", object{
 			"kind": "TrendsQuery", "dateRange": year, "interval": "month", "series": []object{event(authored)},
 			"breakdownFilter": object{"breakdown": "is_fix", "breakdown_type": "event"},
 		}),
-		insight("From a commit to a release", "Who had a commit merged within two weeks, and tagged a release within two more", object{
+		insight("From a commit to a release", "People who had a commit merged within two weeks, and tagged a release within two more", object{
 			"kind": "FunnelsQuery", "dateRange": year, "series": []object{event(authored), event(merged), event(tagged)},
 			"funnelsFilter": object{"funnelWindowInterval": 28, "funnelWindowIntervalUnit": "day"},
 		}),
-		insight("Authors who come back", "Of those who first committed in a month of 2023, how many did again in the months after", object{
+		insight("Authors who come back", "Of the people who first committed in each month of 2023, how many committed again later", object{
 			"kind": "RetentionQuery", "dateRange": year,
 			"retentionFilter": object{
 				"period": "Month", "totalIntervals": 12, "retentionType": "retention_first_time",
@@ -35,7 +35,7 @@ func saved() []object {
 				"returningEntity": object{"id": authored, "name": authored, "type": "events"},
 			},
 		}),
-		insight("What follows what", "The ways from one kind of work to the next in 2023", object{
+		insight("What follows what", "The paths from one kind of work to the next in 2023", object{
 			"kind": "PathsQuery", "dateRange": year, "pathsFilter": object{"includeEventTypes": []string{"custom_event"}, "edgeLimit": 20},
 		}),
 		insight("Months with a commit", "In how many months of 2023 authors committed", object{
@@ -45,7 +45,7 @@ func saved() []object {
 			"kind": "LifecycleQuery", "dateRange": year, "interval": "month", "series": []object{event(authored)},
 		}),
 		{
-			"name": "Releases a year", "description": "Counted in SQL", "tags": []string{"demo"},
+			"name": "Releases per year", "description": "Counted in SQL", "tags": []string{"demo"},
 			"query": object{"kind": "DataVisualizationNode", "source": object{
 				"kind": "HogQLQuery", "query": "select toYear(timestamp) as year, count() as releases from events where event = 'release tagged' group by year order by year",
 			}},
@@ -56,7 +56,7 @@ func saved() []object {
 // dashboardName is the name of the dashboard that holds the insights.
 const dashboardName = "How the project is made"
 
-// saveInsights saves the insights, and a dashboard with all of them; those that an interrupted run saved already stay.
+// saveInsights saves the insights and a dashboard with all of them, skipping those that an interrupted run already saved.
 func (d *demo) saveInsights(ctx context.Context) error {
 	there, err := d.names(ctx, "insights/?basic=true")
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *demo) saveInsights(ctx context.Context) error {
 	return d.post(ctx, "dashboards/", object{"name": dashboardName, "pinned": true, "tiles": tiles})
 }
 
-// names lists the names and numbers of what a list gives.
+// names returns the ids of the items of a list route by name.
 func (d *demo) names(ctx context.Context, path string) (map[string]int64, error) {
 	status, answer, err := d.request(ctx, http.MethodGet, path, nil)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command demo serves a demo project on http://localhost:8080: it starts the server, and on the first run makes a project
-// of real events with two keys, two endpoints and an insight of each kind. It stops the server when it is stopped itself.
+// Command demo serves a demo project on http://localhost:8080. It starts the server and, on the first run, creates a
+// project of real events with two keys, two endpoints and an insight of each kind. When it stops, it stops the server.
 //
-// What the server logs goes to a file, so that the keys stay the last thing on the screen.
+// The server logs to a file, so that the keys stay visible in the terminal.
 package main
 
 import (
@@ -28,10 +28,10 @@ const (
 	events = "demo/commits.ndjson.gz"
 )
 
-// settings are what the command line says.
+// settings are the values of the command-line flags.
 type settings struct {
-	server      string // the program
-	folder      string // holds everything that the demo keeps
+	server      string // the server's binary
+	folder      string // for all files of the demo
 	port, admin int
 }
 
@@ -40,7 +40,7 @@ func (s *settings) adminAddress() string { return fmt.Sprintf("localhost:%d", s.
 func (s *settings) stateFile() string    { return filepath.Join(s.folder, "demo.json") }
 func (s *settings) logFile() string      { return filepath.Join(s.folder, "server.log") }
 
-// demo is what was made on the first run. The keys stand in it because a server shows them only once.
+// demo is the state kept between runs. It has the keys because the server shows them only once.
 type demo struct {
 	Project     int64  `json:"project"`
 	PersonalKey string `json:"personal_key"`
@@ -52,8 +52,8 @@ type demo struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.server, "server", "bin/caddy", "the `program` that serves")
-	flag.StringVar(&s.folder, "folder", ".demo", "the `folder` for everything that the demo keeps")
+	flag.StringVar(&s.server, "server", "bin/caddy", "the server's `binary`")
+	flag.StringVar(&s.folder, "folder", ".demo", "the `folder` for all files of the demo")
 	flag.IntVar(&s.port, "port", 8080, "the port of the site")
 	flag.IntVar(&s.admin, "admin-port", 2019, "the port of Caddy's admin API")
 	flag.Parse()
@@ -72,7 +72,7 @@ func (s *settings) run(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
-		return fmt.Errorf("making the demo's folder: %w", err)
+		return fmt.Errorf("creating the demo's folder: %w", err)
 	}
 	log, err := os.Create(s.logFile())
 	if err != nil {
@@ -83,12 +83,12 @@ func (s *settings) run(ctx context.Context) error {
 	caddy := exec.Command(s.server, "run", "--config", config, "--adapter", "caddyfile")
 	caddy.Stdout, caddy.Stderr = log, log
 	caddy.Env = s.environment()
-	caddy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches us alone; we pass it on
+	caddy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C reaches only this process
 	if err := caddy.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", s.server, err)
 	}
 	ended := make(chan struct{})
-	var status error // of the server, once ended is closed
+	var status error // the server's; set when ended is closed
 	go func() {
 		status = caddy.Wait()
 		close(ended)
@@ -113,8 +113,8 @@ func (s *settings) run(ctx context.Context) error {
 	}
 }
 
-// environment is that of the server. Caddy's own folders lie below the demo's, so that the demo leaves alone what another
-// Caddy of the same user keeps there.
+// environment returns the server's environment. It puts Caddy's own folders inside the demo's, so that the demo does not
+// interfere with other Caddy instances of the user.
 func (s *settings) environment() []string {
 	folder := s.folder
 	if absolute, err := filepath.Abs(folder); err == nil {
@@ -136,7 +136,7 @@ func (s *settings) explain(err error) error {
 	return fmt.Errorf("%w\n\nThe end of %s:\n\n%s", err, s.logFile(), strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
-// waitReady returns once the server answers, or says why it never will.
+// waitReady waits until the server responds. It returns an error if the server stops or takes too long.
 func (s *settings) waitReady(ctx context.Context, ended <-chan struct{}) error {
 	limit := time.NewTimer(3 * time.Minute)
 	defer limit.Stop()
@@ -147,9 +147,9 @@ func (s *settings) waitReady(ctx context.Context, ended <-chan struct{}) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ended:
-			return errors.New("the server stopped at start")
+			return errors.New("the server stopped during startup")
 		case <-limit.C:
-			return errors.New("the server did not answer within three minutes")
+			return errors.New("the server did not respond within three minutes")
 		case <-tick.C:
 			resp, err := http.Get(s.site() + "/api/projects/@current/query/")
 			if err == nil {
@@ -159,7 +159,7 @@ func (s *settings) waitReady(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// prepare makes what the first run lacks, and remembers it.
+// prepare creates whatever is still missing of the demo project, and saves the state.
 func (s *settings) prepare(ctx context.Context) (*demo, error) {
 	d, err := s.load()
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *settings) prepare(ctx context.Context) (*demo, error) {
 	return d, d.save()
 }
 
-// publish makes the variables and endpoints; those that an interrupted run made already stay.
+// publish creates the variables and endpoints, skipping those that an interrupted run already created.
 func (d *demo) publish(ctx context.Context) error {
 	variable := func(name, typ string, byDefault any) map[string]any {
 		return map[string]any{"name": name, "type": typ, "default_value": byDefault}
@@ -254,7 +254,7 @@ group by component
 order by commits desc, component`
 )
 
-// post makes something; that it is there already is no error.
+// post creates a record. It returns no error if the record already exists.
 func (d *demo) post(ctx context.Context, path string, body any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *demo) post(ctx context.Context, path string, body any) error {
 	return nil
 }
 
-// request sends a request of the personal key to a route of the project.
+// request sends a request with the personal key to a route of the project.
 func (d *demo) request(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
 	url := fmt.Sprintf("%s/api/projects/%d/%s", d.settings.site(), d.Project, path)
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -293,7 +293,7 @@ func (d *demo) request(ctx context.Context, method, path string, body []byte) (s
 	return resp.StatusCode, answer, nil
 }
 
-// command runs one of the server's own commands and reads its result into out.
+// command runs a command of the server's binary and decodes its output into out.
 func (s *settings) command(ctx context.Context, out any, args ...string) error {
 	cmd := exec.CommandContext(ctx, s.server, append(append([]string{"analytics"}, args...), "--address", s.adminAddress())...)
 	cmd.Stderr = os.Stderr
@@ -331,7 +331,7 @@ func (d *demo) save() error {
 		return fmt.Errorf("encoding the demo's state: %w", err)
 	}
 	if err := os.WriteFile(d.settings.stateFile(), raw, 0o600); err != nil {
-		return fmt.Errorf("keeping the demo's state: %w", err)
+		return fmt.Errorf("saving the demo's state: %w", err)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// checkPorts reports the ports that another program has, with words that start the demo on others.
+// checkPorts returns an error if a port is in use, with a command that starts the demo on other ports.
 func (s *settings) checkPorts() error {
 	if s.port == s.admin {
-		return fmt.Errorf("the site and the admin API cannot both have the port %d", s.port)
+		return fmt.Errorf("the site and the admin API cannot both use port %d", s.port)
 	}
 	var taken, instead []string
 	for _, want := range []struct {
@@ -25,7 +25,7 @@ func (s *settings) checkPorts() error {
 		if free(want.address, want.port) {
 			continue
 		}
-		taken = append(taken, fmt.Sprintf("port %d, for %s, is taken by another program", want.port, want.what))
+		taken = append(taken, fmt.Sprintf("port %d, for %s, is in use by another program", want.port, want.what))
 		instead = append(instead, fmt.Sprintf("%s=%d", want.variable, s.freePort(want.address, want.port)))
 	}
 	if len(taken) == 0 {
@@ -34,7 +34,7 @@ func (s *settings) checkPorts() error {
 	return errors.New(strings.Join(taken, "; ") + ". Stop it, or choose another port:\n\n    make run " + strings.Join(instead, " ") + "\n")
 }
 
-// free reports whether nobody listens on a port.
+// free reports whether a port is free to listen on.
 func free(address string, port int) bool {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
@@ -43,12 +43,12 @@ func free(address string, port int) bool {
 	return l.Close() == nil
 }
 
-// freePort finds a port near a taken one.
+// freePort returns a free port near one that is in use.
 func (s *settings) freePort(address string, port int) int {
 	for near := port + 1; near < port+100; near++ {
 		if near != s.port && near != s.admin && free(address, near) {
 			return near
 		}
 	}
-	return port + 1 // the reader will have to look
+	return port + 1 // may not be free
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every target of the module for a time each: scripts/fuzz.sh 30s
+# Runs each fuzz target of the module for the given time: scripts/fuzz.sh 30s
 set -eu
 cd "$(dirname "$0")/.."
 time=${1:-30s}

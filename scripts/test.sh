@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs every test and prints go test's JSON, for gotestsum: the packages' own tests under the race detector where there is a C
-# compiler, which it needs, and the tests below tests without it, because the server that they ask is another process. The test
-# that compares times comes last, by itself.
+# Runs every test and prints go test's JSON, for gotestsum. Unit tests run under the race detector if there is a C compiler,
+# which it needs. The tests in tests/ run without it, because the server under test is another process. The test that
+# compares times runs last, alone.
 set -u
 cd "$(dirname "$0")/.."
 status=0

@@ -19,10 +19,10 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// self is this module: what every Caddy that we build has in it.
+// self is the path of this module, which every build includes.
 const self = "github.com/caddy-analytics/caddy-analytics"
 
-// wantsBuild tells arguments for a build from those of Caddy, which begin with a subcommand.
+// wantsBuild reports whether args ask for a build. Caddy's own arguments begin with a subcommand.
 func wantsBuild(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -32,11 +32,11 @@ func wantsBuild(args []string) bool {
 	return strings.HasPrefix(args[0], "-") && (name == "with" || name == "output")
 }
 
-// plugin is one --with: a module path, and where to take it from.
+// plugin is the value of a --with flag.
 type plugin struct {
 	path    string
-	version string // empty: the newest
-	folder  string // absolute; empty: the module proxy
+	version string // empty means the latest
+	folder  string // absolute; empty means the module proxy
 }
 
 // parsePlugin reads module[@version][=folder].
@@ -53,19 +53,19 @@ func parsePlugin(text string) (plugin, error) {
 			return p, fmt.Errorf("--with %s: %w", text, err)
 		}
 		if _, err := os.Stat(filepath.Join(absolute, "go.mod")); err != nil {
-			return p, fmt.Errorf("--with %s: %s is no module: %w", text, folder, err)
+			return p, fmt.Errorf("--with %s: %s is not a module: %w", text, folder, err)
 		}
 		p.folder = absolute
 	}
 	return p, nil
 }
 
-// build makes a main package that imports Caddy, this module and the plugins, and compiles it.
+// build generates a main package that imports Caddy, this module and the plugins, and compiles it.
 func build(ctx context.Context, args []string) error {
 	var plugins []plugin
 	flags := flag.NewFlagSet("xcaddy-build", flag.ContinueOnError)
 	output := flags.String("output", "caddy", "the `file` to write")
-	flags.Func("with", "a plugin to add, as `module[@version][=folder]`; can be given several times", func(text string) error {
+	flags.Func("with", "a plugin to add, as `module[@version][=folder]`; can be repeated", func(text string) error {
 		p, err := parsePlugin(text)
 		plugins = append(plugins, p)
 		return err
@@ -82,7 +82,7 @@ func build(ctx context.Context, args []string) error {
 	}
 	folder, err := os.MkdirTemp("", "xcaddy-build-")
 	if err != nil {
-		return fmt.Errorf("making a build folder: %w", err)
+		return fmt.Errorf("creating a build folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	if err := writeModule(ctx, folder, plugins); err != nil {
@@ -102,8 +102,8 @@ func build(ctx context.Context, args []string) error {
 	return goTool(ctx, folder, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", target, ".")
 }
 
-// writeModule writes go.mod, go.sum and main.go of the Caddy to build. Its requirements are those of this module, so that
-// both are built from the same versions of everything.
+// writeModule writes go.mod, go.sum and main.go of the program to build. It copies this module's requirements, so that
+// both use the same versions.
 func writeModule(ctx context.Context, folder string, plugins []plugin) error {
 	source, version, err := findSelf(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func writeModule(ctx context.Context, folder string, plugins []plugin) error {
 	return nil
 }
 
-// localVersion is what a requirement on a folder says: the version given, or the lowest of its major version.
+// localVersion returns the version to require of a plugin in a folder: the given one, or the lowest of its major version.
 func localVersion(p plugin) string {
 	if semver.IsValid(p.version) {
 		return p.version
@@ -183,7 +183,8 @@ func paths(plugins []plugin) []string {
 	return out
 }
 
-// findSelf finds the source of this module: the checkout that we are run in, else what this binary was built from.
+// findSelf locates the source of this module: the checkout in the working directory, else the module that this binary was
+// built from.
 func findSelf(ctx context.Context) (folder, version string, err error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}")
 	if out, err := list.Output(); err == nil {
@@ -193,20 +194,20 @@ func findSelf(ctx context.Context) (folder, version string, err error) {
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "", "", errors.New("this binary does not say what it was built from; run xcaddy-build in its checkout")
+		return "", "", errors.New("this binary has no build information; run xcaddy-build in its checkout")
 	}
 	for _, dep := range append(info.Deps, &info.Main) {
 		if dep.Path == self && semver.IsValid(dep.Version) {
 			download := exec.CommandContext(ctx, "go", "mod", "download", "-json", self+"@"+dep.Version)
 			out, err := download.Output()
 			if err != nil {
-				return "", "", fmt.Errorf("fetching %s@%s: %w", self, dep.Version, err)
+				return "", "", fmt.Errorf("downloading %s@%s: %w", self, dep.Version, err)
 			}
 			dir, err := downloadedTo(out)
 			return dir, dep.Version, err
 		}
 	}
-	return "", "", errors.New("run xcaddy-build in the checkout of " + self)
+	return "", "", errors.New("run xcaddy-build in a checkout of " + self)
 }
 
 func goTool(ctx context.Context, folder string, args ...string) error {
@@ -220,7 +221,7 @@ func goTool(ctx context.Context, folder string, args ...string) error {
 	return nil
 }
 
-// downloadedTo reads where `go mod download` put a module.
+// downloadedTo returns the folder in the output of `go mod download -json`.
 func downloadedTo(out []byte) (string, error) {
 	var answer struct{ Dir string }
 	if err := json.Unmarshal(out, &answer); err != nil || answer.Dir == "" {

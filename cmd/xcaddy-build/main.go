@@ -1,6 +1,6 @@
-// Command xcaddy-build is Caddy with the analytics module in it: what `go build` makes of it is the server's binary.
+// Command xcaddy-build is Caddy with the analytics module: `go build` of this package produces the server's binary.
 //
-// Started with --with it builds another Caddy instead, with more plugins:
+// With the flag --with it builds a Caddy with more plugins instead:
 //
 //	go run ./cmd/xcaddy-build --with github.com/some/plugin@v1.2.3 --with github.com/my/plugin=../plugin --output bin/caddy
 package main
@@ -12,9 +12,9 @@ import (
 	"os/signal"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	_ "github.com/caddyserver/caddy/v2/modules/standard" // the modules of a stock Caddy
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // Caddy's standard modules
 
-	_ "github.com/caddy-analytics/caddy-analytics" // the analytics module with all that belongs to it
+	_ "github.com/caddy-analytics/caddy-analytics" // the analytics plugin
 )
 
 func main() {

@@ -1,6 +1,6 @@
-// Package golden holds tests to files. A case is testdata/<topic>/<case>.txtar: its first line says what it pins, then come
-// the sections that go in and those that must come out. Run the tests with -update to write what comes out, and read the
-// difference before it is committed.
+// Package golden compares test output with files. A case is testdata/<topic>/<case>.txtar: its first line says what it
+// pins; then follow the input sections and the expected output sections. Run the tests with -update to rewrite the output
+// sections, and read the diff before you commit it.
 package golden
 
 import (
@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// Run plays every file that matches pattern as a subtest named <topic>/<case>. play gets the sections by name and returns
-// those that come out, each named in outputs; an empty one is left out of the file. That no file matches is a failure, and
-// so are a file without a first line and a section that is none of inputs and outputs.
+// Run runs every file that matches pattern as a subtest named <topic>/<case>. play gets the input sections by name and
+// returns the output sections, named in outputs; empty ones are omitted from the file. The test fails if no file matches,
+// if a file has no first line, or if a section is in neither inputs nor outputs.
 func Run(t *testing.T, pattern string, inputs, outputs []string, play func(t *testing.T, in map[string]string) map[string]string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -47,7 +47,7 @@ func run(t *testing.T, file string, inputs, outputs []string, play func(t *testi
 	}
 	archive := txtar.Parse(text)
 	if len(bytes.TrimSpace(archive.Comment)) == 0 {
-		t.Errorf("%s does not say in its first line what it pins", file)
+		t.Errorf("%s has no first line that says what it pins", file)
 	}
 	in, want := map[string]string{}, map[string]string{}
 	var kept []txtar.File
@@ -59,14 +59,14 @@ func run(t *testing.T, file string, inputs, outputs []string, play func(t *testi
 			in[section.Name] = string(section.Data)
 			kept = append(kept, section)
 		default:
-			t.Errorf("%s has a section %q, which is none of %q and %q", file, section.Name, inputs, outputs)
+			t.Errorf("%s has a section %q, want one of %q and %q", file, section.Name, inputs, outputs)
 		}
 	}
 	got := play(t, in)
 	maps.DeleteFunc(got, func(_, data string) bool { return data == "" })
 	for name, data := range got {
 		if !slices.Contains(outputs, name) {
-			t.Errorf("section %q came out, which is none of %q", name, outputs)
+			t.Errorf("got an output section %q, want one of %q", name, outputs)
 		}
 		if !strings.HasSuffix(data, "\n") {
 			got[name] = data + "\n"

@@ -1,4 +1,4 @@
-// Package trigram finds texts that are like a search term: by runs of three characters, as PostgreSQL's pg_trgm does.
+// Package trigram finds texts similar to a search term by their trigrams, as PostgreSQL's pg_trgm does.
 package trigram
 
 import (
@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// Term is a search term, ready to be compared with many texts.
+// Term is a search term, prepared for comparison with many texts.
 type Term struct{ grams map[string]bool }
 
-// New reads a term. Case does not matter, nor does what is neither letter nor digit.
+// New returns the term for a text. It ignores case and everything that is not a letter or digit.
 func New(text string) Term {
 	t := Term{grams: map[string]bool{}}
 	for _, gram := range split(text) {
@@ -19,7 +19,7 @@ func New(text string) Term {
 	return t
 }
 
-// split gives the trigrams of a text in order: those of each word, as if two spaces stood before it and one behind.
+// split returns the trigrams of a text in order. Each word is padded with two spaces before it and one after it.
 func split(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	var grams []string
@@ -32,14 +32,14 @@ func split(text string) []string {
 	return grams
 }
 
-// Similarity tells from 0 to 1 how near the term is to the part of the text that is most like it: the trigrams that both
-// have over those that either has.
+// Similarity returns the similarity, from 0 to 1, of the term and the most similar part of the text: the number of
+// trigrams in both, divided by the number in either.
 func (t Term) Similarity(text string) float64 {
 	if len(t.grams) == 0 {
 		return 0
 	}
 	grams := split(text)
-	var shared []int // where the text has a trigram of the term: a best part begins and ends with one
+	var shared []int // positions of the term's trigrams in the text; the best part begins and ends with one
 	for i, gram := range grams {
 		if t.grams[gram] {
 			shared = append(shared, i)
@@ -61,13 +61,13 @@ func (t Term) Similarity(text string) float64 {
 			best = max(best, float64(common)/float64(len(t.grams)+len(seen)-common))
 		}
 		if left := len(shared) - from; float64(left)/float64(len(t.grams)) <= best {
-			break // what begins later shares no more than these
+			break // parts that begin later share no more than these
 		}
 	}
 	return best
 }
 
-// Contains tells whether any of the texts holds the term as it was written, whatever the case.
+// Contains reports whether any of the texts contains the term, ignoring case.
 func Contains(term string, texts ...string) bool {
 	term = strings.ToLower(term)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), term) })

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
 )
 
-// TestSimilarity holds the example of PostgreSQL's documentation, word in two words, and others counted by hand.
+// TestSimilarity has the example from PostgreSQL's documentation, "word" in "two words", and others counted by hand.
 func TestSimilarity(t *testing.T) {
 	tests := []struct {
 		term, text string
@@ -31,7 +31,7 @@ func TestSimilarity(t *testing.T) {
 	}
 }
 
-// FuzzSimilarity checks what holds for any two texts.
+// FuzzSimilarity checks invariants for any two texts.
 func FuzzSimilarity(f *testing.F) {
 	f.Add("visitors", "Daily visitors")
 	f.Add("a b a", "b a b a c")
