@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestAwaited: a load learns whether somebody waits for it, from the start or later.
+// TestAwaited checks that a load learns whether a call waits for it, at the start or later.
 func TestAwaited(t *testing.T) {
 	background := func(p cache.Policy) cache.Policy {
 		p.Background = true
@@ -23,7 +23,7 @@ func TestAwaited(t *testing.T) {
 		}
 	}
 	if cache.Awaited(t.Context()) != nil {
-		t.Error("a context that is no load's is awaited")
+		t.Error("a context without a load is awaited")
 	}
 	for _, tt := range []struct {
 		name          string
@@ -34,7 +34,7 @@ func TestAwaited(t *testing.T) {
 		{"a call", use, nil, true, true},
 		{"a background call", background(use), nil, false, false},
 		{"a background call that another joins", background(use), []cache.Policy{background(noStale)}, false, false},
-		{"a background call that one joins who waits", background(use), []cache.Policy{noStale, use}, false, true},
+		{"a background call that a waiting one joins", background(use), []cache.Policy{noStale, use}, false, true},
 		{"a call that a background one joins", noStale, []cache.Policy{background(use)}, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAwaited(t *testing.T) {
 			}
 			w.call(k, noStale)
 			if !awaited(w, 1) {
-				t.Error("a refresh that one joined who waits is not awaited")
+				t.Error("a refresh with a waiting call is not awaited")
 			}
 			w.end("A2", succeed)
 		})
@@ -88,7 +88,7 @@ func TestAwaited(t *testing.T) {
 			w.call(k, again)
 			w.end("A2", succeed)
 			if !awaited(w, 2) {
-				t.Error("of two that share the next computation one waits, but it is not awaited")
+				t.Error("a waiting call shares the next computation, but it is not awaited")
 			}
 			w.end("A3", succeed)
 		})

@@ -1,10 +1,9 @@
-// Package cache keeps query results in memory, computes each missing one once, and hands out pages of them.
+// Package cache keeps query results in memory, computes each missing one once, and returns pages of them.
 //
-// A result is a snapshot: its rows never change, so every page that is cut from it agrees with every
-// other. Results and rendered pages share one byte budget, held by Ristretto. What Ristretto is not
-// trusted with is done here: a hit is believed only after its whole key has been compared, freshness
-// is judged by the entry's own time, and callers that wait for a result get it from the computation
-// itself, never through the cache, whose writes are asynchronous and may be dropped.
+// A result is a snapshot: its rows never change, so all pages of it are consistent. Results and rendered pages
+// share one byte budget in Ristretto. This package does not rely on Ristretto for correctness: a hit counts only
+// after its whole key has been compared, freshness depends on the entry's own time, and callers that wait for a
+// result get it from the computation itself, because Ristretto's writes are asynchronous and may be dropped.
 package cache
 
 import (
@@ -19,40 +18,40 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Config says how much a Cache keeps and for how long. MaxBytes is required.
+// Config configures the size of a Cache and how long it keeps results. MaxBytes is required.
 type Config struct {
-	// The budget for results and rendered pages together, in bytes of memory. A single value larger
-	// than an eighth of it is not kept.
+	// The budget for results and rendered pages together, in bytes of memory. A value larger than an
+	// eighth of it is not kept.
 	MaxBytes int64
-	// How long a result may still be served after it has stopped being fresh: at once while it is
-	// being refreshed, and in place of an error while the database is away. Default: not at all.
+	// How long a result may still be served after it has stopped being fresh: immediately while it is
+	// being refreshed, and instead of an error during an outage. Default: not at all.
 	Stale time.Duration
-	// How long a result that was referred to is kept, at least, after another one has taken its place, and after it was last
-	// asked for by its ref. Default: Stale, at least 5m.
+	// The minimum time that an entry with a ref is kept after another one has replaced it, and after the last use of the ref.
+	// Default: Stale, at least 5m.
 	Hold time.Duration
-	// The longest a background refresh may take. Default: 1m.
+	// The maximum time of a background refresh. Default: 1m.
 	RefreshTimeout time.Duration
-	// How long a stale result is left alone after a refresh of it failed. Default: 2s.
+	// The time to wait after a failed refresh before the next one. Default: 2s.
 	RefreshRetry time.Duration
-	// The number of results and pages expected when the budget is full; it sizes the table of access
+	// The expected number of results and pages when the budget is full. It sizes the table of access
 	// frequencies. Default: MaxBytes / 8 KiB, at least 1024.
 	ExpectedEntries int64
-	// Tells the errors of a load that say nothing about the query itself (the database is down, busy,
-	// too slow), in place of which a stale result is better. Default: no error is one.
+	// Reports whether a load's error is an outage: the database is down, busy or too slow, and a stale
+	// result is better than the error. Default: none is.
 	IsOutage func(error) bool
-	// Tells the errors of a load that was not let in, which say nothing about the query either: a stale
-	// result whose refresh was refused stays in use. Default: no error is one.
+	// Reports whether a load's error means that the query was not admitted. A stale result whose
+	// refresh was refused stays in use. Default: none does.
 	IsRefusal func(error) bool
 	// Called with errors that no caller gets, those of background refreshes, and with every
-	// *PanicError. Default: they are only counted.
+	// *PanicError. Default: errors are only counted.
 	Report func(Key, error)
 }
 
-// ErrClosed is what a call gets whose cache is, or is being, closed.
+// ErrClosed is returned by calls on a cache that is closed or being closed.
 var ErrClosed = errors.New("the cache is closed")
 
-// Cache is a bounded store of results and of the pages rendered from them. All methods may be called
-// from many goroutines at once, also while Close runs.
+// Cache is a bounded store of results and of the pages rendered from them. All methods are safe for
+// concurrent use, also while Close runs.
 type Cache struct {
 	maxBytes       int64
 	stale          time.Duration
@@ -67,31 +66,31 @@ type Cache struct {
 	store store
 	stats counters
 
-	// generations holds the number of purges of each project that was ever purged. The map is
-	// replaced, never changed.
+	// generations has the number of purges of each purged project. The map is replaced, never
+	// modified.
 	generations atomic.Pointer[map[int64]uint64]
 
 	base   context.Context // ends when the cache is closed
 	cancel context.CancelCauseFunc
 	loads  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; no hit takes it
+	mu      sync.Mutex // guards flights and closed; no hit takes it
 	flights map[Key]*flight
 	closed  bool
 
-	places sync.Mutex // held while records change places; mu is never taken under it, and no hit takes it
+	places sync.Mutex // held while records move between places; mu is never taken under it, and no hit takes it
 
 	renderMu   sync.Mutex
 	renderings map[pageID]*rendering
 }
 
-// New gives an empty cache, which the caller has to Close.
+// New returns an empty cache. The caller must Close it.
 func New(cfg Config) (*Cache, error) {
 	if cfg.MaxBytes <= 0 {
-		return nil, fmt.Errorf("cache size must be positive, not %d bytes", cfg.MaxBytes)
+		return nil, fmt.Errorf("cache size must be positive, got %d bytes", cfg.MaxBytes)
 	}
 	if cfg.Stale < 0 {
-		return nil, fmt.Errorf("stale time must not be negative, not %s", cfg.Stale)
+		return nil, fmt.Errorf("stale time must not be negative, got %s", cfg.Stale)
 	}
 	c := &Cache{
 		maxBytes:       cfg.MaxBytes,
@@ -135,8 +134,8 @@ func orDefault(d, byDefault time.Duration) time.Duration {
 	return d
 }
 
-// Close cancels the computations that run, waits until they have returned, and gives the memory back.
-// Calls that are waiting, and all later ones, get ErrClosed.
+// Close cancels running computations, waits until they have returned, and frees the memory. Waiting and
+// later calls get ErrClosed.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -146,8 +145,8 @@ func (c *Cache) Close() {
 	c.store.close()
 }
 
-// Purge makes the cache forget everything that it would answer for a project. Computations that are running
-// still answer those who already wait for them, but what they find is not kept. Refs keep leading to what they name.
+// Purge removes all results of a project. Callers that wait for a running computation still get its result, but
+// it is not kept. Refs stay valid.
 func (c *Cache) Purge(project int64) {
 	c.mu.Lock()
 	next := make(map[int64]uint64)
@@ -163,7 +162,7 @@ func (c *Cache) Purge(project int64) {
 		}
 	}
 	for _, f := range running {
-		if f.settled && f.entry != nil && f.entry.referred.Load() { // refs have led here, and the store may never get it
+		if f.settled && f.entry != nil && f.entry.referred.Load() { // it has refs, and the store may never get it
 			c.secure(f.key, f.entry)
 		}
 		c.retire(f)
@@ -175,7 +174,7 @@ func (c *Cache) Purge(project int64) {
 	c.displace(func() { c.store.drop(records) }, records...)
 }
 
-// generation counts the purges of a project; what was computed under an earlier one is not served.
+// generation returns the number of purges of a project. Results from before the last purge are not served.
 func (c *Cache) generation(project int64) uint64 {
 	if generations := c.generations.Load(); generations != nil {
 		return (*generations)[project]

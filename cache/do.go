@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Mode says when a stored result may be used.
+// Mode determines when a stored result may be used.
 type Mode uint8
 
 const (
@@ -15,52 +15,52 @@ const (
 	Use Mode = iota
 	// NoStale serves a fresh result and computes any other; a stale one is served only in an outage.
 	NoStale
-	// Recompute computes the result whatever is stored; what is stored is served only in an outage.
-	// The answer comes from a computation that began after the call: one that already runs is not
-	// joined but waited for, and all calls that arrived meanwhile share the next one. So a key is
-	// never computed twice at the same time, and any number of calls cost at most two computations.
+	// Recompute always computes the result; a stored one is served only in an outage. The computation
+	// begins after the call: if one is already running, the call waits for it to end, and all calls
+	// that arrived in the meantime share the next one. So a key is never computed twice at the same
+	// time, and any number of calls cost at most two computations.
 	Recompute
 )
 
-// Policy says what one call accepts.
+// Policy determines which results a call accepts.
 type Policy struct {
-	// How old a result may be to count as fresh.
+	// The age up to which a result is fresh.
 	Fresh time.Duration
 	// When a stored result may be used. Default: Use.
 	Mode Mode
-	// The moment of the call. Default: the time by the clock.
+	// The time of the call. Default: the current time.
 	Now time.Time
-	// Tells the entries that stay fresh however old they are. Default: none does.
+	// Reports whether an entry stays fresh at any age. Default: none does.
 	Lasting func(*Entry) bool
-	// How long a result that the call computes is kept for calls of Peek, and for those with a longer window. Default: as
-	// long as it may be served under this policy.
+	// How long a result that the call computes is kept for Peek, and for calls with a larger Fresh. Default: as long as it
+	// may be served under this policy.
 	Keep time.Duration
-	// Refs to a result that the call computes may be given out, so that it is kept for Config.Hold after it may last be served.
+	// The call's result may get refs, so it is kept for Config.Hold after it may last be served.
 	Refs bool
-	// Nobody waits for the call itself: see Awaited. Default: somebody does.
+	// No client waits for the call: see Awaited.
 	Background bool
 }
 
-// fresh tells whether an entry is fresh under the policy.
+// fresh reports whether an entry is fresh under the policy.
 func (p *Policy) fresh(e *Entry) bool {
 	return e.age(p.Now) < p.Fresh || p.Lasting != nil && p.Lasting(e)
 }
 
-// Status says where an answer comes from.
+// Status is the origin of an answer.
 type Status uint8
 
-// Where an answer comes from.
+// The origins of answers.
 const (
 	Hit        Status = iota + 1 // stored and fresh
 	Miss                         // computed by this call: nothing usable was stored
-	Stale                        // stored, no longer fresh; a refresh has been seen to
+	Stale                        // stored, no longer fresh; a refresh is under way or was tried recently
 	StaleError                   // stored; computing a new one failed because of an outage
-	Coalesced                    // computed by another call or a refresh that was under way
+	Coalesced                    // computed by another call or a refresh that was in progress
 	Refreshed                    // computed by this call because it asked for it (Recompute)
-	Pinned                       // stored, no longer fresh; asked for by a ref (Snapshot)
+	Pinned                       // stored, no longer fresh; looked up by a ref (Snapshot)
 )
 
-// String is the status in lower case, fit for a log or a metric's label.
+// String returns the status in lower case, for logs and metric labels.
 func (s Status) String() string {
 	switch s {
 	case Hit:
@@ -81,27 +81,27 @@ func (s Status) String() string {
 	return fmt.Sprintf("status %d", uint8(s))
 }
 
-// Cached tells whether the answer had been computed before the call.
+// Cached reports whether the answer had been computed before the call.
 func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError || s == Pinned }
 
-// Answer is an entry and how it was come by.
+// Answer is an entry and where it comes from.
 type Answer struct {
 	Entry  *Entry
 	Status Status
-	// How old the entry is.
+	// The age of the entry.
 	Age time.Duration
-	// How long the entry will still be fresh under the call's policy; zero when it is stale.
+	// How long the entry stays fresh under the call's policy; zero if it is stale.
 	FreshFor time.Duration
 }
 
-// Load computes a result. It may run on after the call that gave it has returned, for the sake of other
-// callers or of the cache, so it must own everything it refers to. Its context has the values of that
-// call's context; it ends when nobody waits any more, when a background refresh takes too long, and
-// when the cache is closed, and the load has to return soon after.
+// Load computes a result. It may keep running after the call that passed it has returned, for other
+// callers or for the cache, so it must own everything it refers to. Its context has the values of that
+// call's context. The context is canceled when no caller waits any longer, when a background refresh takes
+// too long, and when the cache is closed; the load must return soon after.
 type Load func(context.Context) (*Entry, error)
 
-// Get gives the stored result if it is fresh: the part of Do that needs no Load. Nothing is counted when
-// there is none, since Do follows.
+// Get returns the stored result if it is fresh: the part of Do that needs no Load. A miss is not counted,
+// because Do follows.
 func (c *Cache) Get(key Key, p Policy) (Answer, bool) {
 	if p.Mode == Recompute {
 		return Answer{}, false
@@ -114,8 +114,8 @@ func (c *Cache) Get(key Key, p Policy) (Answer, bool) {
 	return Answer{}, false
 }
 
-// Peek gives the stored result however old it is, with status Hit or Stale. A result that a call of Do has returned counts
-// as stored. It begins nothing and counts nothing, since Do may follow; the policy's mode does not matter.
+// Peek returns the stored result at any age, with status Hit or Stale. A result that a call of Do has returned counts as
+// stored. Peek starts no computation and counts nothing, because Do may follow; it ignores the policy's mode.
 func (c *Cache) Peek(key Key, p Policy) (Answer, bool) {
 	p.setNow()
 	entry := c.stored(key)
@@ -128,7 +128,7 @@ func (c *Cache) Peek(key Key, p Policy) (Answer, bool) {
 	return p.answer(entry, Stale), true
 }
 
-// stored is the entry in the store, or on its way there; nil when there is none.
+// stored returns the entry in the store or on its way there, or nil.
 func (c *Cache) stored(key Key) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,12 +141,12 @@ func (c *Cache) stored(key Key) *Entry {
 	return nil
 }
 
-// Do gives the result of a key under a policy: the stored one, or one that load computes. Calls for the
-// same key share a computation; one that nobody waits for any more is cancelled.
+// Do returns the result of a key under a policy: the stored one, or one that load computes. Calls for the
+// same key share a computation, which is canceled when no caller waits for it any longer.
 //
-// The error is load's, or the cause of ctx's end, or ErrClosed; a *PanicError stands for a load that
-// panicked. Errors are never stored. When load's error is an outage and a result no older than the fresh
-// and stale time together is stored, that is the answer, with status StaleError.
+// The error is that of load, the cause of ctx, ErrClosed, or a *PanicError if load panicked. Errors are
+// never stored. If load's error is an outage and a result no older than the fresh and stale time together
+// is stored, Do returns that result with status StaleError.
 func (c *Cache) Do(ctx context.Context, key Key, p Policy, load Load) (Answer, error) {
 	p.setNow()
 	if rec := c.lookup(key); rec != nil && p.Mode != Recompute {
@@ -163,7 +163,7 @@ func (c *Cache) Do(ctx context.Context, key Key, p Policy, load Load) (Answer, e
 	return c.compute(ctx, key, p, load)
 }
 
-// compute answers from a computation.
+// compute returns the result of a computation.
 func (c *Cache) compute(ctx context.Context, key Key, p Policy, load Load) (Answer, error) {
 	if ctx.Err() != nil {
 		return Answer{}, fmt.Errorf("computing a result: %w", context.Cause(ctx))
@@ -207,7 +207,7 @@ func (c *Cache) compute(ctx context.Context, key Key, p Policy, load Load) (Answ
 	return Answer{}, f.err
 }
 
-// fallback is the stored entry that may stand in for a computation that failed, or nil.
+// fallback returns the stored entry that may replace a failed computation, or nil.
 func (c *Cache) fallback(key Key, p Policy) *Entry {
 	if rec := c.lookup(key); rec != nil && rec.entry.age(p.Now) < p.Fresh+c.stale {
 		return rec.entry
@@ -225,7 +225,7 @@ func (p *Policy) answer(e *Entry, s Status) Answer {
 	age := e.age(p.Now)
 	left := p.Fresh - age
 	if left <= 0 && s == Hit {
-		left = p.Fresh // it lasts
+		left = p.Fresh // see Lasting
 	}
 	return Answer{Entry: e, Status: s, Age: age, FreshFor: max(0, left)}
 }

@@ -24,7 +24,7 @@ var (
 	recompute = cache.Policy{Fresh: fresh, Mode: cache.Recompute}
 )
 
-// wantCallers compares what callers have been told, in order.
+// wantCallers compares the answers of callers, in order.
 func wantCallers(t *testing.T, callers []*caller, want ...string) {
 	t.Helper()
 	got := make([]string, len(callers))
@@ -36,11 +36,11 @@ func wantCallers(t *testing.T, callers []*caller, want ...string) {
 	}
 }
 
-// wantLive compares the loads that run.
+// wantLive compares the running loads.
 func wantLive(t *testing.T, w *world, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, w.live()); diff != "" {
-		t.Errorf("loads that run (-want +got):\n%s", diff)
+		t.Errorf("running loads (-want +got):\n%s", diff)
 	}
 }
 
@@ -63,8 +63,8 @@ func TestConcurrentMissesShareOneLoad(t *testing.T) {
 	})
 }
 
-// Callers that start together, without the test's ordering, cost one load as well: also those that look just
-// before a result is stored and act just after.
+// Callers that start together, in any order, share one load, including those that look just before a result
+// is stored and act just after.
 func TestRacingMissesShareOneLoad(t *testing.T) {
 	c, err := cache.New(cache.Config{MaxBytes: 64 << 20})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestRacingMissesShareOneLoad(t *testing.T) {
 	}
 }
 
-// A call that follows a miss finds its result, though Ristretto applies writes later.
+// A call after a miss finds its result, although Ristretto applies writes asynchronously.
 func TestMissIsVisibleAtOnce(t *testing.T) {
 	c, err := cache.New(cache.Config{MaxBytes: 64 << 20})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestMissIsVisibleAtOnce(t *testing.T) {
 	}
 }
 
-// Nor does a call that follows a new computation find what was stored before it.
+// A call after a new computation does not find the earlier result.
 func TestRecomputedIsVisibleAtOnce(t *testing.T) {
 	c, err := cache.New(cache.Config{MaxBytes: 64 << 20})
 	if err != nil {
@@ -169,11 +169,11 @@ func TestGetGivesFreshResultsOnly(t *testing.T) {
 			t.Errorf("Get = %+v, %t", answer, ok)
 		}
 		if _, ok := w.c.Get(k, recompute); ok {
-			t.Error("Get answered a call that wants the result recomputed")
+			t.Error("Get returned a result in mode Recompute")
 		}
 		time.Sleep(fresh)
 		if _, ok := w.c.Get(k, use); ok {
-			t.Error("Get gave a stale result")
+			t.Error("Get returned a stale result")
 		}
 		wantLive(t, w)
 	})
@@ -199,9 +199,9 @@ func TestCallersLeave(t *testing.T) {
 			second.leave()
 			wantLive(t, w)
 			if err := w.loads[0].ctx.Err(); !errors.Is(err, context.Canceled) {
-				t.Errorf("context of the load: %v, want it cancelled", err)
+				t.Errorf("context of the load: %v, want it canceled", err)
 			}
-			third := w.call(key(1, ""), use) // must not join what was cancelled
+			third := w.call(key(1, ""), use) // must not join the canceled flight
 			w.end("A2", succeed)
 			wantCallers(t, []*caller{first, second, third}, left, left, "load A2, miss, age 0s, fresh for 10s")
 		})
@@ -218,7 +218,7 @@ func TestCallersLeave(t *testing.T) {
 			wantLive(t, w)
 		})
 	})
-	t.Run("a load that does not listen", func(t *testing.T) {
+	t.Run("a load that ignores its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			release := make(chan struct{})
@@ -252,7 +252,7 @@ func TestStaleWhileRevalidate(t *testing.T) {
 		return k
 	}
 	const old = "load A1, stale, age 10s, fresh for 0s"
-	t.Run("one refresh, in nobody's way", func(t *testing.T) {
+	t.Run("one refresh that blocks no call", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
@@ -266,7 +266,7 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			wantCallers(t, []*caller{w.call(k, use)}, "load A2, hit, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("who does not take stale joins the refresh", func(t *testing.T) {
+	t.Run("a call that does not accept stale joins the refresh", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
@@ -286,14 +286,14 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			wantCallers(t, []*caller{c}, "load A2, miss, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("an outage is kept from callers", func(t *testing.T) {
+	t.Run("an outage is hidden from callers", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
 			w.call(k, use)
 			w.end("A2", fail)
 			wantCallers(t, []*caller{w.call(k, use)}, old)
-			wantLive(t, w) // no storm of refreshes
+			wantLive(t, w) // no burst of refreshes
 			time.Sleep(refreshRetry)
 			wantCallers(t, []*caller{w.call(k, use)}, "load A1, stale, age 12s, fresh for 0s")
 			wantLive(t, w, "A3")
@@ -302,7 +302,7 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a refresh that is not let in", func(t *testing.T) {
+	t.Run("a refresh that is not admitted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
@@ -339,7 +339,7 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			wantLive(t, w, "A3")
 		})
 	})
-	t.Run("a mistake from before a purge", func(t *testing.T) {
+	t.Run("an error from before a purge", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
@@ -351,7 +351,7 @@ func TestStaleWhileRevalidate(t *testing.T) {
 			wantCallers(t, []*caller{w.call(k, use)}, "load A3, hit, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("a mistake is shown to the next caller", func(t *testing.T) {
+	t.Run("an error reaches the next caller", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := setUp(w)
@@ -377,8 +377,8 @@ func TestStaleIfError(t *testing.T) {
 		{"recompute, outage, fresh", 2 * time.Second, recompute, fail, "load A1, stale-error, age 3s, fresh for 7s"},
 		{"outage, too old while it lasted", fresh + stale - time.Second, noStale, fail, "load A2: connection refused"},
 		{"outage, too old", fresh + stale, use, fail, "load A2: connection refused"},
-		{"not let in", 11 * time.Second, noStale, turnAway, "load A2: too many queries"},
-		{"mistake", 11 * time.Second, noStale, refuse, "load A2: unknown column"},
+		{"not admitted", 11 * time.Second, noStale, turnAway, "load A2: too many queries"},
+		{"error", 11 * time.Second, noStale, refuse, "load A2: unknown column"},
 		{"panic", 11 * time.Second, noStale, crash, "BUG: the load of a result panicked: load A2"},
 	}
 	for _, tt := range tests {
@@ -412,7 +412,7 @@ func TestErrorsAreNotStored(t *testing.T) {
 }
 
 func TestRecompute(t *testing.T) {
-	t.Run("passes a fresh result over and replaces it", func(t *testing.T) {
+	t.Run("ignores a fresh result and replaces it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := key(1, "")
@@ -425,7 +425,7 @@ func TestRecompute(t *testing.T) {
 				"load A2, refreshed, age 0s, fresh for 10s", "load A2, hit, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("does not take what began before it", func(t *testing.T) {
+	t.Run("does not share a computation that began before it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := key(1, "")
@@ -439,7 +439,7 @@ func TestRecompute(t *testing.T) {
 				"load A2, coalesced, age 0s, fresh for 10s", "load A1, coalesced, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("begins anew when those who waited with it have left", func(t *testing.T) {
+	t.Run("starts over when the other waiters have left", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := key(1, "")
@@ -453,7 +453,7 @@ func TestRecompute(t *testing.T) {
 				"load A2, refreshed, age 0s, fresh for 10s")
 		})
 	})
-	t.Run("goes on when those before it leave", func(t *testing.T) {
+	t.Run("continues when earlier waiters leave", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			k := key(1, "")
@@ -476,7 +476,7 @@ func TestPanicsReachAllWaiters(t *testing.T) {
 		wantCallers(t, callers, text, text)
 		var crash *cache.PanicError
 		if !errors.As(callers[0].err, &crash) || !strings.Contains(string(crash.Stack), "world_test.go") {
-			t.Errorf("%#v does not tell where it panicked", callers[0].err)
+			t.Errorf("%#v has no stack of the panic", callers[0].err)
 		}
 		if diff := cmp.Diff([]string{text}, w.reported); diff != "" {
 			t.Errorf("reported (-want +got):\n%s", diff)
@@ -494,7 +494,7 @@ func TestLoadWithoutEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		_, err := w.c.Do(t.Context(), key(1, ""), use, func(context.Context) (*cache.Entry, error) { return nil, nil })
-		want := "BUG: the load of a result gave neither an entry nor an error"
+		want := "BUG: the load of a result returned neither an entry nor an error"
 		if diff := cmp.Diff(want, errText(err)); diff != "" {
 			t.Errorf("error (-want +got):\n%s", diff)
 		}

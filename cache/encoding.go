@@ -14,13 +14,13 @@ type Encoding uint8
 
 // The content codings that bodies are kept in.
 const (
-	Identity Encoding = iota // as it is
+	Identity Encoding = iota // uncompressed
 	Gzip
 	Zstd
 	encodings int = iota
 )
 
-// String is the coding's name in the Content-Encoding header.
+// String returns the coding's name in the Content-Encoding header.
 func (e Encoding) String() string {
 	switch e {
 	case Identity:
@@ -33,9 +33,9 @@ func (e Encoding) String() string {
 	return fmt.Sprintf("encoding %d", uint8(e))
 }
 
-// Negotiate picks the encoding that an Accept-Encoding header likes best. Among equals zstd comes before
-// gzip and gzip before identity. A header that accepts nothing we have, or none at all, gets Identity;
-// an element that is malformed counts as absent. It does not allocate.
+// Negotiate returns the encoding that an Accept-Encoding header prefers. Among equals it prefers zstd to
+// gzip and gzip to identity. If the header is empty or accepts no supported encoding, it returns Identity.
+// It ignores malformed elements. It does not allocate.
 func Negotiate(header string) Encoding {
 	const unsaid = -1
 	weights := [encodings]int{unsaid, unsaid, unsaid}
@@ -103,8 +103,8 @@ func parseWeight(parameter string) (thousandths int, ok bool) {
 
 func trimSpace(s string) string { return strings.Trim(s, " \t") }
 
-// MatchETag tells whether an If-None-Match header names the entity tag, by the weak comparison that the
-// header asks for: a list of tags, weak or strong, or "*". It does not allocate.
+// MatchETag reports whether an If-None-Match header, a list of tags or "*", matches the entity tag by weak
+// comparison. It does not allocate.
 func MatchETag(header, etag string) bool {
 	if etag == "" {
 		return false
@@ -130,8 +130,8 @@ func MatchETag(header, etag string) bool {
 	return false
 }
 
-// newZstd gives an encoder that serves any number of goroutines. Its window is small: bodies are
-// seldom large, and a browser has to hold it.
+// newZstd returns an encoder for any number of goroutines. Its window is small, because bodies are
+// seldom large and browsers must allocate it.
 func newZstd() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithWindowSize(1<<20))
 }

@@ -22,7 +22,7 @@ func TestNegotiate(t *testing.T) {
 		{"old name of gzip", "x-gzip", cache.Gzip},
 		{"zstd", "zstd", cache.Zstd},
 		{"a browser's", "gzip, deflate, br, zstd", cache.Zstd},
-		{"what we don't have", "br, deflate", cache.Identity},
+		{"unsupported", "br, deflate", cache.Identity},
 		{"case and space", "\t GZip\t, deflate", cache.Gzip},
 		{"the client's preference", "zstd;q=0.5, gzip;q=0.8", cache.Gzip},
 		{"third digit", "zstd;q=0.998, gzip;q=0.999", cache.Gzip},
@@ -30,11 +30,11 @@ func TestNegotiate(t *testing.T) {
 		{"refused", "gzip;q=0, zstd;q=0.000", cache.Identity},
 		{"anything", "*", cache.Zstd},
 		{"anything but", "zstd;q=0, *", cache.Gzip},
-		{"anything, less liked", "gzip, *;q=0.5", cache.Gzip},
+		{"anything, less preferred", "gzip, *;q=0.5", cache.Gzip},
 		{"nothing else", "gzip;q=0.1, *;q=0", cache.Gzip},
 		{"plain preferred", "identity, gzip;q=0.5", cache.Identity},
-		{"plain liked less", "identity;q=0.5, gzip", cache.Gzip},
-		{"plain liked as much", "identity, gzip", cache.Gzip},
+		{"plain less preferred", "identity;q=0.5, gzip", cache.Gzip},
+		{"plain equally preferred", "identity, gzip", cache.Gzip},
 		{"plain refused", "identity;q=0, gzip;q=0.1", cache.Gzip},
 		{"all refused", "identity;q=0, *;q=0", cache.Identity},
 		{"last one counts", "gzip;q=0, gzip", cache.Gzip},
@@ -54,7 +54,7 @@ func TestNegotiate(t *testing.T) {
 // element is one element of an Accept-Encoding header.
 var element = regexp.MustCompile(`^[ \t]*([^;]*?)[ \t]*(?:;[ \t]*[qQ][ \t]*=[ \t]*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$`)
 
-// negotiate is Negotiate by the letter of RFC 9110, section 12.5.3.
+// negotiate is a literal implementation of RFC 9110, section 12.5.3.
 func negotiate(header string) cache.Encoding {
 	weights := make(map[string]float64)
 	for part := range strings.SplitSeq(header, ",") {

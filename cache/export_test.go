@@ -1,6 +1,6 @@
 package cache
 
-// Collide gives the key the hash that all collided keys have.
+// Collide gives the key the same hash as all other keys passed to it.
 func Collide(k Key) Key {
 	k.hash = 42
 	return k

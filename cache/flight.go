@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// A flight is one computation of one key and those who wait for it.
+// A flight is one computation of a key and the calls that wait for it.
 //
-//	waiting ──start──▶ running ──settle──▶ settled ──the store has it──▶ gone
+//	waiting ──start──▶ running ──settle──▶ settled ──stored──▶ gone
 //	   │                  │
-//	   └── nobody waits ──┴──▶ gone (a running load is cancelled, a refresh goes on)
+//	   └── no waiters ────┴──▶ gone (a running load is canceled, a refresh continues)
 //
 // At most one flight of a key is in Cache.flights, running or settled. It stays there until the store
-// has applied its result, so that a call that comes right after always finds one or the other. A flight
-// that must begin after it, because of Recompute, waits in its next field.
+// has applied its result, so that the next call always finds one or the other. A flight that must begin
+// after it, because of Recompute, waits in its next field.
 type flight struct {
 	key        Key
-	lifetime   lifetime // how long the policy of the call that began it wants the result kept
+	lifetime   lifetime // how long to keep the result, by the policy of the call that started the flight
 	load       Load
-	refreshing *record // the stale record that a background refresh is to replace; nil for a call's flight
-	claimed    int64   // when that call arrived, in Unix nanoseconds
+	refreshing *record // the stale record that a background refresh replaces; nil for a call's flight
+	claimed    int64   // when the refreshing call arrived, in Unix nanoseconds
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	awaited chan struct{} // closed once a call that is not a background one waits
+	awaited chan struct{} // closed once a call waits that is not a background call
 
 	// Guarded by Cache.mu.
 	waiters    int
@@ -42,36 +42,36 @@ type flight struct {
 	done  chan struct{}
 }
 
-// PanicError is what the callers get whose load panicked, or ended its goroutine.
+// PanicError is the error of a load that panicked or exited its goroutine.
 type PanicError struct {
-	Value any    // what was given to panic; nil when the load ended its goroutine
-	Stack []byte // where it happened
+	Value any    // the value passed to panic; nil if the load exited its goroutine
+	Stack []byte // the stack of the load
 }
 
-// Error names the panic's value without the stack.
+// Error returns a message with the panic's value, without the stack.
 func (e *PanicError) Error() string {
 	if e.Value == nil {
-		return "BUG: the load of a result ended its goroutine"
+		return "BUG: the load of a result exited its goroutine"
 	}
 	return fmt.Sprintf("BUG: the load of a result panicked: %v", e.Value)
 }
 
-// Unwrap is the panic's value if that was an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-var errNoEntry = errors.New("BUG: the load of a result gave neither an entry nor an error")
+var errNoEntry = errors.New("BUG: the load of a result returned neither an entry nor an error")
 
-// joined is what join found: a flight to wait for, or an entry that has arrived meanwhile.
+// joined is the result of join: a flight to wait for, or an entry that has arrived in the meantime.
 type joined struct {
 	*flight
 	hit *Entry
 }
 
-// join makes the call a waiter of a flight that suits its policy, beginning one if there is none. shared
-// tells that another call began it.
+// join adds the call to the waiters of a flight that suits its policy, starting one if there is none. shared
+// reports whether another call started it.
 func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joined, shared bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joine
 	running := c.flights[key]
 	switch {
 	case running == nil:
-		// The flight that the call just missed may have landed in the store before we got the lock.
+		// A flight may have ended, and its result may be stored, since the call's lookup.
 		if rec := c.lookup(key); rec != nil && p.Mode != Recompute && p.fresh(rec.entry) {
 			return joined{hit: rec.entry}, false, nil
 		}
@@ -104,7 +104,7 @@ func (c *Cache) join(ctx context.Context, key Key, p Policy, load Load) (j joine
 	}
 }
 
-// refresh sees to it that a stale record is recomputed in the background, once at a time.
+// refresh recomputes a stale record in the background, at most once at a time.
 func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
 	now := p.Now.UnixNano()
 	quiet := rec.quietUntil.Load()
@@ -114,7 +114,7 @@ func (c *Cache) refresh(ctx context.Context, rec *record, p Policy, load Load) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flights[rec.key] != nil {
-		rec.quietUntil.Store(quiet) // a flight that may yet be abandoned: whoever comes next looks again
+		rec.quietUntil.Store(quiet) // that flight may yet be abandoned: the next call tries again
 		return
 	}
 	if c.closed || c.lookup(rec.key) != rec {
@@ -132,7 +132,7 @@ func newFlight(ctx context.Context, key Key, lifetime lifetime, load Load) *flig
 	return f
 }
 
-// join adds a call to those that wait. The caller holds mu.
+// join adds a call to the waiters. The caller holds mu.
 func (f *flight) join(p Policy) {
 	f.waiters++
 	if p.Background {
@@ -147,8 +147,8 @@ func (f *flight) join(p Policy) {
 
 type awaitedKey struct{}
 
-// Awaited gives a channel that is closed once somebody waits for what the load of this context computes: the call that began it,
-// unless it is a background one, or any that joined it. For a background refresh that is none at first. It is nil for other
+// Awaited returns a channel that is closed once a call waits for the load with this context: the call that started it, or any
+// that joined it, except background calls. A background refresh has no waiting call at first. The channel is nil for other
 // contexts.
 func Awaited(ctx context.Context) <-chan struct{} {
 	awaited, _ := ctx.Value(awaitedKey{}).(chan struct{})
@@ -170,7 +170,7 @@ func (c *Cache) start(f *flight) {
 	go c.run(f)
 }
 
-// run calls the load, and settles the flight however it ends.
+// run calls the load and settles the flight, even if the load panics.
 func (c *Cache) run(f *flight) {
 	defer c.loads.Done()
 	stop := context.AfterFunc(c.base, func() { f.cancel(ErrClosed) })
@@ -207,11 +207,11 @@ func (c *Cache) run(f *flight) {
 	}
 }
 
-// settle hands the outcome to those who wait, and to the store: first to the store where that holds an earlier result, which a call
-// that follows the answer would find again.
+// settle passes the result to the waiters and to the store. If the store has an earlier result, the store comes first, so that
+// a call made after the answer does not find the earlier one.
 func (c *Cache) settle(f *flight, entry *Entry, err error) {
 	c.mu.Lock()
-	if f.abandoned { // a newer flight may be running: what we found may be older than what it finds
+	if f.abandoned { // a newer flight may be running, whose result would be newer
 		c.mu.Unlock()
 		return
 	}
@@ -236,21 +236,20 @@ func (c *Cache) settle(f *flight, entry *Entry, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if entry.referred.Load() { // refs have led here, and the store may not have it
+	if entry.referred.Load() { // it has refs, and the store may not have it
 		c.secure(f.key, entry)
 	}
 	c.retire(f)
 }
 
-// refreshFailed decides what becomes of the stale record. An outage, or a limit that did not let the
-// refresh in, leaves it in use for a while; any other error is the query's own, and the next call has to
-// see it.
+// refreshFailed handles the error of a refresh. After an outage or a refusal, the stale record stays in use
+// for a while. Any other error is the query's own: the record is removed, so that the next call gets the error.
 func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Duration) {
 	if errors.Is(err, ErrClosed) {
 		return
 	}
 	c.stats.refreshFailures.Add(1)
-	if _, crash := errors.AsType[*PanicError](err); !crash { // run has reported a panic
+	if _, crash := errors.AsType[*PanicError](err); !crash { // run has already reported a panic
 		c.report(f.key, err)
 	}
 	if !expired && !c.isOutage(err) && !c.isRefusal(err) {
@@ -260,7 +259,7 @@ func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Dura
 	f.refreshing.quietUntil.Store(f.claimed + int64(took+c.refreshRetry))
 }
 
-// leave takes a waiter off a flight, and ends the flight if that was the last one.
+// leave removes a waiter from a flight, and cancels the flight if it was the last one.
 func (c *Cache) leave(f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,8 +272,8 @@ func (c *Cache) leave(f *flight) {
 	c.retire(f)
 }
 
-// retire takes a flight out of the way of the next one: it has ended, nobody waits for it, or it began
-// before its project was purged and is left to its waiters. The caller holds mu.
+// retire removes a flight and starts the next one: it has ended, or has no waiters, or began before its
+// project was purged, so that only its current waiters get its result. The caller holds mu.
 func (c *Cache) retire(f *flight) {
 	if c.flights[f.key] != f {
 		return

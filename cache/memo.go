@@ -8,13 +8,13 @@ import (
 	"unsafe"
 )
 
-// Memo remembers what the exact bytes of a request were found to mean, so that the same request need
-// not be parsed twice. It holds a bounded number of bytes, forgets what has not been asked for lately,
-// and needs no closing. All methods may be called from many goroutines at once.
+// Memo maps the exact bytes of a request to their interpretation, so that the same request is not
+// parsed twice. It holds a bounded number of bytes, evicts what has not been used lately, and need not
+// be closed. All methods are safe for concurrent use.
 //
-// It is a set-associative table: a key's hash names a set of eight slots, each an atomic pointer. A
-// look-up is a hash and a comparison, takes no lock and allocates nothing, and a Put is visible as soon
-// as it returns, in contrast to Ristretto, whose writes are asynchronous and whose look-ups lock a shard.
+// It is a set-associative table: a key's hash selects a set of eight slots, each an atomic pointer. A
+// lookup is a hash and a comparison; it takes no lock and does not allocate. A Put is visible as soon
+// as it returns. Ristretto's writes, in contrast, are asynchronous, and its lookups lock a shard.
 type Memo[V any] struct {
 	sets     []memoSet[V]
 	shift    uint
@@ -25,26 +25,26 @@ type Memo[V any] struct {
 type memoSet[V any] struct {
 	slots [memoWays]atomic.Pointer[memoEntry[V]]
 
-	mu    sync.Mutex // guards writes to slots, and what follows
+	mu    sync.Mutex // guards writes to slots, bytes and hand
 	bytes int
-	hand  int // the slot to try next when room must be made
+	hand  int // the slot to evict next
 }
 
 type memoEntry[V any] struct {
 	hash  uint64
 	size  int
-	used  atomic.Bool // asked for since the hand last passed
+	used  atomic.Bool // looked up since the hand last passed
 	key   string
 	value V
 }
 
 const (
 	memoWays     = 8
-	memoExpected = 1 << 10 // bytes that an entry is expected to take
+	memoExpected = 1 << 10 // expected bytes of an entry
 )
 
-// NewMemo gives an empty memo of at most maxBytes, at least 64 KiB. A single entry takes at most a set's
-// share, which is 8 to 16 KiB. sizeOf tells the bytes that a value refers to beside its own; nil stands for none.
+// NewMemo returns an empty memo of at most maxBytes, at least 64 KiB. An entry can have at most a set's
+// share, which is 8 to 16 KiB. sizeOf returns the bytes that a value refers to, beyond its own; nil means none.
 func NewMemo[V any](maxBytes int, sizeOf func(V) int) *Memo[V] {
 	maxBytes = max(maxBytes, 64<<10)
 	order := bits.Len(uint(maxBytes/(memoWays*memoExpected))) - 1
@@ -60,7 +60,7 @@ func NewMemo[V any](maxBytes int, sizeOf func(V) int) *Memo[V] {
 	}
 }
 
-// Get gives the value that was put under exactly these bytes.
+// Get returns the value that was put under exactly these bytes.
 func (m *Memo[V]) Get(key []byte) (value V, ok bool) {
 	hash := maphash.Bytes(seed, key)
 	set := m.set(hash)
@@ -76,8 +76,8 @@ func (m *Memo[V]) Get(key []byte) (value V, ok bool) {
 	return value, false
 }
 
-// Put remembers a value for a copy of key, in place of an earlier one. It does nothing when the entry is
-// too large for the memo.
+// Put stores a value under a copy of key, replacing an earlier one. An entry that is too large for the
+// memo is not stored.
 func (m *Memo[V]) Put(key []byte, value V) {
 	hash := maphash.Bytes(seed, key)
 	e := &memoEntry[V]{hash: hash, key: string(key), value: value}
@@ -107,8 +107,8 @@ func (s *memoSet[V]) forget(hash uint64, key string) {
 	}
 }
 
-// makeRoom empties slots until one is free and no more than limit bytes are taken, and gives the number of
-// a free one. What was asked for since the hand last came by is spared once. The caller holds mu.
+// makeRoom evicts entries until a slot is free and at most limit bytes are taken, and returns the index of
+// a free slot. Entries used since the hand last passed are spared once. The caller holds mu.
 func (s *memoSet[V]) makeRoom(limit int) (free int) {
 	free = -1
 	for i := range s.slots {
@@ -119,7 +119,7 @@ func (s *memoSet[V]) makeRoom(limit int) (free int) {
 	for tries := 0; free < 0 || s.bytes > limit; s.hand = (s.hand + 1) % memoWays {
 		tries++
 		e := s.slots[s.hand].Load()
-		if e == nil || e.used.Swap(false) && tries <= 2*memoWays { // look-ups may mark faster than we clear
+		if e == nil || e.used.Swap(false) && tries <= 2*memoWays { // lookups may mark faster than this loop clears
 			continue
 		}
 		s.slots[s.hand].Store(nil)

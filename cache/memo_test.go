@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// A memo may forget, but what it gives is what was put last under exactly these bytes.
+// A memo may evict entries, but Get never returns anything except the last value put under exactly these bytes.
 func TestMemoIsLikeMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		memo := cache.NewMemo[int](0, nil)
@@ -70,7 +70,7 @@ func TestMemoKeepsWhatFits(t *testing.T) {
 		memo.Put(key(i), i)
 	}
 	if n := held(0, 300); n < 295 {
-		t.Errorf("%d of 300 entries are held in a memo for 1000", n)
+		t.Errorf("%d of 300 entries are kept in a memo for 1000", n)
 	}
 	for i := range 100_000 {
 		memo.Put(key(i), i)
@@ -106,15 +106,15 @@ func TestMemoRefusesLargeEntries(t *testing.T) {
 	memo.Put([]byte("key"), "small")
 	memo.Put([]byte("key"), large)
 	if got, ok := memo.Get([]byte("key")); ok {
-		t.Errorf("%d bytes are held where they don't fit, or the older value is", len(got))
+		t.Errorf("%d bytes are kept though they don't fit, or the older value is", len(got))
 	}
 	memo.Put([]byte(large), "small")
 	if _, ok := memo.Get([]byte(large)); ok {
-		t.Error("a key is held that does not fit")
+		t.Error("a key is kept that does not fit")
 	}
 }
 
-// What is asked for again and again survives a flood of what is asked for once.
+// An entry that is used often survives a flood of entries that are used once.
 func TestMemoSparesWhatIsUsed(t *testing.T) {
 	memo := cache.NewMemo[int](64<<10, nil)
 	popular := []byte("popular")

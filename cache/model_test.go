@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// model is the cache as its documentation tells it, one step at a time and without concurrency.
+// model is the cache as documented, one step at a time and without concurrency.
 type model struct {
 	keys    []*modelKey
 	loads   []*modelFlight // with those that have ended
@@ -63,7 +63,7 @@ func (m *model) start(k *modelKey, fresh time.Duration, waiters ...*modelCaller)
 	return f
 }
 
-// landed makes way for the next flight of f's key.
+// landed starts the next flight of f's key.
 func (m *model) landed(f *modelFlight) {
 	if f.key.running != f {
 		return
@@ -150,7 +150,7 @@ func (m *model) leave(c *modelCaller) {
 	}
 }
 
-// end ends a load. expired tells that its time ran out.
+// end ends a load. expired reports whether it timed out.
 func (m *model) end(f *modelFlight, o outcome, expired bool) {
 	f.ended = true
 	now, k := time.Now(), f.key
@@ -158,7 +158,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 		fail:   fmt.Sprintf("load %s: %v", f.name, errOutage),
 		refuse: fmt.Sprintf("load %s: %v", f.name, errMistake), turnAway: fmt.Sprintf("load %s: %v", f.name, errFull),
 		crash:  "BUG: the load of a result panicked: load " + f.name,
-		vanish: "BUG: the load of a result ended its goroutine",
+		vanish: "BUG: the load of a result exited its goroutine",
 	}[o]
 	if expired {
 		text = fmt.Sprintf("load %s: context deadline exceeded", f.name)
@@ -217,8 +217,8 @@ func (m *model) live() []string {
 	return names
 }
 
-// TestCacheIsLikeModel plays random calls, departures, outcomes, purges and passing time on a cache and on
-// the model, and compares what every caller has been told and which loads run after each step.
+// TestCacheIsLikeModel applies random calls, departures, outcomes, purges and passing time to a cache and to
+// the model, and after each step compares the answers of all callers and the running loads.
 func TestCacheIsLikeModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { rapid.SyncTest(rt, playModel) })
 }
@@ -296,7 +296,7 @@ func playModel(rt *rapid.T) {
 				}
 			}
 			if diff := cmp.Diff(m.live(), w.live()); diff != "" {
-				rt.Fatalf("loads that run (-want +got):\n%s", diff)
+				rt.Fatalf("running loads (-want +got):\n%s", diff)
 			}
 			stats := w.c.Stats()
 			want := m.stats

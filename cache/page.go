@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// PageKey tells the pages of one entry apart. What render puts into a page must depend on nothing but
-// the entry and this.
+// PageKey identifies a page of an entry. The body that render appends must depend only on the entry and
+// the PageKey.
 type PageKey struct {
 	Offset, Limit int
-	Variant       string // what else the body depends on, such as whether it has the debug fields
+	Variant       string // anything else that the body depends on, such as whether it has the debug fields
 }
 
 // Body is a rendered page, ready to be sent. It is shared: its bytes must not be changed.
 type Body struct {
 	Bytes    []byte
 	Encoding Encoding
-	// The strong entity tag of this representation, quoted: it changes with the content and the encoding.
+	// The strong entity tag of this representation, quoted. It depends on the content and the encoding.
 	ETag string
 	// The length of Bytes in decimal, for the header.
 	ContentLength string
 }
 
-// compressFrom is the length of a body that is worth compressing.
+// compressFrom is the minimum length of a body that is compressed.
 const compressFrom = 1 << 10
 
-// pageTTL is how long a page is kept that is no longer asked for, or whose entry has been replaced.
+// pageTTL is how long a page is kept.
 const pageTTL = 10 * time.Minute
 
-// pageOverhead is what a page takes beside its bytes: the structs here and Ristretto's bookkeeping.
+// pageOverhead is the memory of a page's structs and of Ristretto's bookkeeping.
 const pageOverhead = 384
 
 type pageID struct {
@@ -48,11 +48,11 @@ type page struct {
 	body Body
 }
 
-// rendering is the making of a page; concurrent calls for it share one.
+// rendering is a page being rendered. Concurrent calls for the same page share it.
 type rendering struct{ body func() Body }
 
-// GetPage gives a page of an entry in an encoding if it is stored: the part of Page that needs no render.
-// Nothing is counted when it is not, since Page follows.
+// GetPage returns a page of an entry in an encoding if it is stored: the part of Page that needs no render.
+// A miss is not counted, because Page follows.
 func (c *Cache) GetPage(e *Entry, key PageKey, encoding Encoding) (Body, bool) {
 	body, ok := c.lookupPage(pageID{entry: e.id, PageKey: key, encoding: encoding})
 	if ok {
@@ -61,8 +61,8 @@ func (c *Cache) GetPage(e *Entry, key PageKey, encoding Encoding) (Body, bool) {
 	return body, ok
 }
 
-// Page gives a page of an entry in an encoding: the stored body, or what render appends to dst, which is
-// then stored. A body that is short, or that compression does not make shorter, comes unencoded.
+// Page returns a page of an entry in an encoding: the stored body, or the one that render appends to dst,
+// which is then stored. A body that is short, or that compression does not make shorter, is not compressed.
 func (c *Cache) Page(e *Entry, key PageKey, encoding Encoding, render func(dst []byte) []byte) Body {
 	id := pageID{entry: e.id, PageKey: key, encoding: encoding}
 	if body, ok := c.lookupPage(id); ok {
@@ -92,7 +92,7 @@ func (c *Cache) renderAndKeep(id pageID, render func([]byte) []byte) Body {
 		delete(c.renderings, id)
 		c.renderMu.Unlock()
 	}()
-	if body, ok := c.lookupPage(id); ok { // rendered between the caller's look and its turn
+	if body, ok := c.lookupPage(id); ok { // rendered since the caller's lookup
 		c.stats.pageHit()
 		return body
 	}
@@ -104,7 +104,7 @@ func (c *Cache) renderAndKeep(id pageID, render func([]byte) []byte) Body {
 	return body
 }
 
-// Render makes a body as Page does, but stores nothing: for a page that nobody will ask for again.
+// Render renders a body like Page, but does not store it. Use it for a page that is not needed again.
 func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
 	scratch := scratchPool.Get().(*[]byte)
 	defer func() {
@@ -127,7 +127,7 @@ func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
 	if packed == nil || len(packed) >= len(plain) {
 		encoding = Identity
 		if cap(plain) > maxScratch {
-			packed = fit(plain) // nobody else renders into this memory
+			packed = fit(plain) // this memory does not go back to the pool
 		} else {
 			packed = exact(plain)
 		}
@@ -140,7 +140,7 @@ func (c *Cache) Render(encoding Encoding, render func(dst []byte) []byte) Body {
 	}
 }
 
-// scratchPool holds buffers to render into; those of huge pages are not kept.
+// scratchPool has buffers to render into. Those of huge pages are not kept.
 var scratchPool = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 4 << 20

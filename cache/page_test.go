@@ -46,7 +46,7 @@ func decode(tb testing.TB, body cache.Body) string {
 	return string(plain)
 }
 
-// newPages gives a cache, an entry with rows, and a render that counts its calls.
+// newPages returns a cache, an entry with rows, and a render function that counts its calls.
 func newPages(tb testing.TB) (c *cache.Cache, e *cache.Entry, render func(dst []byte) []byte, renders *atomic.Int32) {
 	tb.Helper()
 	c, err := cache.New(cache.Config{MaxBytes: 16 << 20})
@@ -128,7 +128,7 @@ func TestPageThatDoesNotCompress(t *testing.T) {
 	}
 }
 
-// What makes a page another page: each part of the key, and the entry.
+// Each part of the key, and the entry, distinguishes pages.
 func TestPagesAreToldApart(t *testing.T) {
 	c, e, _, _ := newPages(t)
 	other := cache.NewEntry(e.Result, e.ComputedAt, nil, 0)
@@ -204,7 +204,7 @@ func TestConcurrentPagesAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// A page that is found under another page's hash is not taken for that.
+// A page found under the hash of another page is not used.
 func TestPagesWithCollidingHashes(t *testing.T) {
 	c, e, render, _ := newPages(t)
 	c.Page(e, cache.PageKey{Variant: "mine"}, cache.Identity, func(dst []byte) []byte { return append(dst, "mine"...) })
@@ -250,7 +250,7 @@ func TestPagesExpire(t *testing.T) {
 	})
 }
 
-// The budget is charged with what a page really holds.
+// The cost of a page is its real size.
 func TestPageCost(t *testing.T) {
 	c, e, _, _ := newPages(t)
 	body := c.Page(e, cache.PageKey{Variant: "v"}, cache.Gzip, func(dst []byte) []byte {

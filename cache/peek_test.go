@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestPeek looks at a result of any age; it is kept as long as the policy that computed it says, and computes nothing.
+// TestPeek checks that Peek returns results of any age, for as long as their policy keeps them, and computes nothing.
 func TestPeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cache.New(cache.Config{MaxBytes: 1 << 20, Stale: time.Minute})
@@ -20,7 +20,7 @@ func TestPeek(t *testing.T) {
 		key := cache.KeyParts{Project: 1, Query: "q"}.Key()
 		policy := cache.Policy{Fresh: time.Minute, Mode: cache.NoStale, Keep: time.Hour}
 		if got, ok := c.Peek(key, policy); ok {
-			t.Errorf("an empty cache gives %v", got)
+			t.Errorf("an empty cache returns %v", got)
 		}
 		if _, err := c.Do(t.Context(), key, policy, func(context.Context) (*cache.Entry, error) {
 			return cache.NewEntry(&cache.Result{}, time.Now(), "past", 0), nil
@@ -35,7 +35,7 @@ func TestPeek(t *testing.T) {
 			want   cache.Status
 			fresh  time.Duration
 		}{
-			{0, policy, cache.Hit, time.Minute}, // at once: what Do has returned is there
+			{0, policy, cache.Hit, time.Minute}, // at once: the result of Do is there
 			{59 * time.Second, policy, cache.Hit, time.Second},
 			{time.Second, policy, cache.Stale, 0},
 			{0, lasting, cache.Hit, time.Minute},

@@ -13,20 +13,19 @@ import (
 // Column is a column's name and its ClickHouse type.
 type Column struct{ Name, Type string }
 
-// ErrTooLarge says that a result has more bytes than it may have.
+// ErrTooLarge is returned for a result with more bytes than its limit.
 var ErrTooLarge = errors.New("the result is too large")
 
-// Limits bounds a result that is being built. A zero field does not limit.
+// Limits limits the size of a result. A zero field means no limit.
 type Limits struct {
-	// Rows to keep. Rows that come after them are left out and make Result.More true: ask the
-	// database for one row more than this to learn whether there are more.
+	// The number of rows to keep. Further rows are dropped and make Result.More true. Query for one
+	// row more to learn whether there are more.
 	Keep int
-	// Bytes of rows above which the result is refused with ErrTooLarge. Never more than 4 GiB.
+	// The maximum number of bytes of all rows; beyond it Row returns ErrTooLarge. Never more than 4 GiB.
 	MaxBytes int64
 }
 
-// Builder collects a result row by row, in the shape in which an executor delivers it. It is for one
-// goroutine. The zero Builder has no limits.
+// Builder collects a result row by row. It must not be used concurrently. The zero Builder has no limits.
 type Builder struct {
 	limits  Limits
 	columns []Column
@@ -35,25 +34,25 @@ type Builder struct {
 	rows    *rowBuffer
 }
 
-// rowBuffer is where rows are collected. How many there will be is not known before, so that they grow in memory that was grown
-// for a result before them, and end in memory of their own size.
+// rowBuffer is a buffer for rows, reused between results. The number of rows is not known in advance; the final result is copied
+// to memory of its exact size.
 type rowBuffer struct {
 	data   []byte
 	starts []uint32
 }
 
-// maxRowBuffer is the capacity in bytes above which a buffer is not kept for other results.
+// maxRowBuffer is the capacity in bytes above which a buffer is not reused.
 const maxRowBuffer = 8 << 20
 
 var rowBuffers = sync.Pool{New: func() any { return new(rowBuffer) }}
 
-// NewBuilder gives an empty builder with limits.
+// NewBuilder returns an empty builder with limits.
 func NewBuilder(limits Limits) *Builder { return &Builder{limits: limits} }
 
-// Columns sets the columns. It comes once, before the first row.
+// Columns sets the columns. Call it once, before the first row.
 func (b *Builder) Columns(columns []Column) error {
 	if b.begun {
-		return errors.New("columns of a result given twice")
+		return errors.New("columns of a result set twice")
 	}
 	b.begun = true
 	b.columns = slices.Clone(columns)
@@ -61,11 +60,11 @@ func (b *Builder) Columns(columns []Column) error {
 	return nil
 }
 
-// Row adds a copy of one row, a JSON array. It fails with ErrTooLarge when the row exceeds the limits.
+// Row adds a copy of one row, a JSON array. It returns ErrTooLarge if the row exceeds the limits.
 func (b *Builder) Row(json []byte) error {
 	switch {
 	case !b.begun:
-		return errors.New("row of a result given before its columns")
+		return errors.New("row of a result added before its columns")
 	case len(json) < 2 || json[0] != '[' || json[len(json)-1] != ']':
 		return errors.New("row of a result is not a JSON array")
 	case b.limits.Keep > 0 && len(b.rows.starts) >= b.limits.Keep:
@@ -92,14 +91,14 @@ func (b *Builder) Row(json []byte) error {
 }
 
 func (b *Builder) maxBytes() int64 {
-	const most = math.MaxUint32 - 1 // ends are kept as 32 bits, too
+	const most = math.MaxUint32 - 1 // ends are 32 bits, too
 	if b.limits.MaxBytes <= 0 {
 		return most
 	}
 	return min(b.limits.MaxBytes, most)
 }
 
-// Result gives what was collected. The builder must not be used after it.
+// Result returns the collected result. The builder must not be used afterwards.
 func (b *Builder) Result() *Result {
 	result := &Result{columns: b.columns, more: b.more}
 	if rows := b.rows; rows != nil {
@@ -115,10 +114,10 @@ func (b *Builder) Result() *Result {
 	return result
 }
 
-// exact copies s to memory of its own size.
+// exact copies s to memory of its exact size.
 func exact[E any](s []E) []E { return append(make([]E, 0, len(s)), s...) }
 
-// fit moves s to memory of its own size when growing it left more than an eighth unused.
+// fit copies s to memory of its exact size if more than an eighth of the capacity is unused.
 func fit[E any](s []E) []E {
 	if cap(s)-len(s) > cap(s)/8 {
 		return exact(s)
@@ -126,8 +125,8 @@ func fit[E any](s []E) []E {
 	return s
 }
 
-// Result is the columns and rows of one query, the rows as the database encoded them. It is immutable:
-// what its methods give out must not be changed.
+// Result has the columns and rows of one query, with the rows as the database encoded them. It is immutable:
+// callers must not modify what its methods return.
 type Result struct {
 	columns []Column
 	more    bool
@@ -135,22 +134,22 @@ type Result struct {
 	starts  []uint32 // where in data each row begins
 }
 
-// Columns are the columns in order.
+// Columns returns the columns in order.
 func (r *Result) Columns() []Column { return r.columns }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *Result) Len() int { return len(r.starts) }
 
-// More tells whether the query has rows beyond those kept.
+// More reports whether the query has rows beyond those kept.
 func (r *Result) More() bool { return r.more }
 
-// Row is row i as a JSON array, for i from 0 to Len()-1.
+// Row returns row i as a JSON array, for i from 0 to Len()-1.
 func (r *Result) Row(i int) []byte {
 	start, end := r.starts[i], r.end(i)
 	return r.data[start:end:end]
 }
 
-// Rows are the rows in order, each a JSON array.
+// Rows returns an iterator over the rows, each a JSON array.
 func (r *Result) Rows() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range r.starts {
@@ -161,33 +160,33 @@ func (r *Result) Rows() iter.Seq[[]byte] {
 	}
 }
 
-// AppendRows appends to dst the rows from offset on, at most limit of them, as one JSON array of row
-// arrays. A negative limit means all; an offset beyond the end gives an empty array.
+// AppendRows appends at most limit rows, starting at offset, to dst as a JSON array of row arrays. A
+// negative limit means all rows; an offset beyond the end gives an empty array.
 func (r *Result) AppendRows(dst []byte, offset, limit int) []byte {
 	first, last := r.span(offset, limit)
 	if first == last {
 		return append(dst, '[', ']')
 	}
 	rows := r.data[r.starts[first]:r.end(last-1)]
-	dst = slices.Grow(dst, len(rows)+len(rows)/16+2) // with room for what comes behind them: growing copies all
+	dst = slices.Grow(dst, len(rows)+len(rows)/16+2) // with room for what follows, because growing copies everything
 	dst = append(dst, '[')
 	dst = append(dst, rows...)
 	return append(dst, ']')
 }
 
-// PageLen is the number of rows that AppendRows gives for offset and limit.
+// PageLen returns the number of rows that AppendRows appends for offset and limit.
 func (r *Result) PageLen(offset, limit int) int {
 	first, last := r.span(offset, limit)
 	return last - first
 }
 
-// HasMore tells whether there are rows after the page at offset and limit, kept or not.
+// HasMore reports whether there are rows after the page at offset and limit, kept or not.
 func (r *Result) HasMore(offset, limit int) bool {
 	_, last := r.span(offset, limit)
 	return last < r.Len() || r.more
 }
 
-// span turns offset and limit into the rows [first, last).
+// span returns the rows [first, last) for offset and limit.
 func (r *Result) span(offset, limit int) (first, last int) {
 	first = min(max(offset, 0), r.Len())
 	if limit < 0 || limit > r.Len()-first {
@@ -196,7 +195,7 @@ func (r *Result) span(offset, limit int) (first, last int) {
 	return first, first + limit
 }
 
-// end is where in data row i ends.
+// end returns the offset in data where row i ends.
 func (r *Result) end(i int) int {
 	if i+1 < len(r.starts) {
 		return int(r.starts[i+1]) - 1
@@ -204,7 +203,7 @@ func (r *Result) end(i int) int {
 	return len(r.data)
 }
 
-// Size is the memory that the result takes, in bytes.
+// Size returns the memory that the result takes, in bytes.
 func (r *Result) Size() int64 {
 	size := int64(unsafe.Sizeof(*r)) + int64(cap(r.data)) + int64(cap(r.starts))*int64(unsafe.Sizeof(uint32(0)))
 	for _, column := range r.columns {

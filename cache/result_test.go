@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// naive is a result in the plainest form, against which the real one is compared.
+// naive is the simplest form of a result, to compare the real one with.
 type naive struct {
 	columns []cache.Column
 	rows    []string
@@ -87,7 +87,7 @@ func TestPagesEqualNaiveSlicing(t *testing.T) {
 	})
 }
 
-// A walk through the pages gives every row once, whatever the page size.
+// Paging through a result returns every row once, whatever the page size.
 func TestPagesCoverResult(t *testing.T) {
 	want := naive{rows: rowsOf(23)}
 	result := want.result(t)
@@ -158,10 +158,10 @@ func TestBuilderMisuse(t *testing.T) {
 		use  func(*cache.Builder) error
 		want string
 	}{
-		{"row before columns", func(b *cache.Builder) error { return b.Row([]byte("[1]")) }, "row of a result given before its columns"},
+		{"row before columns", func(b *cache.Builder) error { return b.Row([]byte("[1]")) }, "row of a result added before its columns"},
 		{"columns twice", func(b *cache.Builder) error {
 			return errors.Join(b.Columns(columns), b.Columns(columns))
-		}, "columns of a result given twice"},
+		}, "columns of a result set twice"},
 		{"object for a row", func(b *cache.Builder) error {
 			return errors.Join(b.Columns(columns), b.Row([]byte(`{"n":1}`)))
 		}, "row of a result is not a JSON array"},
@@ -188,7 +188,7 @@ func TestResultKeepsItsColumns(t *testing.T) {
 	}
 }
 
-// The size is what the budget is charged with: it must follow the memory that is really taken.
+// The size counts towards the budget, so it must match the memory that is really used.
 func TestResultSize(t *testing.T) {
 	const rows = 10_000
 	small, large := naive{rows: rowsOf(1)}.result(t), naive{rows: rowsOf(rows)}.result(t)

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Ref names a snapshot, so that a later call can have exactly that one, also when its key has a newer result by then. It is good
-// for this process alone. Clients must not see it as it is: from hashes they could learn to craft collisions.
+// Ref identifies a snapshot, so that a later call can get exactly that one even if its key has a newer result by then. It is
+// valid only in this process. Do not show it to clients in plain form: hashes would help them craft collisions.
 type Ref struct {
 	Hash  uint64 // of the key
 	Entry uint64 // the ID of the entry
 }
 
-// held is a snapshot that its key has lost, to a newer result or to a purge, and that is kept for those who have a ref to it.
+// held is a snapshot that is no longer stored under its key, because of a newer result or a purge, but kept for its refs.
 type held struct {
 	key   Key
 	entry *Entry
 	until time.Time
 }
 
-// heldID is what a held snapshot is stored under.
+// heldID is the key of a held snapshot in the store.
 type heldID struct{ entry uint64 }
 
 func (id heldID) hash() uint64 { return maphash.Comparable(seed, id) }
 
-// Refer gives a ref to an entry that this cache returned for key. From now on the entry outlives its place under the key: when it
-// loses that, it is kept for Config.Hold, and for as long again after each call of Snapshot. It is counted once, and may be pushed
-// out as everything else here.
+// Refer returns a ref to an entry that this cache returned for key. When the entry is replaced or purged, it is now kept for
+// another Config.Hold, which starts again with each call of Snapshot. It counts once towards the budget, and may be evicted
+// like any other value.
 func (c *Cache) Refer(key Key, e *Entry) Ref {
 	if !e.secured.Load() {
-		e.referred.Store(true) // first, so that whoever displaces it from now on holds it
+		e.referred.Store(true) // first, so that displacing it from now on holds it
 		if !c.arriving(key, e) {
 			c.secure(key, e)
 		}
@@ -38,7 +38,7 @@ func (c *Cache) Refer(key Key, e *Entry) Ref {
 	return Ref{Hash: key.hash, Entry: e.id}
 }
 
-// arriving tells whether the entry is on its way to the store. It is secured when it is there.
+// arriving reports whether the entry is on its way to the store. settle secures it after that.
 func (c *Cache) arriving(key Key, e *Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,9 +46,9 @@ func (c *Cache) arriving(key Key, e *Entry) bool {
 	return f != nil && f.settled && f.entry == e
 }
 
-// secure holds an entry that is neither its key's nor held.
+// secure holds an entry that is neither stored under its key nor held.
 func (c *Cache) secure(key Key, e *Entry) {
-	c.places.Lock() // what is about to be displaced is not there
+	c.places.Lock() // so that the entry is not being displaced
 	defer c.places.Unlock()
 	ref := Ref{Hash: key.hash, Entry: e.id}
 	if c.recordOf(ref) == nil && c.heldOf(ref) == nil {
@@ -56,23 +56,23 @@ func (c *Cache) secure(key Key, e *Entry) {
 	}
 }
 
-// keepHeld holds an entry from now on, and returns when Snapshot can find it.
+// keepHeld holds an entry and returns when Snapshot can find it.
 func (c *Cache) keepHeld(key Key, e *Entry) {
-	ttl := c.hold + c.hold/8 // so that not each use has to put it off
+	ttl := c.hold + c.hold/8 // so that not every use has to extend it
 	h := &held{key: key, entry: e, until: time.Now().Add(ttl)}
 	c.store.put(heldID{e.id}.hash(), h, e.Size()+int64(len(key.text)), ttl)
 	c.store.settle()
 }
 
-// remove takes a record out of the store unless a newer one has taken its place.
+// remove removes a record from the store unless a newer one has replaced it.
 func (c *Cache) remove(rec *record) {
 	c.places.Lock()
 	defer c.places.Unlock()
 	c.displace(func() { c.store.remove(rec) }, rec)
 }
 
-// displace calls remove, which takes the records out of the store. Those of their entries that were referred to are held first, so that
-// there is no moment at which a ref leads nowhere. The caller holds places.
+// displace calls remove, which removes the records from the store. Entries with refs are held first, so that a ref is valid at
+// every moment. The caller holds places.
 func (c *Cache) displace(remove func(), records ...*record) {
 	for _, rec := range records {
 		if rec.entry.referred.Load() {
@@ -82,8 +82,8 @@ func (c *Cache) displace(remove func(), records ...*record) {
 	remove()
 }
 
-// Snapshot gives the entry that a ref names and the key that it was computed for, with status Hit while it is fresh under the policy
-// and Pinned later; false says that it is no longer kept. The policy's mode does not matter. Nothing is begun and nothing is counted.
+// Snapshot returns the entry of a ref and the key that it was computed for, with status Hit while it is fresh under the policy
+// and Pinned later, or false if it is no longer kept. It ignores the policy's mode, starts no computation and counts nothing.
 func (c *Cache) Snapshot(ref Ref, p Policy) (Key, Answer, bool) {
 	p.setNow()
 	key, entry := c.find(ref, p.Now)
@@ -96,10 +96,10 @@ func (c *Cache) Snapshot(ref Ref, p Policy) (Key, Answer, bool) {
 	return key, p.answer(entry, Pinned), true
 }
 
-// find finds the entry of a ref and sees to it that it can be found for Config.Hold; nil when there is none.
+// find returns the entry of a ref, or nil, and makes sure that it is kept for Config.Hold.
 func (c *Cache) find(ref Ref, now time.Time) (Key, *Entry) {
-	// What is held is looked for first: the look counts as use, which a snapshot that is paged through needs when it has to assert
-	// itself in a full cache.
+	// Look among the held snapshots first: the lookup counts as a use, which keeps a snapshot that is paged through in a full
+	// cache.
 	if h := c.heldOf(ref); h != nil {
 		if h.until.Sub(now) < c.hold {
 			c.keepHeld(h.key, h.entry)
@@ -107,7 +107,7 @@ func (c *Cache) find(ref Ref, now time.Time) (Key, *Entry) {
 		return h.key, h.entry
 	}
 	if rec := c.recordOf(ref); rec != nil {
-		if now.After(rec.served) && rec.entry.referred.Load() { // nobody but the refs needs it
+		if now.After(rec.served) && rec.entry.referred.Load() { // only refs need it
 			c.remove(rec)
 		}
 		return rec.key, rec.entry
@@ -115,8 +115,8 @@ func (c *Cache) find(ref Ref, now time.Time) (Key, *Entry) {
 	return c.follow(ref)
 }
 
-// follow finds the entry of a ref that may be moving: from a flight to its key and from there to those that are held. It is always in
-// the next place before it leaves the last one, so who looks in this order can't miss it.
+// follow returns the entry of a ref that may be moving, from a flight to its key and from there to the held snapshots. It is
+// always in the next place before it leaves the previous one, so a search in this order can't miss it.
 func (c *Cache) follow(ref Ref) (Key, *Entry) {
 	if f := c.flightOf(ref); f != nil {
 		return f.key, f.entry
@@ -130,7 +130,7 @@ func (c *Cache) follow(ref Ref) (Key, *Entry) {
 	return Key{}, nil
 }
 
-// flightOf is the flight that brings the entry of a ref, or nil.
+// flightOf returns the flight that computed the entry of a ref, or nil.
 func (c *Cache) flightOf(ref Ref) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Cache) flightOf(ref Ref) *flight {
 	return nil
 }
 
-// heldOf is what holds the entry of a ref, or nil.
+// heldOf returns the held snapshot of a ref, or nil.
 func (c *Cache) heldOf(ref Ref) *held {
 	if h, ok := c.store.get(heldID{ref.Entry}.hash()).(*held); ok && h.entry.id == ref.Entry {
 		return h
@@ -150,7 +150,7 @@ func (c *Cache) heldOf(ref Ref) *held {
 	return nil
 }
 
-// recordOf is the record that holds the entry of a ref, or nil. Unlike lookup it also gives one that a purge is about to remove.
+// recordOf returns the record with the entry of a ref, or nil. Unlike lookup, it also returns one that a purge is about to remove.
 func (c *Cache) recordOf(ref Ref) *record {
 	if rec, ok := c.store.get(ref.Hash).(*record); ok && rec.entry.id == ref.Entry {
 		return rec

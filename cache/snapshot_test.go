@@ -15,13 +15,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// paged is how calls of the tests below ask for a result: refs to it may be given out.
+// paged is the policy of the calls in the tests below: their results may get refs.
 var paged = cache.Policy{Fresh: fresh, Refs: true}
 
-// hold is how long a world keeps what was referred to.
+// hold is how long a world keeps entries with refs.
 const hold = 5 * time.Minute
 
-// refer asks for a key's result and gives a ref to it.
+// refer gets a key's result and returns a ref to it.
 func (w *world) refer(t *testing.T, k cache.Key, load cache.Load) cache.Ref {
 	t.Helper()
 	answer, err := w.c.Do(t.Context(), k, paged, load)
@@ -33,7 +33,7 @@ func (w *world) refer(t *testing.T, k cache.Key, load cache.Load) cache.Ref {
 	return ref
 }
 
-// snapshot tells what a ref leads to.
+// snapshot describes the snapshot of a ref.
 func (w *world) snapshot(k cache.Key, ref cache.Ref) string {
 	found, answer, ok := w.c.Snapshot(ref, paged)
 	switch {
@@ -50,14 +50,14 @@ func sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-// Whatever happens to a key, a ref leads to what it named; what nobody referred to is not kept.
+// Whatever happens to a key, a ref keeps its snapshot; results without a ref are not kept.
 func TestRefsOutliveTheirKey(t *testing.T) {
 	const old = "old, pinned, age 20s, fresh for 0s"
 	tests := []struct {
 		name string
 		do   func(t *testing.T, w *world, k cache.Key)
-		want string // what the ref leads to
-		now  string // and what the key has then
+		want string // the snapshot of the ref
+		now  string // the result of the key then
 	}{
 		{"nothing", func(*testing.T, *world, cache.Key) {}, "old, hit, age 0s, fresh for 10s", "old hit"},
 		{"it goes stale", func(*testing.T, *world, cache.Key) { sleep(2 * fresh) }, old, "old stale"},
@@ -136,13 +136,13 @@ func TestRefsOutliveTheirKey(t *testing.T) {
 			ask(t, w.c, k, recompute, loadOf("new", 0))
 			synctest.Wait()
 			if got := w.snapshot(k, next); got != "gone" {
-				t.Errorf("a made-up ref gives %s", got)
+				t.Errorf("a made-up ref returns %s", got)
 			}
 		})
 	})
 }
 
-// A ref works from the moment at which it is given, also when the store has not got the result yet, or never gets it.
+// A ref works at once, even if the store does not have the result yet or never gets it.
 func TestRefsToWhatIsOnItsWay(t *testing.T) {
 	for name, interfere := range map[string]func(w *world){
 		"undisturbed":             func(*world) {},
@@ -176,7 +176,7 @@ func TestRefsToWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// What the store does not keep is held once it has been referred to.
+// An entry that the store does not keep is held once it has a ref.
 func TestRefsToWhatIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cache.New(cache.Config{MaxBytes: 16 << 20})
@@ -199,7 +199,7 @@ func TestRefsToWhatIsNotStored(t *testing.T) {
 	})
 }
 
-// What was referred to is kept for a time after it was last used, wherever it is, and no longer.
+// An entry with a ref is kept for a time after its last use, wherever it is, and no longer.
 func TestRefsExpire(t *testing.T) {
 	for name, displace := range map[string]func(t *testing.T, w *world, k cache.Key){
 		"of a key's result": func(*testing.T, *world, cache.Key) { sleep(fresh + stale) },
@@ -236,7 +236,7 @@ func TestRefsExpire(t *testing.T) {
 	}
 }
 
-// A snapshot is counted once, whether it is its key's, held, or both one after the other; and what is held stays within the budget.
+// A snapshot counts once, whether it is stored under its key, held, or first one and then the other; held snapshots stay within the budget.
 func TestHeldSnapshotsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -261,7 +261,7 @@ func TestHeldSnapshotsAreCounted(t *testing.T) {
 		if got, want := w.c.Stats().Bytes, 4*one; got < want || got > want+want/8 {
 			t.Errorf("after a purge: %d bytes, want about %d", got, want)
 		}
-		for range 500 { // a client that has everything computed anew and pages through nothing
+		for range 500 { // a client that recomputes everything and pages through nothing
 			ask(t, w.c, k, recompute, loadOf("new", 64<<10))
 			synctest.Wait()
 			w.refer(t, k, loadOf("unused", 0))
@@ -272,7 +272,7 @@ func TestHeldSnapshotsAreCounted(t *testing.T) {
 	})
 }
 
-// A ref leads to its snapshot at every moment, while others have the same key computed anew and the project purged.
+// A ref is valid at every moment, while other calls recompute the same key and purge the project.
 func TestRefsUnderLoad(t *testing.T) {
 	c, err := cache.New(cache.Config{MaxBytes: 64 << 20})
 	if err != nil {
@@ -306,8 +306,8 @@ func TestRefsUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// TestPagesByRefAreTheSnapshot reads a result page by page, in pages of any size, while its key is computed anew, purged and grows
-// old in between: together the pages are the rows that the first page was cut from.
+// TestPagesByRefAreTheSnapshot reads a result in pages of any size while its key is recomputed, purged and grows stale: together
+// the pages are the rows of the first page's result.
 func TestPagesByRefAreTheSnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
@@ -355,7 +355,7 @@ func TestPagesByRefAreTheSnapshot(t *testing.T) {
 	})
 }
 
-// TestDeepPagesCostTheSame counts what a page allocates, wherever it begins.
+// TestDeepPagesCostTheSame compares the allocations of pages at different offsets.
 func TestDeepPagesCostTheSame(t *testing.T) {
 	result := naive{rows: rowsOf(50_000)}.result(t)
 	cost := func(offset int) float64 {
@@ -374,7 +374,7 @@ func TestDeepPagesCostTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkPage cuts pages from a result of the size that pages reach to: where they begin makes no difference.
+// BenchmarkPage slices pages from a result of the maximum size for pages: the offset makes no difference.
 func BenchmarkPage(b *testing.B) {
 	result := naive{rows: rowsOf(50_000)}.result(b)
 	dst := make([]byte, 0, 64<<10)

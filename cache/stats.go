@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// Stats is what a cache has done since it was made, and what it holds.
+// Stats has a cache's counters since its creation, and its size.
 type Stats struct {
-	Hits            uint64 // calls answered with a fresh stored result
-	Stale           uint64 // calls answered with a stale result that is being refreshed
-	StaleErrors     uint64 // calls answered with a stored result because of an outage
+	Hits            uint64 // calls that got a fresh stored result
+	Stale           uint64 // calls that got a stale result while it is refreshed
+	StaleErrors     uint64 // calls that got a stored result because of an outage
 	Misses          uint64 // calls that computed a result because none was usable
 	Recomputed      uint64 // calls that computed a result because they asked for it
-	Coalesced       uint64 // calls that waited for a computation that another call or a refresh began
-	Refreshes       uint64 // background refreshes begun
+	Coalesced       uint64 // calls that waited for the computation of another call or a refresh
+	Refreshes       uint64 // background refreshes started
 	RefreshFailures uint64 // background refreshes that failed
 	Panics          uint64 // loads that panicked
 
-	PageHits   uint64 // pages served as they were stored
+	PageHits   uint64 // pages served from the store
 	PageMisses uint64 // pages rendered
 
 	TooLarge uint64 // results and pages not stored because they exceed an eighth of the budget
 	Dropped  uint64 // writes that Ristretto dropped under load
-	Rejected uint64 // writes that Ristretto refused in favour of what is asked for more often
-	Evicted  uint64 // results and pages pushed out or expired
+	Rejected uint64 // writes that Ristretto rejected in favor of values used more often
+	Evicted  uint64 // results and pages evicted or expired
 
 	Bytes    int64 // memory taken by results and pages
 	MaxBytes int64 // the budget
 }
 
-// Stats gives the counters as they are now. They are read one after the other, not at one instant.
+// Stats returns the current counters. They are read one after the other, not atomically.
 func (c *Cache) Stats() Stats {
 	s := Stats{
 		Stale:           c.stats.stale.Load(),
@@ -55,10 +55,10 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// stripes is how many cells a counter of the hit path is spread over.
+// stripes is the number of cells of a counter on the hit path.
 const stripes = 16
 
-// stripe picks a cell: at random, since neither the core nor the goroutine can be asked for.
+// stripe returns a random cell, because neither the core nor the goroutine is known.
 func stripe() uint32 {
 	return rand.Uint32() % stripes //nolint:gosec // spreads load, keeps no secret
 }

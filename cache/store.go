@@ -8,16 +8,16 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// store holds values under 64-bit hashes in Ristretto. A hash is no proof of identity: whoever gets a
-// value has to compare its full key. A value whose hash collides with another's replaces it.
+// store keeps values under 64-bit hashes in Ristretto. Hashes can collide, so callers of get must compare
+// the full key. A value replaces any other with the same hash.
 type store struct {
 	ristretto *ristretto.Cache[uint64, any] // of *record, *held and *page
 	gate      gate
 	stats     *counters
-	largest   int64 // cost of the largest value that is kept
+	largest   int64 // maximum cost of a value
 }
 
-// expectedSize is the size of a value that decides, by default, how many are expected.
+// expectedSize is the size of a value assumed for the default number of expected values.
 const expectedSize = 8 << 10
 
 func (s *store) open(maxBytes, expected int64, stats *counters) error {
@@ -31,23 +31,23 @@ func (s *store) open(maxBytes, expected int64, stats *counters) error {
 		NumCounters:        10 * expected,
 		MaxCost:            maxBytes,
 		BufferItems:        64,
-		IgnoreInternalCost: true, // our costs have it in them
+		IgnoreInternalCost: true, // the costs passed to put include it
 		KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
-		// Ristretto's own metrics would cost each hit an atomic addition for figures that we have.
+		// Ristretto's own metrics would cost each hit an atomic addition, and counters has the same figures.
 		OnEvict:  func(*ristretto.Item[any]) { stats.evicted.Add(1) },
 		OnReject: func(*ristretto.Item[any]) { stats.rejected.Add(1) },
 	})
 	return err
 }
 
-// close waits for the calls that are inside, and frees the memory.
+// close waits for running calls and frees the memory.
 func (s *store) close() {
 	if s.gate.shut() {
 		s.ristretto.Close()
 	}
 }
 
-// get gives what is stored under a hash, or nil.
+// get returns the value stored under a hash, or nil.
 func (s *store) get(hash uint64) any {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -58,7 +58,7 @@ func (s *store) get(hash uint64) any {
 	return value
 }
 
-// put offers a value to Ristretto, which may refuse it. It is forgotten after ttl.
+// put offers a value to Ristretto, which may reject it. It expires after ttl.
 func (s *store) put(hash uint64, value any, cost int64, ttl time.Duration) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -66,13 +66,13 @@ func (s *store) put(hash uint64, value any, cost int64, ttl time.Duration) {
 	case !open:
 	case cost > s.largest:
 		s.stats.tooLarge.Add(1)
-		s.ristretto.Del(hash) // an older value would be served on as if there were no newer one
+		s.ristretto.Del(hash) // or the older value would still be served
 	case !s.ristretto.SetWithTTL(hash, value, cost, ttl):
 		s.stats.dropped.Add(1)
 	}
 }
 
-// settle returns when everything that was put before is either visible to get or refused.
+// settle waits until every earlier put is either visible to get or rejected.
 func (s *store) settle() {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -81,7 +81,7 @@ func (s *store) settle() {
 	}
 }
 
-// remove forgets a record unless a newer one has taken its place.
+// remove deletes a record unless a newer one has replaced it.
 func (s *store) remove(rec *record) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -93,7 +93,7 @@ func (s *store) remove(rec *record) {
 	}
 }
 
-// records are those of a project.
+// records returns the records of a project.
 func (s *store) records(project int64) []*record {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -110,7 +110,7 @@ func (s *store) records(project int64) []*record {
 	return found
 }
 
-// drop forgets records, and the pages rendered from entries that nobody can ask for any more.
+// drop deletes records, and the pages of their entries unless these have refs.
 func (s *store) drop(records []*record) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -135,7 +135,7 @@ func (s *store) drop(records []*record) {
 	s.ristretto.Wait()
 }
 
-// used is how many bytes of the budget are taken.
+// used returns the used bytes of the budget.
 func (s *store) used() int64 {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
@@ -145,8 +145,8 @@ func (s *store) used() int64 {
 	return s.ristretto.MaxCost() - s.ristretto.RemainingCost()
 }
 
-// A gate keeps Ristretto from being closed under a running call, on which it would panic, without a
-// lock: those who enter are counted, spread over the stripes so that cores seldom share one.
+// A gate prevents Ristretto from being closed during a call, which would make it panic. It takes no lock:
+// it counts the calls inside, spread over stripes so that cores seldom share one.
 type gate struct {
 	closed  atomic.Bool
 	stripes [stripes]struct {
@@ -155,7 +155,7 @@ type gate struct {
 	}
 }
 
-// enter counts the caller in. It has to leave with the pass it gets, also when the gate is not open.
+// enter counts the caller in. The caller must call leave with the pass, even if the gate is not open.
 func (g *gate) enter() (pass uint32, open bool) {
 	pass = stripe()
 	g.stripes[pass].inside.Add(1)
@@ -164,7 +164,7 @@ func (g *gate) enter() (pass uint32, open bool) {
 
 func (g *gate) leave(pass uint32) { g.stripes[pass].inside.Add(-1) }
 
-// shut lets nobody in any more and waits until all have left. It tells whether the gate was open.
+// shut closes the gate and waits until all callers have left. It reports whether the gate was open.
 func (g *gate) shut() bool {
 	if g.closed.Swap(true) {
 		return false
@@ -177,17 +177,17 @@ func (g *gate) shut() bool {
 	return true
 }
 
-// record is an entry as it is stored, with all that must hold for it to be served.
+// record is a stored entry, with the data that decides whether it may be served.
 type record struct {
 	key        Key
 	generation uint64
 	entry      *Entry
-	served     time.Time // the last moment at which its policy lets it be served to those who have no ref
-	// quietUntil is when a refresh may be begun next, in Unix nanoseconds.
+	served     time.Time // the last time at which its policy allows serving it without a ref
+	// quietUntil is when the next refresh may start, in Unix nanoseconds.
 	quietUntil atomic.Int64
 }
 
-// lookup gives the record of exactly this key, or nil.
+// lookup returns the record of exactly this key, or nil.
 func (c *Cache) lookup(key Key) *record {
 	if key.text == "" {
 		panic("BUG: a cache key must come from KeyParts.Key")
@@ -199,10 +199,11 @@ func (c *Cache) lookup(key Key) *record {
 	return rec
 }
 
-// lifetime is how long the store holds what is computed under a policy. It is a backstop: an entry's own age is what counts.
+// lifetime is how long the store keeps a result computed under a policy. It is an upper limit; whether a result may be served
+// depends on the entry's age.
 type lifetime struct {
-	served time.Duration // while it may be an answer of its key
-	refs   time.Duration // and then, for refs alone
+	served time.Duration // while it may be served under its key
+	refs   time.Duration // after that, only for refs
 }
 
 func (c *Cache) lifetime(p Policy) lifetime {
@@ -213,7 +214,7 @@ func (c *Cache) lifetime(p Policy) lifetime {
 	return l
 }
 
-// keep stores what a flight has found, and returns when calls can see it.
+// keep stores a flight's result, and returns when calls can see it.
 func (c *Cache) keep(f *flight) {
 	ttl := f.lifetime.served + f.lifetime.refs
 	if ttl <= 0 {

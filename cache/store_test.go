@@ -21,9 +21,9 @@ func TestConfigErrors(t *testing.T) {
 		config cache.Config
 		want   string
 	}{
-		{"no size", cache.Config{}, "cache size must be positive, not 0 bytes"},
-		{"negative size", cache.Config{MaxBytes: -1}, "cache size must be positive, not -1 bytes"},
-		{"negative stale time", cache.Config{MaxBytes: 1, Stale: -1}, "stale time must not be negative, not -1ns"},
+		{"no size", cache.Config{}, "cache size must be positive, got 0 bytes"},
+		{"negative size", cache.Config{MaxBytes: -1}, "cache size must be positive, got -1 bytes"},
+		{"negative stale time", cache.Config{MaxBytes: 1, Stale: -1}, "stale time must not be negative, got -1ns"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,14 +35,14 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// loadOf gives a load whose entry takes about size bytes.
+// loadOf returns a load whose entry takes about size bytes.
 func loadOf(meta string, size int) cache.Load {
 	return func(context.Context) (*cache.Entry, error) {
 		return cache.NewEntry(new(cache.Result), time.Now(), meta, size), nil
 	}
 }
 
-// ask calls Do and gives the entry's Meta and the status.
+// ask calls Do and returns the entry's Meta and the status.
 func ask(t *testing.T, c *cache.Cache, k cache.Key, p cache.Policy, load cache.Load) string {
 	t.Helper()
 	answer, err := c.Do(t.Context(), k, p, load)
@@ -138,7 +138,7 @@ func TestKeysNeverShare(t *testing.T) {
 		mine, theirs := parts.Draw(rt, "mine"), parts.Draw(rt, "theirs")
 		same := mine == theirs
 		if same != (mine.Key() == theirs.Key()) || same != (mine.Key().String() == theirs.Key().String()) {
-			rt.Errorf("keys of %+v and %+v: equal where the parts differ or the other way round", mine, theirs)
+			rt.Errorf("keys of %+v and %+v: equal though the parts differ, or different though they are equal", mine, theirs)
 		}
 		c.Purge(mine.Project)
 		c.Purge(theirs.Project)
@@ -256,8 +256,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Calls of every kind run against Close and each other; the race detector and Ristretto, which panics when it
-// is used after it was closed, are the judges.
+// Calls of every kind run concurrently with Close and each other. The race detector, and Ristretto, which panics
+// when used after it was closed, find mistakes.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 20 {
 		c, err := cache.New(cache.Config{MaxBytes: 1 << 20, Stale: time.Hour})
@@ -281,7 +281,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	}
 }
 
-// useAll makes call i of a series that has calls of every kind. It tells whether the cache is open.
+// useAll makes call i of a series with calls of every kind. It reports whether the cache is open.
 func useAll(t *testing.T, c *cache.Cache, purges bool, i int) (open bool) {
 	t.Helper()
 	policy := cache.Policy{Fresh: time.Duration(i%2) * time.Hour, Mode: cache.Mode(i % 3)}
@@ -293,7 +293,7 @@ func useAll(t *testing.T, c *cache.Cache, purges bool, i int) (open bool) {
 		return false
 	}
 	c.Page(answer.Entry, cache.PageKey{Offset: i % 3}, cache.Gzip, func(dst []byte) []byte { return append(dst, "page"...) })
-	for range 100 { // hits, which nothing but the gate protects
+	for range 100 { // hits, which only the gate protects
 		c.GetPage(answer.Entry, cache.PageKey{Offset: i % 3}, cache.Gzip)
 	}
 	if purges && i%100 == 0 {

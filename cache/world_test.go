@@ -32,12 +32,12 @@ type world struct {
 	c *cache.Cache
 
 	mu       sync.Mutex
-	letters  map[cache.Key]string // A, B, … in the order in which the keys turn up
-	loads    []*load              // in the order in which they began
+	letters  map[cache.Key]string // A, B, … in order of first use
+	loads    []*load              // in order of start
 	reported []string
 }
 
-// load is one load that has begun. Its name, such as A1 for the first one of the first key, is its entry's Meta.
+// load is a load that has started. Its name, such as A1 for the first one of the first key, is its entry's Meta.
 type load struct {
 	name    string
 	key     cache.Key
@@ -61,7 +61,7 @@ const (
 // budget is the size of a world's cache.
 const budget = 1 << 20
 
-// newWorld must be called inside a bubble. A goroutine that is left at the bubble's end fails the test.
+// newWorld must be called in a synctest bubble. A goroutine left at the end of the bubble fails the test.
 func newWorld(tb interface {
 	Fatalf(format string, args ...any)
 	Cleanup(f func())
@@ -145,7 +145,7 @@ func (w *world) load(key cache.Key) cache.Load {
 	}
 }
 
-// end ends a load that runs, and waits until all that follows from it has happened.
+// end ends a running load and waits until its effects are complete.
 func (w *world) end(name string, o outcome) {
 	w.mu.Lock()
 	i := slices.IndexFunc(w.loads, func(l *load) bool { return l.name == name })
@@ -155,7 +155,7 @@ func (w *world) end(name string, o outcome) {
 	synctest.Wait()
 }
 
-// live are the names of the loads that run, in order.
+// live returns the names of the running loads, in order.
 func (w *world) live() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +177,7 @@ type caller struct {
 	err    error
 }
 
-// call begins a call and waits until it has an answer or nothing more happens.
+// call starts a call and waits until it has an answer or blocks.
 func (w *world) call(key cache.Key, p cache.Policy) *caller {
 	w.letter(key)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -191,13 +191,13 @@ func (w *world) call(key cache.Key, p cache.Policy) *caller {
 	return c
 }
 
-// leave makes the caller go away.
+// leave cancels the call's context.
 func (c *caller) leave() {
 	c.cancel()
 	synctest.Wait()
 }
 
-// String is what the caller knows.
+// String returns the caller's answer, error or state.
 func (c *caller) String() string {
 	switch {
 	case !c.done:

@@ -273,7 +273,7 @@ func testLongWait(t *testing.T, s shop) {
 		last = p.view(t)
 	}
 	var seconds int
-	if _, err := fmt.Sscanf(last.Status, "Too many questions for now: try again in %d seconds.", &seconds); err != nil || !last.Failed || seconds < 3000 || seconds > 3600 {
+	if _, err := fmt.Sscanf(last.Status, "Too many queries: try again in %d seconds.", &seconds); err != nil || !last.Failed || seconds < 3000 || seconds > 3600 {
 		t.Errorf("the page shows %+v", last)
 	}
 }

@@ -1,6 +1,6 @@
-// Runs endpoints from a page, with tokens that the page's own backend gives out.
+// Runs endpoints from a page, with tokens from the page's own backend.
 
-// AnalyticsError says why a run gave no rows. status is that of HTTP; retryAfter, where the API names it, are seconds to wait.
+// AnalyticsError is the reason why a run failed. status is the HTTP status; retryAfter, if the API sent it, is in seconds.
 export class AnalyticsError extends Error {
   constructor(message, status, retryAfter) {
     super(message);
@@ -9,24 +9,24 @@ export class AnalyticsError extends Error {
   }
 }
 
-const longestWait = 10; // seconds that a run waits by itself for its turn, taken together
+const longestWait = 10; // seconds that a run waits in total before it gives up
 
 export class Analytics {
   #address;
-  #access; // of the backend's answer {api, customer, token}, a promise, so that runs at one time share it
+  #access; // a promise of the backend's response {api, customer, token}, so that concurrent runs share it
 
-  // address is where the backend gives out tokens.
+  // address is the backend's address for tokens.
   constructor(address) {
     this.#address = address;
   }
 
-  // customer is whose rows the token opens.
+  // customer returns the customer whose rows the token can read.
   async customer() {
     return (await this.#token()).customer;
   }
 
-  // run gives the API's answer: rows as objects in results, next_cursor, and more. A token that has ended is renewed once, and a
-  // busy API asked again when it says so. body has variables, limit and cursor; signal ends the run.
+  // run returns the API's response: rows as objects in results, next_cursor, and more. It renews an expired token once, and
+  // retries when the API is busy. body has variables, limit and cursor; signal aborts the run.
   async run(endpoint, body, signal) {
     for (let renewed = false, waited = 0; ; ) {
       const access = this.#token();
@@ -40,7 +40,7 @@ export class Analytics {
         if (renewed || signal?.aborted) throw error;
       });
       if (answer?.ok) return answer.json();
-      // The browser hides the refusal of a token that the API does not know any more, as it hides that of a wrong origin.
+      // If the API no longer knows the token, or the origin is wrong, the browser hides the response.
       if (!renewed && (!answer || answer.status === 401)) {
         renewed = true;
         if (this.#access === access) this.#access = undefined; // unless another run has renewed it already
@@ -59,7 +59,7 @@ export class Analytics {
 
   #token() {
     return (this.#access ??= this.#fetchToken().catch((error) => {
-      this.#access = undefined; // the next run tries again
+      this.#access = undefined; // the next run retries
       throw error;
     }));
   }

@@ -1,15 +1,15 @@
-// Draws the months of a team: bars, a table, and a page at a time.
+// Shows the months of a team as bars and a table, one page at a time.
 import { Analytics } from "./analytics.js";
 
 const analytics = new Analytics("token");
 const monthsOnPage = 12;
 const element = (id) => document.getElementById(id);
 
-let cursors = [undefined]; // of the pages from the newest to the one that is shown
-let next; // the cursor of the page after that
-let running; // the AbortController of the run under way
+let cursors = [undefined]; // of the pages from the newest to the current one
+let next; // the cursor of the next page
+let running; // the AbortController of the current run
 
-// show runs the endpoint for the page of the last cursor, and draws what it gives. A run that was not done yet is given up.
+// show runs the endpoint for the page of the last cursor, and draws the rows. It aborts a run in progress.
 async function show(path) {
   running?.abort();
   running = new AbortController();
@@ -26,7 +26,7 @@ async function show(path) {
     element("newer").disabled = cursors.length === 1;
     say(answer.results.length ? `${month(answer.results.at(-1).month)} – ${month(answer.results[0].month)}` : "No commits in that time.");
   } catch (error) {
-    if (signal.aborted) return; // a newer run draws
+    if (signal.aborted) return; // a newer run will draw
     if (error.status === 410 && path.length > 1) return show([undefined]); // the snapshot of the pages is no longer kept
     say(explain(error), "error");
   }
@@ -34,8 +34,8 @@ async function show(path) {
 }
 
 function explain(error) {
-  if (error instanceof TypeError) return "The API can't be reached from this page."; // the network, or a site that is none of the token's
-  if (error.status === 429) return `Too many questions for now: try again in ${error.retryAfter} seconds.`;
+  if (error instanceof TypeError) return "The API can't be reached from this page."; // the network, or a wrong origin
+  if (error.status === 429) return `Too many queries: try again in ${error.retryAfter} seconds.`;
   return error.message;
 }
 
@@ -54,10 +54,10 @@ function drawTable(rows) {
   );
 }
 
-// drawBars draws the oldest month on the left.
+// drawBars draws the bars, the oldest month on the left.
 function drawBars(rows) {
   const most = Math.max(...rows.map((row) => row.commits));
-  const [width, base, top] = [720 / monthsOnPage, 190, 160]; // of a month, of the ground line, of the highest bar
+  const [width, base, top] = [720 / monthsOnPage, 190, 160]; // of a month, the ground line and the highest bar
   element("chart").replaceChildren(
     ...rows.toReversed().flatMap((row, i) => {
       const height = Math.max(2, (row.commits / most) * top);
@@ -78,7 +78,7 @@ function shape(name, attributes, text = "") {
   return made;
 }
 
-// month writes 2026-08-01 as Aug 26.
+// month formats 2026-08-01 as Aug 26.
 function month(date) {
   return new Intl.DateTimeFormat("en", { month: "short", year: "2-digit", timeZone: "UTC" }).format(new Date(date));
 }

@@ -1,5 +1,5 @@
-// The dashboard's backend: it serves the page, and exchanges the secret key for tokens that the page can hold. It needs Node
-// and no packages:
+// The dashboard's backend. It serves the page, and exchanges the secret key for tokens that the page can hold. It needs Node
+// but no packages:
 //
 //     SECRET=phs_… node server.mjs
 import { readFile } from "node:fs/promises";
@@ -9,16 +9,16 @@ const {
   SECRET, // a secret key with the scope endpoint:read
   API = "http://localhost:8080/api/projects/1",
   PORT = "3000",
-  ORIGIN = `http://localhost:${PORT}`, // the address of the page, as browsers have it
+  ORIGIN = `http://localhost:${PORT}`, // the address of the page in browsers
   TEAM = "tsdb",
 } = process.env;
 
-// customerOf tells who is signed in. Yours asks the session of the request, and never believes what the page says.
+// customerOf returns the signed-in customer. Replace it with a look at your session; never trust what the page sends.
 function customerOf(_request) {
   return TEAM;
 }
 
-// access is all that the page needs to ask for its customer's rows.
+// access returns what the page needs to query its customer's rows.
 async function access(customer) {
   const answer = await fetch(`${API}/endpoint_tokens/`, {
     method: "POST",
@@ -37,7 +37,7 @@ const files = {
   "/analytics.js": ["analytics.js", "text/javascript; charset=utf-8"],
 };
 
-// Scripts of this site alone run in the page, and they speak with this site and the API alone.
+// The page runs only scripts of this site, and connects only to this site and the API.
 const policy = `default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self' ${new URL(API).origin}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 async function respond(request, response) {
@@ -57,12 +57,12 @@ async function respond(request, response) {
 }
 
 if (!SECRET) {
-  console.error("SECRET has to hold a secret key");
+  console.error("SECRET must be set to a secret key");
   process.exit(1);
 }
 createServer((request, response) => {
   respond(request, response).catch((error) => {
     console.error(error.message);
-    response.writeHead(502).end(); // what went wrong is not for the page
+    response.writeHead(502).end(); // the reason is not for the page
   });
 }).listen(Number(PORT), "localhost", () => console.log(`${TEAM}'s dashboard is on ${ORIGIN}`));
