@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// MaxRowBytes is the most that one row may have as JSON, or on its way over the native protocol. A row is looked at as a whole,
-// so that none may take much memory.
+// MaxRowBytes is the maximum size of a row, as JSON and in the native protocol. Each row is held in memory as a whole, so its
+// size must be limited.
 const MaxRowBytes = 32 << 20
 
-// grace is how long a query may take beyond its limit until we end it ourselves. ClickHouse ends most of them at the limit, but
-// some functions do not look at the clock, and a result may be sent or read slowly.
+// grace is how long a query may exceed its limit before the client ends it. ClickHouse ends most queries at the limit, but some
+// functions do not check the time, and a result may be sent or read slowly.
 const grace = time.Second
 
 var (
-	errTooLarge = &Error{Kind: TooLarge, Message: "the result is larger than it may be"}
-	errOverdue  = &Error{Kind: Timeout, Message: "the query ran longer than it may"}
+	errTooLarge = &Error{Kind: TooLarge, Message: "the result exceeds its size limit"}
+	errOverdue  = &Error{Kind: Timeout, Message: "the query exceeded its time limit"}
 )
 
-// bounds are how many bytes a result may have: all of its rows together, and each of them.
+// bounds are the maximum sizes in bytes of a result: of all rows together, and of each row.
 type bounds struct{ all, row int64 }
 
-// bounds gives the bounds of a query's result. All rows together have none when the query says so.
+// bounds returns the bounds of a query's result. The total is unlimited if the query says so.
 func (c *Client) bounds(q Query) bounds {
 	if q.Unbounded {
 		return bounds{all: 1<<63 - 1, row: MaxRowBytes}
@@ -33,13 +33,13 @@ func (c *Client) bounds(q Query) bounds {
 	return bounds{all: all, row: min(all, MaxRowBytes)}
 }
 
-// Deadline gives the time at which a query that begins now is ended, whatever ClickHouse and the sink do: who passes rows on to
-// somebody slow has to stop waiting for him then.
+// Deadline returns the time at which a query that starts now is ended, whatever ClickHouse and the sink do. A sink that passes
+// rows on to a slow reader must stop waiting for it then.
 func (c *Client) Deadline(ctx context.Context) time.Time {
 	return time.Now().Add(time.Duration(c.executionSeconds(ctx))*time.Second + grace)
 }
 
-// withinLimit gives a context that ends with errOverdue at the query's deadline.
+// withinLimit returns a context that ends with errOverdue at the query's deadline.
 func (c *Client) withinLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(ctx, c.Deadline(ctx), errOverdue)
 }

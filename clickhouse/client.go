@@ -17,28 +17,28 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Client asks one ClickHouse server, or a set of equal ones. It may be used from several goroutines at once.
+// Client queries one ClickHouse server, or several equivalent ones. It is safe for concurrent use.
 type Client struct {
 	pool          // for queries
-	control  pool // for short questions, which never wait for queries
+	control  pool // for short internal queries, which never wait for other queries
 	config   Config
 	logger   *zap.Logger
 	database string
-	patience time.Duration // with a short question of our own
+	patience time.Duration // the limit for a short internal query
 
 	open     context.Context // ends with Close
 	end      context.CancelFunc
-	stopping chan struct{} // one for each query that is being stopped
+	stopping chan struct{} // has an element for each query that is being stopped
 	known    atomic.Pointer[server]
 	asked    singleflight.Group
 	contact  contact
 
 	importsMu sync.Mutex
-	imports   map[int64]chan struct{} // one import at a time for each project
+	imports   map[int64]chan struct{} // allows one import at a time per project
 }
 
-// Open prepares a client. It reads the DSN, but asks the server nothing: a server that is down shows in Ping
-// and in every query.
+// Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an
+// error.
 func Open(config Config, logger *zap.Logger) (*Client, error) {
 	options, err := config.options()
 	if err != nil {
@@ -63,14 +63,14 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the connections. Queries that still run are stopped.
+// Close closes the connections and stops running queries.
 func (c *Client) Close() error {
 	c.end()
 	return errors.Join(c.close(), c.control.close())
 }
 
-// Ping asks the server for a sign of life, and refuses one that is too old. It never waits for queries, and no longer than a few
-// seconds for the server.
+// Ping reports whether the server answers and is new enough. It never waits for queries, and at most a few seconds for the
+// server.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.server(ctx); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// withoutDeadline gives a context that ends when ctx does, but shows no deadline: the driver would turn a
-// deadline into max_execution_time and so override the limit that we set.
+// withoutDeadline returns a context that ends when ctx does, but has no deadline. The driver would turn a deadline
+// into max_execution_time and override the configured limit.
 func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -112,12 +112,12 @@ func readStrings(ctx context.Context, conn driver.Conn, sql string, row func(a, 
 	return rows.Err()
 }
 
-// exec runs a statement without result, such as DDL.
+// exec runs a statement without a result, such as DDL.
 func (c *Client) exec(ctx context.Context, sql string) error {
 	return c.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Exec(ctx, sql) })
 }
 
-// failure turns an error of the driver into an *Error, or into the context's error when that is the reason.
+// failure turns an error of the driver into an *Error, or into the context's error if that is the cause.
 func (c *Client) failure(ctx context.Context, doing string, err error) error {
 	var known *Error
 	if cause := context.Cause(ctx); cause != nil {
@@ -134,7 +134,7 @@ func (c *Client) failure(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, known)
 }
 
-// ownFailure is failure for statements that no caller wrote: whatever is wrong with them is not the caller's mistake.
+// ownFailure is failure for internal statements: whatever is wrong with them is not the caller's mistake.
 func (c *Client) ownFailure(ctx context.Context, doing string, err error) error {
 	err = c.failure(ctx, doing, err)
 	if known, ok := errors.AsType[*Error](err); ok && known.ByQuery() {
@@ -168,7 +168,7 @@ func literals(list []string) string {
 
 var errClosed = fmt.Errorf("the client is closed: %w", io.ErrClosedPipe)
 
-// sortedKeys lists the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

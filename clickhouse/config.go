@@ -14,34 +14,34 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Config says which ClickHouse to ask and how much a query may take from it. The zero value of each
-// field but DSN stands for its default.
+// Config configures the ClickHouse servers and the limits of a query. Except for DSN, a zero field means
+// its default.
 type Config struct {
-	// The servers, as a DSN: clickhouse:// or tcp:// speak the native protocol, http:// and https:// the HTTP
-	// interface. Several hosts are separated by commas. See dsnOptions for the options.
+	// The servers, as a DSN: clickhouse:// and tcp:// use the native protocol, http:// and https:// the HTTP
+	// interface. Separate several hosts with commas. See dsnOptions for the options.
 	DSN string
-	// The longest a query may run. Default: 60s.
+	// The maximum time of a query. Default: 60s.
 	MaxExecutionTime time.Duration
-	// The most memory a query may take on the server, in bytes. Default: 4 GiB.
+	// The maximum memory of a query on the server, in bytes. Default: 4 GiB.
 	MaxMemory int64
-	// The most rows a query may return. Default: 1,000,000.
+	// The maximum number of rows that a query may return. Default: 1,000,000.
 	MaxResultRows int64
-	// The most bytes a query may return, uncompressed, and as JSON. One row never has more than MaxRowBytes. Default: 1 GiB.
+	// The maximum number of bytes that a query may return, uncompressed and as JSON. A row has at most MaxRowBytes. Default: 1 GiB.
 	MaxResultBytes int64
-	// How many queries may run at once, which is the size of the connection pool. Default: 20.
+	// The number of concurrent queries, which is the size of the connection pool. Default: 20.
 	Concurrency int
-	// How long to wait for a connection, dialled or from the pool. Default: 10s.
+	// How long to wait for a connection, dialed or from the pool. Default: 10s.
 	DialTimeout time.Duration
-	// The server is the embedded engine: whoever runs it says when it is away, and the client does not.
+	// The server is the embedded engine. The client does not log its outages, because package embedded does.
 	Embedded bool
-	// The embedded engine may set priorities of its threads. Without, queries that yield get half of the cores at most.
+	// The embedded engine may set the priorities of its threads. If not, queries that yield get at most half of the cores.
 	Priorities bool
-	// Opens a connection to host:port. Default: a plain or TLS dial, as the DSN says.
+	// Dials host:port. Default: a plain or TLS dial, depending on the DSN.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// dsnOptions are the options that a DSN may carry after its question mark. Engine settings are not among
-// them: what a query may do is decided here, not by the DSN.
+// dsnOptions are the options allowed in the query string of a DSN. ClickHouse settings are not among them:
+// this package sets what a query may do.
 var dsnOptions = []string{
 	"block_buffer_size", "compress", "compress_level", "conn_max_lifetime", "connection_open_strategy", "database",
 	"dial_timeout", "hosts", "alt_hosts", "http_path", "http_proxy", "max_compression_buffer", "password", "read_timeout",
@@ -58,15 +58,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports the first thing in the configuration that cannot work. It opens no connection, and its
-// errors never hold the DSN's password.
+// Validate returns an error for the first invalid value. It opens no connection, and its errors never contain
+// the DSN's password.
 func (c Config) Validate() error {
 	_, err := c.options()
 	return err
 }
 
-// options reads the DSN. The driver takes any option that it does not know for an engine setting, so that a
-// typing mistake would reach the server with every query; here it is an error.
+// options parses the DSN. The driver treats unknown options as settings and would send a typo to the server with
+// every query; here they are errors.
 func (c Config) options() (*driver.Options, error) {
 	c = c.withDefaults()
 	for _, limit := range []struct {
@@ -94,7 +94,7 @@ func (c Config) options() (*driver.Options, error) {
 	}
 	o.Auth.Database = cmp.Or(o.Auth.Database, "default")
 	o.DialTimeout = cmp.Or(o.DialTimeout, c.DialTimeout)
-	// A query is silent until its first row, so the read timeout has to outlast the longest query.
+	// A query sends nothing before its first row, so the read timeout has to exceed the maximum time of a query.
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, c.MaxExecutionTime+30*time.Second)
 	o.MaxOpenConns = c.Concurrency
 	o.MaxIdleConns = c.Concurrency
@@ -107,23 +107,23 @@ func (c Config) options() (*driver.Options, error) {
 
 func checkDSN(dsn string) (string, error) {
 	if dsn == "" {
-		return "", errors.New("no ClickHouse DSN is given")
+		return "", errors.New("the ClickHouse DSN is missing")
 	}
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
-		return "", errors.New("the ClickHouse DSN has no scheme: it should look like clickhouse://user:password@host:9000/database")
+		return "", errors.New("the ClickHouse DSN has no scheme (want, for example, clickhouse://user:password@host:9000/database)")
 	}
 	if !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
-		return "", fmt.Errorf("the ClickHouse DSN has the scheme %q; known are clickhouse, tcp, http and https", scheme)
+		return "", fmt.Errorf("the ClickHouse DSN has an unknown scheme %q (want clickhouse, tcp, http or https)", scheme)
 	}
 	_, query, _ := strings.Cut(rest, "?")
 	options, err := url.ParseQuery(query)
 	if err != nil {
-		return "", errors.New("the options of the ClickHouse DSN are not well formed; escape special characters in them")
+		return "", errors.New("the options of the ClickHouse DSN are malformed; escape special characters in them")
 	}
 	for name := range options {
 		if !slices.Contains(dsnOptions, name) {
-			return "", fmt.Errorf("the ClickHouse DSN has an unknown option %q; known are %s", name, strings.Join(dsnOptions, ", "))
+			return "", fmt.Errorf("the ClickHouse DSN has an unknown option %q (want one of %s)", name, strings.Join(dsnOptions, ", "))
 		}
 	}
 	if scheme == "https" && !options.Has("secure") {

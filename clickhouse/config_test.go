@@ -25,13 +25,13 @@ func TestConfig(t *testing.T) {
 		{"https", clickhouse.Config{DSN: "https://ch1:8443/analytics"}, ""},
 		{"https with options", clickhouse.Config{DSN: "https://ch1:8443/analytics?skip_verify=true"}, ""},
 		{"limits", clickhouse.Config{DSN: "http://ch1:8123", MaxExecutionTime: time.Second, MaxMemory: 1, Concurrency: 3}, ""},
-		{"empty", clickhouse.Config{}, "no ClickHouse DSN is given"},
-		{"no scheme", clickhouse.Config{DSN: "ch1:9000"}, "the ClickHouse DSN has no scheme: it should look like clickhouse://user:password@host:9000/database"},
-		{"unknown scheme", clickhouse.Config{DSN: "mysql://ch1"}, `the ClickHouse DSN has the scheme "mysql"; known are clickhouse, tcp, http and https`},
-		{"unknown option", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?readonly=0"}, `the ClickHouse DSN has an unknown option "readonly"; known are ` + known},
+		{"empty", clickhouse.Config{}, "the ClickHouse DSN is missing"},
+		{"no scheme", clickhouse.Config{DSN: "ch1:9000"}, "the ClickHouse DSN has no scheme (want, for example, clickhouse://user:password@host:9000/database)"},
+		{"unknown scheme", clickhouse.Config{DSN: "mysql://ch1"}, `the ClickHouse DSN has an unknown scheme "mysql" (want clickhouse, tcp, http or https)`},
+		{"unknown option", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?readonly=0"}, `the ClickHouse DSN has an unknown option "readonly" (want one of ` + known + ")"},
 		{"no host", clickhouse.Config{DSN: "clickhouse:///db"}, "reading the ClickHouse DSN: parse dsn address failed"},
 		{"a bad value", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?dial_timeout=soon"}, `reading the ClickHouse DSN: clickhouse [dsn parse]: dial timeout: time: invalid duration "soon"`},
-		{"a bad escape", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?password=%zz"}, "the options of the ClickHouse DSN are not well formed; escape special characters in them"},
+		{"a bad escape", clickhouse.Config{DSN: "clickhouse://u:secret@ch1:9000/?password=%zz"}, "the options of the ClickHouse DSN are malformed; escape special characters in them"},
 		{"negative", clickhouse.Config{DSN: "http://ch1:8123", MaxMemory: -1}, "the limit of memory is negative"},
 	}
 	for _, tt := range tests {

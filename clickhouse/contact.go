@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// contact is whether ClickHouse answers, as the last question showed. It is logged when that changes, and not with every query.
+// contact tracks whether ClickHouse is reachable, and logs when that changes rather than with every query.
 type contact struct {
 	hosts    []string
 	user     string
@@ -20,17 +20,17 @@ type contact struct {
 	tls      bool
 	dial     dialFunc
 
-	up      atomic.Bool // so that queries which go well take no lock
+	up      atomic.Bool // so that successful queries take no lock
 	mu      sync.Mutex
-	outage  *outage              // nil while it answers, and before anything was asked
-	told    bool                 // the outage is in the log
-	noticed map[string]time.Time // when each advice was last logged: reasons may quote what the server says
+	outage  *outage              // nil while it answers, and before the first query
+	told    bool                 // the outage has been logged
+	noticed map[string]time.Time // when each advice was last logged; reasons may vary with the server's text
 }
 
-// outage is why ClickHouse cannot be asked, and what an operator can do. Neither holds a secret.
+// outage is the reason why ClickHouse cannot be used, and what an operator can do. Neither contains secrets.
 type outage struct{ reason, advice string }
 
-// repeatAfter is how long an outage for the same reason is not logged again: a connection may come and go.
+// repeatAfter is how long an outage with the same reason is not logged again, because connections may come and go.
 const repeatAfter = time.Minute
 
 func (k *contact) init(options *driver.Options) {
@@ -40,8 +40,8 @@ func (k *contact) init(options *driver.Options) {
 	k.noticed = map[string]time.Time{}
 }
 
-// Reachable reports whether ClickHouse answered when it was last asked. While it did not, the reason says why, in words for the
-// operator; it is empty before anything was asked.
+// Reachable reports whether ClickHouse answered the last time it was contacted. If not, reason explains why to the operator; it
+// is empty before the first contact.
 func (c *Client) Reachable() (ok bool, reason string) {
 	k := &c.contact
 	if k.up.Load() {
@@ -55,7 +55,7 @@ func (c *Client) Reachable() (ok bool, reason string) {
 	return false, k.outage.reason
 }
 
-// answered notes that ClickHouse answered.
+// answered records that ClickHouse answered.
 func (c *Client) answered() {
 	k := &c.contact
 	if k.up.Load() {
@@ -71,7 +71,7 @@ func (c *Client) answered() {
 	}
 }
 
-// noteFailure notes that ClickHouse could not be asked; other errors are none of its concern.
+// noteFailure records that ClickHouse could not be used. It ignores errors of other kinds.
 func (c *Client) noteFailure(err *Error) {
 	if err.Kind != Unavailable || c.open.Err() != nil {
 		return
@@ -91,11 +91,11 @@ func (c *Client) noteFailure(err *Error) {
 	}
 	k.noticed[now.advice] = time.Now()
 	k.told = true
-	c.logger.Warn("ClickHouse cannot be used; queries get stale answers or 503 until it can",
+	c.logger.Warn("ClickHouse cannot be used; until it recovers, queries get stale results or 503",
 		zap.Strings("hosts", k.hosts), zap.String("reason", now.reason), zap.String("what_to_do", now.advice))
 }
 
-// clean takes the password out of a text, and bounds it.
+// clean removes the password from a text and limits its length.
 func (k *contact) clean(text string) string {
 	if k.password != "" {
 		text = strings.ReplaceAll(text, k.password, "***")
@@ -107,5 +107,5 @@ func (k *contact) clean(text string) string {
 	return text
 }
 
-// Clean takes the password of the DSN out of a text for the log, and bounds its length.
+// Clean removes the DSN's password from a text for the log and limits its length.
 func (c *Client) Clean(text string) string { return c.contact.clean(text) }

@@ -18,7 +18,7 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Codes of exceptions that an operator can mend.
+// Codes of exceptions that an operator can fix.
 const (
 	unknownDatabase = 81
 	accessDenied    = 497
@@ -26,10 +26,10 @@ const (
 
 const unavailable = "ClickHouse cannot be reached"
 
-// ports are what a ClickHouse server listens on unless it is told otherwise.
-const ports = "the native protocol (clickhouse://) has port 9000, with TLS 9440; HTTP (http://, https://) has port 8123, with TLS 8443"
+// ports describes the default ports of a ClickHouse server.
+const ports = "the native protocol (clickhouse://) uses port 9000, or 9440 with TLS; HTTP (http://, https://) uses port 8123, or 8443 with TLS"
 
-// explain finds out why ClickHouse cannot be asked.
+// explain finds out why ClickHouse cannot be used.
 func (k *contact) explain(e *Error) outage {
 	var err error = e
 	if e.cause != nil {
@@ -44,10 +44,10 @@ func (k *contact) explain(e *Error) outage {
 	if why, ok := k.unconnected(err); ok {
 		return why
 	}
-	return outage{reason: k.clean(withoutAddress(err).Error()), advice: "look into the log of ClickHouse, and check host and port of the clickhouse DSN: " + ports}
+	return outage{reason: k.clean(withoutAddress(err).Error()), advice: "check ClickHouse's log, and host and port in the clickhouse DSN: " + ports}
 }
 
-// refused explains what ClickHouse itself says.
+// refused explains an error from ClickHouse itself.
 func (k *contact) refused(err error) (outage, bool) {
 	if old, ok := errors.AsType[*oldError](err); ok {
 		return outage{reason: old.Error(), advice: "upgrade ClickHouse to " + LeastVersion + " or newer"}, true
@@ -56,40 +56,40 @@ func (k *contact) refused(err error) (outage, bool) {
 	switch code {
 	case 192, 193, 194, 516:
 		return outage{
-			reason: fmt.Sprintf("it refuses the user %q or the password (code %d)", k.user, code),
-			advice: "check user and password of the clickhouse DSN; special characters in them have to be escaped, as in a URL",
+			reason: fmt.Sprintf("it rejects the user %q or the password (code %d)", k.user, code),
+			advice: "check user and password in the clickhouse DSN; escape special characters as in a URL",
 		}, true
 	case unknownDatabase:
 		return outage{
 			reason: fmt.Sprintf("it has no database %q", k.database),
-			advice: "create the database, or name another one behind the host in the clickhouse DSN",
+			advice: "create the database, or put another one after the host in the clickhouse DSN",
 		}, true
 	case 291, accessDenied:
 		return outage{
 			reason: fmt.Sprintf("the user %q lacks a privilege: %s", k.user, k.clean(strings.TrimSpace(text))),
-			advice: "GRANT it to the user; docs/operations.md lists what is needed",
+			advice: "GRANT it to the user; docs/operations.md lists the required privileges",
 		}, true
 	case 0:
 		return outage{}, false
 	}
 	if greetingFailed(err) {
 		return outage{
-			reason: fmt.Sprintf("it does not know the questions that a client begins with (code %d): it is older than ClickHouse %s", code, LeastVersion),
+			reason: fmt.Sprintf("it does not understand the client's first query (code %d): it is older than ClickHouse %s", code, LeastVersion),
 			advice: "upgrade ClickHouse to " + LeastVersion + " or newer",
 		}, true
 	}
-	return outage{reason: fmt.Sprintf("it answers with an error (code %d)", code), advice: "look into the log of ClickHouse"}, true
+	return outage{reason: fmt.Sprintf("it answers with an error (code %d)", code), advice: "check ClickHouse's log"}, true
 }
 
-// greetingFailed reports whether the driver's first question over HTTP was refused.
+// greetingFailed reports whether the driver's first query over HTTP failed.
 func greetingFailed(err error) bool {
 	return strings.Contains(err.Error(), "failed to query server hello")
 }
 
-// oldException is how servers before 20.1 began the text of an exception over HTTP, which the driver does not read.
+// oldException matches the text of an exception over HTTP from servers before 20.1, which the driver does not parse.
 var oldException = regexp.MustCompile(`Code: (\d+), e\.(?:displayText|what)\(\) = (?:DB::)?(?:[A-Za-z]*Exception: )?(.*)`)
 
-// exceptionOf gives code and text of the exception in an error, or 0.
+// exceptionOf returns the code and text of the exception in an error, or 0.
 func exceptionOf(err error) (code int, text string) {
 	if x, ok := errors.AsType[*driver.Exception](err); ok {
 		return int(x.Code), x.Message
@@ -105,18 +105,18 @@ func exceptionOf(err error) (code int, text string) {
 	return 0, ""
 }
 
-// Outages that show in more than one way.
+// Outages with more than one symptom.
 var (
 	silence = outage{
 		"it does not answer in time",
-		"is the server hung or overloaded, or does a firewall drop packets? Check host and port of the clickhouse DSN: " + ports,
+		"is the server hung or overloaded, or does a firewall drop packets? Check host and port in the clickhouse DSN: " + ports,
 	}
 	webPort   = outage{"this port speaks HTTP, not ClickHouse's native protocol", "use http:// in the clickhouse DSN, or the native port: " + ports}
-	plainPort = outage{"this port does not speak TLS", "use the port for TLS, or take secure=true (https://) out of the clickhouse DSN: " + ports}
+	plainPort = outage{"this port does not speak TLS", "use the TLS port, or remove secure=true (https://) from the clickhouse DSN: " + ports}
 )
 
-// explainSilence finds out whether a port that does not answer waits for the end of a line: an HTTP server does, when it is spoken to
-// in another protocol. What was found before is not looked for again.
+// explainSilence explains why a port does not answer: an HTTP server that receives another protocol waits for the end of a line.
+// It keeps an explanation that was found before.
 func (k *contact) explainSilence() outage {
 	k.mu.Lock()
 	known := k.outage
@@ -132,7 +132,7 @@ func (k *contact) explainSilence() outage {
 	return webPort
 }
 
-// speaksHTTP asks the first host for its health over HTTP.
+// speaksHTTP reports whether the first host answers an HTTP ping.
 func (k *contact) speaksHTTP() bool {
 	const wait = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
@@ -153,7 +153,7 @@ func (k *contact) speaksHTTP() bool {
 	return err == nil && string(begin) == "HTTP/"
 }
 
-// unexpectedPacket is what the driver says of an answer that is not in the native protocol: the number is the answer's first byte.
+// unexpectedPacket matches the driver's error for an answer in another protocol. The number is the answer's first byte.
 var unexpectedPacket = regexp.MustCompile(`unexpected packet \[?(\d+)\]?`)
 
 // First bytes of an answer in another protocol.
@@ -162,7 +162,7 @@ const (
 	firstOfTLS  = 21 // an alert
 )
 
-// wrongPort explains an answer in another protocol than the DSN says.
+// wrongPort explains an answer in a protocol other than that of the DSN.
 func (k *contact) wrongPort(err error) (outage, bool) {
 	text := err.Error()
 	if packet := unexpectedPacket.FindStringSubmatch(text); packet != nil {
@@ -172,55 +172,55 @@ func (k *contact) wrongPort(err error) (outage, bool) {
 		case strconv.Itoa(firstOfTLS):
 			return k.speaksTLS(), true
 		}
-		return outage{"what listens there does not speak ClickHouse's native protocol", "check host and port of the clickhouse DSN: " + ports}, true
+		return outage{"this port does not speak ClickHouse's native protocol", "check host and port in the clickhouse DSN: " + ports}, true
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(text, "server gave HTTP response to HTTPS client") {
 		return plainPort, true
 	}
 	switch {
 	case strings.Contains(text, "is for clickhouse-client program"):
-		return outage{"this port speaks ClickHouse's native protocol, not HTTP", "use clickhouse:// in the clickhouse DSN, or the port for HTTP: " + ports}, true
+		return outage{"this port speaks ClickHouse's native protocol, not HTTP", "use clickhouse:// in the clickhouse DSN, or the HTTP port: " + ports}, true
 	case strings.Contains(text, "HTTP request to an HTTPS server"), strings.Contains(text, `malformed HTTP response "\x15\x03`):
 		return k.speaksTLS(), true
 	case strings.Contains(text, "malformed HTTP"):
-		return outage{"what listens there does not speak HTTP", "check host and port of the clickhouse DSN: " + ports}, true
+		return outage{"this port does not speak HTTP", "check host and port in the clickhouse DSN: " + ports}, true
 	}
 	if status, ok := errors.AsType[*driver.HTTPError](err); ok {
 		return outage{
-			fmt.Sprintf("it answers with HTTP status %d and no words of ClickHouse's: %s", status.StatusCode, k.clean(status.Err.Error())),
-			"check host and port of the clickhouse DSN, and what stands between: " + ports,
+			fmt.Sprintf("it answers with HTTP status %d, but not with an error of ClickHouse: %s", status.StatusCode, k.clean(status.Err.Error())),
+			"check host and port in the clickhouse DSN, and any proxy in between: " + ports,
 		}, true
 	}
 	return outage{}, false
 }
 
 func (*contact) speaksTLS() outage {
-	return outage{"this port speaks TLS", "put secure=true into the clickhouse DSN (or use https://), or use the port without TLS: " + ports}
+	return outage{"this port speaks TLS", "add secure=true to the clickhouse DSN (or use https://), or use the port without TLS: " + ports}
 }
 
-// unconnected explains a connection that does not come about, or breaks.
+// unconnected explains a connection that cannot be established, or breaks.
 func (k *contact) unconnected(err error) (outage, bool) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || untrusted(err) {
 		return outage{
 			"its certificate is not trusted: " + k.clean(lastOf(err)),
-			"use a host name that the certificate has, or name it with tls_server_name; a private authority has to be one of the system's",
+			"use a host name from the certificate, or set tls_server_name to one; add a private certificate authority to the system's",
 		}, true
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return outage{"it ends the TLS handshake: " + alert.Error(), "compare the TLS settings of both sides"}, true
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return outage{fmt.Sprintf("the name %q cannot be resolved", dns.Name), "check the host of the clickhouse DSN, and DNS"}, true
+		return outage{fmt.Sprintf("the host %q cannot be resolved", dns.Name), "check the host in the clickhouse DSN, and DNS"}, true
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return outage{"nothing listens there (connection refused)", "start ClickHouse, or correct host and port of the clickhouse DSN: " + ports}, true
+		return outage{"nothing listens there (connection refused)", "start ClickHouse, or correct host and port in the clickhouse DSN: " + ports}, true
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return outage{"there is no way to the host", "check the host of the clickhouse DSN, and the network"}, true
+		return outage{"there is no route to the host", "check the host in the clickhouse DSN, and the network"}, true
 	case silent(err):
 		return silence, true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		advice := "look into the log of ClickHouse, and check that the port is the right one: " + ports
+		advice := "check ClickHouse's log, and that the port is correct: " + ports
 		if k.tls {
 			advice = "does this port speak TLS? " + advice
 		}
@@ -242,7 +242,7 @@ func untrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
-// lastOf gives the innermost words of an error.
+// lastOf returns the text of the innermost error.
 func lastOf(err error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -253,8 +253,8 @@ func lastOf(err error) string {
 	}
 }
 
-// misdirected reports whether an error shows that what answers is no ClickHouse that we can use: another protocol, another server, or
-// one that is too old for the driver's own questions.
+// misdirected reports whether an error shows that the answer is not from a usable ClickHouse: another protocol, another server, or
+// a version that is too old for the driver.
 func misdirected(err error) bool {
 	if _, ok := errors.AsType[*driver.HTTPError](err); ok {
 		_, known := errors.AsType[*driver.Exception](err)

@@ -13,33 +13,33 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// ErrorKind says what a caller can do about an error (api.md, section 7).
+// ErrorKind classifies errors by what a caller can do about them.
 type ErrorKind int
 
 // The kinds of errors.
 const (
-	Internal    ErrorKind = iota // a bug or a server in trouble: its text is for the log
-	UserError                    // the query is at fault, and Message may be shown
-	Timeout                      // the query ran longer than it may
+	Internal    ErrorKind = iota // a bug or a broken server; the text is only for the log
+	UserError                    // the query is wrong, and Message may be shown
+	Timeout                      // the query exceeded its time limit
 	Memory                       // the query, or the server, ran out of memory
 	TooSlow                      // the server estimates that the query would run too long
-	Busy                         // too many queries at once
-	Unavailable                  // no server, or none that takes our credentials
-	TooLarge                     // the query or its result is bigger than allowed
-	Unrunnable                   // ClickHouse cannot run the query, and its text tells only an operator why
+	Busy                         // too many concurrent queries
+	Unavailable                  // no server, or it rejects the credentials
+	TooLarge                     // the query or its result exceeds a size limit
+	Unrunnable                   // ClickHouse cannot run the query; its text is only useful to an operator
 )
 
 var kindNames = [...]string{"internal", "user error", "timeout", "memory", "too slow", "busy", "unavailable", "too large", "unrunnable"}
 
-// String names the kind for logs and metrics.
+// String returns the name of the kind for logs and metrics.
 func (k ErrorKind) String() string { return kindNames[k] }
 
-// Error is a query that failed. Message never holds hosts, paths, or SQL.
+// Error is the error of a failed query. Message never contains hosts, paths or SQL.
 type Error struct {
 	Kind    ErrorKind
-	Code    int    // ClickHouse's number, 0 when the error is not the server's
+	Code    int    // ClickHouse's code; 0 if the error is not from the server
 	Name    string // ClickHouse's name in lower case, such as unknown_function
-	Message string // for people; fit to be shown to the query's author when Kind is UserError
+	Message string // may be shown to the query's author if Kind is UserError
 
 	cause error
 }
@@ -51,10 +51,10 @@ func (e *Error) Error() string {
 	return e.Message + " (" + e.Name + ")"
 }
 
-// ByQuery reports whether another query would not fail like this: its author has to change it.
+// ByQuery reports whether the query is the cause, so that its author has to change it.
 func (e *Error) ByQuery() bool { return e.Kind == UserError || e.Kind == Unrunnable }
 
-// Reason returns what ClickHouse says, for the log of an operator: without the query, and without the values that it quotes.
+// Reason returns ClickHouse's message for the operator's log, without the query and without quoted values.
 func (e *Error) Reason() string {
 	x, ok := errors.AsType[*driver.Exception](e.cause)
 	if !ok {
@@ -72,10 +72,10 @@ func (e *Error) Reason() string {
 	return strings.TrimSpace(text)
 }
 
-// Unwrap gives the driver's error, whose text may hold anything.
+// Unwrap returns the driver's error, whose text may contain anything.
 func (e *Error) Unwrap() error { return e.cause }
 
-// lookUp returns what codes says of a code. The name is empty for a code that codes does not list.
+// lookUp returns the kind and name of a code. The name is empty if codes does not list it.
 func lookUp(code int32) (kind ErrorKind, name string) {
 	for kind, names := range codes {
 		if name, ok := names[code]; ok {
@@ -85,13 +85,13 @@ func lookUp(code int32) (kind ErrorKind, name string) {
 	return unlistedKind, ""
 }
 
-// A syntax error is a bug of whoever wrote the SQL, unless it is in a type that the query names in a text: JSONExtract(x, 'Array(').
+// A syntax error is a bug in the generated SQL, unless it is in a type that the query has as a string: JSONExtract(x, 'Array(').
 const (
 	syntaxError = 62
 	ofDataType  = "Syntax error (data type)"
 )
 
-// classify makes an *Error of what the driver returned.
+// classify turns an error of the driver into an *Error.
 func classify(err error) *Error {
 	if exception, ok := errors.AsType[*driver.Exception](err); ok && !greetingFailed(err) {
 		return fromException(exception, err)
@@ -139,7 +139,7 @@ func messageOf(e *Error, text string) string {
 		}
 		return "The query failed: " + strings.ReplaceAll(e.Name, "_", " ") + "."
 	case Timeout:
-		return "the query ran longer than it may"
+		return "the query exceeded its time limit"
 	case Memory:
 		return "the query ran out of memory"
 	case TooSlow:
@@ -152,7 +152,7 @@ func messageOf(e *Error, text string) string {
 	case Unavailable:
 		return unavailable
 	case TooLarge:
-		return "the result is larger than it may be"
+		return "the result exceeds its size limit"
 	case Unrunnable:
 		return "ClickHouse cannot run this query"
 	case Internal:
@@ -163,30 +163,30 @@ func messageOf(e *Error, text string) string {
 const internalMessage = "ClickHouse failed to run the query"
 
 var (
-	// scopeStart is where the engine begins to quote the query.
+	// scopeStart matches where the engine begins to quote the query.
 	scopeStart = regexp.MustCompile(`(?i)(?::|\.|,)?\s*(?:\bin (?:query|scope)\b|\bwhile (?:processing|executing)\b|\bstack trace:|\(version )`)
 	quotedText = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*(?:'|$)`)
 
 	estimatedSeconds = regexp.MustCompile(`\((\d+(?:\.\d+)?) seconds\)`)
-	// messageEnd is where the engine stops speaking of the mistake and starts to quote the whole query, its
-	// own state or its version.
+	// messageEnd matches the end of a message, where the engine begins to quote the whole query, its own state or
+	// its version.
 	messageEnd = regexp.MustCompile(`(?is)(:|\.|,)?\s*(?:\bin (?:query|scope)\b|\bwhile (?:processing|executing|reading|converting)\b|` +
 		`\bstack trace:|\(version |\(official build\)|: ?\(?at row \d|\(in (?:part|file|query)|\bfrom server\b|` +
 		`\breceived from\b|maybe you meant: \['?system).*$`)
-	// settingAdvice is a sentence about a setting of the server, which a query's author cannot change.
+	// settingAdvice matches a sentence about a server setting, which the author of a query cannot change.
 	settingAdvice = regexp.MustCompile(`(?is)\.\s+[^.]*\bsettings?\b.*$`)
-	// ungrouped finds a column with the names of its database and table, which are ours.
+	// ungrouped matches a column with the names of its physical database and table.
 	ungrouped  = regexp.MustCompile(`'(?:\w+\.){2}(\w+)' is not under`)
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
 	nameSuffix = regexp.MustCompile(`\s*\([A-Z][A-Z0-9_]{3,}\)\s*$`)
-	// secrets finds what must not be shown even inside a message about the query: paths, addresses, SQL, types of C++.
+	// secrets matches what no message may show: paths, addresses, SQL, C++ types.
 	secrets = regexp.MustCompile(`(?i)(?:^|[\s'"(\x60=])/(?:[\w.+-]+/)+[\w.+-]*|\b[a-z0-9.-]+:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|` +
 		`\b(?:select|insert|with|alter|create)\s.+\bfrom\b|__table\d|\bteam_id\b|::\d{1,4}/|` +
 		`\b(?:DB|std|Poco|boost)::`)
 )
 
-// cleanMessage is what a query's author may read of an exception: the text between "DB::Exception:" and the
-// first thing that is not about his query. It is empty when nothing harmless is left.
+// cleanMessage returns the part of an exception that the query's author may read: from "DB::Exception:" to the first
+// text that is not about the query. It is empty if nothing safe is left.
 func cleanMessage(text string) string {
 	if i := strings.LastIndex(text, "DB::Exception: "); i >= 0 {
 		text = text[i:]

@@ -1,13 +1,13 @@
 package clickhouse
 
-// unlistedKind is the kind of a code that is not in codes. A server that is newer than the table has codes that
-// the table lacks, and whoever wrote the query can do more about most of them than the operator.
+// unlistedKind is the kind of a code that is not in codes. Newer servers have more codes, and the author of the query
+// can do more about most of them than the operator.
 const unlistedKind = Unrunnable
 
-// codes are the error codes of ClickHouse with their names, by what a caller can do about them. A code that an
-// ordinary query can meet must not be Internal: that is a failure of ours in the eyes of the caller.
+// codes has ClickHouse's error codes and names by kind. A code that an ordinary query can cause must not be Internal,
+// because callers see that as a failure of the server.
 var codes = map[ErrorKind]map[int32]string{
-	// What is wrong with a query, or with a value that it works on. ClickHouse says what, and its author may read it.
+	// Errors in a query or in a value that it processes. The author may read ClickHouse's message.
 	UserError: {
 		2: "unsupported_parameter", 4: "expected_end_of_file", 6: "cannot_parse_text", 7: "incorrect_number_of_columns",
 		12: "parameter_out_of_bound", 13: "sizes_of_columns_in_tuple_doesnt_match", 15: "duplicate_column",
@@ -48,7 +48,7 @@ var codes = map[ErrorKind]map[int32]string{
 		703: "invalid_identifier", 721: "deprecated_function", 728: "unexpected_data_type", 729: "illegal_time_series_tags",
 		760: "unicode_error",
 	},
-	// ClickHouse gives up on the query, and its text is about its own parts: blocks, trees, streams, libraries.
+	// ClickHouse cannot run the query, and its message is about internals: blocks, trees, streams, libraries.
 	Unrunnable: {
 		1: "unsupported_method", 3: "unexpected_end_of_file", 8: "there_is_no_column", 9: "sizes_of_columns_doesnt_match",
 		10: "not_found_column_in_block", 11: "position_out_of_bound", 16: "no_such_column_in_table", 37: "unknown_element_in_ast",
@@ -74,7 +74,7 @@ var codes = map[ErrorKind]map[int32]string{
 		801: "py_object_not_found", 1000: "poco_exception", 1001: "std_exception",
 		1002: "unknown_exception", 1006: "invalid_cursor_lookup", 1007: "illegal_stream",
 	},
-	// A query that is killed has mostly run too long.
+	// A killed query has usually run too long.
 	Timeout: {
 		159: "timeout_exceeded", 394: "query_was_cancelled", 677: "thread_was_canceled", 735: "query_was_cancelled_by_client",
 	},
@@ -87,13 +87,13 @@ var codes = map[ErrorKind]map[int32]string{
 	TooLarge: {
 		158: "too_many_rows", 396: "too_many_rows_or_bytes",
 	},
-	// There are places, but none is free.
+	// Too many concurrent queries.
 	Busy: {
 		201: "quota_exceeded", 202: "too_many_simultaneous_queries", 203: "no_free_connection", 364: "received_error_too_many_requests",
 		439: "cannot_schedule_task", 473: "deadlock_avoided", 700: "user_session_limit_exceeded", 745: "server_overloaded",
 		749: "tcp_connection_limit_reached", 762: "http_connection_limit_reached", 776: "resource_limit_exceeded",
 	},
-	// Another time, or from another address or with another password, the same query may be answered.
+	// The same query may succeed later, or at another address, or with another password.
 	Unavailable: {
 		81: "unknown_database", 95: "cannot_read_from_socket", 96: "cannot_write_to_socket", 99: "unknown_packet_from_client", 100: "unknown_packet_from_server",
 		101: "unexpected_packet_from_client", 102: "unexpected_packet_from_server", 192: "unknown_user", 193: "wrong_password",
@@ -111,7 +111,7 @@ var codes = map[ErrorKind]map[int32]string{
 		902: "protocol_version_mismatch", 903: "distributed_cache_registry_shutdown", 904: "too_many_unavailable_shards",
 		999: "keeper_exception", 1009: "s3_object_changed_during_read",
 	},
-	// The server's own: files, the system, settings and rights, statements that are not SELECT, storages that are not ours.
+	// Problems of the server: files, the system, settings, privileges, statements other than SELECT, other storage engines.
 	Internal: {
 		23: "cannot_read_from_istream", 24: "cannot_write_to_ostream", 39: "too_large_size_compressed", 40: "checksum_doesnt_match",
 		55: "storage_requires_parameter", 56: "unknown_storage", 57: "table_already_exists", 58: "table_metadata_already_exists",

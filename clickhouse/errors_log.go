@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Logged is the field "error" of a log line for err. What ClickHouse says of a query, and what a driver says of a value, may quote rows,
-// literals and values of variables, so the code and the name stand for it; what it says of the connection stays.
+// Logged returns the log field "error" for err. Texts from ClickHouse about a query, and from the driver about a value, may quote
+// rows, literals and values of variables, so they are replaced by code and name. Texts about the connection are kept.
 func Logged(err error) zap.Field {
 	var exception *driver.Exception
 	known, isKnown := errors.AsType[*Error](err)
@@ -24,12 +24,12 @@ func Logged(err error) zap.Field {
 	case unreachable(err):
 		return zap.Error(withoutAddress(err))
 	case isKnown && known.Kind != UserError:
-		return zap.Error(err) // its message is one of ours
+		return zap.Error(err) // this package wrote its message
 	}
 	return zap.String("error", fmt.Sprintf("an error of the type %T", err))
 }
 
-// withoutAddress is err without the address of a request, whose query string holds the parameters of a query.
+// withoutAddress returns err without the URL of the request, which contains the parameters of the query.
 func withoutAddress(err error) error {
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err

@@ -12,28 +12,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// FileFormat is a form in which ClickHouse itself writes a result as one file.
+// FileFormat is a file format that ClickHouse itself writes.
 type FileFormat string
 
-// The formats of files.
+// The file formats.
 const (
 	Parquet FileFormat = "Parquet"
 	Arrow   FileFormat = "ArrowStream"
 )
 
-// endMarks are the bytes that a whole file ends with.
+// endMarks are the bytes at the end of a complete file.
 var endMarks = map[FileFormat][]byte{
 	Parquet: []byte("PAR1"),
 	Arrow:   {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 }
 
-// ErrNoFiles says that the server is asked over the native protocol, which gives values and no files.
+// ErrNoFiles is returned for a server with the native protocol, which cannot send files.
 var ErrNoFiles = errors.New("files need ClickHouse's HTTP interface")
 
-// Export runs a SELECT and writes its result to w as a file, while it arrives. Like Query, it returns nil only for a file that is
-// whole; what w got before an error is worth nothing.
+// Export runs a SELECT and writes its result to w as a file, while it arrives. Like Query, it returns nil only for a complete
+// file; after an error, what w received is unusable.
 //
-// Mistakes of the query and trouble of the server are *Error; ErrNoFiles and an error of w or of ctx are returned wrapped.
+// Errors of the query and of the server are *Error; ErrNoFiles and errors of w or ctx are returned wrapped.
 func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Writer) (stats Stats, err error) {
 	began := time.Now()
 	if q.Project <= 0 {
@@ -52,7 +52,7 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	ctx, cancel := c.withinLimit(ctx)
 	defer cancel()
 	if q.ID == "" {
-		q.ID = uuid.NewString() // to be stopped by
+		q.ID = uuid.NewString() // needed to stop it
 	}
 	out := &endWatcher{w: w}
 	exchange := &exchange{format: string(format), params: encodeParams(q.Params), queryID: q.ID}
@@ -63,7 +63,7 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	err = c.exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), c.settings(ctx, s, q), q.SQL, format, out)
 	c.stop(ctx, q.ID, err)
 	if out.err != nil {
-		return stats, fmt.Errorf("passing on a file: %w", out.err)
+		return stats, fmt.Errorf("writing a file: %w", out.err)
 	}
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
@@ -72,8 +72,8 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	return stats, nil
 }
 
-// exportHTTP copies a result. The driver looks for an exception that the server announced, and does not pass it on; a file that
-// was cut in another way lacks its end.
+// exportHTTP copies a result. The driver detects an exception that the server announces, and does not pass it on; a file that
+// is cut off in another way lacks its end mark.
 func (c *Client) exportHTTP(outer context.Context, settings driver.Settings, sql string, format FileFormat, out *endWatcher) (err error) {
 	ctx, cancel := withoutDeadline(outer)
 	defer cancel()
@@ -83,7 +83,7 @@ func (c *Client) exportHTTP(outer context.Context, settings driver.Settings, sql
 	}
 	defer func() {
 		if err != nil {
-			cancel() // hang up: what is left of the body is not wanted
+			cancel() // hang up: the rest of the body is not needed
 		}
 		err = errors.Join(err, body.Close())
 	}()
@@ -93,15 +93,15 @@ func (c *Client) exportHTTP(outer context.Context, settings driver.Settings, sql
 		return err
 	}
 	if !bytes.HasSuffix(out.end, endMarks[format]) {
-		return fmt.Errorf("a file that is not whole: %w", io.ErrUnexpectedEOF)
+		return fmt.Errorf("incomplete file: %w", io.ErrUnexpectedEOF)
 	}
 	return context.Cause(outer)
 }
 
-// onlyReader hides what else the body can do, so that it is read into our buffer.
+// onlyReader hides the body's other methods, so that it is read into the caller's buffer.
 type onlyReader struct{ io.Reader }
 
-// endWatcher remembers the last bytes that it passed on, and keeps an error of w apart from those of ClickHouse.
+// endWatcher keeps the last bytes written, and distinguishes errors of w from those of ClickHouse.
 type endWatcher struct {
 	w   io.Writer
 	end []byte

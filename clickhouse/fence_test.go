@@ -121,10 +121,10 @@ func TestLimits(t *testing.T) {
 		sql    string
 		want   clickhouse.Error
 	}{
-		{"rows", clickhouse.Config{MaxResultRows: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
-		{"bytes", clickhouse.Config{MaxResultBytes: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
+		{"rows", clickhouse.Config{MaxResultRows: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result exceeds its size limit"}},
+		{"bytes", clickhouse.Config{MaxResultBytes: 1000}, "SELECT number FROM numbers(100000)", clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result exceeds its size limit"}},
 		{"memory", clickhouse.Config{MaxMemory: 20 << 20}, "SELECT uniqExact(number) FROM numbers(10000000)", clickhouse.Error{Kind: clickhouse.Memory, Code: 241, Name: "memory_limit_exceeded", Message: "the query ran out of memory"}},
-		{"time", clickhouse.Config{MaxExecutionTime: 1}, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query ran longer than it may"}},
+		{"time", clickhouse.Config{MaxExecutionTime: 1}, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query exceeded its time limit"}},
 		{"a mistake", clickhouse.Config{}, "SELECT nothing FROM events", clickhouse.Error{Kind: clickhouse.UserError, Code: 47, Name: "unknown_identifier", Message: "Unknown expression identifier `nothing`."}},
 	}
 	for _, tt := range tests {

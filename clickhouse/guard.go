@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-var errOpenQuote = errors.New("a quote is not closed")
+var errOpenQuote = errors.New("an unclosed quote")
 
-// checkText refuses SQL that could take off the settings sent with it. Even with readonly=1 the engine takes a
-// SETTINGS clause in a subquery, and with it another additional_table_filters. The compiler writes no such clause,
-// no comment, no heredoc, and names only in quotes; so anything outside quotes that could be the word, or could
-// hide it from us, is refused.
+// checkText refuses SQL that could override the settings sent with it. Even with readonly=1 the engine accepts a
+// SETTINGS clause in a subquery, and in it another additional_table_filters. The compiler writes no such clause,
+// no comments, no heredocs, and quotes all names. So anything outside quotes that could be that keyword, or hide it
+// from this check, is refused.
 func checkText(sql string) error {
 	for i := 0; i < len(sql); {
 		switch c := sql[i]; {
@@ -23,7 +23,7 @@ func checkText(sql string) error {
 			}
 			i = end
 		case c >= utf8.RuneSelf || c == '$' || c == '#' || c == ';':
-			return fmt.Errorf("%q stands outside quotes", sql[i:i+1])
+			return fmt.Errorf("%q outside quotes", sql[i:i+1])
 		case strings.HasPrefix(sql[i:], "--") || strings.HasPrefix(sql[i:], "//") || strings.HasPrefix(sql[i:], "/*"):
 			return fmt.Errorf("the comment %q", sql[i:i+2])
 		case isWord(c):
@@ -41,13 +41,13 @@ func checkText(sql string) error {
 	return nil
 }
 
-// endOfQuote gives the index behind the quote that opens at start, or -1.
+// endOfQuote returns the index after the quoted text that begins at start, or -1.
 func endOfQuote(sql string, start int) int {
 	for i := start + 1; i < len(sql); i++ {
 		switch sql[i] {
 		case '\\':
 			i++
-		case sql[start]: // a doubled quote is read as two quoted parts, which comes to the same
+		case sql[start]: // a doubled quote counts as two quoted parts, with the same result
 			return i + 1
 		}
 	}

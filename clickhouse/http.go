@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// rowFormat has one row a line, after a line of names and one of types.
+	// rowFormat has one row per line, after a line of names and a line of types.
 	rowFormat = "JSONCompactEachRowWithNamesAndTypes"
-	// maxURLParams is how many bytes of parameters go into the URL; more go into the body, because servers and
-	// proxies bound the length of a URL.
+	// maxURLParams is the maximum size in bytes of parameters in the URL. Larger ones go into the body, because servers
+	// and proxies limit the length of a URL.
 	maxURLParams = 8 << 10
-	// lineBuffer is how much is read at once.
+	// lineBuffer is the size of the read buffer.
 	lineBuffer = 256 << 10
 )
 
-// wholeResult is a setting that asks the server to send nothing before the result is whole. We never want that,
-// but let the driver believe it: then it does not look for exceptions in the body, which costs a copy of it all.
-// lineReader finds them in passing. The transport takes the setting out again.
+// wholeResult is a setting that makes the server buffer the whole result. The driver gets it, so that it does not
+// search the body for exceptions, which would copy all of it; lineReader finds them while reading. The transport
+// removes the setting from the request.
 const wholeResult = "wait_end_of_query"
 
-// queryHTTP runs a query over HTTP. The rows arrive as the server encoded them.
+// queryHTTP runs a query over HTTP. The rows are passed on as the server encoded them.
 func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
 	settings[wholeResult] = 1
@@ -49,7 +49,7 @@ func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (
 	}
 	defer func() {
 		if err != nil {
-			cancel() // hang up: what is left of the body is not wanted
+			cancel() // hang up: the rest of the body is not needed
 		}
 		err = errors.Join(err, body.Close())
 	}()
@@ -59,8 +59,8 @@ func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (
 	return stats, context.Cause(outer)
 }
 
-// readRows reads names, types and rows until the end of the body. It stops with errTooLarge as soon as more has arrived than the
-// bounds allow.
+// readRows reads names, types and rows until the end of the body. It stops with errTooLarge as soon as more has arrived than
+// most allows.
 func readRows(body io.Reader, most bounds, sink Sink) error {
 	in := lineBuffers.Get().(*bufio.Reader)
 	defer lineBuffers.Put(in)
@@ -109,23 +109,23 @@ func readRows(body io.Reader, most bounds, sink Sink) error {
 	}
 }
 
-// copyBuffer is how much of a file is passed on at once.
+// copyBuffer is the size of the buffer that copies a file.
 const copyBuffer = 128 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 var lineBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, lineBuffer) }}
 
-// lineReader gives the lines of a result, and tells rows from an exception, which the server writes into the
-// body where a row should begin or go on: its bare text, or in newer servers a block between marks. JSON holds no
-// bare line ends, so that a row is a whole line from its bracket to its bracket, and nothing else is.
+// lineReader reads the lines of a result and detects an exception, which the server writes into the body at the start or
+// in the middle of a row: as plain text, or in newer servers as a block between markers. JSON has no bare newlines, so
+// exactly the lines from bracket to bracket are rows.
 type lineReader struct {
 	in   *bufio.Reader
-	most bounds // of what is still to come
-	long []byte // a line that is longer than the reader's buffer
+	most bounds // for the rest of the result
+	long []byte // a line longer than the reader's buffer
 }
 
-// next gives a row without its newline, valid until the next call, or io.EOF after the last one.
+// next returns a row without its newline, valid until the next call, or io.EOF after the last one.
 func (r *lineReader) next() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -147,7 +147,7 @@ func (r *lineReader) next() ([]byte, error) {
 	return nil, r.notARow(line)
 }
 
-// collect reads a line to its end that does not fit into the reader's buffer, of which it is given the beginning.
+// collect reads the rest of a line that does not fit into the reader's buffer. piece is the line's beginning.
 func (r *lineReader) collect(piece []byte) (line []byte, err error) {
 	r.long = r.long[:0]
 	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); {
@@ -165,12 +165,12 @@ func (r *lineReader) collect(piece []byte) (line []byte, err error) {
 }
 
 var (
-	// exceptionText finds an exception of ClickHouse, or one of a library that it passes on: "std::exception. Code: 1001, type: …".
+	// exceptionText matches an exception of ClickHouse, or of a library: "std::exception. Code: 1001, type: …".
 	exceptionText = regexp.MustCompile(`(?s)Code: (\d+)(?:\. (DB::[A-Za-z]*Exception: .*)|, (?:type: |e\.code\(\) = ).*)`)
 	exceptionEnd  = regexp.MustCompile(`\r?\n\d+ \S+\r?\n__exception__\s*$`)
 )
 
-// notARow finds out why a line is none.
+// notARow returns the error for a line that is not a row.
 func (r *lineReader) notARow(line []byte) error {
 	text := bytes.Clone(line)
 	rest, err := io.ReadAll(io.LimitReader(r.in, 32<<10))
@@ -183,20 +183,20 @@ func (r *lineReader) notARow(line []byte) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("a row that is not whole: %w", io.ErrUnexpectedEOF)
+	return fmt.Errorf("incomplete row: %w", io.ErrUnexpectedEOF)
 }
 
 type exchangeKey struct{}
 
-// exchange is what travels with a query's context to the transport and back.
+// exchange is data passed between a query and the transport through the context.
 type exchange struct {
 	format  string
 	params  driver.Parameters
 	queryID string
-	summary string // the server's account of the query, when it began to answer
+	summary string // the server's summary of the query, from the response header
 }
 
-// report copies the server's account.
+// report copies the server's summary.
 func (x *exchange) report(stats *Stats, progress func(Progress)) {
 	var summary struct {
 		ReadRows  uint64 `json:"read_rows,string"`
@@ -212,23 +212,23 @@ func (x *exchange) report(stats *Stats, progress func(Progress)) {
 	}
 }
 
-// newTransport puts ours around the driver's.
+// newTransport wraps the driver's transport.
 func newTransport(base *http.Transport) (http.RoundTripper, error) {
 	return &transport{base: base}, nil
 }
 
-// transport adds the parameters and the id of a query to its request. The driver's own way would send all
-// parameters in the URL, which breaks when they are long, and give the id also to its handshake.
+// transport adds the parameters and the id of a query to its request. The driver would send all parameters in the
+// URL, which fails if they are long, and use the id for its handshake too.
 type transport struct{ base http.RoundTripper }
 
-// CloseIdleConnections is how the driver closes a connection: after each query that failed, and at the end of its life.
+// CloseIdleConnections is called by the driver to close a connection: after each failed query, and at the end of its life.
 func (t *transport) CloseIdleConnections() {
 	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-var errUnframed = errors.New("the answer has neither a length nor chunks: its end could not be told from a broken connection")
+var errUnframed = errors.New("the response has neither a length nor chunks, so a broken connection would go unnoticed")
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
@@ -252,7 +252,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// apply gives a copy of the request with the parameters in its URL, or in its body when they are long.
+// apply returns a copy of the request with the parameters in its URL, or in its body if they are long.
 func (x *exchange) apply(req *http.Request, values url.Values) (*http.Request, error) {
 	req = req.Clone(req.Context())
 	values.Del(wholeResult)

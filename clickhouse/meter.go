@@ -6,18 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// meter counts what arrives for one query over the native protocol. The driver takes a block apart only when all of it is in memory,
-// so that bytes are counted before it, on the connection.
+// meter counts the bytes that arrive for one query over the native protocol. The driver decodes a block only once all of it is in
+// memory, so the bytes are counted on the connection.
 type meter struct {
 	all    atomic.Int64 // bytes that may still arrive
-	unseen atomic.Int64 // of those, bytes that may arrive before the next row is taken: rows come in blocks
-	most   int64        // what unseen begins with
+	unseen atomic.Int64 // bytes that may arrive before the next row is passed to the sink; rows come in blocks
+	most   int64        // the initial value of unseen
 	over   atomic.Bool
 }
 
 type meterKey struct{}
 
-// metered gives a context whose query is counted, and a sink that tells the meter of rows that were taken.
+// metered returns a context whose query is metered, and a sink that reports rows to the meter.
 func metered(ctx context.Context, most bounds, sink Sink) (context.Context, Sink) {
 	m := &meter{most: most.row}
 	m.all.Store(most.all)
@@ -25,7 +25,7 @@ func metered(ctx context.Context, most bounds, sink Sink) (context.Context, Sink
 	return context.WithValue(ctx, meterKey{}, m), &meteredSink{sink, m, most}
 }
 
-// count takes n bytes that arrived, and reports whether they were too many.
+// count counts n bytes that arrived. It returns an error if there were too many.
 func (m *meter) count(n int) error {
 	if m.all.Add(int64(-n)) < 0 || m.unseen.Add(int64(-n)) < 0 {
 		m.over.Store(true)
@@ -34,10 +34,10 @@ func (m *meter) count(n int) error {
 	return nil
 }
 
-// spent reports whether the query was ended because too much arrived. A nil meter is never spent.
+// spent reports whether the query was ended because too much arrived. It is false for a nil meter.
 func (m *meter) spent() bool { return m != nil && m.over.Load() }
 
-// meteredSink bounds the rows that are made from blocks.
+// meteredSink limits the rows made from blocks.
 type meteredSink struct {
 	Sink
 
@@ -53,7 +53,7 @@ func (s *meteredSink) Row(json []byte) error {
 	return s.Sink.Row(json)
 }
 
-// meteredConn is a connection of a slot, whose query's meter counts what arrives.
+// meteredConn is a slot's connection. The meter of the slot's query counts what arrives.
 type meteredConn struct {
 	net.Conn
 

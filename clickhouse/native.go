@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// queryNative runs a query over the native protocol and makes from its blocks the rows that the server would
-// send over HTTP.
+// queryNative runs a query over the native protocol and turns its blocks into the rows that the server would send
+// over HTTP.
 func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
 	if s.settings["max_block_size"] {
@@ -55,10 +55,10 @@ func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink)
 	return stats, err
 }
 
-// nativeBlock is how many rows come at once. All of them are in memory, and those of the blocks that the driver reads ahead.
+// nativeBlock is the number of rows in a block. A whole block is in memory, and those that the driver reads ahead.
 const nativeBlock = 2048
 
-// reader reads a query's result into the sink. It calls hangUp when it wants no more of it.
+// reader reads a query's result into the sink. It calls hangUp to stop the query early.
 type reader func(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) error
 
 // queryOnce runs one query on one connection.
@@ -82,16 +82,16 @@ func (c *Client) queryOnce(ctx context.Context, options []driver.QueryOption, sq
 	return context.Cause(ctx)
 }
 
-// keepOrder keeps the order of a query inside another one.
+// keepOrder preserves the order of rows of a subquery.
 var keepOrder = setting{"query_plan_remove_redundant_sorting", 0}
 
-// hardTypesError says that a result has types that the driver cannot take apart without loss, such as tuples in
+// hardTypesError is returned for a result with types that the driver cannot decode without loss, such as tuples in
 // tuples or maps in arrays.
 type hardTypesError struct{ columns []Column }
 
-func (e *hardTypesError) Error() string { return "the columns hold types that the driver cannot read" }
+func (e *hardTypesError) Error() string { return "the columns have types that the driver cannot read" }
 
-// readFormatted runs the query again and has the server make the JSON of each row.
+// readFormatted runs the query again and lets the server format each row as JSON.
 func (e *hardTypesError) readFormatted(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) (err error) {
 	rows, err := conn.Query(ctx, "SELECT formatRowNoNewline('JSONCompactEachRow', *) FROM ("+sql+"\n)")
 	if err != nil {
@@ -124,7 +124,7 @@ func (e *hardTypesError) readFormatted(ctx context.Context, conn driver.Conn, sq
 	return rows.Err()
 }
 
-// readBlocks runs the query and makes the JSON of its rows from the blocks.
+// readBlocks runs the query and formats the rows of its blocks as JSON.
 func readBlocks(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) (err error) {
 	rows, err := conn.Query(ctx, sql)
 	if err != nil {
@@ -175,7 +175,7 @@ func readBlocks(ctx context.Context, conn driver.Conn, sql string, sink Sink, ha
 	return rows.Err()
 }
 
-// newCell gives what the driver scans a column into, and what appends the scanned value as JSON.
+// newCell returns a destination for the driver's scan of a column, and a function that appends the value as JSON.
 func newCell(t chType) (any, func([]byte) ([]byte, error)) {
 	switch t.name {
 	case "UInt8":
@@ -237,7 +237,7 @@ func newCell(t chType) (any, func([]byte) ([]byte, error)) {
 	return v, func(b []byte) ([]byte, error) { return appendValue(b, t, *v) }
 }
 
-// scalar scans a T, or a *T where the column may be NULL.
+// scalar scans a T, or a *T if the column is nullable.
 func scalar[T any](t chType, write func([]byte, T) []byte) (any, func([]byte) ([]byte, error)) {
 	if !t.nullable {
 		v := new(T)

@@ -283,8 +283,8 @@ func nativeErrors(t *testing.T, address string) {
 	}{
 		{"a mistake", "SELECT nothing(1)", clickhouse.Config{}, clickhouse.Error{Kind: clickhouse.UserError, Code: 46, Name: "unknown_function", Message: "Unknown function nothing."}},
 		{"among the rows", "SELECT throwIf(number = 900000) FROM (SELECT number FROM system.numbers LIMIT 1000000)", clickhouse.Config{}, clickhouse.Error{Kind: clickhouse.UserError, Code: 395, Name: "function_throw_if_value_is_non_zero", Message: "Value passed to 'throwIf' function is non zero."}},
-		{"rows", "SELECT number FROM system.numbers LIMIT 1000000", clickhouse.Config{MaxResultRows: 10}, clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result is larger than it may be"}},
-		{"time", "SELECT count() FROM (SELECT number FROM system.numbers LIMIT 1000000000000)", clickhouse.Config{MaxExecutionTime: 1}, clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query ran longer than it may"}},
+		{"rows", "SELECT number FROM system.numbers LIMIT 1000000", clickhouse.Config{MaxResultRows: 10}, clickhouse.Error{Kind: clickhouse.TooLarge, Code: 396, Name: "too_many_rows_or_bytes", Message: "the result exceeds its size limit"}},
+		{"time", "SELECT count() FROM (SELECT number FROM system.numbers LIMIT 1000000000000)", clickhouse.Config{MaxExecutionTime: 1}, clickhouse.Error{Kind: clickhouse.Timeout, Code: 159, Name: "timeout_exceeded", Message: "the query exceeded its time limit"}},
 	}
 	for _, tt := range tests {
 		c := native(t, address, tt.config)

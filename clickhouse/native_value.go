@@ -14,7 +14,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// orderedMap takes a Map column with its entries in their order.
+// orderedMap scans a Map column and keeps the order of its entries.
 type orderedMap struct{ keys, values []any }
 
 // Put is called by the driver for each entry.
@@ -45,7 +45,7 @@ func (m *orderedMap) append(b []byte, t chType) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// appendKey writes a map's key, which JSON wants to be a string.
+// appendKey appends a map's key, which must be a string in JSON.
 func appendKey(b []byte, t chType, key any) ([]byte, error) {
 	start := len(b)
 	b, err := appendValue(b, t, key)
@@ -58,7 +58,7 @@ func appendKey(b []byte, t chType, key any) ([]byte, error) {
 	return b, nil
 }
 
-// appendValue writes a value inside an array, tuple or map, which the driver hands over as a Go value.
+// appendValue appends a value in an array, tuple or map, which the driver returns as a Go value.
 func appendValue(b []byte, t chType, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -98,7 +98,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 }
 
 func appendReflected(b []byte, t chType, v reflect.Value) ([]byte, error) {
-	switch v.Kind() { //nolint:exhaustive // the driver gives no others for the types that are easy
+	switch v.Kind() { //nolint:exhaustive // the driver returns no others for easy types
 	case reflect.Pointer:
 		if v.IsNil() {
 			return append(b, "null"...), nil
@@ -111,10 +111,10 @@ func appendReflected(b []byte, t chType, v reflect.Value) ([]byte, error) {
 	case reflect.Slice:
 		return appendList(b, t, v)
 	}
-	return b, fmt.Errorf("BUG: the driver gave a %s for %s", v.Type(), t.name)
+	return b, fmt.Errorf("BUG: the driver returned a %s for %s", v.Type(), t.name)
 }
 
-// appendList writes the items of an array, or the elements of a tuple.
+// appendList appends the items of an array, or the elements of a tuple.
 func appendList(b []byte, t chType, v reflect.Value) (_ []byte, err error) {
 	b = append(b, '[')
 	for i := range v.Len() {

@@ -9,11 +9,11 @@ import (
 
 // pool is a set of connections, over HTTP or over the native protocol.
 type pool struct {
-	http   driver.Conn // nil when the DSN says native
-	native *slotPool   // nil when the DSN says HTTP
+	http   driver.Conn // nil for a native DSN
+	native *slotPool   // nil for an HTTP DSN
 }
 
-// openPool prepares a pool. It dials nothing.
+// openPool returns a pool. It does not dial.
 func openPool(options *driver.Options) (p pool, err error) {
 	if options.Protocol == driver.Native {
 		p.native, err = newSlotPool(options)
@@ -28,10 +28,10 @@ func openPool(options *driver.Options) (p pool, err error) {
 	return p, nil
 }
 
-// controlConnections is the size of the pool that queries cannot occupy.
+// controlConnections is the size of the pool for internal queries.
 const controlConnections = 4
 
-// openControl prepares a pool for short questions of our own: what the server is, whether it answers, and to stop a query.
+// openControl returns a pool for short internal queries, which read the server's version, ping it, and stop queries.
 func openControl(options *driver.Options) (pool, error) {
 	own := *options
 	own.MaxOpenConns, own.MaxIdleConns = controlConnections, controlConnections
@@ -46,7 +46,7 @@ func (p pool) close() error {
 	return p.http.Close()
 }
 
-// with lends a connection to do, with a context that the driver may not change the query's limits by.
+// with calls do with a connection and a context without a deadline; see withoutDeadline.
 func (p pool) with(ctx context.Context, do func(context.Context, driver.Conn) error) error {
 	ctx, cancel := withoutDeadline(ctx)
 	defer cancel()

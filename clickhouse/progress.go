@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// runningSQL finds a running query by its id, or by its comment where the server knows it by an id of its own, as the
-// embedded engine does.
+// runningSQL finds a running query by its id, or by its comment if the server assigns its own ids, as the embedded
+// engine does.
 const runningSQL = "SELECT read_rows, read_bytes, total_rows_approx, ProfileEvents['OSCPUVirtualTimeMicroseconds'] FROM system.processes" +
 	" WHERE query_id = {id:String} OR `Settings`['log_comment'] = {comment:String} ORDER BY elapsed DESC LIMIT 1"
 
-// Running asks the server how far a query is. It may be called while Query runs; the query is told by its ID and its
-// Comment, which must not be shared by others. ok is false when no such query runs on the server that was asked, which
-// of several may be another than the one that runs it.
+// Running returns the progress of a running query, identified by its ID and its Comment, which must be unique. It may be
+// called while Query runs. ok is false if no such query runs on the server; of several servers, the one queried may not
+// be the one that runs it.
 func (c *Client) Running(ctx context.Context, q Query) (p Progress, ok bool, err error) {
 	asked := Query{
 		SQL: runningSQL, Params: []Param{{Name: "id", Type: "String", Value: q.ID}, {Name: "comment", Type: "String", Value: q.Comment}},

@@ -11,68 +11,67 @@ import (
 	"github.com/google/uuid"
 )
 
-// Param is the value of a {name:Type} placeholder.
+// Param is the value for a {name:Type} placeholder.
 type Param struct {
 	Name  string
 	Type  string // as in the placeholder
-	Value string // as it is for a String; else the text that ClickHouse reads the type from; \N is NULL for Nullable types
+	Value string // the value of a String; else the text form of the type in ClickHouse; \N is NULL for Nullable types
 }
 
 // Query is a SELECT for one project.
 type Query struct {
 	SQL     string
 	Params  []Param
-	Project int64  // whose rows the query may see; never 0
+	Project int64  // the project whose rows the query may see; never 0
 	ID      string // query_id; empty lets the server choose
 	Comment string // log_comment, a JSON object
-	// The part of the result that is wanted, cut from what the query's own LIMIT leaves: Limit rows behind Offset rows. Zero stands
-	// for all rows, and for none passed over.
+	// The part of the result to return, after the query's own LIMIT: Limit rows, after skipping Offset rows. A zero Limit means all
+	// rows.
 	Limit, Offset int
-	// The most bytes that the rows may have together as JSON. Zero, or more than Config.MaxResultBytes, stands for that.
+	// The maximum size in bytes of all rows as JSON. Zero, or more than Config.MaxResultBytes, means Config.MaxResultBytes.
 	MaxBytes int64
-	// Unbounded takes off the bounds on rows and bytes of the result, for who passes it on and keeps none of it. Those on time and
-	// memory stay, and so does [MaxRowBytes] where rows are read; and the server makes the result in smaller pieces.
+	// Unbounded removes the limits on rows and bytes of the result, for callers that pass it on without keeping it. The limits on
+	// time and memory remain, and so does [MaxRowBytes] if rows are read; the server uses smaller blocks.
 	Unbounded bool
-	// Yields lets other queries have the processor first, where the embedded engine runs it.
+	// Yields gives other queries priority for the CPU. It only affects the embedded engine.
 	Yields   bool
-	Progress func(Progress) // called as rows are read, over HTTP only once it answers (see Running); may be nil
+	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
 
 	system bool // reads system tables, without the project filter
 }
 
-// Progress is what a query has read so far.
+// Progress is the progress of a query.
 type Progress struct {
 	ReadRows, ReadBytes uint64
-	TotalRows           uint64        // an estimate, 0 when there is none
-	CPU                 time.Duration // processor time; known to Running alone
+	TotalRows           uint64        // an estimate; 0 if unknown
+	CPU                 time.Duration // CPU time; only set by Running
 }
 
 // Column is a column of a result: its name and its ClickHouse type.
 type Column struct{ Name, Type string }
 
-// Sink takes a result: Columns once, before the first row, then each row. An error stops the query and is
-// returned by it.
+// Sink receives a result: Columns is called once, before the first row, then Row for each row. An error stops the
+// query, which returns it.
 type Sink interface {
 	Columns(columns []Column) error
-	// Row takes one row as a JSON array in the form of the contract (hogql.md, section 1). The bytes are
-	// valid until Row returns.
+	// Row receives one row as a JSON array in PostHog's format. The bytes are valid until Row returns.
 	Row(json []byte) error
 }
 
-// Stats is what a query cost. Over HTTP, ReadRows and ReadBytes are what the server had read when it began to
-// answer.
+// Stats has the cost of a query. Over HTTP, ReadRows and ReadBytes are what the server had read when it began to
+// respond.
 type Stats struct {
-	Rows                uint64 // given to the sink
+	Rows                uint64 // passed to the sink
 	ReadRows, ReadBytes uint64
 	Elapsed             time.Duration
 }
 
-// Query runs a SELECT and gives its rows to the sink while they arrive. When it returns nil the sink has seen
-// the whole result: an error of the server after the first rows is an error here, never a short result. When
-// ctx ends, the server's query is stopped; so it is with a Timeout when it does not end soon after its limit, and with TooLarge as
-// soon as more bytes have arrived than the result may have.
+// Query runs a SELECT and passes its rows to the sink while they arrive. If it returns nil, the sink has received the
+// whole result: an error of the server after the first rows is returned, and never truncates the result silently. When
+// ctx ends, the query is stopped on the server. It is also stopped, with a Timeout, if it does not end soon after its
+// limit, and, with TooLarge, as soon as more bytes have arrived than the result may have.
 //
-// Mistakes of the query and trouble of the server are *Error; an error of the sink or of ctx is returned wrapped.
+// Errors of the query and of the server are *Error; errors of the sink or of ctx are returned wrapped.
 func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	began := time.Now()
 	if q.Project <= 0 && !q.system {
@@ -88,7 +87,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	ctx, cancel := c.withinLimit(ctx)
 	defer cancel()
 	if q.ID == "" {
-		q.ID = uuid.NewString() // to be stopped by
+		q.ID = uuid.NewString() // needed to stop it
 	}
 	out := &counter{sink: sink}
 	run := c.queryHTTP
@@ -100,7 +99,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	stats.Rows = out.rows
 	stats.Elapsed = time.Since(began)
 	if out.err != nil {
-		return stats, fmt.Errorf("taking the rows: %w", out.err)
+		return stats, fmt.Errorf("processing the rows: %w", out.err)
 	}
 	if err != nil && q.system {
 		return stats, c.ownFailure(ctx, "querying ClickHouse", err)
@@ -112,7 +111,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	return stats, nil
 }
 
-// counter counts the rows, and keeps an error of the sink apart from those of ClickHouse.
+// counter counts the rows, and distinguishes errors of the sink from those of ClickHouse.
 type counter struct {
 	sink Sink
 	rows uint64
@@ -130,9 +129,10 @@ func (o *counter) Row(json []byte) error {
 	return o.err
 }
 
-// Describe gives the columns of a query without running it, or its scalar subqueries where their values do not decide the columns.
+// Describe returns the columns of a query without running it. It does not run scalar subqueries either, unless the columns depend
+// on their values.
 func (c *Client) Describe(ctx context.Context, q Query) ([]Column, error) {
-	// Of a view the engine finds out the columns alone. Asked about a subquery, it runs the scalar subqueries in it.
+	// For a view, the engine only determines the columns. For a subquery, it runs the scalar subqueries in it.
 	columns, err := c.describe(ctx, q, "DESCRIBE TABLE view(")
 	if e, ok := errors.AsType[*Error](err); !ok || e.Kind != UserError {
 		return columns, err
@@ -150,7 +150,7 @@ func (c *Client) describe(ctx context.Context, q Query, opening string) ([]Colum
 	return columns, err
 }
 
-// encodeParams writes the values the way the server reads them.
+// encodeParams encodes the values as the server expects them.
 func encodeParams(params []Param) driver.Parameters {
 	encoded := make(driver.Parameters, len(params))
 	for _, p := range params {
@@ -161,8 +161,8 @@ func encodeParams(params []Param) driver.Parameters {
 
 var paramEscaper = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
 
-// encodeParam escapes a value as a field of TSV, which is how the server reads scalars. Values of arrays, tuples
-// and maps are read as they are: they quote their own strings.
+// encodeParam escapes a value as a TSV field, which is how the server reads scalars. Arrays, tuples and maps are not
+// escaped, because they quote their own strings.
 func encodeParam(p Param) string {
 	if p.Value == `\N` && strings.HasPrefix(p.Type, "Nullable(") {
 		return p.Value

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cell is one value of a row that we ask for ourselves, as JSON.
+// cell is a value in a row of an internal query, as JSON.
 type cell json.RawMessage
 
 func (c cell) text() string {
@@ -27,7 +27,7 @@ func (c cell) int() (int64, error) { return strconv.ParseInt(c.text(), 10, 64) }
 
 func (c cell) time() (time.Time, error) { return time.Parse(time.RFC3339Nano, c.text()) }
 
-// collect runs a query of our own and calls row for each of its rows. The cells are valid until row returns.
+// collect runs an internal query and calls row for each of its rows. The cells are valid until row returns.
 func (c *Client) collect(ctx context.Context, q Query, row func([]cell) error) error {
 	_, err := c.Query(ctx, q, &collector{row: row})
 	return err

@@ -2,10 +2,10 @@ package clickhouse
 
 import "bytes"
 
-// The scanners go over JSON from a place in it, and give the place behind what they went over, or -1 where it does not end. They
-// trust that the engine writes well-formed JSON as far as no brackets or quotes are missing.
+// The scanners start at an index in JSON and return the index after what they scanned, or -1 if it does not end. They rely on
+// the engine to write well-formed JSON, except that brackets or quotes may be missing at the end.
 
-// valueEnd goes over one value: a string, a list or object with all that is in it, or a word.
+// valueEnd scans one value: a string, a list or object with its contents, or a word.
 func valueEnd(json []byte, at int) int {
 	if at < 0 || at >= len(json) {
 		return -1
@@ -44,14 +44,14 @@ func nestedEnd(json []byte, at int) int {
 	return -1
 }
 
-// wordEnd goes over a number, true, false or null.
+// wordEnd scans a number, true, false or null.
 func wordEnd(json []byte, at int) int {
 	for at++; at < len(json) && !structural[json[at]]; at++ {
 	}
 	return at
 }
 
-// structural are the bytes that no number or word has.
+// structural are the bytes that end a number or word.
 var structural = [256]bool{',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true}
 
 func stringEnd(json []byte, at int) int {
@@ -72,7 +72,7 @@ func stringEnd(json []byte, at int) int {
 	}
 }
 
-// listEnd goes over the items between two brackets with item, which goes over one.
+// listEnd scans the items between two brackets, each with item.
 func listEnd(json []byte, at int, left, right byte, item func(i, at int) int) int {
 	at = skip(json, at, left)
 	if end := skip(json, at, right); end >= 0 {
@@ -88,7 +88,7 @@ func listEnd(json []byte, at int, left, right byte, item func(i, at int) int) in
 	return -1
 }
 
-// skip goes over one byte, which has to be c.
+// skip scans the byte c.
 func skip(json []byte, at int, c byte) int {
 	if at < 0 || at >= len(json) || json[at] != c {
 		return -1

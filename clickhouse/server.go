@@ -7,11 +7,11 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// server is what a ClickHouse server says about itself.
+// server describes a ClickHouse server.
 type server struct {
 	version  string
 	settings map[string]bool // the settings that it knows
-	readonly string          // the user's own value of the setting
+	readonly string          // the user's value of that setting
 }
 
 var (
@@ -19,8 +19,8 @@ var (
 	errSilent  = &Error{Kind: Unavailable, Message: unavailable, cause: errSilence}
 )
 
-// server asks the server once which of our settings it knows. All who need that wait for one question. A server that is too old is
-// refused.
+// server queries the server once for the settings that it knows. Concurrent callers share one query. It returns an error if the
+// server is too old.
 func (c *Client) server(ctx context.Context) (*server, error) {
 	if known := c.known.Load(); known != nil {
 		return known, nil
@@ -42,12 +42,12 @@ func (c *Client) server(ctx context.Context) (*server, error) {
 	}
 }
 
-// soon gives a context for a short question of our own: connecting and the answer together take no longer than a connection may.
+// soon returns a context for a short internal query, which may take as long as a dial in total.
 func (c *Client) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.patience, errSilent)
 }
 
-const askingServer = "asking ClickHouse for its settings"
+const askingServer = "reading ClickHouse's settings"
 
 func (c *Client) askServer(ctx context.Context) (*server, error) {
 	s := &server{settings: map[string]bool{}}

@@ -11,25 +11,25 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// guardedTables are the physical tables that have a team_id, in our own schema and in the peer's. Each query
-// filters all of them by its project with additional_table_filters, whatever its SQL says.
+// guardedTables are the physical tables with a team_id, in this product's schema and in PostHog's. Each query filters
+// all of them by its project with additional_table_filters, whatever its SQL says.
 var guardedTables = []string{
 	"events", "sharded_events", "events_json", "sharded_events_json", "events_recent",
 	"person", "person_distinct_id2", "person_distinct_id_overrides", "groups",
 	"cohortpeople", "person_static_cohort", "raw_sessions", "sharded_raw_sessions", "raw_sessions_v3", "sharded_raw_sessions_v3",
 }
 
-// requiredSettings are those without which a query may not run.
+// requiredSettings are the settings that a server must know.
 var requiredSettings = []string{"additional_table_filters"}
 
-// setting is one engine setting of a query.
+// setting is a ClickHouse setting of a query.
 type setting struct {
 	name  string
 	value any
 }
 
-// outputSettings give the rows the form of the contract (hogql.md, section 1). Times are asked for in ISO 8601
-// and UTC, which no clock change makes ambiguous, and put into their zone here.
+// outputSettings give rows PostHog's format. The server sends times in ISO 8601 and UTC, which clock changes do not make
+// ambiguous; timeWriter converts them to their zone.
 var outputSettings = []setting{
 	{"date_time_output_format", "iso"},
 	{"output_format_json_quote_64bit_integers", 0},
@@ -45,7 +45,7 @@ var outputSettings = []setting{
 	{"session_timezone", "UTC"},
 }
 
-// dialectSettings fix what the dialect means (hogql.md, sections 10, 12 and 15).
+// dialectSettings define the semantics of HogQL.
 var dialectSettings = []setting{
 	{"transform_null_in", 1},
 	{"join_use_nulls", 0},
@@ -60,38 +60,37 @@ var dialectSettings = []setting{
 	{"result_overflow_mode", "throw"},
 	{"http_write_exception_in_output_format", 0},
 	{"cancel_http_readonly_queries_on_client_close", 1},
-	{"function_range_max_elements_in_block", 10_000_000}, // functions over longer arrays run for minutes without a look at the clock
+	{"function_range_max_elements_in_block", 10_000_000}, // functions over longer arrays run for minutes without checking the time
 }
 
-// orderSettings make the engine take conditions in the order in which they stand: the project's filter first. Without
-// them it may try an author's expression on another project's rows of the same granule, whose failure would tell
-// something of those rows and quote them.
+// orderSettings make the engine evaluate conditions in the order in which they are written, the project's filter first.
+// Otherwise it might evaluate an author's expression on another project's rows in the same granule, and an error would
+// reveal or quote them.
 var orderSettings = []setting{
 	{"allow_reorder_prewhere_conditions", 0},
 	{"move_primary_key_columns_to_end_of_prewhere", 0},
 	{"short_circuit_function_evaluation", "enable"},
 }
 
-// planSettings bound what costs more than it saves: looking for comparisons that follow from others (a < b and b < 5 make
-// a < 5) takes a third of the time in which the SQL of a funnel is planned. The unit is parts of a query; small ones
-// keep the search.
+// planSettings limit an optimization that costs more than it saves: deriving comparisons from others (a < b and b < 5 imply
+// a < 5) takes a third of the planning time of a funnel. The unit is parts of a query; small queries keep the
+// optimization.
 var planSettings = []setting{
 	{"optimize_and_compare_chain_max_hash_work", 10_000},
 }
 
-// patternSettings bound the lists of patterns of multiMatchAny and its like, in bytes. The engine makes a machine of each list,
-// which no limit of time ends (16 s for 90 kB), and keeps the machines of the last 500
-// lists: at this bound half a megabyte each.
+// patternSettings limit the lists of patterns of multiMatchAny and similar functions, in bytes. The engine compiles each list,
+// which no time limit stops (16 s for 90 kB), and caches the last 500 compiled lists: half a megabyte each at this limit.
 var patternSettings = []setting{
 	{"max_hyperscan_regexp_length", 200},
 	{"max_hyperscan_regexp_total_length", 2000},
 }
 
-// passedRows is how many rows a server should handle at once in a query whose result is passed on: what it needs for the result
-// is some times as many. By default it takes sixteen times as many, and is no faster.
+// passedRows is the block size in rows of a query whose result is passed on. The server holds several blocks of the result. The
+// default is sixteen times as large, and no faster.
 const passedRows = 4096
 
-// settings puts together what is sent with a query. The server gets only settings that it knows.
+// settings returns the settings of a query, without those that the server does not know.
 func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settings {
 	all := make(driver.Settings, len(outputSettings)+len(dialectSettings)+len(orderSettings)+len(planSettings)+len(patternSettings)+8)
 	set := func(name string, value any) {
@@ -122,7 +121,7 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set("max_result_rows", int(c.config.MaxResultRows))
 		set("max_result_bytes", int(c.config.MaxResultBytes))
 	}
-	if q.Limit > 0 { // a server that did not know these would have to say so
+	if q.Limit > 0 { // a server that does not know these must return an error
 		all["limit"] = q.Limit
 	}
 	if q.Offset > 0 {
@@ -131,8 +130,8 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	if c.config.Embedded {
 		c.setPriority(set, q)
 	}
-	// With readonly=1 no SETTINGS clause in a query's text can change what is set here. A user whose profile
-	// says 2 may not lower it.
+	// With readonly=1, no SETTINGS clause in a query's text can change these settings. A user whose profile has
+	// readonly=2 may not lower it.
 	set("readonly", 1)
 	if s.readonly == "2" {
 		set("readonly", 2)
@@ -146,13 +145,13 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	return all
 }
 
-// Nice values of threads: answers from the cache come before queries, queries before those that yield.
+// Nice values of threads: cache hits come before queries, and queries before those that yield.
 const (
 	niceQuery  = 5
 	niceYields = 19
 )
 
-// setPriority lets the threads of a query run after those that matter more. On an idle machine it costs nothing.
+// setPriority lowers the priority of a query's threads. On an idle machine this costs nothing.
 func (c *Client) setPriority(set func(string, any), q Query) {
 	switch {
 	case !c.config.Priorities && q.Yields:
@@ -164,7 +163,7 @@ func (c *Client) setPriority(set func(string, any), q Query) {
 	}
 }
 
-// executionSeconds is the limit of the configuration, or what the caller's deadline leaves of it.
+// executionSeconds returns the configured limit, or the time until the caller's deadline if that is shorter.
 func (c *Client) executionSeconds(ctx context.Context) int {
 	limit := c.config.MaxExecutionTime
 	if deadline, ok := ctx.Deadline(); ok {
@@ -173,8 +172,8 @@ func (c *Client) executionSeconds(ctx context.Context) int {
 	return max(1, int(math.Ceil(limit.Seconds())))
 }
 
-// tableFilters is the value of additional_table_filters that confines a query to one project. It is made of
-// a closed list of names, the configured database and a number.
+// tableFilters returns the value of additional_table_filters that restricts a query to one project. It consists only
+// of a fixed list of names, the configured database and a number.
 func tableFilters(database string, project int64) string {
 	filter := fmt.Sprintf("'team_id = %d'", project)
 	var b strings.Builder
@@ -183,8 +182,8 @@ func tableFilters(database string, project int64) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		// The engine compares the name as it stands in the query with the short name (for tables of
-		// the current database) and with the full one.
+		// The engine compares the name as written in the query with the short name (for tables of the current
+		// database) and with the full name.
 		b.WriteString(literal(table) + ":" + filter + "," + literal(database+"."+table) + ":" + filter)
 	}
 	b.WriteByte('}')

@@ -13,12 +13,12 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// clientCancel is the native protocol's packet that asks the server to stop the query of a connection.
+// clientCancel is the packet of the native protocol that stops the query of a connection.
 const clientCancel = 3
 
-// slotPool lends connections of the native protocol. Each slot is a driver of its own that holds one connection,
-// because the driver may not be told to cancel: it would close the channel of a query's blocks while its
-// reader may be sending to it. We end a query at the connection instead, which the reader takes as an error.
+// slotPool is a pool of native connections. Each slot is a separate driver with one connection, because the driver must
+// not be told to cancel: it would close the channel of a query's blocks while its reader may be sending to it. Instead,
+// a query is ended by closing the connection, which is an error to the reader.
 type slotPool struct {
 	free   chan *slot
 	slots  []*slot
@@ -27,15 +27,15 @@ type slotPool struct {
 	once   sync.Once
 }
 
-// slot is one connection of the pool, dialled when it is first used and again after it broke.
+// slot is one connection of the pool, dialed at its first use and again after it broke.
 type slot struct {
 	conn driver.Conn
 
 	mu    sync.Mutex
-	query context.Context // the one query that the slot is lent to
-	wire  net.Conn        // the newest connection, nil before the first dial
+	query context.Context // the query that uses the slot
+	wire  net.Conn        // the newest connection; nil before the first dial
 
-	meter atomic.Pointer[meter] // of that query; nil when nobody counts
+	meter atomic.Pointer[meter] // of that query; nil if it is not metered
 }
 
 type dialFunc func(ctx context.Context, address string) (net.Conn, error)
@@ -52,7 +52,7 @@ func newSlotPool(options *driver.Options) (*slotPool, error) {
 		own := *options
 		own.MaxOpenConns, own.MaxIdleConns = 1, 1
 		own.DialContext = s.dialer(dial)
-		own.Compression = nil // what arrives can only be counted as it is
+		own.Compression = nil // meter counts uncompressed bytes
 		var err error
 		if s.conn, err = driver.Open(&own); err != nil {
 			return nil, errors.Join(err, p.close())
@@ -63,8 +63,8 @@ func newSlotPool(options *driver.Options) (*slotPool, error) {
 	return p, nil
 }
 
-// dialer dials plainly, or as the configuration says, and speaks TLS where the DSN wants it. The driver would
-// leave TLS to a dial function.
+// dialer returns a dial function that adds TLS if the DSN requires it. The driver would leave TLS to a custom dial
+// function.
 func dialer(dial dialFunc, config *tls.Config) dialFunc {
 	if dial == nil {
 		var d net.Dialer
@@ -92,7 +92,7 @@ func dialer(dial dialFunc, config *tls.Config) dialFunc {
 	}
 }
 
-// dialer dials for the query that holds the slot, and remembers the connection so that cancel can end it.
+// dialer returns a dial function for the slot's query that keeps the connection, so that hangUp can close it.
 func (s *slot) dialer(dial dialFunc) dialFunc {
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		s.mu.Lock()
@@ -152,18 +152,18 @@ func (p *slotPool) acquire(ctx context.Context) (s *slot, release func(), err er
 	}, nil
 }
 
-// hangUp asks the server to stop and closes the connection. The driver finds it broken and dials anew next time.
+// hangUp tells the server to stop and closes the connection. The driver finds it broken and redials next time.
 func (s *slot) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wire == nil {
 		return
 	}
-	_ = s.wire.SetWriteDeadline(time.Now().Add(time.Second)) // a broken connection needs no farewell
+	_ = s.wire.SetWriteDeadline(time.Now().Add(time.Second)) // a broken connection must not block
 	_, _ = s.wire.Write([]byte{clientCancel})
 	wire := s.wire
 	if encrypted, ok := wire.(*tls.Conn); ok {
-		wire = encrypted.NetConn() // without TLS's own farewell, which waits for a server that does not read
+		wire = encrypted.NetConn() // skip TLS's close message, which would wait for a server that does not read
 	}
 	_ = wire.Close()
 }

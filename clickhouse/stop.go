@@ -9,15 +9,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// obeys is how long a server may take to end a query that it was told to stop.
+// obeys is how long a server may take to stop a killed query.
 const obeys = 30 * time.Second
 
-// maxStopping is how many queries are stopped at once; hanging up has to do for more of them.
+// maxStopping is the maximum number of concurrent kills. For further queries, hanging up has to suffice.
 const maxStopping = 32
 
-// stop tells the server to end a query that was ended here by a limit. Hanging up does that too, but a server may not notice: it
-// looks for a client that is gone only now and then, and over the native protocol not while it computes. Of several servers the one
-// that is told may be another than the one that runs the query.
+// stop kills a query on the server after a limit ended it here. Hanging up does that too, but a server may not notice: it checks
+// only now and then whether the client is gone, and over the native protocol not while it computes. With several servers, the kill
+// may go to another server than the one that runs the query.
 func (c *Client) stop(ctx context.Context, id string, err error) {
 	if !errors.Is(context.Cause(ctx), errOverdue) && !errors.Is(err, errTooLarge) {
 		return
@@ -30,13 +30,13 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 	go func() {
 		defer func() { <-c.stopping }()
 		if err := c.kill(id); err != nil && c.open.Err() == nil {
-			c.logger.Warn("ClickHouse was not told to stop a query that met a limit; hanging up has to do. "+
+			c.logger.Warn("cannot kill a query that exceeded a limit; it may keep running on ClickHouse. "+
 				"The user of the clickhouse DSN needs the privilege KILL QUERY", zap.String("query_id", id), Logged(err))
 		}
 	}()
 }
 
-// kill stops a query by its id, and notes when it goes on.
+// kill kills a query by its id, and logs a warning if it keeps running.
 func (c *Client) kill(id string) error {
 	asking, cancel := c.soon(c.open)
 	defer cancel()
@@ -52,7 +52,7 @@ func (c *Client) kill(id string) error {
 	}
 	_, running, err := c.Running(c.open, Query{ID: id, Comment: id})
 	if err == nil && running {
-		c.logger.Warn("a query that was told to stop goes on running on ClickHouse", zap.String("query_id", id), zap.Duration("told", obeys))
+		c.logger.Warn("a killed query keeps running on ClickHouse", zap.String("query_id", id), zap.Duration("killed_for", obeys))
 	}
 	return nil
 }

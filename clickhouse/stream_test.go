@@ -287,7 +287,7 @@ func TestOldServer(t *testing.T) {
 	if !errors.As(err, &got) {
 		t.Fatalf("got %v", err)
 	}
-	want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse 20.3.1.1 is too old: it has no setting additional_table_filters; the least version is 25.8"}
+	want := clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse 20.3.1.1 is too old: it has no setting additional_table_filters; the minimum version is 25.8"}
 	if diff := cmp.Diff(want, *got, ignoreCause); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}

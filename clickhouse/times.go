@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-var errMalformedRow = errors.New("ClickHouse sent a row that is not well formed")
+var errMalformedRow = errors.New("ClickHouse sent a malformed row")
 
-// timeWriter puts the times of rows into the form of the contract: the engine prints them in UTC with all
-// digits of their type; the contract wants the column's zone, and microseconds only when there are some.
-// Everything else is copied as it is.
+// timeWriter converts the times in rows to PostHog's format. The engine prints them in UTC with all digits of
+// their type; PostHog prints them in the column's zone, with microseconds only if they are not zero. Everything
+// else is copied unchanged.
 type timeWriter struct {
-	columns []chType // up to the last one with a time
+	columns []chType // up to the last column with a time
 	changed []bool
 	in, out []byte
-	copied  int // how much of in is in out
+	copied  int // the length of in that has been copied to out
 	zone    zoneSpan
 }
 
-// newTimeWriter returns nil when no column holds a time that needs a change.
+// newTimeWriter returns nil if no column has times to convert.
 func newTimeWriter(columns []Column) *timeWriter {
 	w := &timeWriter{}
 	last := 0
@@ -37,7 +37,7 @@ func newTimeWriter(columns []Column) *timeWriter {
 	return w
 }
 
-// row gives the row with its times rewritten. The result is valid until the next call, and no longer than the row is.
+// row returns the row with its times converted. The result is valid until the next call, and no longer than row.
 func (w *timeWriter) row(row []byte) ([]byte, error) {
 	w.in, w.out, w.copied = row, w.out[:0], 0
 	at := skip(row, 0, '[')
@@ -64,7 +64,7 @@ func (w *timeWriter) row(row []byte) ([]byte, error) {
 	return w.out, nil
 }
 
-// value goes over one value of type t and rewrites its times.
+// value scans one value of type t and converts its times.
 func (w *timeWriter) value(t *chType, at int) int {
 	if at < 0 || at >= len(w.in) || w.in[at] == 'n' {
 		return valueEnd(w.in, at)
@@ -91,13 +91,13 @@ func (w *timeWriter) value(t *chType, at int) int {
 	return valueEnd(w.in, at)
 }
 
-// The places of a time's parts as the engine prints it: YYYY-MM-DDThh:mm:ss[.fraction]Z.
+// Offsets in a time as the engine prints it: YYYY-MM-DDThh:mm:ss[.fraction]Z.
 const (
 	secondsEnd = len("0000-00-00T00:00:00")
 	microsEnd  = secondsEnd + len(".000000")
 )
 
-// time rewrites one quoted time.
+// time converts one quoted time.
 func (w *timeWriter) time(location *time.Location, at int) int {
 	behind := stringEnd(w.in, at)
 	start, end := at+1, behind-len(`Z"`)
@@ -121,7 +121,7 @@ func (w *timeWriter) time(location *time.Location, at int) int {
 		return behind
 	}
 	if end == start+secondsEnd || fraction != nil && end == start+microsEnd {
-		return behind // as it is
+		return behind // unchanged
 	}
 	w.out = append(w.out, w.in[w.copied:start+secondsEnd]...)
 	w.out = appendMicros(w.out, fraction)
@@ -129,15 +129,15 @@ func (w *timeWriter) time(location *time.Location, at int) int {
 	return behind
 }
 
-// zoneSpan is a stretch of time in which a zone has one offset. Rows tend to lie in few of them, and looking for one costs more
-// than all else about a time.
+// zoneSpan is a span of time in which a zone has one offset. It caches the last lookup, which costs more than everything else about
+// a time; the times in rows usually fall in few spans.
 type zoneSpan struct {
 	location    *time.Location
-	from, until int64 // seconds since 1970; until is not in the span any more
+	from, until int64 // seconds since 1970; until is exclusive
 	seconds     int   // east of UTC
 }
 
-// offset gives the seconds by which location is before UTC at t.
+// offset returns the offset of location east of UTC at t, in seconds.
 func (z *zoneSpan) offset(location *time.Location, t time.Time) int {
 	at := t.Unix()
 	if z.location == location && z.from <= at && at < z.until {
@@ -183,7 +183,7 @@ func digits(b []byte) (n int, ok bool) {
 	return n, len(b) > 0
 }
 
-// appendTime writes t in its zone as ISO 8601: an offset of zero as Z, and microseconds only when there are some.
+// appendTime appends t in its zone as ISO 8601: an offset of zero as Z, and microseconds only if they are not zero.
 func appendTime(b []byte, t time.Time) []byte {
 	b = appendClock(b, t)
 	if micros := t.Nanosecond() / 1000; micros != 0 {
@@ -196,7 +196,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return appendOffset(b, offset)
 }
 
-// appendClock writes the date and the time of day of t in its zone: YYYY-MM-DDThh:mm:ss.
+// appendClock appends the date and the time of day of t in its zone: YYYY-MM-DDThh:mm:ss.
 func appendClock(b []byte, t time.Time) []byte {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
@@ -208,7 +208,7 @@ func appendClock(b []byte, t time.Time) []byte {
 	return appendPair(append(b, ':'), second)
 }
 
-// appendMicros writes a fraction of at most six digits, with its point, as one of six. No fraction is written as none.
+// appendMicros appends a fraction of at most six digits, with its point, padded to six digits. It omits an empty fraction.
 func appendMicros(b, fraction []byte) []byte {
 	if len(fraction) == 0 {
 		return b
@@ -216,7 +216,7 @@ func appendMicros(b, fraction []byte) []byte {
 	return append(append(b, fraction...), "000000"[:microsEnd-secondsEnd-len(fraction)]...)
 }
 
-// appendOffset writes the seconds by which a zone is before UTC.
+// appendOffset appends an offset east of UTC, given in seconds.
 func appendOffset(b []byte, offset int) []byte {
 	if offset == 0 {
 		return append(b, 'Z')
@@ -227,13 +227,13 @@ func appendOffset(b []byte, offset int) []byte {
 	}
 	b = appendPair(append(b, sign), offset/3600)
 	b = appendPair(append(b, ':'), offset/60%60)
-	if seconds := offset % 60; seconds != 0 { // local mean time, before there were time zones
+	if seconds := offset % 60; seconds != 0 { // local mean time, before time zones
 		b = appendPair(append(b, ':'), seconds)
 	}
 	return b
 }
 
-// appendPair writes n, which is below 100, with two digits.
+// appendPair appends n, which is below 100, as two digits.
 func appendPair(b []byte, n int) []byte {
 	const digits = "0123456789"
 	return append(b, digits[n/10], digits[n%10])

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// chType is a ClickHouse type, as far as its values have to be understood: Array(T), Tuple(T, …), Map(K, V),
-// Nested(…) and the scalars. Nullable and LowCardinality are read through.
+// chType is a ClickHouse type, as far as needed to decode its values: Array(T), Tuple(T, …), Map(K, V), Nested(…)
+// and the scalars. Nullable and LowCardinality are unwrapped.
 type chType struct {
 	name     string // such as Array, UInt64, DateTime64
 	args     []chType
@@ -14,7 +14,7 @@ type chType struct {
 	location *time.Location // of DateTime and DateTime64
 }
 
-// parseType reads the text of a type. What it does not know stays a name without arguments.
+// parseType parses the text of a type. An unknown type is a name without arguments.
 func parseType(text string) chType {
 	text = strings.TrimSpace(text)
 	name, inner, ok := strings.Cut(text, "(")
@@ -55,7 +55,7 @@ func parseAll(texts []string) []chType {
 	return types
 }
 
-// locationOf is the zone of a time type: its last argument, or the session's zone, which is UTC.
+// locationOf returns the zone of a time type: its last argument, or the session's zone, which is UTC.
 func locationOf(name string, args []string) *time.Location {
 	if name != "DateTime" && name != "DateTime64" && name != "DateTime32" {
 		return nil
@@ -69,7 +69,7 @@ func locationOf(name string, args []string) *time.Location {
 	return time.UTC
 }
 
-// splitArguments cuts at the commas that stand outside brackets and quotes.
+// splitArguments splits at the commas outside brackets and quotes.
 func splitArguments(text string) []string {
 	var args []string
 	depth, start := 0, 0
@@ -98,7 +98,7 @@ func splitArguments(text string) []string {
 	return args
 }
 
-// withoutLabels drops the element names of Tuple(name T, …).
+// withoutLabels removes the element names of Tuple(name T, …).
 func withoutLabels(args []string) []string {
 	types := make([]string, len(args))
 	for i, arg := range args {
@@ -129,7 +129,7 @@ func closingQuote(s string) int {
 	return -1
 }
 
-// hasTime tells whether values of the type hold times that the rows may not show as the engine prints them.
+// hasTime reports whether values of the type contain times to convert.
 func (t chType) hasTime() bool {
 	if t.location != nil {
 		return t.name == "DateTime64" || t.location != time.UTC
@@ -150,7 +150,7 @@ var scalars = map[string]bool{
 	"Decimal": true, "Decimal32": true, "Decimal64": true, "Decimal128": true, "Decimal256": true, "Nothing": true,
 }
 
-// list tells whether the type is a scalar, or an array of such.
+// list reports whether the type is a scalar, or an array of list types.
 func (t chType) list() bool {
 	return scalars[t.name] || t.name == "Array" && len(t.args) == 1 && t.args[0].list()
 }
@@ -164,7 +164,7 @@ func allLists(types []chType) bool {
 	return true
 }
 
-// easy tells whether the driver hands over the type's values whole and in order.
+// easy reports whether the driver returns the type's values completely and in order.
 func (t chType) easy() bool {
 	switch {
 	case t.list(), t.name == "JSON", strings.HasPrefix(t.name, "Interval"):

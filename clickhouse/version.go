@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// LeastVersion is the oldest ClickHouse that is asked. Properties are read from columns of the type JSON, which is ready for production
-// since 25.3, and since 25.8 a name with a dot is told from a path (json_type_escape_dots_in_keys). The other settings that change what
-// a query means, and the functions that queries are printed with, are older.
+// LeastVersion is the oldest supported version of ClickHouse. Properties are read from JSON columns, which are production-ready since
+// 25.3; 25.8 distinguishes a name with a dot from a path (json_type_escape_dots_in_keys). All other settings that affect the meaning of
+// a query, and all functions in printed queries, are older.
 const LeastVersion = "25.8"
 
-// oldError says that a server is too old.
+// oldError is the error for a server that is too old.
 type oldError struct {
 	version string
-	lacks   string // a setting; empty when the version alone is the reason
+	lacks   string // a missing setting; empty if only the version is the reason
 }
 
 func (e *oldError) Error() string {
 	if e.lacks != "" {
-		return fmt.Sprintf("ClickHouse %s is too old: it has no setting %s; the least version is %s", e.version, e.lacks, LeastVersion)
+		return fmt.Sprintf("ClickHouse %s is too old: it has no setting %s; the minimum version is %s", e.version, e.lacks, LeastVersion)
 	}
-	return fmt.Sprintf("ClickHouse %s is too old: the least version is %s", e.version, LeastVersion)
+	return fmt.Sprintf("ClickHouse %s is too old: the minimum version is %s", e.version, LeastVersion)
 }
 
-// check refuses a server that is too old, or lacks the second tenant fence.
+// check returns an error for a server that is too old, or lacks the settings of the second tenant fence.
 func (s *server) check() error {
 	old := &oldError{version: s.version}
 	for _, name := range requiredSettings {
@@ -39,7 +39,7 @@ func (s *server) check() error {
 	return &Error{Kind: Unavailable, Message: old.Error(), cause: old}
 }
 
-// olderThan compares the first two numbers of versions. A version that is no numbers is not older: a build of one's own.
+// olderThan compares the first two numbers of versions. A version without numbers, as in a custom build, is not older.
 func olderThan(version, least string) bool {
 	have, ok := yearAndMonth(version)
 	want, known := yearAndMonth(least)
