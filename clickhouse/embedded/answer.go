@@ -18,32 +18,32 @@ import (
 	"github.com/ClickHouse/ch-go/compress"
 )
 
-// answer sends a result. It keeps the first part back, so that a query that fails early fails with a status
-// and a message, and a small result has its summary and length in the headers.
+// answer sends a result. It buffers the first part, so that a query that fails early gets an error status and
+// a message, and a small result has its summary and length in the headers.
 type answer struct {
 	server *server
 	w      http.ResponseWriter
 	begun  time.Time
 	held   []byte
-	// What the query has done so far; complete when the answer is finished.
+	// The query's progress; complete when the answer is finished.
 	progress progress
-	// Asks for that when the headers are due; nil where progress is kept up.
+	// Returns the progress when the headers are sent; nil if progress is up to date.
 	ask     func() progress
-	sent    bool   // the headers are out
-	tag     string // marks an error in the middle of the result as ours
+	sent    bool   // the headers have been sent
+	tag     string // marks an error in the middle of the result
 	gzip    *gzip.Writer
 	packer  *compress.Writer // ClickHouse's own compression, in frames
-	encoded io.Writer        // what the result is written to once the headers are out
+	encoded io.Writer        // receives the result once the headers have been sent
 }
 
-// hold is how much of a result is kept back.
+// hold is the number of bytes of a result that are buffered.
 const hold = 1 << 20
 
 func newAnswer(s *server, w http.ResponseWriter) *answer {
 	return &answer{server: s, w: w, begun: time.Now(), encoded: w}
 }
 
-// compression takes over what the client asks for.
+// compression sets up the compression that the client asks for.
 func (a *answer) compression(r *http.Request, values url.Values, settings map[string]string) error {
 	if isOn(values.Get("compress")) {
 		method := compress.LZ4
@@ -90,7 +90,7 @@ func (a *answer) format(name string) {
 	a.w.Header().Set("Content-Type", contentType(name))
 }
 
-// Write takes a piece of the result. It keeps nothing of p.
+// Write writes a piece of the result. It does not retain p.
 func (a *answer) Write(p []byte) (int, error) {
 	if !a.sent {
 		if len(a.held)+len(p) <= hold {
@@ -110,8 +110,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sendTimeout is how long the client may take for a piece of the result: a query that nobody reads keeps
-// its slot no longer.
+// sendTimeout is how long the client may take to read a piece of the result. After that the query loses its
+// slot.
 const sendTimeout = 2 * time.Minute
 
 func (a *answer) deadline(at time.Time) error {
@@ -121,7 +121,7 @@ func (a *answer) deadline(at time.Time) error {
 	return nil
 }
 
-// send sends the headers and what was kept back.
+// send sends the headers and the buffered part.
 func (a *answer) send() error {
 	header := a.w.Header()
 	a.tag = rand.Text()[:16]
@@ -158,17 +158,17 @@ func (a *answer) finish() {
 			a.abort()
 		}
 	}
-	if err := a.deadline(time.Time{}); err != nil { // the connection may bring another query
+	if err := a.deadline(time.Time{}); err != nil { // the connection may be reused
 		a.abort()
 	}
 }
 
-// fail ends the answer with an error: a status and the engine's text, or when a part of the result is out,
-// the frame of ClickHouse's HTTP interface for such errors and a broken connection.
+// fail ends the answer with an error: a status and the engine's text. If part of the result has been sent, it
+// writes the frame of ClickHouse's HTTP interface for such errors and breaks the connection.
 func (a *answer) fail(err error) {
 	e, ok := errors.AsType[*exceptionError](err)
 	if !ok {
-		// The client went away, or what it sent could not be read.
+		// The client disconnected, or its request could not be read.
 		e = exceptionf(codeUnknown, "UNKNOWN_EXCEPTION", "%s", err)
 	}
 	text := e.text
@@ -182,24 +182,24 @@ func (a *answer) fail(err error) {
 		header.Set("X-ClickHouse-Summary", a.summary())
 		header.Del("X-ClickHouse-Format")
 		a.w.WriteHeader(httpStatus(e.code))
-		_, _ = io.WriteString(a.w, text+"\n") // a client that has gone needs no answer
+		_, _ = io.WriteString(a.w, text+"\n") // the client may have disconnected
 		return
 	}
 	text += "\n"
 	frame := fmt.Sprintf("\r\n__exception__\r\n%s\r\n%s%d %s\r\n__exception__\r\n", a.tag, text, len(text), a.tag)
 	if _, err := io.WriteString(a.encoded, frame); err == nil {
 		if a.gzip != nil {
-			_ = a.gzip.Flush() // the connection is given up in any case
+			_ = a.gzip.Flush() // the connection is closed in any case
 		}
 		_ = http.NewResponseController(a.w).Flush()
 	}
 	a.abort()
 }
 
-// abort breaks the connection, so that no client takes the answer for complete.
+// abort breaks the connection, so that the client does not mistake the answer for complete.
 func (a *answer) abort() { panic(http.ErrAbortHandler) }
 
-// summary is the value of X-ClickHouse-Summary.
+// summary returns the value of X-ClickHouse-Summary.
 func (a *answer) summary() string {
 	p := a.progress
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -219,7 +219,7 @@ func (a *answer) summary() string {
 	return string(text)
 }
 
-// httpStatus gives the status that a ClickHouse server sends with an error.
+// httpStatus returns the status that a ClickHouse server sends with an error.
 func httpStatus(code int) int {
 	switch code {
 	case 194: // REQUIRED_PASSWORD
@@ -227,7 +227,7 @@ func httpStatus(code int) int {
 	case 192, 193, 497, codeAuthentication: // UNKNOWN_USER, WRONG_PASSWORD, ACCESS_DENIED
 		return http.StatusForbidden
 	case 6, 7, 25, 26, 27, 38, 41, 42, 43, 53, 62, 72, 117, 130, 131, 190, 215, 427, 457, codeBadArguments:
-		// what cannot be parsed, is of a wrong type, or has a wrong number of arguments
+		// parse errors, wrong types, wrong numbers of arguments
 		return http.StatusBadRequest
 	case 46, 47, 50, 56, 60, 73, 81, 115, 155, 336: // UNKNOWN_FUNCTION, UNKNOWN_TABLE and so on
 		return http.StatusNotFound

@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// What the parent hands to the child, beside its command line.
+// File descriptors that the child inherits.
 const (
-	fdControl = 3 // the parent's orders, then nothing until the parent ends
-	fdStatus  = 4 // the child's answer: ready, or why not
+	fdControl = 3 // a pipe with the orders; stays open until the parent exits
+	fdStatus  = 4 // a pipe for the child's status
 	fdSocket  = 5 // the listening socket
 )
 
-// orders is what the parent tells the child over the control pipe, so that no secret is in an argument or
-// in the environment.
+// orders is what the parent sends to the child over the control pipe, so that the arguments and the environment
+// contain no secrets.
 type orders struct {
 	User       string `json:"user"`
 	Password   string `json:"password"`
@@ -36,14 +36,14 @@ type orders struct {
 	StuckTimeout time.Duration `json:"stuck_timeout"`
 }
 
-// status is what the child tells the parent, once.
+// status is what the child sends to the parent, once.
 type status struct {
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
 }
 
 // ChildMain is the main function of the child process that [Start] runs. Its arguments are --data-dir and
-// --library. It returns when the parent asks for it (SIGTERM) or is gone; the process must end then.
+// --library. It returns on SIGTERM or when the parent has exited; the process must exit then.
 func ChildMain(args []string) error {
 	flags := flag.NewFlagSet(Subcommand, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is returned
@@ -61,7 +61,7 @@ func ChildMain(args []string) error {
 		return err
 	}
 	tell := func(s status) {
-		_ = json.NewEncoder(report).Encode(s) // without a parent there is nobody to tell
+		_ = json.NewEncoder(report).Encode(s) // the parent may have exited
 		_ = report.Close()
 	}
 	if err := serveChild(control, *dataDir, *library, func() { tell(status{Ready: true}) }); err != nil {
@@ -91,12 +91,12 @@ func serveChild(control *os.File, dataDir, library string, ready func()) error {
 	}
 
 	yieldToParent()
-	// The parent alone decides: Ctrl-C in a terminal reaches it too.
+	// Only the parent stops the child: it gets the same Ctrl-C from a terminal.
 	signal.Ignore(os.Interrupt, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, control) // ends with the parent
+		_, _ = io.Copy(io.Discard, control) // returns when the parent exits
 		stop()
 		time.AfterFunc(10*time.Second, func() { os.Exit(1) })
 	}()
@@ -117,12 +117,12 @@ func serveChild(control *os.File, dataDir, library string, ready func()) error {
 	})
 }
 
-// stuckStatus is the exit status of a child whose queries do not end.
+// stuckStatus is the exit status of a child with queries that do not end.
 const stuckStatus = 3
 
-var errByHand = errors.New("this command is run by the server itself, not by hand")
+var errByHand = errors.New("this command is for the server itself and cannot be run by hand")
 
-// inherited opens a descriptor that the parent left open, and keeps it from being handed on.
+// inherited opens a descriptor inherited from the parent, and closes it for child processes.
 func inherited(fd int, name string) (*os.File, error) {
 	syscall.CloseOnExec(fd)
 	file := os.NewFile(uintptr(fd), name)
@@ -132,9 +132,9 @@ func inherited(fd int, name string) (*os.File, error) {
 	return file, nil
 }
 
-// childEnv is the child's environment: what a process needs, and none of the parent's secrets.
+// childEnv returns the child's environment: what a process needs, without the parent's secrets.
 func childEnv(extra []string) []string {
-	// The zone of times that name none; and a crash in the log, not all threads of it.
+	// The default time zone; and a crash must not log all threads.
 	env := []string{"TZ=UTC", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH", "GODEBUG", "GOCOVERDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -144,7 +144,7 @@ func childEnv(extra []string) []string {
 	return append(env, extra...)
 }
 
-// tail keeps the end of what the child writes.
+// tail keeps the end of the child's output.
 type tail struct{ text []byte }
 
 const tailSize = 8 << 10
@@ -158,7 +158,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines gives the last lines, at most n.
+// lines returns at most the last n lines.
 func (t *tail) lines(n int) []string {
 	text := strings.TrimSpace(string(t.text))
 	if text == "" {

@@ -21,11 +21,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Engine is a running engine: a child process, and a goroutine that starts another when it dies.
+// Engine is a running engine: a child process, and a goroutine that restarts it when it dies.
 type Engine struct {
 	cfg      Config
 	log      *zap.Logger
-	listener *net.TCPListener // held here, so that the port stays ours while no child listens
+	listener *net.TCPListener // kept open, so that the port stays reserved while no child listens
 	socket   *os.File         // the same socket, for the child
 	orders   orders
 	dsn      string
@@ -35,14 +35,14 @@ type Engine struct {
 	restarts atomic.Uint64
 	cancel   context.CancelFunc
 	done     chan struct{}
-	killed   error // why the last child did not stop by itself; valid once done is closed
+	killed   error // why the last child had to be killed; valid once done is closed
 }
 
-// Start runs the engine and waits until it answers. The context bounds the start alone; the engine runs
+// Start starts the engine and waits until it is ready. The context only limits the start; the engine runs
 // until Close.
 //
-// While the child is down, a new connection to the DSN waits for half a second and is then closed, so that a
-// client sees an error at once and not a timeout.
+// While the child is down, a new connection to the DSN waits for half a second and is then closed, so that
+// clients get an error quickly instead of a timeout.
 func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Engine, error) {
 	e.cancel = cancel
 	go e.supervise(run, first)
 	if runtime.GOOS == "linux" && !MaySetPriorities() {
-		log.Info("the embedded engine may not set priorities of threads: long queries slow down others more than they must; " +
+		log.Info("the embedded engine may not set thread priorities, so long queries slow down others more than necessary; " +
 			"grant the capability CAP_SYS_NICE (systemd: AmbientCapabilities)")
 	}
-	log.Info("the embedded engine runs", zap.Int("pid", e.PID()), zap.String("data_dir", cfg.DataDir))
+	log.Info("the embedded engine is running", zap.Int("pid", e.PID()), zap.String("data_dir", cfg.DataDir))
 	return e, nil
 }
 
@@ -121,14 +121,14 @@ func (cfg *Config) complete() error {
 	return nil
 }
 
-// DSN is where clickhouse-go finds the engine. It stays the same while the child is restarted.
+// DSN returns the DSN for clickhouse-go. It does not change when the child is restarted.
 func (e *Engine) DSN() string { return e.dsn }
 
-// PID is the process id of the child, 0 while there is none.
+// PID returns the process id of the child, or 0 if there is none.
 func (e *Engine) PID() int { return int(e.pid.Load()) }
 
-// Close stops the child: running queries get Config.StopTimeout to finish or be cancelled, then the child is
-// killed and Close says so.
+// Close stops the child. Running queries get Config.StopTimeout to finish or be canceled; after that the child is
+// killed and Close returns an error.
 func (e *Engine) Close() error {
 	e.cancel()
 	<-e.done
@@ -161,7 +161,7 @@ func (e *Engine) supervise(ctx context.Context, c *child) {
 		<-watched
 		e.pid.Store(0)
 		e.restarts.Add(1)
-		e.log.Error("the embedded engine died; starting it again",
+		e.log.Error("the embedded engine died; restarting it",
 			zap.Error(c.err), zap.Duration("uptime", time.Since(started)), zap.Strings("last_lines", c.tail.lines(60)))
 		if time.Since(started) > steady {
 			failures = 0
@@ -169,17 +169,17 @@ func (e *Engine) supervise(ctx context.Context, c *child) {
 		if c, failures = e.restart(ctx, failures); c == nil {
 			return
 		}
-		e.log.Info("the embedded engine is back", zap.Int("pid", e.PID()))
+		e.log.Info("the embedded engine is running again", zap.Int("pid", e.PID()))
 	}
 }
 
-// steady is how long a child has to live for its end to count as the first one.
+// steady is how long a child has to run for the count of failures to start again.
 const steady = time.Minute
 
 // patience is how long a new connection waits for a child before connections are refused.
 const patience = 500 * time.Millisecond
 
-// restart tries until a child is up, or gives nil when the context is done.
+// restart tries until a child is up. It returns nil if the context is done.
 func (e *Engine) restart(ctx context.Context, failures int) (*child, int) {
 	refusing, stop := context.WithCancel(ctx)
 	refused := make(chan struct{})
@@ -203,12 +203,12 @@ func (e *Engine) restart(ctx context.Context, failures int) (*child, int) {
 			return c, failures
 		}
 		if ctx.Err() == nil {
-			e.log.Error("the embedded engine does not start", zap.Error(err), zap.Duration("next_try", backoff(failures)))
+			e.log.Error("the embedded engine failed to start", zap.Error(err), zap.Duration("next_try", backoff(failures)))
 		}
 	}
 }
 
-// backoff is the wait before a start after so many starts that came to nothing.
+// backoff returns the delay before the next start after a number of failures.
 func backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -224,12 +224,12 @@ func (e *Engine) refuse(ctx context.Context) {
 	case <-time.After(patience):
 	}
 	for ctx.Err() == nil {
-		// A short wait, so that the end of the context is seen soon. SetDeadline fails with Accept, if it does.
+		// A short timeout, to notice the end of the context soon. If SetDeadline fails, so does Accept.
 		_ = e.listener.SetDeadline(time.Now().Add(20 * time.Millisecond))
 		c, err := e.listener.Accept()
 		switch {
 		case err == nil:
-			_ = c.Close() // all that it was accepted for
+			_ = c.Close() // accepted only to be closed
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			e.log.Error("refusing connections to the embedded engine", zap.Error(err))
 			return
@@ -243,10 +243,10 @@ type child struct {
 	tail    tail
 	control *os.File
 	exited  chan struct{}
-	err     error // how it ended; valid, as is tail, once exited is closed
+	err     error // how it ended; err and tail are valid once exited is closed
 }
 
-// spawn starts a child and waits until it answers.
+// spawn starts a child and waits until it is ready.
 func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartTimeout, fmt.Errorf("no answer within %s", e.cfg.StartTimeout))
 	defer cancel()
@@ -274,25 +274,25 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 		_ = controlW.Close()
 		return nil, err
 	}
-	if err := json.NewEncoder(controlW).Encode(e.orders); err != nil { //nolint:gosec // a pipe to our child alone
+	if err := json.NewEncoder(controlW).Encode(e.orders); err != nil { //nolint:gosec // a pipe that only the child reads
 		return nil, errors.Join(err, c.stop(0))
 	}
 	answer := make(chan status, 1)
 	go func() {
 		var s status
 		if err := json.NewDecoder(statusR).Decode(&s); err != nil {
-			s.Error = "it ended without a word"
+			s.Error = "it exited without an error message"
 		}
 		answer <- s
 	}()
 	select {
 	case s := <-answer:
 		if s.Ready {
-			e.reads.Store(true) // it made its tables
+			e.reads.Store(true) // it has created its tables
 			e.pid.Store(int64(c.cmd.Process.Pid))
 			return c, nil
 		}
-		_ = c.stop(e.cfg.StopTimeout) // its own error says more
+		_ = c.stop(e.cfg.StopTimeout) // the child's own error is more useful
 		return nil, c.failure(s.Error)
 	case <-ctx.Done():
 		_ = c.stop(0) // killed on purpose
@@ -300,7 +300,7 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	}
 }
 
-// failure words why a child that has ended did not come up.
+// failure returns the error for a child that exited before it was ready.
 func (c *child) failure(reason string) error {
 	if lines := c.tail.lines(5); len(lines) > 0 && reason != "" && lines[len(lines)-1] != reason {
 		return fmt.Errorf("%s; its last lines were %q", reason, lines)
@@ -308,7 +308,7 @@ func (c *child) failure(reason string) error {
 	return errors.New(reason)
 }
 
-// start starts the process and waits for its end in a goroutine that keeps its thread: on Linux the child
+// start starts the process and waits for it in a goroutine that is locked to its thread, because on Linux the child
 // dies with the thread that started it.
 func (c *child) start() error {
 	started := make(chan error, 1)
@@ -324,16 +324,16 @@ func (c *child) start() error {
 		if c.err == nil {
 			c.err = errors.New("exit status 0")
 		}
-		_ = c.control.Close() // nobody reads it any more
+		_ = c.control.Close() // the reader is gone
 		close(c.exited)
 	}()
 	return <-started
 }
 
-// stop ends the process: politely, and after the timeout by force. It returns when the process is gone.
+// stop terminates the process, and kills it after the timeout. It returns when the process has exited.
 func (c *child) stop(timeout time.Duration) error {
 	if timeout > 0 {
-		_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails when it is gone already
+		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
 		select {
@@ -342,7 +342,7 @@ func (c *child) stop(timeout time.Duration) error {
 		case <-timer.C:
 		}
 	}
-	_ = c.cmd.Process.Kill() // fails when it is gone already
+	_ = c.cmd.Process.Kill() // it may have exited
 	<-c.exited
 	if timeout > 0 {
 		return fmt.Errorf("the embedded engine did not stop within %s and was killed", timeout)
@@ -350,7 +350,8 @@ func (c *child) stop(timeout time.Duration) error {
 	return nil
 }
 
-// keepNonblocking undoes what handing a file to a child does to the socket: both share its mode.
+// keepNonblocking sets the socket to nonblocking again. Passing the file to a child makes it blocking, and both share the
+// mode.
 func (e *Engine) keepNonblocking() error {
 	raw, err := e.listener.SyscallConn()
 	if err != nil {

@@ -10,34 +10,34 @@ import (
 	"go.uber.org/zap"
 )
 
-// Engine is the embedded engine, which this system does not have.
+// Engine is the embedded engine, which does not exist on this system.
 type Engine struct{}
 
-var errSystem = errors.New("there is no embedded engine for " + runtime.GOOS + ": point clickhouse at a server")
+var errSystem = errors.New("there is no embedded engine for " + runtime.GOOS + "; set clickhouse to a ClickHouse server")
 
-// Start always fails here: the embedded engine runs on Linux and macOS.
+// Start always returns an error: the embedded engine only runs on Linux and macOS.
 func Start(context.Context, Config, *zap.Logger) (*Engine, error) { return nil, errSystem }
 
-// DSN is empty.
+// DSN returns an empty string.
 func (e *Engine) DSN() string { return "" }
 
-// PID is 0.
+// PID returns 0.
 func (e *Engine) PID() int { return 0 }
 
-// Stats is how the engine is: never up.
+// Stats is the state of the engine: never up.
 type Stats struct {
 	Up       bool
 	Restarts uint64
 	Resident int64
 }
 
-// Stats is zero.
+// Stats returns the zero value.
 func (e *Engine) Stats() Stats { return Stats{} }
 
 // Close does nothing.
 func (e *Engine) Close() error { return nil }
 
-// ChildMain always fails here.
+// ChildMain always returns an error.
 func ChildMain([]string) error { return errSystem }
 
 // MaySetPriorities reports whether the engine may set the priorities of threads.

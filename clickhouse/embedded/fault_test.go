@@ -156,7 +156,7 @@ func TestAuthentication(t *testing.T) {
 func TestFolderInUse(t *testing.T) {
 	engine(t)
 	_, err := embedded.Start(t.Context(), config(filepath.Join(shared.dir, "a folder")), zap.NewNop())
-	want := fmt.Sprintf("starting the embedded engine: the data folder %s is in use by another process (pid %d): one process at a time can have it",
+	want := fmt.Sprintf("starting the embedded engine: the data folder %s is in use by another process (pid %d): only one process at a time may use it",
 		filepath.Join(shared.dir, "a folder"), engine(t).PID())
 	if err == nil || err.Error() != want {
 		t.Errorf("a second engine in the folder:\n%v\nwant:\n%s", err, want)
@@ -168,7 +168,7 @@ func TestNoLibrary(t *testing.T) {
 	cfg.Library = filepath.Join(t.TempDir(), "libchdb.so")
 	_, err := embedded.Start(t.Context(), cfg, zap.NewNop())
 	want := "the embedded engine's library is not at " + cfg.Library +
-		`: run "make engine", name another with engine_library, or point clickhouse at a server`
+		`: run "make engine", set engine_library to another one, or set clickhouse to a ClickHouse server`
 	if err == nil || err.Error() != want {
 		t.Errorf("Start without a library:\n%v\nwant:\n%s", err, want)
 	}
@@ -224,7 +224,7 @@ func TestRestart(t *testing.T) {
 	if e.DSN() != dsn || e.PID() == pid {
 		t.Errorf("after the restart: DSN %s, PID %d; before: %s, %d", e.DSN(), e.PID(), dsn, pid)
 	}
-	if n := logs.FilterMessage("the embedded engine died; starting it again").Len(); n != 2 {
+	if n := logs.FilterMessage("the embedded engine died; restarting it").Len(); n != 2 {
 		t.Errorf("%d deaths in the log, want 2", n)
 	}
 }
@@ -251,7 +251,7 @@ func TestDown(t *testing.T) {
 	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine does not start").Len() > 0 })
+	eventually(t, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine failed to start").Len() > 0 })
 	for range 3 {
 		begun := time.Now()
 		_, err := ask[uint64](c, t.Context(), "SELECT count() FROM kept")
@@ -372,7 +372,7 @@ func TestChildByHand(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "--data-dir", t.TempDir(), "--library", "x") // ends by itself
 	cmd.Env = append(os.Environ(), childEnv)
 	out, err := cmd.CombinedOutput()
-	if err == nil || string(out) != "this command is run by the server itself, not by hand\n" {
+	if err == nil || string(out) != "this command is for the server itself and cannot be run by hand\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }

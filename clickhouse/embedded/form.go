@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// formBoundary tells whether the body is a form, and what stands between its parts.
+// formBoundary reports whether the body is a form, and returns the boundary of its parts.
 func formBoundary(r *http.Request) (boundary string, ok bool) {
 	media, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return parameters["boundary"], err == nil && media == "multipart/form-data"
 }
 
-// readForm takes the text and the parameters of a query from a form: the fields query and param_NAME, for
-// what is too long for a URL. A file would be an external table.
+// readForm reads the text and the parameters of a query from a form with the fields query and param_NAME. Clients
+// use a form if these are too long for a URL. A file would be an external table.
 func (q *query) readForm(body io.Reader, boundary string) error {
 	left := int64(maxText)
 	form := multipart.NewReader(body, boundary)

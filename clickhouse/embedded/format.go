@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// The library encodes each piece of a streamed result as a whole document of its own. Pieces of row formats
-// without a header can be sent one after the other; of formats with a header all but the first lose it; a
-// document of any other format comes through a pipe.
+// The library encodes each piece of a streamed result as a complete document. Pieces of row formats without a
+// header can be concatenated; for formats with a header, all but the first piece lose it; documents in other
+// formats come through a pipe.
 
-// headerKind says what a format puts in front of its rows.
+// headerKind is the kind of header before the rows.
 type headerKind uint8
 
 const (
 	headerNone   headerKind = iota
-	headerLines             // names, or names and types, each on a line
-	headerCSV               // the same, but a quoted name may hold a line break
+	headerLines             // a line of names, and maybe a line of types
+	headerCSV               // the same, but a quoted name may contain a newline
 	headerBinary            // a count, then the names, then maybe the types
 	headerArrow             // a message with the schema; the rows end with a mark
 )
 
 type rowFormat struct {
 	header headerKind
-	lines  int // how many lists the header holds: 1 names, 2 names and types
+	lines  int // the number of lists in the header: 1 for names, 2 for names and types
 }
 
 // rowFormats are the formats that are streamed, in lower case.
@@ -46,13 +46,13 @@ var rowFormats = func() map[string]rowFormat {
 	return formats
 }()
 
-// streamable gives the way to join the pieces of a format.
+// streamable returns how to join the pieces of a format.
 func streamable(format string) (rowFormat, bool) {
 	f, ok := rowFormats[strings.ToLower(format)]
 	return f, ok
 }
 
-// headerSize gives how many bytes at the start of a piece are the header.
+// headerSize returns the size of the header at the start of a piece.
 func (f rowFormat) headerSize(piece []byte) int {
 	switch f.header {
 	case headerNone:
@@ -77,7 +77,7 @@ func (f rowFormat) headerSize(piece []byte) int {
 	return len(piece)
 }
 
-// binaryHeaderSize measures a count and that many strings, the strings as often as there are lists.
+// binaryHeaderSize returns the size of a count followed by lists of that many strings.
 func binaryHeaderSize(piece []byte, lists int) int {
 	columns, at := binary.Uvarint(piece)
 	if at <= 0 {
@@ -96,7 +96,7 @@ func binaryHeaderSize(piece []byte, lists int) int {
 // arrowEnd ends a stream of Arrow's IPC format.
 var arrowEnd = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// arrowHeaderSize measures the first message of an Arrow stream, the schema: a mark, the size of what follows, and that.
+// arrowHeaderSize returns the size of the first message of an Arrow stream, the schema: a mark, the size of the rest, and the rest.
 func arrowHeaderSize(piece []byte) int {
 	const lead = 8
 	if len(piece) < lead {
@@ -105,14 +105,14 @@ func arrowHeaderSize(piece []byte) int {
 	return min(len(piece), lead+int(binary.LittleEndian.Uint32(piece[4:lead])))
 }
 
-// joiner drops the repeated headers from the pieces of one result.
+// joiner removes the repeated headers from the pieces of a result.
 type joiner struct {
 	format rowFormat
 	header []byte
 	begun  bool
 }
 
-// join gives what to send of the next piece.
+// join returns the part of the next piece to send.
 func (j *joiner) join(piece []byte) []byte {
 	switch j.format.header {
 	case headerNone:
@@ -129,7 +129,7 @@ func (j *joiner) join(piece []byte) []byte {
 	return bytes.TrimPrefix(piece, j.header)
 }
 
-// end gives what to send behind the last piece.
+// end returns what to send after the last piece.
 func (j *joiner) end() []byte {
 	if j.format.header == headerArrow && j.begun {
 		return arrowEnd
@@ -137,7 +137,7 @@ func (j *joiner) end() []byte {
 	return nil
 }
 
-// contentType is the media type that a ClickHouse server gives a format.
+// contentType returns the media type that a ClickHouse server sends for a format.
 func contentType(format string) string {
 	name := strings.ToLower(format)
 	switch {

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// maxURI bounds the request line and headers: clickhouse-go puts parameters there.
+	// maxURI limits the request line and headers, where clickhouse-go puts parameters.
 	maxURI = 32 << 20
-	// maxText bounds the text of a query, with the rows that an INSERT carries in it.
+	// maxText limits the text of a query, including the rows of an INSERT.
 	maxText = 256 << 20
 )
 
@@ -36,14 +36,14 @@ const (
 	codeNoSuchPath     = 60
 )
 
-// ServeHTTP answers like a ClickHouse server's HTTP interface.
+// ServeHTTP implements the HTTP interface of a ClickHouse server.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("X-ClickHouse-Server-Display-Name", s.display)
 	switch {
 	case r.URL.Path == "/ping":
 		header.Set("Content-Type", "text/html; charset=UTF-8")
-		_, _ = io.WriteString(w, "Ok.\n") // a client that has gone needs no answer
+		_, _ = io.WriteString(w, "Ok.\n") // the client may have disconnected
 		return
 	case r.URL.Path == watchPath:
 		s.answerWatch(w, r)
@@ -89,7 +89,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.finish()
 }
 
-// authenticate checks the user and the password, wherever a ClickHouse client may have put them.
+// authenticate checks the user and the password in all places where ClickHouse clients put them.
 func (s *server) authenticate(r *http.Request, values url.Values) error {
 	user, password, ok := r.BasicAuth()
 	if !ok {
@@ -106,7 +106,7 @@ func (s *server) authenticate(r *http.Request, values url.Values) error {
 	return nil
 }
 
-// Names in the URL that are not settings. The value tells whether the server takes them.
+// Names in the URL that are not settings. The value is true if the server supports them.
 var reserved = map[string]bool{
 	"query": true, "query_id": true, "database": true, "default_format": true, "compress": true, "decompress": true,
 	"user": true, "password": true, "quota_key": true, "client_protocol_version": true, "wait_end_of_query": true,
@@ -114,7 +114,7 @@ var reserved = map[string]bool{
 	"session_id": false, "session_timeout": false, "session_check": false, "role": false,
 }
 
-// readQuery reads a request into a query. The body is read to its end, unless it holds rows for an INSERT.
+// readQuery reads a query from a request. It reads the body to its end, unless it has rows for an INSERT.
 func (s *server) readQuery(r *http.Request, values url.Values, out *answer) (*query, error) {
 	q := &query{
 		id:       values.Get("query_id"),
@@ -142,7 +142,7 @@ func (s *server) readQuery(r *http.Request, values url.Values, out *answer) (*qu
 		q.settings[name] = value
 	}
 	if r.Method == http.MethodGet && q.settings["readonly"] == "" {
-		q.settings["readonly"] = "2" // a GET changes nothing
+		q.settings["readonly"] = "2" // a GET must not change data
 	}
 	body, err := requestBody(r, values)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *server) readQuery(r *http.Request, values url.Values, out *answer) (*qu
 
 func (q *query) addParam(name, value string) { q.params = append(q.params, param{name, value}) }
 
-// requestBody undoes the encodings that ClickHouse's clients use for the body.
+// requestBody decodes the encodings that ClickHouse clients use for the body.
 func requestBody(r *http.Request, values url.Values) (io.Reader, error) {
 	body := io.Reader(r.Body)
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
@@ -200,18 +200,18 @@ func requestBody(r *http.Request, values url.Values) (io.Reader, error) {
 	return body, nil
 }
 
-// framed reads ClickHouse's compressed frames, and ends plainly after the last one.
+// framed reads ClickHouse's compressed frames, and returns a plain io.EOF after the last one.
 type framed struct{ frames *compress.Reader }
 
 func (f framed) Read(p []byte) (int, error) {
 	n, err := f.frames.Read(p)
 	if errors.Is(err, io.EOF) {
-		err = io.EOF // it comes wrapped; within a frame it would be an unexpected one
+		err = io.EOF // the reader wraps it; within a frame it would be io.ErrUnexpectedEOF
 	}
 	return n, err
 }
 
-// readKill tells whether the query is a KILL QUERY for one of the clients' query ids.
+// readKill reports whether the query is a KILL QUERY for a client's query id.
 func readKill(q *query) (id string, wait, ok bool) {
 	if q.data != nil || len(q.text) > 4096 {
 		return "", false, false
@@ -220,7 +220,7 @@ func readKill(q *query) (id string, wait, ok bool) {
 	return st.killedQuery(q.text)
 }
 
-// answerKill kills, and makes of the KILL statement the query that gives its answer.
+// answerKill kills the query, and replaces the KILL statement with a query for its result.
 func (s *server) answerKill(r *http.Request, q *query, id string, wait bool) error {
 	if on := q.settings["readonly"]; on != "" && on != "0" {
 		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
@@ -258,16 +258,16 @@ func isOn(value string) bool {
 	return err == nil && on
 }
 
-// greeting is what clickhouse-go asks first. Its answer alone is read as the protocol version that the
-// request names; what comes later is read as the revision in the answer says.
+// greeting is the first query of clickhouse-go. The driver decodes only its answer by the protocol version in the
+// request, and all later ones by the revision in that answer.
 const greeting = "SELECT displayName(), version(), revision(), timezone()"
 
-// greet answers the greeting: one block in the Native format of the versions since 54454. The revision is
-// zero: all further blocks come in Native's plain form, which is the only one that the library writes.
+// greet returns the answer to the greeting: one block in the Native format of version 54454 or newer. The revision is
+// zero, because the library writes all further blocks in the plain form of Native.
 func (s *server) greet() []byte {
 	b := []byte{
-		1, 0, // block info: it is not an overflow block
-		2, 0xff, 0xff, 0xff, 0xff, // its bucket is -1
+		1, 0, // block info: not an overflow block
+		2, 0xff, 0xff, 0xff, 0xff, // bucket -1
 		0,    // end of the block info
 		4, 1, // columns, rows
 	}
@@ -278,7 +278,7 @@ func (s *server) greet() []byte {
 	column := func(name, typ string) {
 		text(name)
 		text(typ)
-		b = append(b, 0) // the values are not in a serialization of their own
+		b = append(b, 0) // no custom serialization
 	}
 	column("displayName()", "String")
 	text(s.display)

@@ -13,7 +13,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is libchdb: its C functions, bound without cgo. Handles are opaque to us and kept as uintptr.
+// library has the C functions of libchdb, bound without cgo. Handles are opaque uintptrs.
 type library struct {
 	setSignalHandlers func(enabled int32)
 	connect           func(argc int32, argv **byte) *uintptr
@@ -40,30 +40,30 @@ type library struct {
 	resultWroteBytes  func(result uintptr) uint64
 }
 
-// queryFunc is the shape of the three functions that begin a statement with parameters.
+// queryFunc is the signature of the three functions that start a statement with parameters.
 type queryFunc func(conn uintptr, sql *byte, sqlSize uintptr, format *byte, formatSize uintptr,
 	names **byte, nameSizes *uintptr, values **byte, valueSizes *uintptr, n uintptr) uintptr
 
 // analysis is chdb_query_analysis_v1.
 type analysis struct {
 	StructSize uint32
-	Statements uint32 // 0: the text does not parse
+	Statements uint32 // 0 if the text does not parse
 	Flags      uint32
 	Class      queryClass
 }
 
-// queryClass is chdb_query_class: what a statement does to state that outlives it.
+// queryClass is chdb_query_class: the effect of a statement on persistent state.
 type queryClass uint32
 
 const (
 	classReadOnly       queryClass = iota // SELECT, SHOW, DESCRIBE, EXPLAIN, EXISTS, CHECK
 	classMutating                         // INSERT, CREATE, ALTER, DROP, …
 	classMutatingGlobal                   // functions, users, the system database
-	classControl                          // SET, USE, KILL, SYSTEM, …, and whatever writes outside of the engine
+	classControl                          // SET, USE, KILL, SYSTEM, …, and statements that write outside the engine
 	classUnknown
 )
 
-// loadLibrary maps the library and binds its functions. The engine in it starts with the first connection.
+// loadLibrary loads the library and binds its functions. The engine starts with the first connection.
 func loadLibrary(path string) (*library, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -101,16 +101,16 @@ func loadLibrary(path string) (*library, error) {
 		}
 		purego.RegisterFunc(fn, symbol)
 	}
-	// Go's runtime needs its own handlers, and the engine would put its own in their place.
+	// Go's runtime needs its own signal handlers, and the engine would replace them.
 	lib.setSignalHandlers(0)
 	return lib, nil
 }
 
-// param is a value for a {name:Type} placeholder, as the escaped text that ClickHouse reads (contract of
-// its HTTP interface: \t, \n, \\ and \0 are escapes, \N is NULL).
+// param is a value for a {name:Type} placeholder, escaped as in ClickHouse's HTTP interface: \t, \n, \\ and \0 are
+// escapes, \N is NULL.
 type param struct{ name, value string }
 
-// cstrings holds Go strings in the form that C takes: pointers and sizes. It pins what it points to.
+// cstrings has Go strings as C pointers and sizes. It pins their memory.
 type cstrings struct {
 	pin      runtime.Pinner
 	pointers []*byte
@@ -118,7 +118,7 @@ type cstrings struct {
 }
 
 func (c *cstrings) add(s string) *byte {
-	b := make([]byte, len(s)+1) // C also wants a zero at the end
+	b := make([]byte, len(s)+1) // C needs a zero at the end
 	copy(b, s)
 	c.pin.Pin(&b[0])
 	c.pointers = append(c.pointers, &b[0])
@@ -126,7 +126,7 @@ func (c *cstrings) add(s string) *byte {
 	return &b[0]
 }
 
-// arrays gives the two C arrays, nil when there is nothing in them.
+// arrays returns the two C arrays, or nil if they are empty.
 func (c *cstrings) arrays() (**byte, *uintptr) {
 	if len(c.pointers) == 0 {
 		return nil, nil
@@ -136,7 +136,7 @@ func (c *cstrings) arrays() (**byte, *uintptr) {
 	return &c.pointers[0], &c.sizes[0]
 }
 
-// call runs one of the functions that begin a statement.
+// call calls one of the functions that start a statement.
 func call(fn queryFunc, conn uintptr, sql, format string, params []param) uintptr {
 	var text, names, values cstrings
 	defer text.pin.Unpin()
@@ -152,18 +152,18 @@ func call(fn queryFunc, conn uintptr, sql, format string, params []param) uintpt
 		n, nSizes, v, vSizes, uintptr(len(params)))
 }
 
-// conn is one session in the engine: its settings, current database and temporary tables. It runs one
-// statement at a time and is used by one goroutine.
+// conn is a session of the engine, with settings, current database and temporary tables. It runs one
+// statement at a time, and must not be used concurrently.
 type conn struct {
 	lib    *library
 	handle *uintptr
 }
 
-// errConnect is all that the library says about a connection that it refuses.
+// errConnect is the error for a refused connection. The library gives no reason.
 var errConnect = errors.New("the engine refused to open a session")
 
-// open starts a session; arguments are --name=value pairs: settings, and for the first session of the
-// process the engine's own options.
+// open starts a session. The arguments are --name=value pairs: settings and, for the first session of the
+// process, the engine's options.
 func (lib *library) open(args ...string) (*conn, error) {
 	var argv cstrings
 	defer argv.pin.Unpin()
@@ -182,7 +182,7 @@ func (lib *library) open(args ...string) (*conn, error) {
 // close ends the session. The engine stops with its last one.
 func (c *conn) close() { c.lib.closeConn(c.handle) }
 
-// classify says what the statement in a text would do, without running it.
+// classify analyzes a statement without running it.
 func (c *conn) classify(sql string) analysis {
 	var text cstrings
 	defer text.pin.Unpin()
@@ -193,7 +193,7 @@ func (c *conn) classify(sql string) analysis {
 	return *out
 }
 
-// query runs a statement to its end and gives the whole result, which the caller frees.
+// query runs a statement to its end and returns the whole result. The caller must free it.
 func (c *conn) query(sql, format string, params []param) (result, error) {
 	r := result{c.lib, call(c.lib.query, *c.handle, sql, format, params)}
 	if err := r.err(); err != nil {
@@ -203,7 +203,7 @@ func (c *conn) query(sql, format string, params []param) (result, error) {
 	return r, nil
 }
 
-// text runs a statement and gives its result as a string.
+// text runs a statement and returns its result as a string.
 func (c *conn) text(sql, format string, params ...param) (string, error) {
 	r, err := c.query(sql, format, params)
 	if err != nil {
@@ -213,13 +213,13 @@ func (c *conn) text(sql, format string, params ...param) (string, error) {
 	return string(r.bytes()), nil
 }
 
-// selection is the running result of a SELECT.
+// selection is the result of a running SELECT.
 type selection struct {
 	conn   *conn
 	handle uintptr
 }
 
-// stream begins a SELECT whose result is taken in pieces. The caller closes it.
+// stream starts a SELECT whose result is read in pieces. The caller must close it.
 func (c *conn) stream(sql, format string, params []param) (*selection, error) {
 	r := result{c.lib, call(c.lib.streamQuery, *c.handle, sql, format, params)}
 	if err := r.err(); err != nil {
@@ -229,7 +229,7 @@ func (c *conn) stream(sql, format string, params []param) (*selection, error) {
 	return &selection{c, r.handle}, nil
 }
 
-// next gives the next piece, which the caller frees; an empty one ends the result.
+// next returns the next piece; an empty one ends the result. The caller must free it.
 func (s *selection) next() (result, error) {
 	r := result{s.conn.lib, s.conn.lib.streamFetch(*s.conn.handle, s.handle)}
 	if err := r.err(); err != nil {
@@ -245,13 +245,13 @@ func (s *selection) close() {
 	s.conn.lib.resultDestroy(s.handle)
 }
 
-// insertion is a running INSERT that takes its data in pieces.
+// insertion is a running INSERT that receives its data in pieces.
 type insertion struct {
 	conn   *conn
 	handle uintptr
 }
 
-// insert begins an INSERT; the statement goes without its FORMAT clause. The caller closes the insertion.
+// insert starts an INSERT. The statement must not have a FORMAT clause. The caller must close the insertion.
 func (c *conn) insert(sql, format string, params []param) (*insertion, error) {
 	in := &insertion{c, call(c.lib.insert, *c.handle, sql, format, params)}
 	if err := in.err(); err != nil {
@@ -268,7 +268,7 @@ func (in *insertion) err() error {
 	return nil
 }
 
-// Write appends data in the statement's format. It waits when the engine is slower than the writer.
+// Write appends data in the statement's format. It blocks while the engine is busy.
 func (in *insertion) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -279,10 +279,10 @@ func (in *insertion) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errInsertStopped says that the engine takes no more data; done has the reason.
+// errInsertStopped is returned when the engine accepts no more data; done returns the reason.
 var errInsertStopped = errors.New("the engine stopped the INSERT")
 
-// done ends the data and commits it. The caller frees the result, which only holds counts.
+// done ends and commits the data. The result only has counts; the caller must free it.
 func (in *insertion) done() (result, error) {
 	r := result{in.conn.lib, in.conn.lib.insertDone(in.handle)}
 	if err := r.err(); err != nil {
@@ -292,7 +292,7 @@ func (in *insertion) done() (result, error) {
 	return r, nil
 }
 
-// close gives the insertion up unless it is done.
+// close aborts the insertion unless it is done.
 func (in *insertion) close() {
 	in.conn.lib.insertCancel(in.handle)
 	in.conn.lib.insertDestroy(in.handle)
@@ -304,13 +304,13 @@ type result struct {
 	handle uintptr
 }
 
-// bytes is the encoded result, valid until free.
+// bytes returns the encoded result, valid until free.
 func (r result) bytes() []byte {
 	n := r.lib.resultLength(r.handle)
 	if n == 0 {
 		return nil
 	}
-	return unsafe.Slice(r.lib.resultBuffer(r.handle), n) //nolint:gosec // the size is the library's
+	return unsafe.Slice(r.lib.resultBuffer(r.handle), n) //nolint:gosec // the size comes from the library
 }
 
 func (r result) err() error {
@@ -329,10 +329,10 @@ func (r result) free() {
 	}
 }
 
-// progress is what a query has done so far, in the words of X-ClickHouse-Summary.
+// progress is the progress of a query, with the fields of X-ClickHouse-Summary.
 type progress struct{ readRows, readBytes, wroteRows, wroteBytes, resultRows, resultBytes uint64 }
 
-// count adds what this piece of the result stands for.
+// count adds the counts of a piece of the result.
 func (p *progress) count(r result) {
 	p.readRows += r.lib.resultReadRows(r.handle)
 	p.readBytes += r.lib.resultReadBytes(r.handle)
@@ -350,7 +350,7 @@ func goString(p *byte) string {
 	return string(unsafe.Slice(p, n)) //nolint:gosec // as counted above
 }
 
-// exceptionError is an error of the engine or, in the engine's words, of this server.
+// exceptionError is an error of the engine, or an error of this server in the same form.
 type exceptionError struct {
 	code int
 	text string // "Code: 62. DB::Exception: …"
@@ -361,7 +361,7 @@ func (e *exceptionError) Error() string { return e.text }
 // codeUnknown is UNKNOWN_EXCEPTION: the library failed without a ClickHouse error.
 const codeUnknown = 1002
 
-// newException reads the code out of the engine's error text.
+// newException parses the code in the engine's error text.
 func newException(text string) *exceptionError {
 	if rest, ok := strings.CutPrefix(text, "Code: "); ok {
 		if digits, _, ok := strings.Cut(rest, "."); ok {
@@ -376,7 +376,7 @@ func newException(text string) *exceptionError {
 	return exceptionf(codeUnknown, "UNKNOWN_EXCEPTION", "%s", text)
 }
 
-// exceptionf makes an error in the form of the engine's own.
+// exceptionf returns an error in the form of the engine's errors.
 func exceptionf(code int, name, format string, args ...any) *exceptionError {
 	return &exceptionError{code, fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", code, fmt.Sprintf(format, args...), name)}
 }

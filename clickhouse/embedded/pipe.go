@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// pipeBuffer is how much of a piped result is passed on at once.
+// pipeBuffer is the size of the buffer that copies a piped result.
 const pipeBuffer = 128 << 10
 
-// pipe sends a result of any format while the query runs. The engine believes that it writes a file: the write end of a pipe,
-// which it opens by its descriptor. It waits while the client is slow.
+// pipe sends a result in any format while the query runs. The engine writes to a file that is the write end of a pipe, opened by
+// its descriptor. It blocks while the client is slow.
 func (s *server) pipe(c *conn, q *query, st statement, out *answer) (err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("making a pipe for the result: %w", err)
+		return fmt.Errorf("creating a pipe for the result: %w", err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	out.ask = func() progress { return s.account(q.mark) }
@@ -31,7 +31,7 @@ func (s *server) pipe(c *conn, q *query, st statement, out *answer) (err error) 
 		defer close(passed)
 		buf := make([]byte, pipeBuffer)
 		if sent, sending = io.CopyBuffer(onlyWriter{out}, onlyReader{r}, buf); sending != nil {
-			// The engine may be in the midst of a write: it gets rid of that, and finds that it was stopped.
+			// The engine may be blocked in a write. Let it finish that, so that it notices the stop.
 			q.cancel()
 			_, _ = io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{r}, buf) // ends with the query
 		}
@@ -50,13 +50,13 @@ func (s *server) pipe(c *conn, q *query, st statement, out *answer) (err error) 
 	return sending
 }
 
-// onlyReader and onlyWriter hide other ways to copy: what is passed on goes through the buffer, and is bounded by it.
+// onlyReader and onlyWriter hide other ways to copy, so that io.CopyBuffer uses the buffer.
 type (
 	onlyReader struct{ io.Reader }
 	onlyWriter struct{ io.Writer }
 )
 
-// account is what the running query with this mark has done so far.
+// account returns the progress of the running query with this mark.
 func (s *server) account(mark string) (p progress) {
 	s.control.Lock()
 	defer s.control.Unlock()
@@ -64,7 +64,7 @@ func (s *server) account(mark string) (p progress) {
 		return p
 	}
 	text, err := s.control.conn.text("SELECT read_rows, read_bytes FROM system.processes WHERE startsWith(query, {mark:String})", "TSV", param{"mark", mark})
-	if err == nil { // without an account the summary says zero, as a server's does that has counted nothing yet
+	if err == nil { // otherwise the summary is zero, like that of a server that has counted nothing yet
 		_, _ = fmt.Fscan(strings.NewReader(text), &p.readRows, &p.readBytes)
 	}
 	return p

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// childAttr puts the child in a group of its own, so that Ctrl-C reaches the parent alone. When the parent
-// dies the child sees the end of its control pipe.
+// childAttr puts the child in its own process group, so that Ctrl-C reaches only the parent. When the parent
+// dies, the child sees the end of its control pipe.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// resident is the memory that a process takes, in bytes, or 0 when the system does not say.
+// resident returns the resident memory of a process in bytes, or 0 if it is unknown.
 func resident(pid int) int64 {
 	out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
 	if err != nil {
@@ -26,7 +26,7 @@ func resident(pid int) int64 {
 	return kib << 10
 }
 
-// MaySetPriorities reports whether the engine may set the priorities of threads: only on Linux.
+// MaySetPriorities reports whether the engine may set thread priorities, which it can only on Linux.
 func MaySetPriorities() bool { return false }
 
 func yieldToParent() {}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttr puts the child in a group of its own, so that Ctrl-C reaches the parent alone, and lets the
+// childAttr puts the child in its own process group, so that Ctrl-C reaches only the parent, and lets the
 // kernel kill it when the thread that started it ends.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -37,16 +37,16 @@ var MaySetPriorities = sync.OnceValue(func() bool {
 })
 
 const (
-	// baseNice is the nice value of the engine's threads: its parent, which answers from its cache, comes first. Lowering a priority
-	// needs no capability.
+	// baseNice is the nice value of the engine's threads, so that the parent, which serves cache hits, has priority. Lowering a
+	// priority needs no capability.
 	baseNice = 5
-	// baseSlice is how long the engine's threads want to run at a time. A thread that wakes up and wants less, as all others do, need
-	// not wait for the end of such a slice. Linux heeds it from 6.12 on.
+	// baseSlice is the time slice of the engine's threads. A waking thread with a shorter slice, which all other threads have, can
+	// preempt them. It takes effect on Linux 6.12 and newer.
 	baseSlice = 4 * time.Millisecond
 )
 
-// yieldToParent lets others come before this process: before all threads that there are, and so before those that they start. Where the
-// system refuses that, the engine runs all the same.
+// yieldToParent lowers the priority of all threads of this process, and so of those that they start. If the system refuses, the
+// engine runs with its normal priority.
 func yieldToParent() {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -66,20 +66,20 @@ func yieldToParent() {
 	}
 }
 
-// setNice gives the calling thread the nice value that a query is to run with, and returns how to take it back. The engine sets that of
-// the threads of its pools by itself, but not of the one that it is called on, which plans the query. A value that is not a number,
-// and a process that may not set priorities, change nothing.
+// setNice sets the nice value of the calling thread for a query, and returns a function that restores it. The engine sets the nice value
+// of the threads in its pools, but not of the calling thread, which plans the query. setNice does nothing if the value is not a number or
+// the process may not set priorities.
 func setNice(value string) (restore func()) {
 	nice, err := strconv.Atoi(value)
 	if err != nil || !MaySetPriorities() {
 		return func() {}
 	}
 	thread := syscall.Gettid()
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, thread, nice) // it runs all the same
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, thread, nice) // the query runs anyway
 	return func() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, thread, baseNice) }
 }
 
-// resident is the memory that a process takes, in bytes, or 0 when the system does not say.
+// resident returns the resident memory of a process in bytes, or 0 if it is unknown.
 func resident(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {

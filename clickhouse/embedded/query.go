@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// query is one request's statement on its way through the engine.
+// query is the statement of one request.
 type query struct {
 	id       string // the client's query id
 	text     string
 	database string
-	format   string            // of the result, unless the text names one
-	settings map[string]string // for this query alone
+	format   string            // of the result, unless the text has a FORMAT clause
+	settings map[string]string // for this query only
 	params   []param
-	data     io.Reader // rows that follow an INSERT, nil when there are none
-	whole    bool      // nothing is sent before the result is complete
+	data     io.Reader // rows that follow an INSERT; may be nil
+	whole    bool      // send nothing before the result is complete
 	free     bool      // runs without a slot
 
-	mark   string             // what the text begins with in system.processes
-	cancel context.CancelFunc // stops it from elsewhere
+	mark   string             // the beginning of the text in system.processes
+	cancel context.CancelFunc // stops the query
 	done   chan struct{}
 }
 
-// codes of the engine's errors that this server makes or looks at itself.
+// Codes of the engine's errors that this server uses.
 const (
 	codeNotImplemented  = 48
 	codeSyntax          = 62
@@ -43,8 +43,8 @@ const (
 	codeCancelled       = 394
 )
 
-// run answers a query: it waits for a slot, opens a session with the query's settings, and sends the result.
-// An error from the client's side ends the query too, and is given back.
+// run runs a query: it waits for a slot, opens a session with the query's settings, and sends the result.
+// An error on the client's side also ends the query, and is returned.
 func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	ctx, q.cancel = context.WithCancel(ctx)
 	defer q.cancel()
@@ -59,11 +59,11 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 			leave = sync.OnceFunc(func() { <-s.slots })
 			defer leave()
 		case <-ctx.Done():
-			return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it began")
+			return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it started")
 		}
 	}
 
-	// A session's calls stay on one thread: the engine attaches its query to it.
+	// All calls of a session must run on one thread, because the engine attaches the query to it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer setNice(q.settings["os_threads_nice_value_query"])()
@@ -80,7 +80,7 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	defer unwatch()
 	err = s.execute(ctx, c, q, out)
 	if err != nil && ctx.Err() != nil {
-		// Whatever the engine says now, it is because it was stopped.
+		// Any error now is a consequence of the cancellation.
 		if e, ok := errors.AsType[*exceptionError](err); !ok || e.code != codeCancelled {
 			err = exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled")
 		}
@@ -88,11 +88,11 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	return err
 }
 
-// ping is what clickhouse-go asks for a sign of life. It needs no slot: an engine that is busy is alive.
+// ping is the query with which clickhouse-go pings. It needs no slot, because a busy engine is alive.
 const ping = "SELECT 1"
 
-// asksForProcesses tells the queries about those that run, and nothing else. They need no slot: who wants to know why
-// nothing moves must not wait until it does.
+// asksForProcesses reports whether a query only reads system.processes. Such queries need no slot, so that they work while
+// all slots are busy.
 func asksForProcesses(text string) bool {
 	if len(text) > 1024 {
 		return false
@@ -102,7 +102,7 @@ func asksForProcesses(text string) bool {
 		!strings.Contains(text, "JOIN") && !strings.Contains(text, "UNION")
 }
 
-// enter lists the query as running.
+// enter adds the query to the running ones.
 func (s *server) enter(q *query) error {
 	q.mark = fmt.Sprintf("/* %d */ ", s.serial.Add(1))
 	q.done = make(chan struct{})
@@ -127,7 +127,7 @@ func (s *server) leave(q *query) {
 	s.running.Done()
 }
 
-// session opens a session for one query. Nothing that the query does to it outlives the query.
+// session opens a session for one query.
 func (s *server) session(q *query) (*conn, error) {
 	args := []string{"--path=" + s.path}
 	for name, value := range q.settings {
@@ -135,7 +135,7 @@ func (s *server) session(q *query) (*conn, error) {
 			return nil, exceptionf(codeUnknownSetting, "UNKNOWN_SETTING", "Unknown setting '%s'", name)
 		}
 		if strings.ContainsRune(value, 0) {
-			return nil, exceptionf(codeBadArguments, "BAD_ARGUMENTS", "The value of setting '%s' holds a zero byte", name)
+			return nil, exceptionf(codeBadArguments, "BAD_ARGUMENTS", "The value of setting '%s' contains a zero byte", name)
 		}
 		args = append(args, "--"+name+"="+value)
 	}
@@ -144,7 +144,7 @@ func (s *server) session(q *query) (*conn, error) {
 	if err != nil {
 		return nil, s.explainRefusal(q, err)
 	}
-	if q.database != "default" { // where every session begins
+	if q.database != "default" { // the database of a new session
 		if _, err := c.text("USE "+quoteName(q.database), "TSV"); err != nil {
 			c.close()
 			return nil, err
@@ -153,7 +153,7 @@ func (s *server) session(q *query) (*conn, error) {
 	return c, nil
 }
 
-// explainRefusal finds the setting whose value the engine refused: opening a session does not say.
+// explainRefusal finds the setting whose value the engine refused, because opening a session does not report it.
 func (s *server) explainRefusal(q *query, refused error) error {
 	c, err := s.lib.open("--path=" + s.path)
 	if err != nil {
@@ -171,14 +171,14 @@ func (s *server) explainRefusal(q *query, refused error) error {
 	return refused
 }
 
-// execute runs the query's text in the way that suits it.
+// execute runs the query in the way that its statement and format need.
 func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) error {
 	st := readStatement(q.text)
 	if q.data != nil {
 		if st.first == "INSERT" && (st.format != "" || !st.hasWord(q.text, "SELECT")) {
 			return insert(c, q, st, out)
 		}
-		// The text goes on in the body.
+		// The text continues in the body.
 		rest, err := io.ReadAll(q.data)
 		if err != nil {
 			return fmt.Errorf("reading the request: %w", err)
@@ -195,7 +195,7 @@ func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) er
 	}
 	out.format(q.format)
 	rows, streams := streamable(q.format)
-	// The one setting that makes a document of a row format.
+	// This setting turns a row format into a document.
 	document := strings.Contains(q.text, jsonArraySetting) || q.settings[jsonArraySetting] != ""
 	switch {
 	case a.Class != classReadOnly, q.whole:
@@ -205,18 +205,18 @@ func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) er
 	}
 	err := stream(ctx, c, q, rows, out)
 	if e, ok := errors.AsType[*exceptionError](err); ok && e.code == codeBadArguments && strings.Contains(e.text, "Streaming query is not supported") {
-		return complete(c, q, out) // SHOW, EXPLAIN and the like
+		return complete(c, q, out) // SHOW, EXPLAIN and similar statements
 	}
 	return err
 }
 
 const jsonArraySetting = "output_format_json_array_of_rows"
 
-// permit refuses what a server's HTTP interface refuses, but the library would do.
+// permit refuses statements that a server's HTTP interface refuses, but the library would run.
 func permit(c *conn, q *query, st statement, a analysis) error {
 	switch {
 	case a.Statements == 0:
-		// It does not parse. formatQuery says why, with the position, and runs nothing.
+		// It does not parse. formatQuery returns the reason with the position, without running anything.
 		if _, err := c.text("SELECT formatQuery({q:String})", "TSV", param{"q", escapeText(q.text)}); err != nil {
 			return trimScope(err)
 		}
@@ -226,7 +226,7 @@ func permit(c *conn, q *query, st statement, a analysis) error {
 	case a.Class != classReadOnly && q.settings["readonly"] != "" && q.settings["readonly"] != "0":
 		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
 	case a.Class == classControl && !slices.Contains([]string{"KILL", "SET", "USE", "SYSTEM", "CREATE", "ATTACH", "DETACH"}, st.first):
-		// INTO OUTFILE is one of these: the library would write the file.
+		// One of these is INTO OUTFILE: the library would write the file.
 		return exceptionf(codeNotImplemented, "NOT_IMPLEMENTED", "This statement is not supported by the embedded engine")
 	case st.first == "INSERT" && st.hasWord(q.text, "INFILE"):
 		return exceptionf(codeNotImplemented, "NOT_IMPLEMENTED", "INFILE is not supported by the embedded engine")
@@ -234,7 +234,7 @@ func permit(c *conn, q *query, st statement, a analysis) error {
 	return nil
 }
 
-// trimScope takes the text of the probing query off a syntax error.
+// trimScope removes the text of the formatQuery statement from a syntax error.
 func trimScope(err error) error {
 	e, ok := errors.AsType[*exceptionError](err)
 	if !ok || e.code != codeSyntax {
@@ -258,7 +258,7 @@ func complete(c *conn, q *query, out *answer) error {
 	return err
 }
 
-// stream sends a result while the query runs. The engine waits while the client is slow.
+// stream sends a result while the query runs. The engine blocks while the client is slow.
 func stream(ctx context.Context, c *conn, q *query, rows rowFormat, out *answer) error {
 	st, err := c.stream(q.mark+q.text, q.format, q.params)
 	if err != nil {
@@ -289,18 +289,18 @@ func stream(ctx context.Context, c *conn, q *query, rows rowFormat, out *answer)
 	}
 }
 
-// insert runs an INSERT whose rows come with the request.
+// insert runs an INSERT with rows in the request.
 func insert(c *conn, q *query, st statement, out *answer) error {
 	if readonly := q.settings["readonly"]; readonly != "" && readonly != "0" {
 		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
 	}
 	text, format := q.text, "Values"
 	if st.format != "" {
-		// The library wants the name of the format apart.
+		// The library takes the name of the format separately.
 		text, format = text[:st.formatStart]+text[st.formatEnd:], st.format
 	}
 	out.format("Null")
-	// The library puts the format behind the text: the line break ends a comment that may stand there.
+	// The library appends the format to the text. The newline ends a trailing comment.
 	in, err := c.insert(q.mark+strings.TrimRight(text, "; \t\r\n")+"\n", format, q.params)
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func insert(c *conn, q *query, st statement, out *answer) error {
 	return nil
 }
 
-// kill stops the query with this mark, and tries again until it has ended: it may not have begun yet.
+// kill kills the query with this mark, repeatedly until it has ended, because it may not have started yet.
 func (s *server) kill(mark string, ended <-chan struct{}) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		s.control.Lock()
@@ -327,7 +327,7 @@ func (s *server) kill(mark string, ended <-chan struct{}) {
 			s.control.Unlock()
 			return // the engine has stopped, and the query with it
 		}
-		// There is nobody to tell: the loop ends with the query.
+		// Ignore the error: the loop ends with the query.
 		_, _ = s.control.conn.text("KILL QUERY WHERE startsWith(query, {mark:String}) ASYNC", "TSV", param{"mark", mark})
 		s.control.Unlock()
 		select {
@@ -338,7 +338,7 @@ func (s *server) kill(mark string, ended <-chan struct{}) {
 	}
 }
 
-// killByID stops the query that a client named, and gives the line of KILL QUERY's answer about it.
+// killByID kills the query with a client's id, and returns the status for KILL QUERY's result.
 func (s *server) killByID(ctx context.Context, id string, wait bool) (status string, killed *query) {
 	s.queries.Lock()
 	q := s.queries.byID[id]
@@ -358,17 +358,17 @@ func (s *server) killByID(ctx context.Context, id string, wait bool) (status str
 	}
 }
 
-// quoteName makes an identifier of any text.
+// quoteName quotes a text as an identifier.
 func quoteName(name string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
 }
 
-// quoteText makes a string literal of any text.
+// quoteText quotes a text as a string literal.
 func quoteText(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// escapeText writes a value in the form of a query parameter.
+// escapeText escapes a value for a query parameter.
 func escapeText(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(text)
 }

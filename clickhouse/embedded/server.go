@@ -22,30 +22,30 @@ import (
 	"time"
 )
 
-// serveConfig says how the child serves.
+// serveConfig configures the child's server.
 type serveConfig struct {
-	// The folder that holds the tables.
+	// The folder for the tables.
 	DataDir string
 	// The path of the engine's shared library.
 	Library string
 	// Where to listen. serve closes it.
 	Listener net.Listener
-	// The only user, and its password. An empty password is refused.
+	// The only user and its password, which must not be empty.
 	User, Password string
 	// As in [Config].
 	MaxMemory  int64
 	MaxQueries int
-	// As StuckTimeout in [Config], and what to do after it: it ends the process.
+	// StuckTimeout in [Config], and the function to call after it, which ends the process.
 	Stuck  time.Duration
 	GiveUp func(reason string)
-	// How long running queries get to finish once the context is done. Default: 2 seconds.
+	// How long running queries may take to finish after the context is done. Default: 2 seconds.
 	Grace time.Duration
-	// Called once, when queries are answered.
+	// Called once, when the server is ready.
 	Ready func()
 }
 
-// serve opens the data folder and answers ClickHouse's HTTP interface until the context is done. The process
-// can serve once: the engine does not start a second time.
+// serve opens the data folder and serves ClickHouse's HTTP interface until the context is done. A process
+// can call it only once, because the engine cannot be restarted.
 func serve(ctx context.Context, cfg serveConfig) (err error) {
 	defer func() { err = errors.Join(err, ignoreClosed(cfg.Listener.Close())) }()
 	if cfg.Password == "" {
@@ -62,7 +62,7 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 	}
 	defer s.close()
 
-	// The queries' context ends after the grace, not with ctx.
+	// The queries' context ends after the grace period, not with ctx.
 	queries, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	web := &http.Server{
@@ -88,7 +88,7 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 	wait, cancel := context.WithTimeout(queries, grace)
 	defer cancel()
 	if err := web.Shutdown(wait); err != nil {
-		stop() // cancels the queries that still run
+		stop() // cancels running queries
 		if err := ignoreClosed(web.Close()); err != nil {
 			return fmt.Errorf("stopping the engine: %w", err)
 		}
@@ -110,11 +110,11 @@ func ignoreClosed(err error) error {
 // server answers HTTP requests with the engine.
 type server struct {
 	lib     *library
-	path    string // of the engine's own folder
+	path    string // the engine's own folder
 	user    [sha256.Size]byte
 	key     [sha256.Size]byte
-	slots   chan struct{} // one for each query that may run
-	anchor  *conn         // keeps the engine alive; never runs a client's text
+	slots   chan struct{} // has one element per running query
+	anchor  *conn         // keeps the engine alive; never runs client queries
 	running sync.WaitGroup
 
 	display, version, zone string
@@ -169,7 +169,7 @@ func newServer(cfg serveConfig) (*server, error) {
 	return s, nil
 }
 
-// learn makes the database and asks the engine what the server has to know.
+// learn creates the database and reads what the server has to know about the engine.
 func (s *server) learn() error {
 	if _, err := s.anchor.text("CREATE DATABASE IF NOT EXISTS "+Database+" ENGINE = Atomic", "TSV"); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *server) learn() error {
 	return s.makeHeart()
 }
 
-// obeysShare is the part of Config.StuckTimeout within which a query that was stopped ends, or is a stray.
+// obeysShare is the part of Config.StuckTimeout after which a stopped query that keeps running is a stray.
 const obeysShare = 12
 
 // close stops the engine. No query may be running.
@@ -210,10 +210,10 @@ func (s *server) close() {
 	s.anchor.close()
 }
 
-// lockFolder makes the data folder ours alone until unlock. The lock goes with the process, however it ends.
+// lockFolder locks the data folder until unlock is called or the process ends.
 func lockFolder(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the engine's data folder: %w", err)
+		return nil, fmt.Errorf("creating the engine's data folder: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's folder
 	if err != nil {
@@ -224,19 +224,19 @@ func lockFolder(dir string) (unlock func(), err error) {
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("the data folder %s is in use by another process (%s): "+
-				"one process at a time can have it", dir, strings.TrimSpace(string(holder)))
+				"only one process at a time may use it", dir, strings.TrimSpace(string(holder)))
 		}
 		return nil, fmt.Errorf("locking the engine's data folder: %w", err)
 	}
-	// Who has it is only told in the message above: failing to write it hurts nothing.
+	// The pid is only used in the message above, so errors do not matter.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte("pid "+strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return func() { _ = file.Close() }, nil
 }
 
-// lockPatience is how long a folder's last holder gets to end: a server that was killed takes its engine with it, but on a busy
-// machine not at once.
+// lockPatience is how long to wait for the previous owner of the folder to exit. The engine of a killed server is killed too, but on a
+// busy machine not at once.
 const lockPatience = 5 * time.Second
 
 func waitForLock(file *os.File) error {
@@ -248,7 +248,7 @@ func waitForLock(file *os.File) error {
 	}
 }
 
-// The engine's server settings: few background threads, no caches for what we do not use, no log tables.
+// The engine's server settings: few background threads, no unused caches, no log tables.
 type engineXML struct {
 	XMLName        xml.Name `xml:"clickhouse"`
 	Users          string   `xml:"users_config"`
@@ -270,16 +270,16 @@ type engineXML struct {
 	PrimaryCache   int64    `xml:"primary_index_cache_size"`
 }
 
-// usersXML is the one user of the engine. What it is not granted, no query can do, whatever its text:
-// above all READ and WRITE on FILE, URL, REMOTE, S3 and the other sources.
+// usersXML defines the only user of the engine. No query can do what is not granted to it, in particular
+// READ and WRITE on FILE, URL, REMOTE, S3 and the other sources.
 type usersXML struct {
 	XMLName  xml.Name `xml:"clickhouse"`
 	Implicit int      `xml:"profiles>default>implicit_select"`
 	Insides  int      `xml:"profiles>default>allow_introspection_functions"`
 	Memory   int64    `xml:"profiles>default>max_memory_usage"`
-	// Writing Parquet takes some times the memory of a row group. Bloom filters take as much again, and are most of the file where
-	// values are many; an index of pages tells little where a row group has few, and is kept to the end of the file; a dictionary
-	// that outgrows its bound is given up, which a small bound finds out early.
+	// Writing Parquet takes several times the memory of a row group. Bloom filters take as much again, and most of the file if there
+	// are many distinct values. A page index is of little use for row groups with few pages, and is kept in memory to the end of the
+	// file. A dictionary that exceeds its limit is discarded, and with a small limit that happens early.
 	RowGroup   int `xml:"profiles>default>output_format_parquet_row_group_size_bytes"`
 	Page       int `xml:"profiles>default>output_format_parquet_data_page_size"`
 	Dictionary int `xml:"profiles>default>output_format_parquet_max_dictionary_size"`
@@ -298,7 +298,7 @@ type usersXML struct {
 const grants = "GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY TABLE, " +
 	"DROP, TRUNCATE, OPTIMIZE, CHECK, KILL QUERY, SYSTEM DROP CACHE, SYSTEM MERGES ON *.*"
 
-// writeConfig writes the two files that the engine reads at its start, and gives the path of the first.
+// writeConfig writes the two files that the engine reads at startup, and returns the path of the first.
 func writeConfig(cfg serveConfig, queries int) (string, error) {
 	engine, users := filepath.Join(cfg.DataDir, "engine.xml"), filepath.Join(cfg.DataDir, "users.xml")
 	const mib = 1 << 20
@@ -336,8 +336,8 @@ func writeConfig(cfg serveConfig, queries int) (string, error) {
 	})
 }
 
-// memoryRatio bounds the engine when the configuration does not; with a figure of its own it only keeps the
-// engine from asking for more than there is.
+// memoryRatio returns the share of the machine's memory that the engine may use. If limit is set, the share only prevents the
+// engine from using more than the machine has.
 func memoryRatio(limit int64) string {
 	if limit > 0 {
 		return "0.95"

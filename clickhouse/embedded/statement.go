@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// statement is what the server has to know about a query's text; the engine itself parses it.
+// statement has what the server needs to know about a query's text. The engine itself parses it.
 type statement struct {
 	first string // the first word, in upper case
 	// The FORMAT clause at the end of the text: its name, and where the clause begins and ends.
-	// For an INSERT that ends in VALUES the name is Values.
+	// For an INSERT that ends with VALUES, the name is Values.
 	format                 string
 	formatStart, formatEnd int
 	tokens                 []token
@@ -28,10 +28,10 @@ const (
 	tokenWord   tokenKind = iota // a name, a keyword, or a number
 	tokenString                  // 'text' or a heredoc
 	tokenQuoted                  // "name" or `name`
-	tokenOther                   // one character of anything else
+	tokenOther                   // any other character
 )
 
-// readStatement finds the landmarks of a query. It accepts any text: a wrong one is for the engine to refuse.
+// readStatement scans a query. It accepts any text, and leaves errors to the engine.
 func readStatement(text string) statement {
 	s := statement{tokens: tokenize(text)}
 	words := make([]string, len(s.tokens))
@@ -64,7 +64,7 @@ func readStatement(text string) statement {
 	return s
 }
 
-// endsAfter tells whether the statement ends before token i, but for a SETTINGS clause or semicolons.
+// endsAfter reports whether only a SETTINGS clause or semicolons follow from token i on.
 func (s *statement) endsAfter(words []string, text string, i int) bool {
 	for ; i < len(s.tokens); i++ {
 		if words[i] == "SETTINGS" {
@@ -77,7 +77,7 @@ func (s *statement) endsAfter(words []string, text string, i int) bool {
 	return true
 }
 
-// hasWord tells whether one of the words stands outside of all parentheses.
+// hasWord reports whether the statement has the word outside all parentheses.
 func (s *statement) hasWord(text, word string) bool {
 	for _, t := range s.tokens {
 		if t.depth == 0 && t.kind == tokenWord && strings.EqualFold(text[t.start:t.end], word) {
@@ -87,8 +87,8 @@ func (s *statement) hasWord(text, word string) bool {
 	return false
 }
 
-// into puts the clause into the text that writes the result to an open descriptor, in place of the FORMAT clause if there is
-// one. The engine opens what is there already when it is told to append.
+// into returns the text with a clause that writes the result to an open descriptor, replacing the FORMAT clause if there is
+// one. With APPEND, the engine opens an existing file.
 func (s *statement) into(text string, fd uintptr, format string) string {
 	from, to := s.formatStart, s.formatEnd
 	if s.format == "" {
@@ -101,8 +101,8 @@ func (s *statement) into(text string, fd uintptr, format string) string {
 	return fmt.Sprintf("%s INTO OUTFILE '/dev/fd/%d' APPEND FORMAT %s %s", text[:from], fd, format, text[to:])
 }
 
-// killedQuery reads KILL QUERY WHERE query_id = '…' [SYNC|ASYNC]: the id, and whether to wait for the end.
-// Any other condition is the engine's to answer.
+// killedQuery parses KILL QUERY WHERE query_id = '…' [SYNC|ASYNC]: the id, and whether to wait for the end.
+// Any other condition is left to the engine.
 func (s *statement) killedQuery(text string) (id string, wait, ok bool) {
 	at := func(i int) string {
 		if i >= len(s.tokens) {
@@ -135,7 +135,7 @@ func (s *statement) killedQuery(text string) (id string, wait, ok bool) {
 	return literal[1 : len(literal)-1], wait, true
 }
 
-// tokenize splits a text the way ClickHouse's lexer does, without comments and space.
+// tokenize splits a text like ClickHouse's lexer, without comments and whitespace.
 func tokenize(text string) []token {
 	var tokens []token
 	depth := 0
@@ -177,7 +177,7 @@ func tokenize(text string) []token {
 	return tokens
 }
 
-// after gives the position behind the next mark at or after i, or the end of the text.
+// after returns the position after the next mark at or after i, or the end of the text.
 func after(text string, i int, mark string) int {
 	if i > len(text) {
 		return len(text)
@@ -188,8 +188,8 @@ func after(text string, i int, mark string) int {
 	return len(text)
 }
 
-// afterQuote gives the position behind the quoted text that begins at i. A backslash and a doubled quote
-// keep it open.
+// afterQuote returns the position after the quoted text that begins at i. A quote after a backslash and a doubled quote
+// do not end it.
 func afterQuote(text string, i int) int {
 	quote := text[i]
 	for i++; i < len(text); i++ {
@@ -205,7 +205,7 @@ func afterQuote(text string, i int) int {
 	return len(text)
 }
 
-// heredocTag gives the $tag$ that text begins with, if it begins with one.
+// heredocTag returns the $tag$ at the beginning of text, if there is one.
 func heredocTag(text string) string {
 	for i := 1; i < len(text); i++ {
 		if text[i] == '$' {

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// strays are queries that were stopped and go on: some functions look at nothing while they work at one value. They give back their
-// place, and the process ends when they are too many or too old.
+// strays are stopped queries that keep running, because some functions do not check for cancellation while they process one value.
+// They give up their places, and the process ends if there are too many or if one is too old.
 type strays struct {
-	obeys  time.Duration // within which a query that is stopped ends
-	stuck  time.Duration // after which one that goes on is taken for stuck
-	most   int           // how many there may be
+	obeys  time.Duration // how long a stopped query may take to end
+	stuck  time.Duration // how long it may keep running before it counts as stuck
+	most   int           // the maximum number of strays
 	giveUp func(reason string)
 
 	mu sync.Mutex
 	n  int
 }
 
-// follow watches a query that ends when ended is closed. When ctx is done and the query goes on, leave gives back its place.
+// follow watches a query, which has ended when ended is closed. If it keeps running after ctx is done, follow calls leave to give
+// up its place.
 func (s *strays) follow(ctx context.Context, ended <-chan struct{}, leave func()) {
 	select {
 	case <-ended:
@@ -35,7 +36,7 @@ func (s *strays) follow(ctx context.Context, ended <-chan struct{}, leave func()
 	s.add(1)
 	defer s.add(-1)
 	if !endsWithin(ended, s.stuck-s.obeys) {
-		s.giveUp(fmt.Sprintf("a query that was stopped %s ago goes on", s.stuck))
+		s.giveUp(fmt.Sprintf("a query that was stopped %s ago keeps running", s.stuck))
 		<-ended
 	}
 }
@@ -45,7 +46,7 @@ func (s *strays) add(n int) {
 	defer s.mu.Unlock()
 	s.n += n
 	if n > 0 && s.n > s.most {
-		s.giveUp(fmt.Sprintf("%d queries that were stopped go on", s.n))
+		s.giveUp(fmt.Sprintf("%d stopped queries keep running", s.n))
 	}
 }
 

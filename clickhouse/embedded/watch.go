@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// watchPath is where the child answers whether tables can be read.
+// watchPath is the child's path for checks that tables can be read.
 const watchPath = "/watch"
 
-// The parent asks for one row of a table again and again, with JSON in it and times in a zone: threads that hang while they read such
-// columns or look at zones leave SELECT 1 alone, and reads of plain columns too.
+// The parent repeatedly reads one row of a table, with a JSON column and a time in a zone. Threads that hang while they read such
+// columns or load zones do not affect SELECT 1 or reads of plain columns.
 var (
 	makeHeartbeat = []string{
 		"CREATE DATABASE IF NOT EXISTS engine ENGINE = Atomic",
@@ -25,16 +25,16 @@ var (
 		"SETTINGS use_query_cache = 0, use_query_condition_cache = 0, use_uncompressed_cache = 0"
 )
 
-// heart is a session for reading the heartbeat, which no query can occupy.
+// heart is a session that reads the heartbeat table. Queries cannot occupy it.
 type heart struct {
 	sync.Mutex
 
 	conn *conn
 }
 
-var errStillReading = errors.New("the last read has not come back yet")
+var errStillReading = errors.New("the last read has not returned yet")
 
-// beat reads the heartbeat. It waits as long as the engine does; an error of the engine's is an answer, too, and is returned.
+// beat reads the heartbeat. It blocks until the engine answers. An error of the engine is also an answer.
 func (h *heart) beat() (answer string, err error) {
 	if !h.TryLock() {
 		return "", errStillReading
@@ -48,7 +48,7 @@ func (h *heart) beat() (answer string, err error) {
 		return exception.text, nil
 	}
 	if text == "" {
-		return "the heartbeat's table is empty", err
+		return "the heartbeat table is empty", err
 	}
 	return "", err
 }
@@ -69,7 +69,7 @@ func (h *heart) close() {
 	h.conn = nil
 }
 
-// answerWatch tells the parent that the engine reads tables. The body is empty unless the engine answered with an error.
+// answerWatch responds that the engine can read tables. The body is empty unless the engine answered with an error.
 func (s *server) answerWatch(w http.ResponseWriter, r *http.Request) {
 	if err := s.authenticate(r, nil); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
@@ -80,14 +80,14 @@ func (s *server) answerWatch(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, answer) // a parent that has gone needs no answer
+	_, _ = io.WriteString(w, answer) // the parent may have disconnected
 }
 
-// makeHeart makes what the heartbeat reads.
+// makeHeart creates the heartbeat table.
 func (s *server) makeHeart() error {
 	for _, sql := range makeHeartbeat {
 		if _, err := s.anchor.text(sql, "TSV"); err != nil {
-			return fmt.Errorf("making the heartbeat's table: %w", err)
+			return fmt.Errorf("creating the heartbeat table: %w", err)
 		}
 	}
 	return s.heart.open(s.lib, s.path)

@@ -100,7 +100,7 @@ func TestStray(t *testing.T) {
 		t.Errorf("got %d", n)
 	}
 	if s := e.Stats(); s.Restarts != 0 {
-		t.Errorf("one query that goes on: %+v", s)
+		t.Errorf("one query that keeps running: %+v", s)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestStuck(t *testing.T) {
 		_, err := ask[uint8](c, t.Context(), "SELECT 1")
 		return err == nil
 	})
-	lines := fmt.Sprint(logs.FilterMessage("the embedded engine died; starting it again").All())
-	if !strings.Contains(lines, "a query that was stopped 2s ago goes on") {
+	lines := fmt.Sprint(logs.FilterMessage("the embedded engine died; restarting it").All())
+	if !strings.Contains(lines, "a query that was stopped 2s ago keeps running") {
 		t.Errorf("the log does not say why: %s", lines)
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"go.uber.org/zap"
 )
 
-// watchMisses is how many reads in a row have to fail before the engine is taken for hung.
+// watchMisses is the number of consecutive failed reads after which the engine counts as hung.
 const watchMisses = 3
 
-// Stats is how the engine is.
+// Stats is the state of the engine.
 type Stats struct {
-	// Whether the child runs, and answered the last read of a table.
+	// Whether the child runs and answered the last read of a table.
 	Up bool
-	// How often a child ended that should not have, so that another is started.
+	// The number of unplanned restarts.
 	Restarts uint64
-	// The memory that the child takes, in bytes; 0 while there is none, or where the system does not say.
+	// The resident memory of the child in bytes; 0 if there is no child or the memory is unknown.
 	Resident int64
 }
 
-// Stats gives how the engine is now.
+// Stats returns the current state of the engine.
 func (e *Engine) Stats() Stats {
 	pid := e.PID()
 	s := Stats{Up: pid != 0 && e.reads.Load(), Restarts: e.restarts.Load()}
@@ -37,7 +37,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// watch asks a child for one row of a table again and again, and ends it when it does not answer. It returns when the child has ended.
+// watch repeatedly reads one row of a table from a child, and kills the child if it does not answer. It returns when the child has
+// ended.
 func (e *Engine) watch(ctx context.Context, c *child) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -48,7 +49,7 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 		case <-ctx.Done():
 		}
 	}()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // an old connection would say less
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a new connection tests more
 	every := time.NewTicker(e.cfg.WatchInterval)
 	defer every.Stop()
 	misses, said := 0, ""
@@ -65,12 +66,12 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 		e.reads.Store(err == nil && answer == "")
 		if err != nil {
 			misses++
-			every.Reset(e.cfg.WatchInterval) // a tick may have come meanwhile
-			e.log.Warn("the embedded engine does not answer a read of a table", zap.Int("times", misses), zap.Error(err))
+			every.Reset(e.cfg.WatchInterval) // a tick may have been missed
+			e.log.Warn("the embedded engine did not answer a read of a table", zap.Int("times", misses), zap.Error(err))
 			if misses == watchMisses {
 				e.log.Error("the embedded engine hangs; killing it", zap.Int("pid", c.cmd.Process.Pid),
 					zap.Duration("silent_for", time.Duration(misses)*e.cfg.WatchInterval))
-				_ = c.stop(termTimeout) // its end is what counts, and supervise sees that
+				_ = c.stop(termTimeout) // supervise notices its end
 				return
 			}
 			continue
@@ -83,10 +84,10 @@ func (e *Engine) watch(ctx context.Context, c *child) {
 	}
 }
 
-// termTimeout is how long a child that hangs may take to end by itself.
+// termTimeout is how long a hung child may take to end after SIGTERM.
 const termTimeout = 2 * time.Second
 
-// ask gives what the engine says beside the row: nothing, or an error of its own.
+// ask reads the row. The answer is empty, or an error of the engine.
 func (e *Engine) ask(ctx context.Context, client *http.Client) (answer string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.WatchInterval, fmt.Errorf("no answer within %s", e.cfg.WatchInterval))
 	defer cancel()

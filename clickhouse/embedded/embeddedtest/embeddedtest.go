@@ -1,5 +1,5 @@
-// Package embeddedtest gives tests an embedded engine. The engine's child process is the test binary itself, so a package
-// that starts one calls Main from its TestMain.
+// Package embeddedtest provides an embedded engine for tests. The engine's child process is the test binary itself, so a
+// package that starts one must call Main in its TestMain.
 package embeddedtest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// childEnv tells a test binary that it is an engine's child process.
+// childEnv is the environment variable of an engine's child process.
 const childEnv = "ANALYTICS_TEST_ENGINE_CHILD"
 
-// Main ends the test binary with the status of run, or serves as the child process when it was started as one.
+// Main exits the test binary with the status of run. In a child process, it serves the engine instead.
 func Main(run func() (status int, err error)) {
 	if os.Getenv(childEnv) != "" {
 		run = func() (int, error) { return 0, embedded.ChildMain(os.Args[1:]) }
@@ -30,7 +30,7 @@ func Main(run func() (status int, err error)) {
 	os.Exit(status)
 }
 
-// Start starts an engine that keeps its data in folder.
+// Start starts an engine with its data in folder.
 func Start(ctx context.Context, folder string) (*embedded.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,12 +38,12 @@ func Start(ctx context.Context, folder string) (*embedded.Engine, error) {
 	}
 	engine, err := embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{self}, Env: []string{childEnv + "=1"}}, zap.NewNop())
 	if err != nil {
-		return nil, fmt.Errorf("starting the engine (make engine fetches its library): %w", err)
+		return nil, fmt.Errorf("starting the engine (make engine downloads its library): %w", err)
 	}
 	return engine, nil
 }
 
-// Connect opens a connection of the driver's own, past what the product allows a query. It is closed when the test ends.
+// Connect opens a plain driver connection, without the product's restrictions on queries. It is closed when the test ends.
 func Connect(tb testing.TB, dsn string) driver.Conn {
 	tb.Helper()
 	options, err := driver.ParseDSN(dsn)
