@@ -29,7 +29,7 @@ type Case struct {
 	SingleExpect  *Expectation         `json:"expect"`
 }
 
-// Data is what is imported before the first step.
+// Data is imported before the first step.
 type Data struct {
 	Persons             []map[string]any `json:"persons"`
 	Groups              []map[string]any `json:"groups"`
@@ -41,7 +41,7 @@ type Data struct {
 	} `json:"property_definitions"`
 }
 
-// UnmarshalJSON keeps numbers as they are written, so that integers of 64 bits are imported as such.
+// UnmarshalJSON keeps numbers as written, so that 64-bit integers are imported exactly.
 func (d *Data) UnmarshalJSON(raw []byte) error {
 	type plain Data
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -49,7 +49,7 @@ func (d *Data) UnmarshalJSON(raw []byte) error {
 	return decoder.Decode((*plain)(d))
 }
 
-// KeyWanted is a key that a case asks for by name.
+// KeyWanted is a key that a case refers to by name.
 type KeyWanted struct {
 	Scopes  string `json:"scopes"`
 	Kind    string `json:"kind"`
@@ -67,14 +67,14 @@ type Step struct {
 	Expect  Expectation       `json:"expect"`
 }
 
-// Expectation describes an answer.
+// Expectation describes an expected answer.
 type Expectation struct {
-	Status  any            `json:"status"` // a number, or a list of them; 200 when left out
+	Status  any            `json:"status"` // a number or a list of numbers; default 200
 	Body    any            `json:"body"`
 	Headers map[string]any `json:"headers"`
 }
 
-// Load reads every case below a folder, by name.
+// Load reads every case in a folder and its subfolders, sorted by name.
 func Load(folder string) ([]Case, error) {
 	var cases []Case
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func Load(folder string) ([]Case, error) {
 	return cases, err
 }
 
-// Play plays a case in a project of its own: nil when every answer is as described.
+// Play runs a case in a new project. It returns nil if every answer matches.
 func Play(server *harness.Server, c Case) error {
 	project, err := createProject(server, c.Name, c.Timezone, c.WeekStartDay)
 	if err != nil {
@@ -190,7 +190,7 @@ func importData(server *harness.Server, project int64, data Data) error {
 	return nil
 }
 
-// play sends one step; why tells what of the answer is not as described.
+// play runs one step. why says how the answer does not match.
 func play(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
 	client.Header = http.Header{}
 	for name, value := range step.Headers {
@@ -254,7 +254,7 @@ func statusMatches(want any, got int) bool {
 	return false
 }
 
-// dig follows a dotted path into an answer; numbers name elements of lists.
+// dig returns the value at a dotted path in an answer; numbers are list indices.
 func dig(v any, path string) (any, error) {
 	for part := range strings.SplitSeq(path, ".") {
 		switch at := v.(type) {

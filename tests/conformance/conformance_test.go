@@ -11,26 +11,26 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestCases plays every case. Those that testdata/pending.txt lists need what the server does not offer yet: they must
-// fail, so that the list is true and gets shorter.
+// TestCases runs every case. The cases in testdata/pending.txt need something that the server does not offer yet: they must
+// fail, so that the list stays correct.
 func TestCases(t *testing.T) {
 	cases, err := conformance.Load("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(cases) == 0 {
-		t.Fatal("no cases below testdata")
+		t.Fatal("no cases in testdata")
 	}
 	pending := readPending(t)
 	server := harness.Start(t)
-	t.Run("cases", func(t *testing.T) { // returns when all parallel cases have
+	t.Run("cases", func(t *testing.T) { // returns after all parallel cases
 		for _, c := range cases {
 			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
 				err := conformance.Play(server, c)
 				switch {
 				case pending[c.Name] && err == nil:
-					t.Error("passes: take it off testdata/pending.txt")
+					t.Error("passes: remove it from testdata/pending.txt")
 				case !pending[c.Name] && err != nil:
 					t.Errorf("%s\n%v", c.What, err)
 				}
@@ -43,7 +43,7 @@ func TestCases(t *testing.T) {
 			found = found || c.Name == name
 		}
 		if !found {
-			t.Errorf("testdata/pending.txt lists %s, which is no case", name)
+			t.Errorf("testdata/pending.txt lists %s, which is not a case", name)
 		}
 	}
 }

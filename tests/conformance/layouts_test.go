@@ -21,8 +21,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestLayouts plays the cases that read properties on tables such as a PostHog has, where these are JSON text: once with that
-// alone, and once with columns that hold single properties. TestCases plays them on native JSON.
+// TestLayouts runs the cases that read properties on tables like PostHog's, where properties are JSON strings: once with only
+// these, and once with columns for single properties. TestCases runs them on native JSON.
 func TestLayouts(t *testing.T) {
 	pending := readPending(t)
 	var cases []conformance.Case
@@ -34,7 +34,7 @@ func TestLayouts(t *testing.T) {
 		cases = append(cases, slices.DeleteFunc(some, func(c conformance.Case) bool { return pending[c.Name] })...)
 	}
 	if len(cases) == 0 {
-		t.Fatal("no cases below testdata")
+		t.Fatal("no cases in testdata")
 	}
 	engine := startEngine(t)
 	for _, layout := range []struct {
@@ -62,14 +62,14 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// holdsEscapes is the case that a materialized column cannot meet: the peer fills it with the text of the JSON, escapes and
-// all, and it reads as it was filled.
+// holdsEscapes is the case that fails with a materialized column: PostHog fills the column with the JSON text, including
+// escapes.
 const holdsEscapes = "own_property_escapes"
 
-// engine is a ClickHouse that outlives the servers in front of it.
+// engine is a ClickHouse shared by several servers.
 type engine struct {
 	dsn    string
-	tables map[string]string // our own tables: what creates each
+	tables map[string]string // the CREATE statements of this product's tables
 }
 
 func startEngine(t *testing.T) *engine {
@@ -124,7 +124,7 @@ func (e *engine) connect(t *testing.T, dsn string, use func(context.Context, dri
 
 var jsonType = regexp.MustCompile(`JSON\(max_dynamic_paths *= *\d+\)`)
 
-// database makes a database with our tables in which JSON is text, alters them, and returns its DSN.
+// database creates a database with this product's tables, but with JSON as strings, alters them, and returns its DSN.
 func (e *engine) database(t *testing.T, name string, alter []string) string {
 	t.Helper()
 	dsn, err := url.Parse(e.dsn)
@@ -141,7 +141,7 @@ func (e *engine) database(t *testing.T, name string, alter []string) string {
 			t.Fatalf("%s is not created as expected: %s", table, create)
 		}
 	}
-	if texts < 9 { // the properties of an event, its person and its groups, of persons and of groups
+	if texts < 9 { // properties of events, of their persons and groups, of persons and of groups
 		t.Fatalf("only %d columns of JSON in %v", texts, e.tables)
 	}
 	e.connect(t, e.dsn, func(ctx context.Context, conn driver.Conn) error {
@@ -159,8 +159,8 @@ func (e *engine) database(t *testing.T, name string, alter []string) string {
 	return dsn.String()
 }
 
-// materialize gives the properties that the cases store columns of their own, as PostHog makes them: of three properties
-// one gets a column of the older kind, which holds no NULL, one gets one of the newer kind, and one none.
+// materialize creates columns for properties in the cases, like PostHog: of every three properties,
+// one gets a column of the older kind, which is not nullable, one gets a column of the newer kind, and one gets none.
 func materialize(cases []conformance.Case) []string {
 	ofEvents, ofPersons, ofGroups := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range cases {
@@ -200,7 +200,7 @@ func materializeColumn(table, column string, names map[string]bool) string {
 		default:
 			continue
 		}
-		if i%2 == 0 { // the others are known by their expression alone
+		if i%2 == 0 { // the others are recognized by their expression
 			definition += fmt.Sprintf(" COMMENT 'column_materializer::%s::%s'", column, literal)
 		}
 		adds = append(adds, fmt.Sprintf("ADD COLUMN mat_%s_%d %s", column, i, definition))

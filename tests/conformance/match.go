@@ -1,4 +1,4 @@
-// Package conformance plays cases of the API's contract against the built server. A case is a JSON file: data to import,
+// Package conformance runs cases of the PostHog API against the built server. A case is a JSON file: data to import,
 // requests to send, and a partial description of each answer.
 package conformance
 
@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// operators are the objects of one key that describe a value in place of naming it.
+// operators are the single-key objects that describe a value.
 var operators = []string{"$any", "$unordered", "$length", "$contains", "$regex"}
 
-// Differ compares an answer with its description: "" when it matches, else one line that says where it does not.
+// Differ compares an answer with its description. It returns "" if they match, else one line with the first difference.
 //
-// An object describes the keys that it names; a list describes each element in order; numbers match within a millionth;
-// null matches a missing key too. {"$any": true} matches what is there, {"$unordered": […]} and {"$contains": […]} leave
-// the order open, {"$length": n} counts, {"$regex": "…"} searches a string.
+// An object describes the keys that it has; a list describes each element in order; numbers match within a millionth;
+// null also matches a missing key. {"$any": true} matches any value, {"$unordered": […]} and {"$contains": […]} ignore
+// the order, {"$length": n} matches the number of elements, {"$regex": "…"} searches a string.
 func Differ(want, got any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -114,7 +114,7 @@ func differBy(op string, arg, got any, path string) string {
 	return ""
 }
 
-// negativeLookahead is the one form of the cases' patterns that Go's engine lacks: "anything but exactly this".
+// negativeLookahead matches the only form of patterns in cases that Go does not support: "anything but exactly this".
 var negativeLookahead = regexp.MustCompile(`^\^\(\?!(.*)\$\)$`)
 
 func search(pattern, text string) bool {
@@ -139,10 +139,10 @@ func short(v any) string {
 	return string(raw)
 }
 
-// placeholder is a saved value inside a text.
+// placeholder matches a reference to a saved value in a text.
 var placeholder = regexp.MustCompile(`<(\w+)>`)
 
-// Fill puts saved values in: a text that is one placeholder becomes the value itself.
+// Fill replaces placeholders with saved values. A text that is a single placeholder becomes the value itself.
 func Fill(v any, names map[string]any) any {
 	switch v := v.(type) {
 	case string:

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// crashes is how often TestKilledDuringWrites kills the server.
+	// crashes is the number of times that TestKilledDuringWrites kills the server.
 	crashes = 100
-	// crashWriters is how many clients write at the same time.
+	// crashWriters is the number of clients that write concurrently.
 	crashWriters = 4
-	// crashWrites is after how many acknowledged writes the server is killed.
+	// crashWrites is the number of acknowledged writes before the server is killed.
 	crashWrites = 12
 )
 
-// written is what a client was told of one thing that it saved.
+// written is the acknowledged state of a record.
 type written struct {
 	path string
 	want map[string]any // members of its record
 }
 
-// TestKilledDuringWrites kills the server again and again while clients save insights and dashboards and change them, and
-// checks after each start that everything that was acknowledged is there as it was acknowledged. ClickHouse is not needed for
-// that, and so is not there.
+// TestKilledDuringWrites kills the server repeatedly while clients save and change insights and dashboards, and checks after
+// each start that everything acknowledged is there unchanged. It needs no ClickHouse, so there
+// is none.
 func TestKilledDuringWrites(t *testing.T) {
 	server := harness.Start(t, "clickhouse http://127.0.0.1:1/default")
 	id, key := server.Project(t, "crash")
@@ -67,24 +67,24 @@ func TestKilledDuringWrites(t *testing.T) {
 			return
 		}
 	}
-	for i := range writers { // everything once more, what was checked long ago too
+	for i := range writers { // everything once more, including what was checked before
 		writers[i].checkAll(t)
 	}
 	t.Logf("%d acknowledged writes in %d crashes", acknowledged, crashes)
 }
 
-// writer is a client that saves and changes things of its own.
+// writer is a client that saves and changes its own records.
 type writer struct {
 	client *harness.Client
 	name   string
 	round  int
 
 	last  map[string]written // by path: the newest acknowledged state
-	fresh []string           // paths that were written since the last check
-	doubt string             // path of the write whose answer never came: it may have happened or not
+	fresh []string           // paths written since the last check
+	doubt string             // path of the write without an answer, which may or may not have been applied
 }
 
-// write writes until one is not acknowledged, and tells of each write what went wrong, "" for nothing.
+// write writes until a write is not acknowledged. For each write it sends what went wrong, or "".
 func (w *writer) write(told chan<- string, stopped <-chan struct{}) {
 	w.fresh, w.doubt = nil, ""
 	for {
@@ -101,7 +101,7 @@ func (w *writer) write(told chan<- string, stopped <-chan struct{}) {
 	}
 }
 
-// step makes one write: an insight, a dashboard with it, a change, a deletion or a restoration, in turn.
+// step makes one write: in turn an insight, a dashboard with it, a change, a deletion or a restoration.
 func (w *writer) step() (why string) {
 	name := fmt.Sprintf("%s, write %d", w.name, w.round)
 	var newest string
@@ -129,7 +129,7 @@ func (w *writer) step() (why string) {
 	return w.send(http.MethodPut, newest, map[string]any{"description": name}, "name", "description", "deleted")
 }
 
-// send sends a write, and notes members of the record that acknowledges it; else it says why nothing does.
+// send sends a write and records members of the response, or returns why the write was not acknowledged.
 func (w *writer) send(method, path string, body map[string]any, members ...string) (why string) {
 	w.doubt = path
 	answer, err := w.client.Send(method, path, body)
@@ -149,7 +149,7 @@ func (w *writer) send(method, path string, body map[string]any, members ...strin
 	return ""
 }
 
-// check looks at what was written since the last one, and returns how much that was.
+// check checks what was written since the last check, and returns the number of writes.
 func (w *writer) check(t *testing.T) int {
 	t.Helper()
 	for _, path := range w.fresh {
@@ -175,19 +175,19 @@ func (w *writer) compare(t *testing.T, last written) {
 	answer := w.client.Do(t, http.MethodGet, last.path, nil)
 	if last.want["deleted"] == true {
 		if answer.Status != http.StatusNotFound {
-			t.Errorf("%s was deleted and answers %d: %s", last.path, answer.Status, answer.Raw)
+			t.Errorf("%s was deleted but returns %d: %s", last.path, answer.Status, answer.Raw)
 		}
 		return
 	}
 	if answer.Status != http.StatusOK {
-		t.Errorf("%s was acknowledged and answers %d: %s", last.path, answer.Status, answer.Raw)
+		t.Errorf("%s was acknowledged but returns %d: %s", last.path, answer.Status, answer.Raw)
 		return
 	}
 	for name, want := range last.want {
 		a, _ := json.Marshal(want)
 		b, _ := json.Marshal(answer.Body[name])
 		if string(a) != string(b) {
-			t.Errorf("%s of %s was acknowledged as %s and is %s", name, last.path, a, b)
+			t.Errorf("%s of %s was acknowledged as %s but is %s", name, last.path, a, b)
 		}
 	}
 }

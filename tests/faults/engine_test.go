@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// metric reads one of the server's metrics that has no labels.
+// metric returns the value of a metric without labels.
 func metric(t *testing.T, server *harness.Server, name string) float64 {
 	t.Helper()
 	resp, err := http.Get("http://" + server.Admin + "/metrics")
@@ -38,8 +38,8 @@ func metric(t *testing.T, server *harness.Server, name string) float64 {
 	return value
 }
 
-// TestHungEngine stops the engine's process without ending it. The server starts another, serves stale answers meanwhile, and shows
-// it in metrics and log.
+// TestHungEngine suspends the engine's process. The server restarts the engine, serves stale results in the meantime, and reports
+// it in metrics and the log.
 func TestHungEngine(t *testing.T) {
 	server, c := start(t)
 	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); answer.Status != http.StatusOK {
@@ -56,7 +56,7 @@ func TestHungEngine(t *testing.T) {
 	if err := syscall.Kill(engine(t, server), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(1100 * time.Millisecond) // the run's answer is stale now
+	<-time.After(1100 * time.Millisecond) // the run's result is stale now
 	asked := make(chan harness.Answer, 1)
 	go func() {
 		answer, _ := c.Send(http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": "select 2"}})
@@ -68,7 +68,7 @@ func TestHungEngine(t *testing.T) {
 	}
 	select {
 	case answer := <-asked:
-		if answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusOK { // by the next engine
+		if answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusOK { // from the next engine
 			t.Errorf("a query on a hung engine: %d %s", answer.Status, answer.Raw)
 		}
 	case <-time.After(2 * time.Minute):
@@ -88,8 +88,8 @@ func TestHungEngine(t *testing.T) {
 	}
 }
 
-// TestSilentClickHouse points the server at one that takes connections and never answers. The start waits for nothing, and queries get
-// 503 while nothing else is touched.
+// TestSilentClickHouse uses a ClickHouse that accepts connections and never answers. The server starts without waiting, and queries get
+// 503 while everything else works.
 func TestSilentClickHouse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,7 +111,7 @@ func TestSilentClickHouse(t *testing.T) {
 			address := listener.Addr().String()
 			began := time.Now()
 			server := harness.Start(t, fmt.Sprintf("clickhouse %s://default:%s@%s/analytics", scheme, password, address))
-			const driverPatience = 9 * time.Second // a start that asks ClickHouse first waits longer
+			const driverPatience = 9 * time.Second // a start that waits for ClickHouse takes longer
 			if took := time.Since(began); took > driverPatience {
 				t.Errorf("the start took %s", took)
 			}
@@ -146,17 +146,17 @@ func TestSilentClickHouse(t *testing.T) {
 				t.Errorf("the log says %d times that ClickHouse cannot be used:\n%s", n, log)
 			}
 			if strings.Contains(log, password) {
-				t.Error("the log holds the password")
+				t.Error("the log contains the password")
 			}
 		})
 	}
 }
 
-// TestLargeAnswers asks for results at and above the bounds, one after the other. The server's memory stays near what it was, and the
-// engine stays.
+// TestLargeAnswers queries results at and above the limits, one after the other. The server's memory hardly grows, and the
+// engine keeps running.
 func TestLargeAnswers(t *testing.T) {
 	const most = 512 << 20
-	server, c := start(t, "cache {", "max_size 1MiB", "}") // what is kept is no part of what a query takes
+	server, c := start(t, "cache {", "max_size 1MiB", "}") // so that cached results hardly count as memory of a query
 	child := engine(t, server)
 	rest, err := server.Rest()
 	if err != nil {
@@ -200,6 +200,6 @@ func TestLargeAnswers(t *testing.T) {
 		}
 	}
 	if got := engine(t, server); got != child {
-		t.Errorf("the engine %d is %d now", child, got)
+		t.Errorf("the engine had process id %d and now has %d", child, got)
 	}
 }

@@ -1,4 +1,4 @@
-// Package faults kills parts of the server, and looks at what its callers see.
+// Package faults kills parts of the server and checks what clients see.
 package faults_test
 
 import (
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	embeddedtest.Main(func() (int, error) { return m.Run(), nil })
 }
 
-// engine finds the process of a server's embedded engine: its one child.
+// engine returns the process id of a server's embedded engine, its only child.
 func engine(t *testing.T, server *harness.Server) int {
 	t.Helper()
 	children := childrenOf(t, server.PID())
@@ -53,7 +53,7 @@ func engine(t *testing.T, server *harness.Server) int {
 	return children[0]
 }
 
-// childrenOf lists the processes that a process started.
+// childrenOf returns the child processes of a process.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	var children []int
@@ -64,7 +64,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended
 		}
 		_, rest, _ := strings.Cut(string(raw), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
@@ -78,14 +78,14 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// TestEngineKilled kills the engine: queries answer 503 at once or run again, a stale answer is served, and within seconds
+// TestEngineKilled kills the engine: queries get 503 at once or run again, a stale result is served, and within seconds
 // all data is back.
 func TestEngineKilled(t *testing.T) {
 	server, c := start(t)
 	if answer := c.Do(t, http.MethodPost, "endpoints/count/run", map[string]any{}); answer.Status != http.StatusOK {
 		t.Fatalf("before: %d %s", answer.Status, answer.Raw)
 	}
-	<-time.After(1100 * time.Millisecond) // the answer is stale now
+	<-time.After(1100 * time.Millisecond) // the result is stale now
 	for round := range 3 {
 		was := engine(t, server)
 		if err := syscall.Kill(was, syscall.SIGKILL); err != nil {
@@ -116,12 +116,12 @@ func TestEngineKilled(t *testing.T) {
 			return nil
 		})
 		if engine(t, server) == was {
-			t.Error("the engine is still the one that was killed")
+			t.Error("the killed engine is still running")
 		}
 	}
 }
 
-// TestServerKilled kills the server: its engine ends with it, and what was acknowledged is there after a new start.
+// TestServerKilled kills the server: its engine ends with it, and everything acknowledged is there after a restart.
 func TestServerKilled(t *testing.T) {
 	server, c := start(t)
 	child := engine(t, server)
@@ -130,7 +130,7 @@ func TestServerKilled(t *testing.T) {
 	}
 	harness.Eventually(t, time.Minute, func() error {
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
-		if _, rest, _ := strings.Cut(string(raw), ") "); err == nil && !strings.HasPrefix(rest, "Z") { // a dead one may wait for init
+		if _, rest, _ := strings.Cut(string(raw), ") "); err == nil && !strings.HasPrefix(rest, "Z") { // a zombie may wait for init
 			return fmt.Errorf("the engine %d outlives its server", child)
 		}
 		return nil
@@ -146,8 +146,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// TestClickHouseServer points the server at a ClickHouse that it did not start: nothing else changes. While that is down,
-// queries answer 503, stale answers are served, and the server starts all the same.
+// TestClickHouseServer uses an external ClickHouse: nothing else changes. While it is down,
+// queries get 503, stale results are served, and the server starts anyway.
 func TestClickHouseServer(t *testing.T) {
 	other, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
 	if err != nil {
@@ -155,7 +155,7 @@ func TestClickHouseServer(t *testing.T) {
 	}
 	server, c := start(t, "clickhouse "+other.DSN())
 	if children := childrenOf(t, server.PID()); len(children) != 0 {
-		t.Errorf("the server started an engine of its own: %v", children)
+		t.Errorf("the server started an embedded engine: %v", children)
 	}
 	if got := fmt.Sprint(c.Query(t, count)); got != "[[100]]" {
 		t.Errorf("rows %s", got)
@@ -166,7 +166,7 @@ func TestClickHouseServer(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(1100 * time.Millisecond) // the run's answer is stale now
+	<-time.After(1100 * time.Millisecond) // the run's result is stale now
 	down := c.HogQL(t, "select 2")
 	if down.Status != http.StatusServiceUnavailable || down.Header.Get("Retry-After") == "" {
 		t.Errorf("a query while ClickHouse is down: %d %s", down.Status, down.Raw)
@@ -192,8 +192,8 @@ func TestClickHouseServer(t *testing.T) {
 	}
 }
 
-// TestReload reloads the config: what it leaves alone stays as it is, cached answers included, and one that can't be
-// used changes nothing.
+// TestReload reloads the config: what the config does not change is kept, including cached results, and an invalid
+// config changes nothing.
 func TestReload(t *testing.T) {
 	server, c := start(t)
 	child := engine(t, server)
@@ -225,20 +225,20 @@ func TestReload(t *testing.T) {
 		t.Error("a config with an unknown directive is loaded")
 	}
 	stillCached("after a config that does not adapt")
-	// Provisions, but cannot start: the address is taken.
+	// Provisions, but cannot start: the address is not available.
 	write(strings.Replace(server.Config(""), server.URL+" {", server.URL+" {\n\tbind 203.0.113.1", 1))
 	if err := server.Reload(); err == nil {
-		t.Error("a config for an address of another machine is loaded")
+		t.Error("a config with an address of another machine is loaded")
 	}
 	stillCached("after a config that does not start")
 }
 
-// TestReloadUnderLoad reloads again and again while requests come in: none fails. Caddy opens a socket of its own for each config,
-// and the kernel resets a connection that waits in the old one's queue when that is closed (docs/operations.md): such a request
-// was never seen by the server, and is sent again, once.
+// TestReloadUnderLoad reloads repeatedly under load: no request fails. Caddy opens a separate socket for each config,
+// and the kernel resets connections that are queued on the old one when it closes (docs/operations.md). The server never saw
+// such a request, so it is sent again, once.
 func TestReloadUnderLoad(t *testing.T) {
 	server, c := start(t)
-	c.Header = http.Header{"Idempotency-Key": {"a run"}} // lets the client send again what met a closing idle connection
+	c.Header = http.Header{"Idempotency-Key": {"a run"}} // lets the client retry on a closing idle connection
 	stop := make(chan struct{})
 	failures := make(chan string, 1)
 	finished := make(chan int)
@@ -253,7 +253,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				default:
 				}
 				answer, err := c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
-				if answer.Status == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) { // as the client reads or writes first
+				if answer.Status == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) { // depends on whether the client reads or writes first
 					answer, err = c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
 				}
 				if err != nil || answer.Status != http.StatusOK {

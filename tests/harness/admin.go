@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// Ask posts to the admin API what a command would, without the process that a command is, and reads the answer into out unless
-// that is nil. A body that is no io.Reader is sent as JSON.
+// Ask posts to the admin API like a command would, without starting a process, and decodes the answer into out unless
+// that is nil. A body that is not an io.Reader is sent as JSON.
 func (s *Server) Ask(path string, body, out any) error {
 	reader, ok := body.(io.Reader)
 	if !ok {

@@ -19,15 +19,15 @@ type Client struct {
 	Header  http.Header // sent with each request
 }
 
-// Answer is a response that was read whole.
+// Answer is a response with its whole body.
 type Answer struct {
 	Status int
 	Header http.Header
 	Raw    []byte
-	Body   map[string]any // nil when the body is no JSON object
+	Body   map[string]any // nil if the body is not a JSON object
 }
 
-// transport sends what it is given and shows what comes: no redirects, no cookies, no compression of its own.
+// transport sends requests unchanged: no redirects, no cookies, no compression.
 var transport = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
 // Client returns a client of a project.
@@ -35,7 +35,7 @@ func (s *Server) Client(project int64, key string) *Client {
 	return &Client{Server: s, Project: project, Key: key}
 }
 
-// Do sends a request. A path without a slash in front is below the project; a body that is no string is sent as JSON.
+// Do sends a request. A path without a leading slash is relative to the project; a body that is not a string is sent as JSON.
 func (c *Client) Do(tb testing.TB, method, path string, body any) Answer {
 	tb.Helper()
 	answer, err := c.Send(method, path, body)
@@ -91,7 +91,7 @@ func (c *Client) Send(method, path string, body any) (Answer, error) {
 	return answer, nil
 }
 
-// Drain reads an answer to its end, keeps nothing of it, and gives its size.
+// Drain reads an answer to its end, discards it, and returns its size.
 func (c *Client) Drain(path string) (size int64, err error) {
 	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("%s/api/projects/%d/%s", c.Server.URL, c.Project, path), nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Client) HogQL(tb testing.TB, hogql string) Answer {
 	return c.Do(tb, http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": hogql}})
 }
 
-// Eventually tries until it works, for a while; the test fails with the last error after that.
+// Eventually calls try until it returns nil. After limit, the test fails with the last error.
 func Eventually(tb testing.TB, limit time.Duration, try func() error) {
 	tb.Helper()
 	for deadline := time.Now().Add(limit); ; <-time.After(50 * time.Millisecond) {

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Memory is what the server's process and that of its engine have resident, in bytes.
+// Memory is the resident memory of the server's process and of its engine's, in bytes.
 type Memory struct{ Server, Engine int64 }
 
-// Sub is how much more m is than an earlier state.
+// Sub returns the growth of m since an earlier state.
 func (m Memory) Sub(earlier Memory) Memory {
 	return Memory{Server: m.Server - earlier.Server, Engine: m.Engine - earlier.Engine}
 }
 
-// Rest is the memory as it is, from which peaks are counted from now on. It needs Linux.
+// Rest returns the current memory and resets the peaks. It needs Linux.
 func (s *Server) Rest() (Memory, error) {
 	const forgetPeak = "5" // proc_pid_clear_refs(5)
 	err := s.eachProcess(func(pid string) error {
 		return os.WriteFile("/proc/"+pid+"/clear_refs", []byte(forgetPeak), 0)
 	})
 	if err != nil {
-		return Memory{}, fmt.Errorf("forgetting the peaks of memory: %w", err)
+		return Memory{}, fmt.Errorf("resetting the peaks of memory: %w", err)
 	}
 	return s.memory("VmRSS:")
 }
 
-// Peak is the most memory since Rest, as the kernel counted it.
+// Peak returns the peak memory since Rest, as counted by the kernel.
 func (s *Server) Peak() (Memory, error) { return s.memory("VmHWM:") }
 
-// eachProcess calls do with the server's process and those of its engine.
+// eachProcess calls do for the server's process and those of its engine.
 func (s *Server) eachProcess(do func(pid string) error) error {
 	children, err := s.Children()
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) eachProcess(do func(pid string) error) error {
 	return nil
 }
 
-// memory adds up a line of the processes' states.
+// memory reads a line of the processes' status files.
 func (s *Server) memory(line string) (m Memory, err error) {
 	err = s.eachProcess(func(pid string) error {
 		raw, err := os.ReadFile("/proc/" + pid + "/status")
@@ -54,7 +54,7 @@ func (s *Server) memory(line string) (m Memory, err error) {
 		_, rest, _ := strings.Cut(string(raw), line)
 		var kib int64
 		if _, err := fmt.Sscan(rest, &kib); err != nil {
-			return fmt.Errorf("process %s tells no %s %w", pid, line, err)
+			return fmt.Errorf("process %s has no %s %w", pid, line, err)
 		}
 		if pid == strconv.Itoa(s.PID()) {
 			m.Server += kib << 10

@@ -1,7 +1,7 @@
 package harness
 
-// Only gives of a JSON value that came the members that are wanted too: nested, and item by item in arrays of one length. It
-// takes null for an empty text, as clients do that cannot tell them apart.
+// Only returns the members of the JSON value came that want has too: nested, and item by item in arrays of equal length. It
+// treats null as an empty string, like clients that cannot distinguish them.
 func Only(want, came any) any {
 	switch w := want.(type) {
 	case map[string]any:

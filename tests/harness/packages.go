@@ -10,8 +10,8 @@ import (
 	"runtime"
 )
 
-// Packages returns a folder with the npm packages that the package-lock.json of a folder pins: one of the user's cache, filled
-// once.
+// Packages returns a folder with the npm packages that the package-lock.json in folder pins. It is in the user's cache folder
+// and filled once.
 func Packages(folder string) (string, error) {
 	lock, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 	if err != nil {
@@ -42,7 +42,7 @@ func Packages(folder string) (string, error) {
 	if out, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm ci: %w\n%s", err, out)
 	}
-	if err := os.Rename(fresh, filled); err != nil && !os.IsExist(err) { // there at once, or not at all
+	if err := os.Rename(fresh, filled); err != nil && !os.IsExist(err) { // a rename is atomic
 		return "", err
 	}
 	return filled, nil

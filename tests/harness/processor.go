@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProcessorTime is the processor time that the server and its engine have taken so far: unlike the time by the clock, it
-// says little of what else the machine does.
+// ProcessorTime returns the CPU time that the server and its engine have used so far. Unlike wall-clock time, it hardly
+// depends on other load.
 func (s *Server) ProcessorTime() (time.Duration, error) {
 	children, err := s.Children()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 			return 0, fmt.Errorf("reading a process's times: %w", err)
 		}
 		_, rest, _ := strings.Cut(string(raw), ") ")
-		fields := strings.Fields(rest) // from the third on: utime and stime are the 14th and 15th
+		fields := strings.Fields(rest) // from the third field on; utime and stime are the 14th and 15th
 		if len(fields) < 13 {
 			return 0, fmt.Errorf("process %s has no times: %q", pid, raw)
 		}
@@ -35,11 +35,11 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 			ticks += n
 		}
 	}
-	const ticksPerSecond = 100 // on every Linux that Go runs on
+	const ticksPerSecond = 100 // on every Linux system that Go supports
 	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
 }
 
-// Children are the ids of the processes that the server started: its engine.
+// Children returns the ids of the server's child processes: its engine.
 func (s *Server) Children() (pids []string, err error) {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Server) Children() (pids []string, err error) {
 	for _, list := range lists {
 		raw, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread ended meanwhile
+			continue // the thread has ended
 		}
 		pids = append(pids, strings.Fields(string(raw))...)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Secure adds sites, which have certificates of Caddy's own authority, to the server's config, and returns the settings of
-// clients that trust that authority. Each site is the text of a Caddyfile block for one address of localhost.
+// Secure adds sites with certificates of Caddy's local authority to the server's config, and returns a client config that
+// trusts that authority. Each site is the text of a Caddyfile block for one address of localhost.
 func (s *Server) Secure(sites map[string]string) (*tls.Config, error) {
 	var config strings.Builder
 	config.WriteString(strings.Replace(s.Config(""), "auto_https off", "auto_https disable_redirects\n\tskip_install_trust", 1))
@@ -31,7 +31,7 @@ func (s *Server) Secure(sites map[string]string) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(root) {
-		return nil, errors.New("the authority's certificate is none")
+		return nil, errors.New("the authority's certificate is invalid")
 	}
 	trust := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	for address := range sites {
@@ -42,7 +42,7 @@ func (s *Server) Secure(sites map[string]string) (*tls.Config, error) {
 	return trust, nil
 }
 
-// awaitCertificate waits for the certificate that Caddy makes in the background.
+// awaitCertificate waits for the certificate that Caddy issues in the background.
 func awaitCertificate(address string, trust *tls.Config) error {
 	limit := time.After(2 * time.Minute)
 	for {
@@ -52,7 +52,7 @@ func awaitCertificate(address string, trust *tls.Config) error {
 		}
 		select {
 		case <-limit:
-			return fmt.Errorf("no certificate of %s within two minutes: %w", address, err)
+			return fmt.Errorf("no certificate for %s within two minutes: %w", address, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -1,4 +1,4 @@
-// Package harness starts the built server for tests that look at it from outside.
+// Package harness starts the built server for black-box tests.
 package harness
 
 import (
@@ -23,11 +23,11 @@ import (
 	"time"
 )
 
-// Server is a running server with a data folder of its own, on free ports of the loopback interface.
+// Server is a running server with its own data folder, on free ports of the loopback interface.
 type Server struct {
-	URL    string // of the site, without a slash at the end
+	URL    string // of the site, without a trailing slash
 	Admin  string // host:port of the admin API
-	Folder string // holds the Caddyfile, the data and the log
+	Folder string // has the Caddyfile, the data and the log
 
 	binary string
 	global string
@@ -36,7 +36,7 @@ type Server struct {
 	log    *os.File
 }
 
-// AllScopes is every scope that a route here asks for.
+// AllScopes has every scope that a route requires.
 const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
 	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read"
 
@@ -48,7 +48,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 	}
 	folder, err := os.MkdirTemp("", "analytics-bin-")
 	if err != nil {
-		return "", fmt.Errorf("making a folder for the binary: %w", err)
+		return "", fmt.Errorf("creating a folder for the binary: %w", err)
 	}
 	path := filepath.Join(folder, "caddy")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/xcaddy-build")
@@ -64,7 +64,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 func Root() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		return "", errors.New("this binary does not know where its source is")
+		return "", errors.New("this binary does not contain the path of its source")
 	}
 	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
 }
@@ -84,7 +84,7 @@ func Start(tb testing.TB, extra ...string) *Server {
 	return s
 }
 
-// Open starts a server that keeps everything in folder; Stop ends it.
+// Open starts a server with all its files in folder. The caller must Stop it.
 func Open(folder string, extra ...string) (*Server, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -104,10 +104,10 @@ func Open(folder string, extra ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// Caddyfile is the path of the config.
+// Caddyfile returns the path of the config.
 func (s *Server) Caddyfile() string { return filepath.Join(s.Folder, "Caddyfile") }
 
-// Config is the text of the config, with more site lines behind the analytics directive.
+// Config returns the text of the config, with additional site lines after the analytics directive.
 func (s *Server) Config(site string) string {
 	return fmt.Sprintf(`{
 	admin %s
@@ -143,7 +143,7 @@ func (s *Server) Run() error {
 	}
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait() // the test that wants the status looks at ProcessState
+		_ = cmd.Wait() // tests read the status from ProcessState
 		close(ended)
 	}(s.cmd, s.ended)
 	if err := s.waitReady(); err != nil {
@@ -161,15 +161,15 @@ func (s *Server) waitReady() error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("the server stopped at start:\n%s", s.Log())
+			return fmt.Errorf("the server stopped during startup:\n%s", s.Log())
 		case <-limit:
-			return fmt.Errorf("the server did not answer in time:\n%s", s.Log())
+			return fmt.Errorf("the server did not respond in time:\n%s", s.Log())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// Log returns the end of what the server printed.
+// Log returns the end of the server's output.
 func (s *Server) Log() string {
 	raw, err := os.ReadFile(filepath.Join(s.Folder, "server.log"))
 	if err != nil {
@@ -178,12 +178,12 @@ func (s *Server) Log() string {
 	return string(raw[max(0, len(raw)-64<<10):])
 }
 
-// PID is the number of the server's process.
+// PID returns the server's process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Stop asks the server to end, and waits until it has.
+// Stop terminates the server and waits until it has exited.
 func (s *Server) Stop() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
 	defer transport.CloseIdleConnections()
 	select {
 	case <-s.ended:
@@ -193,9 +193,9 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Kill ends the server at once, as a crash would.
+// Kill kills the server, like a crash.
 func (s *Server) Kill() error {
-	_ = s.cmd.Process.Kill() // it may have ended already
+	_ = s.cmd.Process.Kill() // it may have exited
 	<-s.ended
 	transport.CloseIdleConnections()
 	return s.log.Close()
@@ -212,7 +212,7 @@ func (s *Server) Command(stdin io.Reader, args ...string) (stdout, stderr string
 	return out.String(), messages.String(), err
 }
 
-// MustCommand runs a command that has to succeed, and reads its JSON result into out unless that is nil.
+// MustCommand runs a command that must succeed, and decodes its JSON output into out unless that is nil.
 func (s *Server) MustCommand(tb testing.TB, out any, stdin io.Reader, args ...string) {
 	tb.Helper()
 	stdout, stderr, err := s.Command(stdin, args...)
@@ -226,7 +226,7 @@ func (s *Server) MustCommand(tb testing.TB, out any, stdin io.Reader, args ...st
 	}
 }
 
-// Project makes a project, and returns its number and a key with all scopes.
+// Project creates a project, and returns its number and a key with all scopes.
 func (s *Server) Project(tb testing.TB, name string, more ...string) (id int64, key string) {
 	tb.Helper()
 	var project struct{ ID int64 }
@@ -234,7 +234,7 @@ func (s *Server) Project(tb testing.TB, name string, more ...string) (id int64, 
 	return project.ID, s.Key(tb, project.ID, AllScopes, "personal")
 }
 
-// Key makes a key.
+// Key creates a key.
 func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 	tb.Helper()
 	var key struct{ Key string }
@@ -242,14 +242,14 @@ func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 	return key.Key
 }
 
-// The ports that FreePorts chooses from lie below those that Linux and macOS give to outgoing connections: one of these could take a
-// port between the moment at which it was found free and that at which the server listens.
+// The ports that FreePorts chooses from are below those that Linux and macOS use for outgoing connections: one of these could take a
+// port after it was found free and before the server listens on it.
 const firstPort, lastPort = 12_000, 32_000
 
-// given are the ports that FreePorts has looked at: who got one may not listen on it yet.
+// given are the ports that FreePorts has checked. Their users may not listen on them yet.
 var given sync.Map
 
-// FreePorts returns ports that nobody listens on, each once.
+// FreePorts returns free ports. It returns each port only once.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range 1000 {
@@ -262,7 +262,7 @@ func FreePorts(n int) ([]int, error) {
 			continue
 		}
 		if err := l.Close(); err != nil {
-			return nil, fmt.Errorf("letting a free port go: %w", err)
+			return nil, fmt.Errorf("closing a free port: %w", err)
 		}
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
@@ -271,12 +271,12 @@ func FreePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("found only %d of %d free ports", len(ports), n)
 }
 
-// Reload loads the Caddyfile again, as it stands.
+// Reload reloads the Caddyfile.
 func (s *Server) Reload() error {
 	cmd := exec.Command(s.binary, "reload", "--config", s.Caddyfile(), "--adapter", "caddyfile", "--address", s.Admin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("reloading the config: %w\n%s", err, out)
 	}
-	transport.CloseIdleConnections() // the old config's server is closing its ends of them
+	transport.CloseIdleConnections() // the old config's server is closing them
 	return nil
 }

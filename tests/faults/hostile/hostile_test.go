@@ -1,4 +1,4 @@
-// Package hostile puts a hostile key beside a good one. Its times mean something only when nothing else runs on the machine.
+// Package hostile runs a hostile key next to a well-behaved one. Its times are only meaningful on an otherwise idle machine.
 package hostile_test
 
 import (
@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// hostileTime is how long the hostile key is at work. HOSTILE_TIME overrides it.
+	// hostileTime is how long the hostile key attacks. HOSTILE_TIME overrides it.
 	hostileTime = 5 * time.Minute
-	// aloneTime is how long the good key is measured by itself.
+	// aloneTime is how long the good key is measured alone.
 	aloneTime = time.Minute
-	// hostileClients is how many requests of the hostile key are under way at any time.
+	// hostileClients is the number of concurrent requests of the hostile key.
 	hostileClients = 8
-	// mostSlowdown bounds the good key's times beside the hostile key, as a multiple of those that it has alone.
+	// mostSlowdown limits the good key's times next to the hostile key, as a multiple of its times alone.
 	mostSlowdown = 3
-	// leastAlone is the shortest time that a ratio is taken of, one tick of Linux's scheduler. On a machine whose cores are all busy,
-	// the client and the server each wait for a tick now and then, however fast they are alone, so that the 99th percentile of
-	// answers that take 1 ms alone has been between 2.7 and 6 times that on two cores.
+	// leastAlone is the shortest time used for a ratio, one tick of Linux's scheduler. If all cores are busy,
+	// the client and the server each wait for a tick now and then, however fast they are alone, so the 99th percentile of
+	// responses that take 1 ms alone was between 2.7 and 6 times that on two cores.
 	leastAlone = 4 * time.Millisecond
-	// mostGrowth bounds the memory of the server's process, in bytes above what it takes when idle.
+	// mostGrowth limits the memory of the server's process, in bytes above idle.
 	mostGrowth = 512 << 20
 	// engineShare is the part of the machine's memory that the engine may use: one half.
 	engineShare = 2
 )
 
-// TestHostileKey runs a key that does all it can to hurt the service beside a key of another project that does ordinary
-// work. The ordinary work must neither fail nor become much slower, memory must stay bounded, and nothing may restart.
+// TestHostileKey runs a key that does everything to harm the service next to a key of another project that does ordinary
+// work. The ordinary work must neither fail nor become much slower, memory must stay limited, and nothing may restart.
 func TestHostileKey(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes")
@@ -51,7 +51,7 @@ func TestHostileKey(t *testing.T) {
 	hostile := newHostileKey(t, server)
 	child := engine(t, server)
 
-	good.work(t, 5*time.Second) // what happens only once is not measured
+	good.work(t, 5*time.Second) // one-time work is not measured
 	alone := good.work(t, aloneTime)
 	idle, err := server.Rest()
 	if err != nil {
@@ -70,7 +70,7 @@ func TestHostileKey(t *testing.T) {
 	t.Logf("memory above idle: server %d MiB, engine %d MiB (peak %d MiB)", (peak.Server-idle.Server)>>20, (peak.Engine-idle.Engine)>>20, peak.Engine>>20)
 	t.Logf("hostile answers: %s", hostile.answers())
 	if n := hostile.total(); n < 100 {
-		t.Errorf("only %d hostile requests were answered: this shows nothing", n)
+		t.Errorf("only %d hostile requests were answered, too few for a result", n)
 	}
 	compare(t, "the 99th percentile of cached answers", alone.cached.percentile(99), beside.cached.percentile(99))
 	compare(t, "the median of uncached answers", alone.uncached.percentile(50), beside.uncached.percentile(50))
@@ -85,7 +85,7 @@ func TestHostileKey(t *testing.T) {
 	}
 }
 
-// engine finds the process of the server's embedded engine: its one child.
+// engine returns the process id of the server's embedded engine, its only child.
 func engine(t *testing.T, server *harness.Server) string {
 	t.Helper()
 	children, err := server.Children()
@@ -95,7 +95,7 @@ func engine(t *testing.T, server *harness.Server) string {
 	return children[0]
 }
 
-// compare fails the test when something became much slower.
+// compare fails the test if something became much slower.
 func compare(t *testing.T, what string, alone, beside time.Duration) {
 	t.Helper()
 	ratio := float64(beside) / float64(alone)
@@ -118,7 +118,7 @@ func timeFromEnv(t *testing.T, name string, def time.Duration) time.Duration {
 	return d
 }
 
-// machineMemory is the memory of this machine, in bytes.
+// machineMemory returns the memory of this machine in bytes.
 func machineMemory(t *testing.T) int64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/meminfo")
@@ -132,10 +132,10 @@ func machineMemory(t *testing.T) int64 {
 	return kib << 10
 }
 
-// times are how long requests took.
+// times are the durations of requests.
 type times []time.Duration
 
-// percentile is the time within which p of 100 requests were answered.
+// percentile returns the p-th percentile.
 func (ts times) percentile(p int) time.Duration {
 	if len(ts) == 0 {
 		return 0
@@ -144,7 +144,7 @@ func (ts times) percentile(p int) time.Duration {
 	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
 }
 
-// measured is what the good key saw.
+// measured has the times of the good key's requests.
 type measured struct{ cached, uncached times }
 
 func (m measured) String() string {
@@ -153,7 +153,7 @@ func (m measured) String() string {
 		len(m.uncached), m.uncached.percentile(50), m.uncached.percentile(99))
 }
 
-// newEvents makes a project with some events, and gives its number.
+// newEvents creates a project with some events, and returns its number.
 func newEvents(t *testing.T, server *harness.Server, name string) int64 {
 	t.Helper()
 	id, _ := server.Project(t, name)
@@ -166,7 +166,7 @@ func newEvents(t *testing.T, server *harness.Server, name string) int64 {
 	return id
 }
 
-// goodKey does ordinary work: runs of an endpoint that are answered from the cache, and queries that are not.
+// goodKey does ordinary work: cached runs of an endpoint, and uncached queries.
 type goodKey struct {
 	client  *harness.Client
 	queries atomic.Int64
@@ -186,7 +186,7 @@ func newGoodKey(t *testing.T, server *harness.Server) *goodKey {
 	return good
 }
 
-// work works for a time. A request that is not answered with 200 fails the test.
+// work sends requests for d. A response other than 200 fails the test.
 func (g *goodKey) work(t *testing.T, d time.Duration) (m measured) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -205,7 +205,7 @@ func (g *goodKey) work(t *testing.T, d time.Duration) (m measured) {
 	return m
 }
 
-// repeat sends a request at every tick, and gives the times of the answers.
+// repeat sends a request at every tick, and returns the times of the responses.
 func (g *goodKey) repeat(ctx context.Context, t *testing.T, every time.Duration, path string, body func() any) (ts times) {
 	t.Helper()
 	tick := time.NewTicker(every)
@@ -228,7 +228,7 @@ func (g *goodKey) repeat(ctx context.Context, t *testing.T, every time.Duration,
 	}
 }
 
-// hostileKey tries to hurt others with a key of its own project.
+// hostileKey attacks other projects with a key of its own project.
 type hostileKey struct {
 	client  *harness.Client
 	address string // of the site
@@ -262,7 +262,7 @@ func newHostileKey(t *testing.T, server *harness.Server) *hostileKey {
 	return h
 }
 
-// hostileQueries are the texts of compiler/testdata/hostile, and those that are hard on the engine.
+// hostileQueries returns the queries in compiler/testdata/hostile, and others that are hard on the engine.
 func hostileQueries(t *testing.T) []string {
 	t.Helper()
 	queries := []string{
@@ -299,7 +299,7 @@ func hostileQueries(t *testing.T) []string {
 	return queries
 }
 
-// start begins the attacks; stop ends them and waits for the last.
+// start starts the attacks; stop ends them and waits for the last one.
 func (h *hostileKey) start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -318,7 +318,7 @@ func (h *hostileKey) start(t *testing.T) (stop func()) {
 	}
 }
 
-// send sends one request. Every fourth client hangs up before the answer can be there.
+// send sends one request. Every fourth client hangs up before the response can arrive.
 func (h *hostileKey) send(ctx context.Context, path string, body any) {
 	if h.turn.Load()%4 == 0 {
 		var cancel context.CancelFunc
@@ -342,9 +342,9 @@ func (h *hostileKey) send(ctx context.Context, path string, body any) {
 		return
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // a hostile client does not care
+	_, _ = io.Copy(io.Discard, resp.Body) // errors do not matter
 	h.count(fmt.Sprint(resp.StatusCode))
-	if resp.StatusCode == http.StatusTooManyRequests { // a little patience, or refusals are all that it gets
+	if resp.StatusCode == http.StatusTooManyRequests { // wait a little, or all requests would be refused
 		select {
 		case <-ctx.Done():
 		case <-time.After(200 * time.Millisecond):
@@ -373,7 +373,7 @@ func (h *hostileKey) count(status string) {
 	h.statuses[status]++
 }
 
-// total is how many requests were answered.
+// total returns the number of requests with a response.
 func (h *hostileKey) total() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -385,7 +385,7 @@ func (h *hostileKey) total() (n int) {
 	return n
 }
 
-// answers lists how often each status came.
+// answers returns the count of each status.
 func (h *hostileKey) answers() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
