@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// kindOf is the kind of ClickHouse's error, or -1.
+// kindOf returns the kind of ClickHouse's error, or -1.
 func kindOf(err error) clickhouse.ErrorKind {
 	if e, ok := errors.AsType[*clickhouse.Error](err); ok {
 		return e.Kind
@@ -23,14 +23,14 @@ func kindOf(err error) clickhouse.ErrorKind {
 	return -1
 }
 
-// allocations is how many bytes the process has ever allocated.
+// allocations returns the total number of bytes that the process has allocated.
 func allocations() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestEndlessResults plays answers that never end. They must be cut at their bound, and not be collected first.
+// TestEndlessResults serves responses that never end. They must be cut off at their limit without being buffered.
 func TestEndlessResults(t *testing.T) {
 	const mib = 1 << 20
 	filler := bytes.Repeat([]byte("x"), 64<<10)
@@ -80,21 +80,21 @@ func TestEndlessResults(t *testing.T) {
 			select {
 			case <-gone:
 			case <-time.After(patience):
-				t.Fatal("the client does not hang up")
+				t.Fatal("the client did not hang up")
 			}
 			const underway = 32 * mib // in the buffers of sockets
 			if n := sent.Load(); n > tt.most+underway {
-				t.Errorf("%d MiB arrived, the bound is %d MiB", n/mib, tt.most/mib)
+				t.Errorf("%d MiB arrived, the limit is %d MiB", n/mib, tt.most/mib)
 			}
 			if took := int64(allocations() - before); took > 4*tt.most+underway {
-				t.Errorf("%d MiB were allocated, the bound is %d MiB", took/mib, tt.most/mib)
+				t.Errorf("%d MiB were allocated, the limit is %d MiB", took/mib, tt.most/mib)
 			}
 			waitForIdle(t, c)
 		})
 	}
 }
 
-// TestLargeRows asks the engine for rows above the bounds, which its own bounds do not find.
+// TestLargeRows queries rows above the limits, which the engine's own limits do not catch.
 func TestLargeRows(t *testing.T) {
 	const mib = 1 << 20
 	const sql = "SELECT arrayMap(i -> repeat('x', 1000000), range(80))"
@@ -110,7 +110,7 @@ func TestLargeRows(t *testing.T) {
 			t.Errorf("unbounded %t: %d MiB were allocated", q.Unbounded, took/mib)
 		}
 	}
-	// What only passes by is not collected, and needs no bound.
+	// A result that is passed on is not buffered, and needs no limit.
 	size := 0
 	before := allocations()
 	_, err := c.Export(t.Context(), clickhouse.Query{SQL: sql, Project: project(), Unbounded: true}, clickhouse.Arrow, writerFunc(func(p []byte) (int, error) {
@@ -121,17 +121,17 @@ func TestLargeRows(t *testing.T) {
 		t.Errorf("a file with a large row: %v after %d bytes", err, size)
 	}
 	if took := allocations() - before; took > 64*mib {
-		t.Errorf("passing on a file: %d MiB were allocated", took/mib)
+		t.Errorf("exporting a file: %d MiB were allocated", took/mib)
 	}
 }
 
-// isKill tells the KILL QUERY of a client.
+// isKill reports whether a query is the client's KILL QUERY.
 func isKill(r *http.Request) bool {
 	body, err := io.ReadAll(r.Body)
 	return err == nil && strings.HasPrefix(string(body), "KILL QUERY WHERE query_id = ")
 }
 
-// TestLate plays servers that know no time. The caller gets the timeout all the same, and the server is told.
+// TestLate serves queries that ignore the time limit. The caller gets the timeout anyway, and the query is killed.
 func TestLate(t *testing.T) {
 	until := func(r *http.Request, each func()) {
 		for tick := time.NewTicker(10 * time.Millisecond); ; {
@@ -188,7 +188,7 @@ func TestLate(t *testing.T) {
 					t.Errorf("%s, file %t: got %v, want a timeout", name, file, err)
 				}
 			case <-time.After(patience):
-				t.Fatalf("%s, file %t: the query does not end", name, file)
+				t.Fatalf("%s, file %t: the query did not end", name, file)
 			}
 			harness.Eventually(t, patience, func() error {
 				if killed.Load() != 1 || hungUp.Load() != 1 {
@@ -201,11 +201,11 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestRowOfNoTable: a result that comes from no table is held to no bound by ClickHouse, one from SELECT 1 is.
+// TestRowOfNoTable checks that ClickHouse limits the result of SELECT 1, but not results without a table.
 func TestRowOfNoTable(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), MaxResultBytes: 1 << 20})
 	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT arrayMap(i -> repeat('x', 1000000), range(300)) FROM (SELECT 1)", Project: project()}, &rows{})
 	if e, ok := errors.AsType[*clickhouse.Error](err); !ok || e.Kind != clickhouse.TooLarge || e.Code != 396 {
-		t.Errorf("got %v, want the engine's own bound", err)
+		t.Errorf("got %v, want the engine's own limit", err)
 	}
 }

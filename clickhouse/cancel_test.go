@@ -13,7 +13,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// endless is a sink that calls each at every row.
+// endless is a sink that calls each for every row.
 type endless struct{ each func() error }
 
 func (endless) Columns([]clickhouse.Column) error { return nil }
@@ -106,11 +106,11 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// patience is how long tests wait for what comes in a moment on a machine that has nothing else to do.
+// patience is how long tests wait for things that take a moment on an idle machine.
 const patience = time.Minute
 
-// waitForIdle waits until no connection is in use. The driver gives back that of a result made of blocks, as the settings of a
-// server are read, a moment after the result is closed.
+// waitForIdle waits until no connection is in use. The driver releases the connection of a result made of blocks, such as the
+// settings of a server, a moment after the result is closed.
 func waitForIdle(t *testing.T, c *clickhouse.Client) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
@@ -123,7 +123,7 @@ func waitForIdle(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// waitForQuery polls the server until the query runs, or no longer runs.
+// waitForQuery polls the server until the query is running, or no longer running.
 func waitForQuery(t *testing.T, c *clickhouse.Client, project int64, mark string, runs bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -141,7 +141,7 @@ func waitForQuery(t *testing.T, c *clickhouse.Client, project int64, mark string
 			return
 		}
 	}
-	t.Errorf("after %s: is %s running? want %t", patience, mark, runs)
+	t.Errorf("after %s: is %s running? Want %t", patience, mark, runs)
 }
 
 // TestBusy fills the pool.

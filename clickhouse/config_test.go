@@ -44,7 +44,7 @@ func TestConfig(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			if strings.Contains(got, "secret") {
-				t.Error("the error tells the password")
+				t.Error("the error contains the password")
 			}
 		})
 	}

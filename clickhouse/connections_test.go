@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestFailedQueriesLeaveNoConnection: each query that fails closes its connection, and the driver opens another. Those that
-// are closed must go, or a few thousand mistakes would use up the files that the process may open.
+// TestFailedQueriesLeaveNoConnection checks that connections are closed: each failed query closes its connection, and the driver
+// opens another. Leaked ones would exceed the limit on open files after a few thousand failed queries.
 func TestFailedQueriesLeaveNoConnection(t *testing.T) {
 	u, err := url.Parse(engine.DSN())
 	if err != nil {
@@ -41,12 +41,12 @@ func TestFailedQueriesLeaveNoConnection(t *testing.T) {
 	const failures = 100
 	for range failures {
 		if _, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT throwIf(1)", Project: project()}, &rows{}); err == nil {
-			t.Fatal("the query does not fail")
+			t.Fatal("the query did not fail")
 		}
 	}
 	for wait := time.Now().Add(30 * time.Second); open.Load() > 10; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(wait) {
-			t.Fatalf("after %d queries that failed, %d of %d connections are open", failures, open.Load(), made.Load())
+			t.Fatalf("after %d failed queries, %d of %d connections are open", failures, open.Load(), made.Load())
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // secret is the password in the DSNs of this file.
 const secret = "s3cret-word"
 
-// watched opens a client whose log can be read.
+// watched opens a client with a log that the test can read.
 func watched(t *testing.T, config clickhouse.Config) (*clickhouse.Client, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
@@ -36,7 +36,7 @@ func watched(t *testing.T, config clickhouse.Config) (*clickhouse.Client, *obser
 	return c, logs
 }
 
-// atLeastInfo is what an operator sees.
+// atLeastInfo returns the log lines that an operator sees.
 func atLeastInfo(logs *observer.ObservedLogs) (lines []string) {
 	for _, entry := range logs.All() {
 		if entry.Level >= zap.InfoLevel {
@@ -46,7 +46,7 @@ func atLeastInfo(logs *observer.ObservedLogs) (lines []string) {
 	return lines
 }
 
-// TestOutages reaches for servers that cannot be used. An operator has to see which, why, and what to do, once.
+// TestOutages connects to unusable servers. The log must say once which server, why, and what to do.
 func TestOutages(t *testing.T) {
 	native, web := oldServer(t)
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -113,14 +113,14 @@ func TestOutages(t *testing.T) {
 			}
 			for _, entry := range logs.All() {
 				if line := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(line, secret) {
-					t.Errorf("the log holds the password: %s", line)
+					t.Errorf("the log contains the password: %s", line)
 				}
 			}
 		})
 	}
 }
 
-// TestOutageEnds notes when a server goes and comes again, once each.
+// TestOutageEnds checks that the log says once when a server goes down and once when it comes back.
 func TestOutageEnds(t *testing.T) {
 	down := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -147,9 +147,9 @@ func TestOutageEnds(t *testing.T) {
 	}
 	ping(true)
 	if lines := atLeastInfo(logs); len(lines) != 0 {
-		t.Errorf("a server that answers: %q", lines)
+		t.Errorf("a working server: %q", lines)
 	}
-	for range 3 { // within a minute the same is not said again
+	for range 3 { // the same outage is not logged again within a minute
 		down = true
 		ping(false)
 		down = false
@@ -161,7 +161,7 @@ func TestOutageEnds(t *testing.T) {
 	}
 }
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address where nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	ports, err := harness.FreePorts(1)
@@ -171,7 +171,7 @@ func closedPort(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0])
 }
 
-// silentServer takes connections and never says a word.
+// silentServer accepts connections and never sends anything.
 func silentServer(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -191,7 +191,7 @@ func silentServer(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// TestSilence asks a server that never answers. Many who ask wait as long as one.
+// TestSilence queries a server that never answers. Concurrent callers wait no longer than one.
 func TestSilence(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "http"} {
 		t.Run(scheme, func(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestFailuresQuoteNothing: no line of the log has ClickHouse's words of a query, or a driver's of a value, at any level.
+// TestFailuresQuoteNothing checks that the log has no text of ClickHouse about a query, or of the driver about a value, at any level.
 func TestFailuresQuoteNothing(t *testing.T) {
 	const marker = "MARKER"
 	for name, tt := range map[string]struct {
 		err  error
-		want string // in the line of a failure; empty: there is none
+		want string // in the log line of a failure; empty means no line
 	}{
 		"an internal error":   {&driver.Exception{Code: 999, CodeName: "KEEPER_EXCEPTION", Message: "in query: SELECT '" + marker + "'"}, "code 999, KEEPER_EXCEPTION"},
 		"a timeout":           {&driver.Exception{Code: 159, CodeName: "TIMEOUT_EXCEEDED", Message: "while executing '" + marker + "'"}, "code 159, TIMEOUT_EXCEEDED"},

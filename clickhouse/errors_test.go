@@ -86,8 +86,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCodesAreComplete compares the table with the engine's own list: a code that the engine has and the table lacks was
-// never thought about.
+// TestCodesAreComplete compares the table with the engine's own list, so that every code of the engine is
+// classified.
 func TestCodesAreComplete(t *testing.T) {
 	listed := map[int32]string{}
 	for kind, names := range clickhouse.Codes {

@@ -8,7 +8,7 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// QueryBlocks runs a query over HTTP but takes its rows from blocks, as over the native protocol: the two ways can
+// QueryBlocks runs a query over HTTP but makes its rows from blocks, as over the native protocol, so that the two ways can
 // be compared on one server.
 func (c *Client) QueryBlocks(ctx context.Context, q Query, sink Sink) error {
 	s, err := c.server(ctx)
@@ -26,21 +26,21 @@ func (c *Client) QueryBlocks(ctx context.Context, q Query, sink Sink) error {
 	})
 }
 
-// InUse is how many connections are in use.
+// InUse returns the number of connections in use.
 func (c *Client) InUse() int { return c.http.Stats().Open }
 
-// Classify makes an Error of the driver's.
+// Classify turns an error of the driver into an Error.
 func Classify(err error) *Error { return classify(err) }
 
-// TakeAsItIs skips the question for the server's settings: an old server, which no query of a product may reach,
-// can then be used to test the native protocol.
+// TakeAsItIs skips reading the server's settings, so that an old server, which is not supported otherwise,
+// can be used to test the native protocol.
 func (c *Client) TakeAsItIs() {
 	c.known.Store(&server{version: "old", settings: map[string]bool{
 		"max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
 	}})
 }
 
-// Forget leaves a setting out of all queries, as if the server did not know it.
+// Forget omits a setting from all queries, as if the server did not know it.
 func (c *Client) Forget(name string) {
 	known := *c.known.Load()
 	known.settings = maps.Clone(known.settings)
@@ -48,5 +48,5 @@ func (c *Client) Forget(name string) {
 	c.known.Store(&known)
 }
 
-// Codes is the table of error codes.
+// Codes returns the table of error codes.
 var Codes = codes

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
-// TestFence runs SQL without any project filter of its own. Only rows of the query's project may come out.
+// TestFence runs SQL without a project filter. It may only return rows of the query's project.
 func TestFence(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()
@@ -75,7 +75,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFenceCannotBeLifted tries to change the settings that hold a query in, and to write.
+// TestFenceCannotBeLifted tries to change the settings that restrict a query, and to write.
 func TestFenceCannotBeLifted(t *testing.T) {
 	c := client(t)
 	p := project()

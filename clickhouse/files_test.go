@@ -17,7 +17,7 @@ import (
 
 const arrowEnd = "\xff\xff\xff\xff\x00\x00\x00\x00"
 
-// TestExport writes files of results of many blocks, and of none.
+// TestExport writes files from results with many blocks, and with none.
 func TestExport(t *testing.T) {
 	c := client(t)
 	for _, tt := range []struct {
@@ -41,7 +41,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestPage cuts a page from what the query's own LIMIT leaves.
+// TestPage returns a page of a result, after the query's own LIMIT.
 func TestPage(t *testing.T) {
 	c := client(t)
 	for _, tt := range []struct {
@@ -61,12 +61,12 @@ func TestPage(t *testing.T) {
 			t.Fatalf("%s: %v", tt.sql, err)
 		}
 		if diff := cmp.Diff(tt.want, out.rows); diff != "" {
-			t.Errorf("%d rows behind %d of %s (-want +got):\n%s", tt.limit, tt.offset, tt.sql, diff)
+			t.Errorf("%d rows at offset %d of %s (-want +got):\n%s", tt.limit, tt.offset, tt.sql, diff)
 		}
 	}
 }
 
-// TestUnbounded lets a result through that is larger than a result may be.
+// TestUnbounded passes on a result that is larger than the limit.
 func TestUnbounded(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), MaxResultRows: 10})
 	q := clickhouse.Query{SQL: "SELECT number FROM numbers(100000)", Project: project()}
@@ -81,11 +81,11 @@ func TestUnbounded(t *testing.T) {
 	}
 	q.SQL = "SELECT max(blockSize()) FROM numbers(100000)"
 	if _, err := c.Query(t.Context(), q, &out); err != nil || out.rows[len(out.rows)-1] != "[4096]" {
-		t.Errorf("rows that are handled at once: %v, %v", out.rows[len(out.rows)-1], err)
+		t.Errorf("rows per block: %v, %v", out.rows[len(out.rows)-1], err)
 	}
 }
 
-// TestExportBroken plays files that go wrong on their way. None may pass for a whole one, and no message of the server's may get
+// TestExportBroken serves files that break off. None may count as complete, and no message of the server may get
 // into a file.
 func TestExportBroken(t *testing.T) {
 	const tag = "abcdefghijklmnop"
@@ -102,7 +102,7 @@ func TestExportBroken(t *testing.T) {
 	}{
 		{"whole", clickhouse.Parquet, []string{"PAR1", long, "PA", "R1"}, false, nil},
 		{"whole, of Arrow", clickhouse.Arrow, []string{long, arrowEnd[:3], arrowEnd[3:]}, false, nil},
-		{"cut without a word", clickhouse.Parquet, []string{"PAR1", long}, false, gone},
+		{"cut silently", clickhouse.Parquet, []string{"PAR1", long}, false, gone},
 		{"cut, of Arrow", clickhouse.Arrow, []string{long, arrowEnd[:7]}, false, gone},
 		{"an exception behind the end", clickhouse.Parquet, []string{"PAR1", long, "PAR1", exception}, false, division},
 		{"an exception among the rows", clickhouse.Arrow, []string{long, exception}, true, division},
@@ -129,18 +129,18 @@ func TestExportBroken(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 			if strings.Contains(file.String(), "DB::Exception") {
-				t.Error("the file holds the server's message")
+				t.Error("the file contains the server's message")
 			}
 		})
 	}
 }
 
-// full is a disk or a client that takes no more.
+// full is a full disk, or a client that reads no more.
 type full struct{ err error }
 
 func (w full) Write([]byte) (int, error) { return 0, w.err }
 
-// TestExportStops ends an export from our side.
+// TestExportStops stops an export from the caller's side.
 func TestExportStops(t *testing.T) {
 	c := client(t)
 	q := clickhouse.Query{SQL: "SELECT number FROM numbers(100000000)", Project: project(), Unbounded: true}
@@ -165,7 +165,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestExportNative: the native protocol gives values, and no files.
+// TestExportNative checks that the native protocol cannot export files.
 func TestExportNative(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: "clickhouse://default@127.0.0.1:1"})
 	_, err := c.Export(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1}, clickhouse.Parquet, io.Discard)

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
-// engine is shared by all tests of the package; each works in projects of its own.
+// engine is shared by all tests of the package; each uses its own projects.
 var engine *embedded.Engine
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func client(tb testing.TB) *clickhouse.Client {
 
 var projects atomic.Int64
 
-// project gives a project that no other test uses.
+// project returns a project that no other test uses.
 func project() int64 { return 1000 + projects.Add(1) }
 
 // now is the time of all imports in tests.
@@ -85,7 +85,7 @@ func ask(tb testing.TB, c *clickhouse.Client, project int64, sql string, params 
 	return out.rows
 }
 
-// openWith opens a client with a configuration of the test's own.
+// openWith opens a client with the test's own configuration.
 func openWith(tb testing.TB, config clickhouse.Config) *clickhouse.Client {
 	tb.Helper()
 	c, err := clickhouse.Open(config, zap.NewNop())

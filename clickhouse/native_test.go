@@ -20,7 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// oldServer starts the ClickHouse server that Debian packs (18.16). It speaks the native protocol, which the
+// oldServer starts the ClickHouse server packaged by Debian (18.16). It speaks the native protocol, which the
 // embedded engine does not. Without the package the test is skipped, but not in CI.
 func oldServer(t *testing.T) (address, web string) {
 	t.Helper()
@@ -75,7 +75,7 @@ func oldServer(t *testing.T) (address, web string) {
 		for _, address := range []string{web, address} {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
-				return fmt.Errorf("the server does not start: %w", err)
+				return fmt.Errorf("the server did not start: %w", err)
 			}
 			if err := conn.Close(); err != nil {
 				return err
@@ -143,7 +143,7 @@ func nativeValues(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// nativeCancel ends queries in all ways, many times: the server must stop each, and the pool keep its connections.
+// nativeCancel stops queries in every way, many times: the server must stop each, and the pool keep its connections.
 func nativeCancel(t *testing.T, c *clickhouse.Client) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -196,7 +196,7 @@ func nativeCancel(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// nativeProgress: the server tells how far a query is while it runs, long before its first row.
+// nativeProgress checks that the server reports progress while a query runs, long before its first row.
 func nativeProgress(t *testing.T, c *clickhouse.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -218,7 +218,7 @@ func nativeProgress(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// nativeLargeRows asks for rows and results above the bounds. They must be stopped while they arrive.
+// nativeLargeRows queries rows and results above the limits. They must be stopped while they arrive.
 func nativeLargeRows(t *testing.T, address string) {
 	t.Helper()
 	const mib = 1 << 20
@@ -240,7 +240,7 @@ func nativeLargeRows(t *testing.T, address string) {
 		if kind := kindOf(err); kind != clickhouse.TooLarge {
 			t.Errorf("%s: %v after %d rows, want too large", tt.name, err, stats.Rows)
 		}
-		if took := allocations() - allocated; took > 768*mib { // in all, copies of what grows among them, most of it garbage soon
+		if took := allocations() - allocated; took > 768*mib { // in total, including copies of growing buffers, most of it short-lived
 			t.Errorf("%s took %d MiB", tt.name, took/mib)
 		}
 		if got := ask(t, c, 1, "SELECT 1"); got[0] != "[1]" {
@@ -249,8 +249,8 @@ func nativeLargeRows(t *testing.T, address string) {
 	}
 }
 
-// nativeLate asks for what the server works at for longer than the limit, which it is not told: the client ends the query itself,
-// and the server is told to.
+// nativeLate runs a query that exceeds the limit on a server that does not know the limit: the client ends the query itself,
+// and kills it on the server.
 func nativeLate(t *testing.T, address string) {
 	t.Helper()
 	c := native(t, address, clickhouse.Config{MaxExecutionTime: time.Second})

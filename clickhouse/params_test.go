@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestParams sends values of every kind there and back. A value never becomes a part of the query.
+// TestParams sends values of every kind and reads them back. A value never becomes part of the query.
 func TestParams(t *testing.T) {
 	list := make([]string, 50_000)
 	for i := range list {
@@ -61,7 +61,7 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// FuzzParam sends any text there and back.
+// FuzzParam sends any text and reads it back.
 func FuzzParam(f *testing.F) {
 	for _, seed := range []string{"", "a", `\`, `\N`, "'", "\x00", "\t\r\n", "é", "{p:String}", "%00&x=1"} {
 		f.Add(seed)
@@ -80,7 +80,7 @@ func FuzzParam(f *testing.F) {
 	})
 }
 
-// oneReplacement is what a JSON string can say of s.
+// oneReplacement returns s as a JSON string can represent it.
 func oneReplacement(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func TestDescribe(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestPatternsAreBounded: the engine keeps what it makes of a list of patterns, so a long list is a mistake of its author.
+// TestPatternsAreBounded checks that a long list of patterns is a user error, because the engine caches compiled lists.
 func TestPatternsAreBounded(t *testing.T) {
 	c := client(t)
 	for _, tt := range []struct {

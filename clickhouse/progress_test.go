@@ -11,9 +11,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestRunning asks how far a query is while more of them run than the engine takes at once, and after it was cancelled.
+// TestRunning reads the progress of queries while more of them run than the engine has slots, and after a cancellation.
 func TestRunning(t *testing.T) {
-	// What waits for a turn holds a connection, so there has to be one more.
+	// A waiting query holds a connection, so one more is needed.
 	many := max(2*runtime.NumCPU(), 4) + 1
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Concurrency: many + 2})
 	p := project()
@@ -47,7 +47,7 @@ func TestRunning(t *testing.T) {
 	}
 	for moved() < many-1 {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d queries tell how far they are", moved(), many)
+			t.Fatalf("%d of %d queries report progress", moved(), many)
 		}
 	}
 	cancel()

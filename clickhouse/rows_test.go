@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestValues pins the JSON form of each type, as the server prints it and as it is made from blocks.
+// TestValues pins the JSON form of each type, as printed by the server and as made from blocks.
 func TestValues(t *testing.T) {
 	tests := []struct{ name, sql, want string }{ // {"…", SELECT list, row}
 		{"integers", "-128::Int8, 255::UInt8, -32768::Int16, 65535::UInt16, -2147483648::Int32, 4294967295::UInt32", `-128, 255, -32768, 65535, -2147483648, 4294967295`},

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// fake is a ClickHouse server that knows the questions which the client asks by itself; answer gets all others.
+// fake is a ClickHouse server that answers the client's internal queries; answer gets all others.
 func fake(t *testing.T, answer http.HandlerFunc) *clickhouse.Client {
 	t.Helper()
 	return fakeWith(t, clickhouse.Config{}, answer)
@@ -46,7 +46,7 @@ func fakeWith(t *testing.T, config clickhouse.Config, answer http.HandlerFunc) *
 	return openWith(t, config)
 }
 
-// fakeAnswer answers the questions which the client asks by itself, and all others with nothing.
+// fakeAnswer answers the client's internal queries, and all others with nothing.
 func fakeAnswer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	switch {
@@ -60,18 +60,18 @@ func fakeAnswer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes what a client may no longer want.
+// send writes to a client that may have hung up.
 func send(w io.Writer, b []byte) { _, _ = w.Write(b) }
 
-// greeting answers the driver's first question, in the newest form of Native that it knows. The revision 0 in it
-// says that everything later comes in the oldest.
+// greeting answers the driver's first query, in the newest form of Native that the driver knows. The revision 0 in it
+// says that everything later has the oldest form.
 func greeting(version string) []byte {
 	info := []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}
 	return nativeBlock(info, []byte{0}, [][2]string{{"displayName()", "String"}, {"version()", "String"}, {"revision()", "UInt32"}, {"timezone()", "String"}},
 		"fake", version, uint32(0), "UTC")
 }
 
-// nativeBlock is one row in ClickHouse's Native format.
+// nativeBlock returns a row in ClickHouse's Native format.
 func nativeBlock(info, serialization []byte, columns [][2]string, values ...any) []byte {
 	b := binary.AppendUvarint(info, uint64(len(columns)))
 	b = binary.AppendUvarint(b, 1)
@@ -95,7 +95,7 @@ func nativeBlock(info, serialization []byte, columns [][2]string, values ...any)
 
 const header = "[\"a\", \"t\"]\n[\"UInt8\", \"DateTime64(6, 'UTC')\"]\n"
 
-// TestStream plays answers that go wrong on their way. None may pass for a whole result.
+// TestStream serves responses that break off. None may count as a complete result.
 func TestStream(t *testing.T) {
 	const row = `[1, "2020-01-02T03:04:05.000000Z"]` + "\n"
 	const tag = "abcdefghijklmnop"
@@ -131,7 +131,7 @@ func TestStream(t *testing.T) {
 				panic(err)
 			}
 			send(conn, []byte("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+strings.Join(parts, "")))
-			_ = conn.Close() // the client has hung up already
+			_ = conn.Close() // the client has hung up
 		}
 	}
 	status := func(code int, exceptionCode, body string) http.HandlerFunc {
@@ -202,7 +202,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestUnreachable asks where nobody listens.
+// TestUnreachable queries addresses where nothing listens.
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := strings.TrimPrefix(server.URL, "http://")
@@ -226,13 +226,13 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%s over %s (-want +got):\n%s", name, scheme, diff)
 			}
 			if strings.Contains(err.Error(), address) {
-				t.Errorf("%s over %s tells the address: %v", name, scheme, err)
+				t.Errorf("%s over %s reveals the address: %v", name, scheme, err)
 			}
 		}
 	}
 }
 
-// TestTLS dials a server itself. The native protocol must be wrapped in TLS all the same.
+// TestTLS uses its own dial function. The native protocol must use TLS anyway.
 func TestTLS(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
@@ -245,16 +245,16 @@ func TestTLS(t *testing.T) {
 			return &spy{Conn: conn, first: &hello}, err
 		}})
 		if err := c.Ping(t.Context()); err == nil {
-			t.Errorf("%s: a connection that breaks passed for ClickHouse", dsn)
+			t.Errorf("%s: a broken connection counted as ClickHouse", dsn)
 		}
 		const handshake = 22
 		if len(hello) == 0 || hello[0] != handshake || !bytes.Contains(hello, []byte("ch.example")) {
-			t.Errorf("%s began with %q, which is no TLS for the host", dsn, hello)
+			t.Errorf("%s began with %q, which is not TLS for the host", dsn, hello)
 		}
 	}
 }
 
-// spy keeps what is first written to a connection, and takes no more.
+// spy keeps the first write to a connection, and then fails.
 type spy struct {
 	net.Conn
 	first *[]byte
@@ -267,7 +267,7 @@ func (s *spy) Write(b []byte) (int, error) {
 	return 0, errEnough
 }
 
-// TestOldServer refuses a server that cannot hold a query in its project.
+// TestOldServer checks that a server without the settings of the tenant fence is refused.
 func TestOldServer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

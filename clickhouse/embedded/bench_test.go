@@ -9,7 +9,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// BenchmarkQuery measures a whole request: what the engine takes for it, and what the way to it adds.
+// BenchmarkQuery measures a whole request: the time in the engine, and the overhead of the HTTP interface.
 func BenchmarkQuery(b *testing.B) {
 	for _, bm := range []struct{ name, query string }{
 		{"one row", "SELECT {n:UInt64}"},

@@ -22,7 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// The test binary is also the child: the engine is the command line's, the rest comes from the parent.
+// The test binary is also the child.
 const childEnv = "EMBEDDED_TEST_CHILD=1"
 
 var shared struct {
@@ -69,7 +69,7 @@ func config(dir string) embedded.Config {
 	}
 }
 
-// start runs an engine of the test's own.
+// start starts an engine for one test.
 func start(t *testing.T, cfg embedded.Config, log *zap.Logger) *embedded.Engine {
 	t.Helper()
 	e, err := embedded.Start(t.Context(), cfg, log)
@@ -84,7 +84,7 @@ func start(t *testing.T, cfg embedded.Config, log *zap.Logger) *embedded.Engine 
 	return e
 }
 
-// engine gives the one that the tests share.
+// engine returns the engine shared by the tests.
 func engine(tb testing.TB) *embedded.Engine {
 	tb.Helper()
 	shared.once.Do(func() {
@@ -99,7 +99,7 @@ func engine(tb testing.TB) *embedded.Engine {
 	return shared.engine
 }
 
-// connect opens a client of an engine.
+// connect opens a client for an engine.
 func connect(tb testing.TB, e *embedded.Engine, change ...func(*clickhouse.Options)) driver.Conn {
 	tb.Helper()
 	options, err := clickhouse.ParseDSN(e.DSN())
@@ -107,7 +107,7 @@ func connect(tb testing.TB, e *embedded.Engine, change ...func(*clickhouse.Optio
 		tb.Fatalf("ParseDSN: %v", err)
 	}
 	options.MaxOpenConns = 64
-	options.DialTimeout = 2 * slack // a query that hangs is told from one that fails at once
+	options.DialTimeout = 2 * slack // to distinguish a hanging query from one that fails at once
 	for _, f := range change {
 		f(options)
 	}
@@ -119,7 +119,7 @@ func connect(tb testing.TB, e *embedded.Engine, change ...func(*clickhouse.Optio
 	return c
 }
 
-// value asks for one value.
+// value queries one value.
 func value[T any](t *testing.T, c driver.Conn, ctx context.Context, query string, args ...any) T {
 	t.Helper()
 	v, err := ask[T](c, ctx, query, args...)
@@ -145,7 +145,7 @@ func execute(t *testing.T, c driver.Conn, queries ...string) {
 	}
 }
 
-// post sends a query to the shared engine the way a plain HTTP client does.
+// post sends a query to the shared engine like a plain HTTP client.
 func post(t *testing.T, parameters, query string) (*http.Response, error) {
 	t.Helper()
 	u, err := url.Parse(engine(t).DSN())
@@ -160,7 +160,7 @@ func post(t *testing.T, parameters, query string) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// code gives the engine's error code in err, 0 when there is none.
+// code returns the engine's error code in err, or 0.
 func code(err error) int32 {
 	if e, ok := errors.AsType[*clickhouse.Exception](err); ok {
 		return e.Code

@@ -37,7 +37,7 @@ func TestTail(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	if len(last.text) > tailSize {
-		t.Errorf("it keeps %d bytes", len(last.text))
+		t.Errorf("tail keeps %d bytes", len(last.text))
 	}
 }
 

@@ -27,8 +27,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// slack is the limit for what takes a fraction of a second on a machine that has nothing else to do. What never comes, or only
-// once a driver has lost patience, is late on any machine.
+// slack is the limit for things that take a fraction of a second on an idle machine. Things that never happen, or only
+// after a timeout of the driver, exceed it on any machine.
 const slack = 30 * time.Second
 
 // endless never produces a row.
@@ -58,7 +58,7 @@ func TestCancel(t *testing.T) {
 				r, err := c.QueryFormat(settings, tt.format, tt.query)
 				if err == nil {
 					_, err = io.ReadFull(r, make([]byte, 2<<20))
-					if err == nil { // the engine waits for its reader
+					if err == nil { // the engine blocks until the result is read
 						<-ctx.Done()
 						_, err = io.Copy(io.Discard, r)
 					}
@@ -105,7 +105,7 @@ func TestKillQuery(t *testing.T) {
 	}
 	defer func() { _ = rows.Close() }()
 	if rows.Next() {
-		t.Error("killing a query that is not there answers with a row")
+		t.Error("killing an unknown query returns a row")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAuthentication(t *testing.T) {
 		for _, file := range []string{"cmdline", "environ"} {
 			text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.PID()), file))
 			if err == nil && strings.Contains(string(text), password) {
-				t.Errorf("the child's %s holds the password", file)
+				t.Errorf("the child's %s contains the password", file)
 			}
 		}
 	})
@@ -181,7 +181,7 @@ func TestNoLibrary(t *testing.T) {
 	}
 }
 
-// TestRestart kills the child and expects the service back, at the same address, with the data.
+// TestRestart kills the child. It must be restarted at the same address, with the data.
 func TestRestart(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	e := start(t, config(t.TempDir()), zap.New(core))
@@ -206,7 +206,7 @@ func TestRestart(t *testing.T) {
 					t.Errorf("the running query: %v, want a broken connection", err)
 				}
 			case <-time.After(slack):
-				t.Errorf("the running query does not notice within %s", slack)
+				t.Errorf("the running query did not notice within %s", slack)
 			}
 		}
 		eventually(t, "the service is back", func() bool {
@@ -229,7 +229,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDown keeps the child from coming back and expects errors at once.
+// TestDown prevents the child from restarting. Queries must fail at once.
 func TestDown(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)
@@ -269,7 +269,7 @@ func TestDown(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	value[uint8](t, connect(t, engine(t)), t.Context(), "SELECT 1") // by then its goroutines run
+	value[uint8](t, connect(t, engine(t)), t.Context(), "SELECT 1") // starts its goroutines
 	before := runtime.NumGoroutine()
 	e, err := embedded.Start(t.Context(), config(t.TempDir()), zap.NewNop())
 	if err != nil {
@@ -320,7 +320,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestOrphan kills a parent and expects its child to go too.
+// TestOrphan kills a parent. Its child must exit too.
 func TestOrphan(t *testing.T) {
 	cmd := exec.Command(os.Args[0], t.TempDir()) // killed below
 	cmd.Env = append(os.Environ(), "EMBEDDED_TEST_PARENT=1")
@@ -334,10 +334,10 @@ func TestOrphan(t *testing.T) {
 	}
 	var pid int
 	if _, err := fmt.Fscan(out, &pid); err != nil {
-		t.Fatalf("the parent does not tell its child's pid: %v", err)
+		t.Fatalf("the parent did not print its child's pid: %v", err)
 	}
 	if !alive(pid) {
-		t.Fatal("the child is not there")
+		t.Fatal("the child does not run")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -358,7 +358,7 @@ func parent() {
 	select {}
 }
 
-// alive tells whether a process runs; a dead one that nobody has waited for does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err == nil {

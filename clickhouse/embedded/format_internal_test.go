@@ -27,7 +27,7 @@ func TestJoin(t *testing.T) {
 		t.Run(tt.format, func(t *testing.T) {
 			format, ok := streamable(tt.format)
 			if !ok {
-				t.Fatal("it is not streamed")
+				t.Fatal("the format is not streamed")
 			}
 			j := joiner{format: format}
 			var got strings.Builder

@@ -57,7 +57,7 @@ func TestInsertBatch(t *testing.T) {
 	}
 }
 
-// TestFilesReadBack writes files of many row groups and batches, and reads them again.
+// TestFilesReadBack writes files with many row groups and batches, and reads them back.
 func TestFilesReadBack(t *testing.T) {
 	c := connect(t, engine(t))
 	const (
@@ -119,7 +119,7 @@ func TestInsertFormat(t *testing.T) {
 		}
 	}
 
-	// A token also covers an insert that the engine cuts into several blocks.
+	// A token also works for an insert that the engine splits into several blocks.
 	blocks := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{
 		"insert_deduplication_token": "many", "max_insert_block_size": 1000, "min_insert_block_size_rows": 0, "min_insert_block_size_bytes": 0,
 	}))
@@ -154,7 +154,7 @@ func TestInsertFormat(t *testing.T) {
 	}
 }
 
-// TestInsertAbandoned breaks off in the middle of the rows: none of them stays.
+// TestInsertAbandoned breaks off an insert in the middle of its rows. None of them may be stored.
 func TestInsertAbandoned(t *testing.T) {
 	c := connect(t, engine(t))
 	execute(t, c, "DROP TABLE IF EXISTS abandoned", "CREATE TABLE abandoned (n UInt64) ENGINE = MergeTree ORDER BY n")
@@ -178,7 +178,7 @@ func TestInsertAbandoned(t *testing.T) {
 	}
 }
 
-// TestPlainInserts sends rows the ways that curl users do.
+// TestPlainInserts sends rows like users of curl.
 func TestPlainInserts(t *testing.T) {
 	c := connect(t, engine(t))
 	execute(t, c, "DROP TABLE IF EXISTS plain", "CREATE TABLE plain (n UInt64, s String) ENGINE = MergeTree ORDER BY n")

@@ -126,7 +126,7 @@ func TestParameters(t *testing.T) {
 	})
 }
 
-// TestForm sends what is too long for a URL in the body.
+// TestForm sends values that are too long for a URL in the body.
 func TestForm(t *testing.T) {
 	send := func(contentType, body string) string {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("filtered sum while readonly is 1 = %d, want 25", got)
 	}
 	if err := c.Exec(strict, sums+" SETTINGS additional_table_filters = {}"); code(err) != 164 {
-		t.Errorf("taking the filter off in the text: %v, want code 164", err)
+		t.Errorf("removing the filter in the text: %v, want code 164", err)
 	}
 	if got := value[int64](t, c, t.Context(), sums); got != 45 {
 		t.Errorf("the next query's sum = %d, want 45", got)
@@ -274,16 +274,16 @@ func TestSettings(t *testing.T) {
 		t.Errorf("after the refused queries the sum = %d, want 45", got)
 	}
 
-	// Nor does what a statement does to its session live on.
+	// The effects of a statement on its session do not persist either.
 	execute(t, c, "SET max_result_rows = 1", "USE system", "CREATE TEMPORARY TABLE passing (a Int8)")
 	if after := value[string](t, c, t.Context(), probe); after != before {
-		t.Errorf("SET lives on: %s", after)
+		t.Errorf("SET persists: %s", after)
 	}
 	if got := value[string](t, c, t.Context(), "SELECT currentDatabase()"); got != embedded.Database {
-		t.Errorf("USE lives on: %s", got)
+		t.Errorf("USE persists: %s", got)
 	}
 	if err := c.Exec(t.Context(), "SELECT * FROM passing"); code(err) != 60 {
-		t.Errorf("the temporary table lives on: %v", err)
+		t.Errorf("the temporary table persists: %v", err)
 	}
 }
 
@@ -312,13 +312,13 @@ func TestErrors(t *testing.T) {
 				t.Errorf("error = %v, want code %d and %q", err, tt.code, tt.text)
 			}
 			if strings.Contains(fmt.Sprint(err), "formatQuery") || strings.Contains(fmt.Sprint(err), "/*") {
-				t.Errorf("the error shows our own text: %v", err)
+				t.Errorf("the error contains internal text: %v", err)
 			}
 		})
 	}
 }
 
-// TestFormats compares what is streamed in pieces with what the engine builds in one.
+// TestFormats compares streamed results with results that the engine returns whole.
 func TestFormats(t *testing.T) {
 	c := connect(t, engine(t))
 	const query = "SELECT number AS `a\"\n,'b`, toString(number) || '\n\"' AS s, if(number % 3 = 0, NULL, number / 7) AS f FROM numbers(100000)"
@@ -342,7 +342,7 @@ func TestFormats(t *testing.T) {
 				return string(text)
 			}
 			got, want := read(clickhouse.Settings{"max_threads": 1}), read(clickhouse.Settings{"max_threads": 1, "wait_end_of_query": 1})
-			for _, mark := range []string{`"elapsed"`, "<elapsed>"} { // the time it took differs
+			for _, mark := range []string{`"elapsed"`, "<elapsed>"} { // the elapsed time differs
 				got, _, _ = strings.Cut(got, mark)
 				want, _, _ = strings.Cut(want, mark)
 			}
@@ -378,12 +378,12 @@ func TestQueryFormatRows(t *testing.T) {
 	}
 }
 
-// TestStreaming reads millions of rows and watches the child's memory.
+// TestStreaming reads millions of rows and checks the child's memory.
 func TestStreaming(t *testing.T) {
 	for _, tt := range []struct {
 		format string
 		rows   int
-		size   int64 // the least that they take
+		size   int64 // the minimum size
 	}{
 		{"JSONCompactEachRow", 10_000_000, 190 << 20},
 		{"JSON", 10_000_000, 190 << 20},
@@ -410,13 +410,13 @@ func TestStreaming(t *testing.T) {
 				t.Fatalf("%d bytes: %v", size, err)
 			}
 			if over := peak - before; over > 128<<20 {
-				t.Errorf("the child took %d MiB for a result that is streamed", over>>20)
+				t.Errorf("the child took %d MiB for a streamed result", over>>20)
 			}
 		})
 	}
 }
 
-// residentMemory gives a process's memory in bytes, 0 where the system does not tell.
+// residentMemory returns a process's resident memory in bytes, or 0 if it is unknown.
 func residentMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -481,7 +481,7 @@ func TestErrorInTheMiddle(t *testing.T) {
 		}
 		tag := res.Header.Get("X-ClickHouse-Exception-Tag")
 		if tag == "" || !strings.Contains(string(body), "\r\n__exception__\r\n"+tag+"\r\nCode: 395. DB::Exception: enough") {
-			t.Errorf("the body ends in %q", body[max(len(body)-300, 0):])
+			t.Errorf("the body ends with %q", body[max(len(body)-300, 0):])
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestHung stops a child, which is there then but answers nothing, and expects another in its place.
+// TestHung suspends a child, so that it runs but does not answer. It must be replaced.
 func TestHung(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	cfg := config(t.TempDir())
@@ -24,7 +24,7 @@ func TestHung(t *testing.T) {
 	c := connect(t, e)
 	execute(t, c, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n", "INSERT INTO kept VALUES (7)")
 	if s := e.Stats(); !s.Up || s.Restarts != 0 || s.Resident < 10<<20 {
-		t.Errorf("a child that runs: %+v", s)
+		t.Errorf("a running child: %+v", s)
 	}
 	pid := e.PID()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -38,7 +38,7 @@ func TestHung(t *testing.T) {
 	eventually(t, "the engine is seen to be away", func() bool { return !e.Stats().Up })
 	select {
 	case err := <-asked:
-		if code(err) != 0 { // one that has not been taken yet is answered by the next child
+		if code(err) != 0 { // a connection that was not accepted yet is served by the next child
 			t.Errorf("a query on a hung engine: %v, want a broken connection or an answer", err)
 		}
 	case <-time.After(2 * slack):
@@ -59,7 +59,7 @@ func TestHung(t *testing.T) {
 	}
 }
 
-// TestBusyIsNotHung keeps every processor and every place busy, for more reads than a hung engine may miss.
+// TestBusyIsNotHung keeps every CPU and every slot busy for longer than it takes to detect a hung engine.
 func TestBusyIsNotHung(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.WatchInterval, cfg.MaxQueries = 2*time.Second, 4
@@ -69,7 +69,7 @@ func TestBusyIsNotHung(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*cfg.WatchInterval)
 	defer cancel()
 	ended := make(chan error)
-	const queries = 8 // as many as run, and as many as wait
+	const queries = 8 // half of them run, half wait
 	for range queries {
 		go func() { ended <- c.Exec(ctx, endless) }()
 	}
@@ -86,10 +86,10 @@ func TestBusyIsNotHung(t *testing.T) {
 	}
 }
 
-// deaf works at one value for minutes, and looks at nothing meanwhile.
+// deaf is a query that processes one value for minutes without checking for cancellation.
 const deaf = "SELECT countSubstrings(repeat('a', 1000000), concat(repeat('a', 400000), 'b'))"
 
-// TestStray stops a query that does not end. Its place is given back.
+// TestStray stops a query that keeps running. It must give up its slot.
 func TestStray(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.MaxQueries, cfg.StuckTimeout, cfg.StopTimeout = 1, 18*time.Second, slack
@@ -104,7 +104,7 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestStuck stops a query that does not end. After a while the engine is started again.
+// TestStuck stops a query that keeps running. After a while the engine must be restarted.
 func TestStuck(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	cfg := config(t.TempDir())
@@ -120,11 +120,11 @@ func TestStuck(t *testing.T) {
 	})
 	lines := fmt.Sprint(logs.FilterMessage("the embedded engine died; restarting it").All())
 	if !strings.Contains(lines, "a query that was stopped 2s ago keeps running") {
-		t.Errorf("the log does not say why: %s", lines)
+		t.Errorf("the log does not have the reason: %s", lines)
 	}
 }
 
-// TestKillWithoutPlace stops a query while it holds the last place.
+// TestKillWithoutPlace kills a query that holds the last slot.
 func TestKillWithoutPlace(t *testing.T) {
 	cfg := config(t.TempDir())
 	cfg.MaxQueries = 1
@@ -140,7 +140,7 @@ func TestKillWithoutPlace(t *testing.T) {
 	}
 }
 
-// stopDeaf starts a query that does not obey, and hangs up.
+// stopDeaf starts a query that cannot be stopped, and hangs up.
 func stopDeaf(t *testing.T, c clickhouse.Conn, comment string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
