@@ -17,21 +17,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// The generated events: a product's half year. All of it is made of the row's number by hashes, so that each run measures
+// The generated events cover half a year of a product. They are derived from row numbers by hashes, so that every run measures
 // the same rows.
 const (
 	generatedPeople  = 200_000
 	generatedVisit   = 8 // events
 	generatedNames   = 60
-	generatedMerged  = 2_000 // distinct ids that went to another person after their events
+	generatedMerged  = 2_000 // distinct ids merged into another person after their events
 	generatedHistory = 180   // days
 )
 
-// generatedNow is when the generated history ends.
+// generatedNow is the end of the generated history.
 var generatedNow = time.Date(2024, 6, 30, 0, 0, 0, 0, time.UTC)
 
-// generatedColumns are the columns of one event, made of the numbers of the event and of its visit. People and event names
-// are skewed: of both a few make up most, as in any product.
+// generatedColumns are the columns of an event, derived from the numbers of the event and of its visit. People and event names
+// are skewed, as in any product.
 const generatedColumns = `
 	WITH intDiv(number, {visit}) AS visit,
 		cityHash64(visit, 'person') / 18446744073709551616. AS whose,
@@ -61,7 +61,7 @@ const generatedColumns = `
 			{plain}], ','), '}') AS properties
 	FROM numbers({from}, {count})`
 
-// generatedPlain are the rest of the thirty properties, which no measured query reads: what they cost is what a query pays
+// generatedPlain returns the rest of the thirty properties, which no measured query reads: they show what a query pays
 // for columns that it does not need.
 func generatedPlain() string {
 	parts := make([]string, 0, 21)
@@ -74,7 +74,7 @@ func generatedPlain() string {
 	return strings.Join(parts, ", ")
 }
 
-// generate writes the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
+// generate inserts the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
 func generate(ctx context.Context, dsn string, events int) (err error) {
 	client, err := clickhouse.Open(clickhouse.Config{DSN: dsn}, zap.NewNop())
 	if err != nil {
@@ -96,13 +96,13 @@ func generate(ctx context.Context, dsn string, events int) (err error) {
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	var there uint64
 	if err := conn.QueryRow(ctx, "SELECT count() FROM "+embedded.Database+".events").Scan(&there); err != nil {
-		return fmt.Errorf("counting the events that are there: %w", err)
+		return fmt.Errorf("counting the existing events: %w", err)
 	}
 	switch {
 	case there == uint64(events):
 		return settled(ctx, conn)
 	case there > 0:
-		return fmt.Errorf("the folder holds %d events in place of %d: name another", there, events)
+		return fmt.Errorf("the folder has %d events, want %d: use another folder", there, events)
 	}
 	fmt.Fprintf(os.Stderr, "writing %d events …\n", events)
 	group, writing := errgroup.WithContext(ctx)
@@ -121,7 +121,7 @@ func generate(ctx context.Context, dsn string, events int) (err error) {
 	return settled(ctx, conn)
 }
 
-// generation is the statements that write the events.
+// generation returns the statements that insert the events.
 func generation(events int) []string {
 	const seconds = generatedHistory * 24 * 60 * 60
 	fill := func(from, count int) string {

@@ -8,22 +8,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// exported is a row of an export: numbers, times, texts that repeat and texts that do not.
+// exported is a query for rows to export, with numbers, times, repeated strings and unique strings.
 const exported = "select number as n, concat('a line of text, number ', toString(cityHash64(number))) as text, " +
 	"arrayElement(['Chrome', 'Firefox', 'Safari', 'Mobile Safari'], 1 + number %% 4) as browser, toDateTime(number) as time, number * 0.37 as amount, " +
 	"concat('https://app.example.com/page/', toString(number %% 5000)) as url, if(number %% 7 = 0, null, number %% 100) as maybe from numbers(%d)"
 
-// files are the formats of exports, with as many rows as make about a gigabyte.
+// files are the export formats, with the number of rows that make about a gigabyte.
 var files = []struct {
 	format string
 	rows   int
 }{{"csv", 8_000_000}, {"ndjson", 5_500_000}, {"arrow", 20_000_000}, {"parquet", 55_000_000}}
 
-// exportMemory measures what the server and its engine take while they export about a gigabyte, each format in a server of its
-// own: what a process had in use before would hide a part of it.
+// exportMemory measures the memory of the server and its engine while they export about a gigabyte, with a new server for each
+// format, because memory that a process used before would hide part of it.
 func exportMemory(folder string) (goals []goal, err error) {
 	const mb = 1e6
-	fmt.Printf("Memory while a file is exported, MB above idle, as the kernel counts its peak\n\n")
+	fmt.Printf("Peak memory while a file is exported, MB above idle, as counted by the kernel\n\n")
 	fmt.Printf("%-10s %10s %10s %10s\n", "", "file", "server", "engine")
 	for _, f := range files {
 		size, grown, err := export(folder, f.format, f.rows)
@@ -41,7 +41,7 @@ func exportMemory(folder string) (goals []goal, err error) {
 	return goals, nil
 }
 
-// export exports a file once, and gives its size and what was taken for it.
+// export exports a file once, and returns its size and the growth of memory.
 func export(folder, format string, rows int) (size int64, grown harness.Memory, err error) {
 	client, err := open(folder, format, "limits {\n\t\t\tmax_execution_time 10m\n\t\t}")
 	if err != nil {

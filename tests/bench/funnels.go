@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// funnelContests measure funnels over 90 days against a bare windowFunnel for the same steps, which tells how far people come
-// and nothing else: no times between steps, no exclusions, no values.
+// funnelContests compare funnels over 90 days with a plain windowFunnel for the same steps, which only returns how far people
+// get: no times between steps, no exclusions, no breakdown values.
 func funnelContests() []*contest {
 	const filter = `"funnelsFilter": {"exclusions": [{"kind": "EventsNode", "event": "event_20", "funnelFromStep": 0, "funnelToStep": 2}]}`
 	return []*contest{
@@ -40,8 +40,8 @@ func funnelContest(name string, steps int, more string) *contest {
 	}
 }
 
-// entered gives how many people entered: further on windowFunnel does not take what is nearly simultaneous as such. With
-// exclusions and values there is no number to compare, and only that there are any counts.
+// entered returns how many people entered; later steps differ, because windowFunnel treats nearly simultaneous events differently. With
+// exclusions and values no numbers are comparable, and it only checks that there are any.
 func entered(v any, exact bool) []float64 {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {

@@ -22,22 +22,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// contest is an insight against SQL that was written by hand for the same numbers.
+// contest compares an insight with handwritten SQL for the same numbers.
 type contest struct {
 	name string
-	node string // the insight, as the query route takes it
+	node string // the insight, as JSON for the query route
 	hand string // ClickHouse SQL
 	goal float64
 
-	// numbers gives what the hand's rows and our answer are compared by; nil compares all numbers above zero.
+	// numbers returns the numbers by which both results are compared; nil means all numbers above zero.
 	numbers      func(v any) []float64
 	ours, theirs []float64 // seconds
 }
 
-// insightBench measures the SQL of insights over generated events against SQL written by hand, in turns.
+// insightBench compares the SQL of insights over generated events with handwritten SQL.
 type insightBench struct {
 	events int
-	folder string // empty for a temporary one
+	folder string // empty for a temporary folder
 }
 
 func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goal, err error) {
@@ -63,18 +63,18 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goa
 			}
 		}
 	}
-	fmt.Printf("Insights over %d events, seconds, median of %d rounds in turns\n\n", b.events, rounds)
-	fmt.Printf("%-44s %10s %10s %8s %8s\n", "", "our SQL", "by hand", "ratio", "goal")
+	fmt.Printf("Insights over %d events, seconds, median of %d alternating rounds\n\n", b.events, rounds)
+	fmt.Printf("%-44s %10s %10s %8s %8s\n", "", "our SQL", "handwritten", "ratio", "goal")
 	for _, c := range all {
 		a, b := median(c.ours), median(c.theirs)
 		fmt.Printf("%-44s %10.3f %10.3f %8.2f %8.2f\n", c.name, a, b, a/b, c.goal)
-		goals = append(goals, atMost(c.name, "SQL by hand", c.goal, a/b))
+		goals = append(goals, atMost(c.name, "handwritten SQL", c.goal, a/b))
 	}
 	fmt.Println()
 	return goals, nil
 }
 
-// generatedSchema is what the compiler is told about the generated project.
+// generatedSchema returns the schema of the generated project.
 func generatedSchema() *schema.Database {
 	return &schema.Database{
 		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(),
@@ -85,7 +85,7 @@ func generatedSchema() *schema.Database {
 	}
 }
 
-// measure runs both sides once, and compares the numbers that they give.
+// measure runs both sides once and compares their numbers.
 func (c *contest) measure(ctx context.Context, client *clickhouse.Client) error {
 	node, err := query.Parse([]byte(c.node))
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *contest) measure(ctx context.Context, client *clickhouse.Client) error 
 	}
 	answer, err := compiled.Shape(rows.Rows())
 	if err != nil {
-		return fmt.Errorf("shaping the answer: %w", err)
+		return fmt.Errorf("shaping the result: %w", err)
 	}
 	c.ours = append(c.ours, seconds)
 	ours, err := c.digest(slices.Values([][]byte{answer.Results}))
@@ -122,14 +122,14 @@ func (c *contest) measure(ctx context.Context, client *clickhouse.Client) error 
 		return err
 	}
 	if len(ours) == 0 || !slices.EqualFunc(ours, theirs, near) {
-		return fmt.Errorf("our numbers are %.20v …, the hand's %.20v … (%d, %d)", ours[:min(20, len(ours))], theirs[:min(20, len(theirs))], len(ours), len(theirs))
+		return fmt.Errorf("our numbers are %.20v …, those of the handwritten SQL %.20v … (%d, %d)", ours[:min(20, len(ours))], theirs[:min(20, len(theirs))], len(ours), len(theirs))
 	}
 	return nil
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
-// digest is the sorted numbers of an answer.
+// digest returns the sorted numbers of a result.
 func (c *contest) digest(rows iter.Seq[[]byte]) ([]float64, error) {
 	numbers := c.numbers
 	if numbers == nil {
@@ -147,7 +147,7 @@ func (c *contest) digest(rows iter.Seq[[]byte]) ([]float64, error) {
 	return out, nil
 }
 
-// positive gives the numbers above zero of a row written by hand, or of the points of an answer's items.
+// positive returns the numbers above zero in a row of handwritten SQL, or in the points of a result's items.
 func positive(v any) []float64 {
 	switch v := v.(type) {
 	case float64:
@@ -181,7 +181,7 @@ type keptRows struct{ rows *cache.Builder }
 func (k keptRows) Columns([]clickhouse.Column) error { return k.rows.Columns(nil) }
 func (k keptRows) Row(row []byte) error              { return k.rows.Row(row) }
 
-// contests are what is measured. The ranges end on the day before the generated history does, as a chart of whole days.
+// contests returns the comparisons. The ranges end on the last full day of the generated history.
 func contests() []*contest {
 	const (
 		ninety  = `"dateRange": {"date_from": "2024-03-31", "date_to": "2024-06-28"}`

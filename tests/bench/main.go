@@ -1,6 +1,6 @@
-// Command bench prints the figures of docs/performance.md: ratios between things that are measured in turns on the same
-// machine, and in the end one table of them beside their goals. Its arguments choose among them: cached (which needs wrk), stale,
-// rows, exports, properties, insights, compile; without any, all are measured. One more, profile, shows where the time of a hit
+// Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
+// summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
+// rows, exports, properties, insights, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -26,13 +26,13 @@ import (
 const (
 	rounds     = 5
 	runFor     = "4s"
-	bodyTarget = 2048 // bytes of the answer that is served
+	bodyTarget = 2048 // bytes of the served response
 )
 
 func main() {
 	var insights insightBench
-	flag.IntVar(&insights.events, "events", 10_000_000, "events that insights are measured over")
-	flag.StringVar(&insights.folder, "data", "", "folder that keeps those events for the next time; none: they are written each time")
+	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights")
+	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
 	flag.Parse()
 	if err := run(context.Background(), flag.Args(), &insights); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -43,7 +43,7 @@ func main() {
 func run(ctx context.Context, chosen []string, insights *insightBench) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
-		return fmt.Errorf("making a folder: %w", err)
+		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	figures := []figure{
@@ -78,23 +78,23 @@ func run(ctx context.Context, chosen []string, insights *insightBench) error {
 	return nil
 }
 
-// profileFigure has no goal, and is only printed when it is asked for.
+// profileFigure has no goal, and is only printed if it is an argument.
 const profileFigure = "profile"
 
-// figure is one table of what is printed.
+// figure is one of the printed tables.
 type figure struct {
 	name    string
 	measure func() ([]goal, error)
 }
 
-// rival is one thing that serves the same bytes.
+// rival is a server of the same bytes.
 type rival struct {
 	name, url string
 	header    map[string]string
 	persecond []float64
 }
 
-// cachedRun measures a cached endpoint run against Caddy's respond, both answering the same POST with the same bytes.
+// cachedRun compares a cached endpoint run with Caddy's respond, which responds to the same POST with the same bytes.
 func cachedRun(folder string) (goals []goal, err error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return nil, errors.New("wrk is missing; on Debian: apt-get install wrk")
@@ -120,7 +120,7 @@ func cachedRun(folder string) (goals []goal, err error) {
 	if url := os.Getenv("BENCH_CHPROXY_URL"); url != "" {
 		rivals = append(rivals, &rival{name: "chproxy, cached", url: url})
 	}
-	for range rounds { // in turns, so that a noisy moment hits all alike
+	for range rounds { // alternate, so that noise affects all alike
 		for _, r := range rivals {
 			n, err := load(folder, r, runFor)
 			if err != nil {
@@ -129,7 +129,7 @@ func cachedRun(folder string) (goals []goal, err error) {
 			r.persecond = append(r.persecond, n)
 		}
 	}
-	fmt.Printf("Requests a second, one wrk thread, 16 connections, %d bytes, median of %d rounds of %s in turns\n\n", len(body), rounds, runFor)
+	fmt.Printf("Requests per second, one wrk thread, 16 connections, %d bytes, median of %d alternating rounds of %s\n\n", len(body), rounds, runFor)
 	fmt.Printf("%-28s %10s %8s\n", "", "req/s", "ratio")
 	base := median(rivals[0].persecond)
 	for _, r := range rivals {
@@ -140,7 +140,7 @@ func cachedRun(folder string) (goals []goal, err error) {
 	if len(rivals) == 3 {
 		ratio := median(rivals[1].persecond) / median(rivals[2].persecond)
 		fmt.Printf("%-28s %10s %8.2f\n", "cached run / chproxy", "", ratio)
-		goals = append(goals, atLeast(what, "chproxy, a cached answer of the same size", 1.5, ratio))
+		goals = append(goals, atLeast(what, "chproxy, a cached response of the same size", 1.5, ratio))
 	} else {
 		fmt.Println("chproxy is not measured: set BENCH_CHPROXY_URL to a chproxy URL that serves a cached query of this size")
 		goals = append(goals, goal{what: what, against: "chproxy", goal: ">= 1.5", measured: "not measured: BENCH_CHPROXY_URL is not set"})
@@ -149,7 +149,7 @@ func cachedRun(folder string) (goals []goal, err error) {
 	return goals, nil
 }
 
-// cachedRival is the endpoint that publish makes.
+// cachedRival returns the endpoint that publish creates.
 func cachedRival(client *harness.Client) *rival {
 	return &rival{
 		name: "cached endpoint run", url: fmt.Sprintf("%s/api/projects/%d/endpoints/bench/run", client.Server.URL, client.Project),
@@ -157,7 +157,7 @@ func cachedRival(client *harness.Client) *rival {
 	}
 }
 
-// publish makes an endpoint whose answer is about bodyTarget bytes.
+// publish creates an endpoint with a response of about bodyTarget bytes.
 func publish(client *harness.Client) error {
 	query := "select number as position, concat('row number ', toString(number)) as label, number * 1.5 as value from numbers(52)"
 	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
@@ -169,10 +169,10 @@ func publish(client *harness.Client) error {
 	return nil
 }
 
-// runBody is what every load request posts.
+// runBody is the body of every load request.
 const runBody = `{"limit":100}`
 
-// warm runs the endpoint until it is served from the cache, and returns what it answers then.
+// warm runs the endpoint until it is served from the cache, and returns the body.
 func warm(client *harness.Client) ([]byte, error) {
 	for range 100 {
 		answer, err := client.Send(http.MethodPost, "endpoints/bench/run", runBody)
@@ -181,15 +181,15 @@ func warm(client *harness.Client) ([]byte, error) {
 		}
 		if strings.Contains(answer.Header.Get("Cache-Status"), "; hit") {
 			if n := len(answer.Raw); n < bodyTarget*3/4 || n > bodyTarget*5/4 {
-				return nil, fmt.Errorf("the answer has %d bytes, not about %d", n, bodyTarget)
+				return nil, fmt.Errorf("the response has %d bytes, want about %d", n, bodyTarget)
 			}
 			return answer.Raw, nil
 		}
 	}
-	return nil, errors.New("the run is never served from the cache")
+	return nil, errors.New("the run was never served from the cache")
 }
 
-// serveStatically reloads the config with a respond of the same bytes.
+// serveStatically reloads the config with a respond directive that serves the same bytes.
 func serveStatically(server *harness.Server, body []byte) error {
 	site := "respond /static `" + string(body) + "`\n\theader /static Content-Type application/json"
 	if err := os.WriteFile(server.Caddyfile(), []byte(server.Config(site)), 0o600); err != nil {
@@ -204,12 +204,12 @@ func serveStatically(server *harness.Server, body []byte) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking respond: %w", err)
+		return fmt.Errorf("requesting respond: %w", err)
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil || !bytes.Equal(got, body) {
-		return fmt.Errorf("respond serves %d bytes in place of %d: %w", len(got), len(body), err)
+		return fmt.Errorf("respond serves %d bytes, want %d: %w", len(got), len(body), err)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ var (
 	failed    = regexp.MustCompile(`Non-2xx or 3xx responses|Socket errors`)
 )
 
-// load measures one rival once.
+// load runs wrk against a rival once.
 func load(folder string, r *rival, runFor string) (float64, error) {
 	var script strings.Builder
 	fmt.Fprintf(&script, "wrk.method = \"POST\"\nwrk.body = [[%s]]\n", runBody)
@@ -246,7 +246,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// compileLine is a line of the compiler's benchmark: nanoseconds and allocations.
+// compileLine matches a line of the compiler's benchmark: nanoseconds and allocations.
 var compileLine = regexp.MustCompile(`(?m)^BenchmarkCompile/\S+\s+\d+\s+([\d.]+) ns/op.*\s(\d+) allocs/op`)
 
 // compileBenchmark runs the compiler's own benchmark.

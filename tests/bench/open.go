@@ -13,15 +13,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// unlimited takes the rate off the keys.
+// unlimited effectively removes the rate limit of keys.
 const unlimited = "limits {\n\t\t\trate 100000/s\n\t\t}"
 
-// open starts a server in a folder of its own below folder, and gives a client of its one project. extra are lines for the global
-// analytics block. The caller stops the client's server.
+// open starts a server in a new subfolder of folder, and returns a client of its only project. extra are lines for the global
+// analytics block. The caller must stop the client's server.
 func open(folder, name string, extra ...string) (*harness.Client, error) {
 	home := filepath.Join(folder, name)
 	if err := os.Mkdir(home, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder: %w", err)
+		return nil, fmt.Errorf("creating a folder: %w", err)
 	}
 	server, err := harness.Open(home, extra...)
 	if err != nil {
@@ -39,7 +39,7 @@ func open(folder, name string, extra ...string) (*harness.Client, error) {
 	return server.Client(project.ID, key.Key), nil
 }
 
-// startEngine starts an engine on a data folder. The caller closes it.
+// startEngine starts an engine on a data folder. The caller must close it.
 func startEngine(ctx context.Context, folder string) (*embedded.Engine, error) {
 	binary, err := harness.Binary()
 	if err != nil {

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// pathsContest measures the default paths of a half year: who writes them by hand has to collect, sort and cut the events of
-// each person too.
+// pathsContest compares the default paths of half a year. The handwritten SQL also has to collect, sort and split the events of
+// each person.
 func pathsContest() *contest {
 	const (
 		page   = "ifNull(properties.`$current_url`.:String, '')"
@@ -27,7 +27,7 @@ func pathsContest() *contest {
 	}
 }
 
-// firstEdges gives the numbers of the edges out of first steps: no other edge is left out of one answer alone.
+// firstEdges returns the numbers of the edges out of first steps, which neither result omits.
 func firstEdges(v any) []float64 {
 	switch v := v.(type) {
 	case map[string]any:

@@ -16,21 +16,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// profileSeconds is how long a profile is taken.
+// profileSeconds is the duration of a profile.
 const profileSeconds = 20
 
-// hitParts are the parts of a hit that are told apart in its profile, by functions that stand for them with all that they call.
+// hitParts are the parts of a hit, identified in its profile by functions and everything that they call.
 var hitParts = []struct{ name, functions string }{
-	{"this module, all of it", `caddy-analytics/module\.\(\*Handler\)\.ServeHTTP$`},
+	{"this module, in total", `caddy-analytics/module\.\(\*Handler\)\.ServeHTTP$`},
 	{"of that, reading the body", `caddy-analytics/module\.readBody$`},
-	{"of that, headers and the answer into the buffer", `caddy-analytics/module\.\(\*request\)\.writeAnswer$`},
-	{"of that, the look-ups of result and page", `caddy-analytics/cache\.\(\*Cache\)\.(Get|GetPage)$`},
-	{"sending the answer", `net/http\.\(\*response\)\.finishRequest$`},
+	{"of that, headers and writing into the buffer", `caddy-analytics/module\.\(\*request\)\.writeAnswer$`},
+	{"of that, looking up result and page", `caddy-analytics/cache\.\(\*Cache\)\.(Get|GetPage)$`},
+	{"sending the response", `net/http\.\(\*response\)\.finishRequest$`},
 	{"reading and parsing the request", `net/http\.\(\*conn\)\.readRequest$`},
-	{"collecting garbage in the background", `runtime\.gcBgMarkWorker$`},
+	{"garbage collection in the background", `runtime\.gcBgMarkWorker$`},
 }
 
-// profileHit takes a profile of the server while wrk asks for a cached run, and prints where its time goes. It measures no goal.
+// profileHit takes a profile of the server while wrk requests a cached run, and prints where the time goes. It has no goal.
 func profileHit(folder string) (goals []goal, err error) {
 	client, err := open(folder, "profile", unlimited)
 	if err != nil {
@@ -49,7 +49,7 @@ func profileHit(folder string) (goals []goal, err error) {
 		_, err := load(folder, cachedRival(client), fmt.Sprintf("%ds", profileSeconds+4))
 		loaded <- err
 	}()
-	<-time.After(2 * time.Second) // wrk is under way
+	<-time.After(2 * time.Second) // wrk is running by now
 	path := filepath.Join(folder, "hit.prof")
 	if err := errors.Join(takeProfile(server, path), <-loaded); err != nil {
 		return nil, err
@@ -83,10 +83,10 @@ func takeProfile(server *harness.Server, path string) error {
 	return os.WriteFile(path, raw, 0o600)
 }
 
-// focused is the line in which pprof tells how much of the samples it shows.
+// focused matches pprof's line with the share of the samples that it shows.
 var focused = regexp.MustCompile(`Showing nodes accounting for \S+, ([\d.]+)% of`)
 
-// profileShare is the share of the samples in which the functions are on the stack, in percent.
+// profileShare returns the share of samples with the functions on the stack, in percent.
 func profileShare(binary, path, functions string) (float64, error) {
 	var failure bytes.Buffer
 	cmd := exec.Command("go", "tool", "pprof", "-top", "-nodefraction=0", "-nodecount=1000000", "-focus="+functions, binary, path)
@@ -97,7 +97,7 @@ func profileShare(binary, path, functions string) (float64, error) {
 	}
 	found := focused.FindSubmatch(out)
 	if found == nil {
-		return 0, fmt.Errorf("the profile knows nothing of %s: %.500s%s", functions, out, failure.Bytes())
+		return 0, fmt.Errorf("the profile does not have %s: %.500s%s", functions, out, failure.Bytes())
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
 }

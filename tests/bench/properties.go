@@ -25,25 +25,25 @@ const (
 	benchBatch   = 500_000
 )
 
-// benchEvent is the properties of one event, made of its number: a small page view.
+// benchEvent is the properties of an event, derived from its number: a small page view.
 const benchEvent = `concat('{"$browser":"', ['Chrome', 'Firefox', 'Safari', 'Mobile Safari', 'Edge'][1 + number % 5], ` +
 	`'","$os":"', ['Windows', 'Mac OS X', 'Linux', 'iOS', 'Android'][1 + intDiv(number, 3) % 5], ` +
 	`'","$current_url":"https://app.example.com/page/', toString(number % 5000), ` +
 	`'","$screen_width":', toString(800 + number % 1500), ',"amount":', toString(number % 1000 + 0.25), ',"plan":"free"}')`
 
-// reading is a query over properties: in HogQL, and as a PostHog prints it for properties in a String column.
+// reading is a query over properties, in HogQL and in the SQL that PostHog generates for properties in a String column.
 type reading struct {
-	name, hogql, peer string
-	goal              float64   // 0: none
-	ours, theirs      []float64 // seconds
+	name, hogql, posthog string
+	goal                 float64   // 0: none
+	ours, theirs         []float64 // seconds
 }
 
-// peerText is the text of a property as a PostHog reads it.
-func peerText(name string) string {
+// postHogText returns PostHog's SQL for the text of a property.
+func postHogText(name string) string {
 	return `replaceRegexpAll(nullIf(nullIf(JSONExtractRaw(events.properties, '` + name + `'), ''), 'null'), '^"|"$', '')`
 }
 
-// propertyReads measures queries over properties: our SQL on our tables against the peer's SQL on String properties, in the
+// propertyReads compares queries over properties: our SQL on our tables with PostHog's SQL on String properties, in the
 // same engine.
 func propertyReads(ctx context.Context, folder string) (goals []goal, err error) {
 	engine, err := startEngine(ctx, filepath.Join(folder, "properties"))
@@ -61,18 +61,18 @@ func propertyReads(ctx context.Context, folder string) (goals []goal, err error)
 		{
 			name: "breakdown by a property", goal: 10,
 			hogql: "select properties.$browser as browser, count() as n from events group by browser order by n desc",
-			peer: "SELECT " + peerText("$browser") + " AS browser, count() AS n FROM events WHERE equals(events.team_id, 1) " +
+			posthog: "SELECT " + postHogText("$browser") + " AS browser, count() AS n FROM events WHERE equals(events.team_id, 1) " +
 				"GROUP BY browser ORDER BY n DESC LIMIT 101",
 		},
 		{
-			name:  "sum of a numeric property",
-			hogql: "select sum(properties.amount) from events",
-			peer:  "SELECT sum(accurateCastOrNull(" + peerText("amount") + ", 'Float64')) FROM events WHERE equals(events.team_id, 1) LIMIT 101",
+			name:    "sum of a numeric property",
+			hogql:   "select sum(properties.amount) from events",
+			posthog: "SELECT sum(accurateCastOrNull(" + postHogText("amount") + ", 'Float64')) FROM events WHERE equals(events.team_id, 1) LIMIT 101",
 		},
 		{
 			name:  "count of one value",
 			hogql: "select count() from events where properties.$browser = 'Firefox'",
-			peer: "SELECT count() FROM events WHERE and(equals(events.team_id, 1), ifNull(equals(" + peerText("$browser") +
+			posthog: "SELECT count() FROM events WHERE and(equals(events.team_id, 1), ifNull(equals(" + postHogText("$browser") +
 				", 'Firefox'), 0)) LIMIT 101",
 		},
 	}
@@ -83,7 +83,7 @@ func propertyReads(ctx context.Context, folder string) (goals []goal, err error)
 			}
 		}
 	}
-	fmt.Printf("Properties of %d events, seconds, median of %d rounds in turns\n\n", benchEvents, rounds)
+	fmt.Printf("Properties of %d events, seconds, median of %d alternating rounds\n\n", benchEvents, rounds)
 	fmt.Printf("%-28s %10s %14s %8s\n", "", "our SQL", "PostHog's SQL", "ratio")
 	for _, r := range readings {
 		a, b := median(r.ours), median(r.theirs)
@@ -96,7 +96,7 @@ func propertyReads(ctx context.Context, folder string) (goals []goal, err error)
 	return goals, nil
 }
 
-// measure runs both queries once, and compares what they give.
+// measure runs both queries once and compares their rows.
 func (r *reading) measure(ctx context.Context, ours, theirs *clickhouse.Client) error {
 	db := &schema.Database{
 		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(),
@@ -115,18 +115,18 @@ func (r *reading) measure(ctx context.Context, ours, theirs *clickhouse.Client) 
 		return err
 	}
 	r.ours = append(r.ours, seconds)
-	b, seconds, err := timed(ctx, theirs, clickhouse.Query{SQL: r.peer, Project: benchProject})
+	b, seconds, err := timed(ctx, theirs, clickhouse.Query{SQL: r.posthog, Project: benchProject})
 	if err != nil {
 		return err
 	}
 	r.theirs = append(r.theirs, seconds)
 	if a != b {
-		return fmt.Errorf("%s: our rows are %s, the peer's %s", r.name, a, b)
+		return fmt.Errorf("%s: our rows are %s, PostHog's %s", r.name, a, b)
 	}
 	return nil
 }
 
-// rowText keeps the rows as one text.
+// rowText collects the rows as one text.
 type rowText []byte
 
 func (*rowText) Columns([]clickhouse.Column) error { return nil }
@@ -145,7 +145,7 @@ func timed(ctx context.Context, client *clickhouse.Client, q clickhouse.Query) (
 	return string(sink), time.Since(start).Seconds(), nil
 }
 
-// fillBoth makes our tables, and beside them a database with the peer's table of events, and writes the same events to both.
+// fillBoth creates our tables and a database with PostHog's table of events, and inserts the same events into both.
 func fillBoth(ctx context.Context, dsn string) (ours, theirs *clickhouse.Client, err error) {
 	address, err := url.Parse(dsn)
 	if err != nil {
@@ -158,13 +158,13 @@ func fillBoth(ctx context.Context, dsn string) (ours, theirs *clickhouse.Client,
 		return nil, nil, errors.Join(err, ours.Close())
 	}
 	statements := []string{
-		"CREATE DATABASE peer",
-		"CREATE TABLE peer.events (uuid UUID, event String, properties String, timestamp DateTime64(6, 'UTC'), team_id Int64, distinct_id String, " +
+		"CREATE DATABASE posthog",
+		"CREATE TABLE posthog.events (uuid UUID, event String, properties String, timestamp DateTime64(6, 'UTC'), team_id Int64, distinct_id String, " +
 			"_timestamp DateTime64(6, 'UTC')) ENGINE = ReplacingMergeTree(_timestamp) PARTITION BY toYear(timestamp) " +
 			"ORDER BY (team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid))",
 	}
 	for from := 0; from < benchEvents; from += benchBatch {
-		for _, table := range []string{embedded.Database + ".events", "peer.events"} {
+		for _, table := range []string{embedded.Database + ".events", "posthog.events"} {
 			statements = append(statements, fmt.Sprintf("INSERT INTO %s (uuid, event, properties, timestamp, team_id, distinct_id) "+
 				"SELECT generateUUIDv4(), '$pageview', %s, toDateTime64('2024-01-01', 6, 'UTC') + toIntervalSecond(number), %d, toString(number %% 50000) "+
 				"FROM numbers(%d, %d)", table, benchEvent, benchProject, from, benchBatch))
@@ -188,19 +188,19 @@ func fillBoth(ctx context.Context, dsn string) (ours, theirs *clickhouse.Client,
 	if err := settled(ctx, conn); err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
-	address.Path = "/peer"
+	address.Path = "/posthog"
 	if theirs, err = clickhouse.Open(clickhouse.Config{DSN: address.String()}, zap.NewNop()); err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
 	return ours, theirs, nil
 }
 
-// settled waits until the engine has merged what was written, which would take its time from the queries.
+// settled waits until the engine has finished merging, which would slow down the queries.
 func settled(ctx context.Context, conn driver.Conn) error {
 	for {
 		var merges uint64
 		if err := conn.QueryRow(ctx, "SELECT count() FROM system.merges").Scan(&merges); err != nil {
-			return fmt.Errorf("asking for the engine's merges: %w", err)
+			return fmt.Errorf("reading the engine's merges: %w", err)
 		}
 		if merges == 0 {
 			return nil

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// retentionContests are twelve weeks of the people who see a page, coming back to any page or to something else. The hand
-// keeps the weeks of each person as bits, too, and counts people with the same bits together.
+// retentionContests compare twelve weeks of the people who see a page and come back to any page or to another event. The
+// handwritten SQL also keeps the weeks of each person as bits, and counts people with the same bits together.
 func retentionContests() []*contest {
 	const (
 		weeks  = 12
@@ -35,7 +35,7 @@ func retentionContests() []*contest {
 	}
 }
 
-// cellCounts gives the counts above zero of the cells of a retention, or of a row of the hand's: row, column, count.
+// cellCounts returns the counts above zero in the cells of a retention, or in a row of handwritten SQL: row, column, count.
 func cellCounts(v any) []float64 {
 	switch v := v.(type) {
 	case []any:

@@ -24,7 +24,7 @@ const (
 	rowRounds = 15
 )
 
-// rowSet is a result of rowCount rows, asked for in both ways.
+// rowSet is a result of rowCount rows, requested in both ways.
 type rowSet struct {
 	name, hogql  string
 	server       post // the query route
@@ -32,13 +32,13 @@ type rowSet struct {
 	ours, theirs []float64
 }
 
-// post is a request that is sent again and again.
+// post is a request that is sent repeatedly.
 type post struct {
 	address, body string
 	header        http.Header
 }
 
-// uncachedRows measures a large result that is not in the cache: through the server, and the same SQL on the HTTP interface of the
+// uncachedRows compares a large uncached result through the server with the same SQL over the HTTP interface of the
 // same ClickHouse, in JSONCompact.
 func uncachedRows(ctx context.Context, folder string) (goals []goal, err error) {
 	engine, err := startEngine(ctx, filepath.Join(folder, "rows-engine"))
@@ -68,7 +68,7 @@ func uncachedRows(ctx context.Context, folder string) (goals []goal, err error) 
 			}
 		}
 	}
-	fmt.Printf("%d rows to the last byte, milliseconds, median of %d rounds in turns\n\n", rowCount, rowRounds)
+	fmt.Printf("%d rows to the last byte, milliseconds, median of %d alternating rounds\n\n", rowCount, rowRounds)
 	fmt.Printf("%-34s %10s %12s %8s\n", "", "server", "ClickHouse", "ratio")
 	for _, s := range sets {
 		a, b := median(s.ours), median(s.theirs)
@@ -79,7 +79,7 @@ func uncachedRows(ctx context.Context, folder string) (goals []goal, err error) 
 	return goals, nil
 }
 
-// prepare finds out the SQL, and checks that both ways give all rows.
+// prepare compiles the SQL and checks that both ways return all rows.
 func (s *rowSet) prepare(dsn string, client *harness.Client) error {
 	compiled, err := compiler.Compile(&query.HogQL{Query: s.hogql}, compiler.Env{
 		Database: &schema.Database{Project: client.Project, Location: time.UTC, Layout: schema.NativeLayout()}, Now: time.Now(), Mode: compiler.QueryRoute,
@@ -93,7 +93,7 @@ func (s *rowSet) prepare(dsn string, client *harness.Client) error {
 	}
 	asked := url.Values{"database": {strings.TrimPrefix(address.Path, "/")}, "default_format": {"JSONCompact"}}
 	for _, p := range compiled.Params {
-		asked.Set("param_"+p.Name, p.Value) // names of zones: nothing to escape
+		asked.Set("param_"+p.Name, p.Value) // names of zones, without special characters
 	}
 	address.Path, address.RawQuery = "/", asked.Encode()
 	s.clickhouse = post{address: address.String(), body: compiled.SQL}
@@ -131,7 +131,7 @@ func (s *rowSet) measure() error {
 	return nil
 }
 
-// send gives the body, and the seconds until its last byte.
+// send returns the body, and the seconds until its last byte.
 func (p post) send() (body []byte, seconds float64, err error) {
 	began := time.Now()
 	req, err := http.NewRequest(http.MethodPost, p.address, strings.NewReader(p.body))
@@ -147,7 +147,7 @@ func (p post) send() (body []byte, seconds float64, err error) {
 	defer resp.Body.Close()
 	body, err = io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %d: %.500s", req.URL.Redacted(), resp.StatusCode, body)
+		err = fmt.Errorf("%s returned %d: %.500s", req.URL.Redacted(), resp.StatusCode, body)
 	}
 	return body, time.Since(began).Seconds(), err
 }

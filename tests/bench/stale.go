@@ -14,23 +14,23 @@ import (
 
 const (
 	hitsPerSecond = 400
-	hitSeconds    = 30 // as many times does the answer go stale
-	// aroundStale is how near to a stale answer a hit has to be to be counted as around going stale: refreshing takes longer.
+	hitSeconds    = 30 // also the number of times that the result goes stale
+	// aroundStale is how close to a stale result a hit has to be to count as around going stale. A refresh takes longer.
 	aroundStale = 100 * time.Millisecond
 )
 
-// slowSQL takes ClickHouse long enough that a hit which waited for it would show.
+// slowSQL is slow enough that a hit that waits for it is noticeable.
 const slowSQL = "select max(cityHash64(toString(number))) as n from numbers(3000000)"
 
-// hit is one answer under load: when it was due, how long after that it was there, and whether it was stale.
+// hit is a response under load: when it was due, how long it took from then, and whether it was stale.
 type hit struct {
 	due, took time.Duration
 	stale     bool
 	err       error
 }
 
-// staleHits sends hits on one key at a fixed rate, whether the ones before were answered or not, while the answer goes stale once
-// a second and is refreshed: who hits it then must not wait longer.
+// staleHits sends hits for one key at a fixed rate, without waiting for earlier responses, while the result goes stale once
+// a second and is refreshed. Hits at that moment must not take longer.
 func staleHits(folder string) (goals []goal, err error) {
 	client, err := open(folder, "stale", unlimited)
 	if err != nil {
@@ -61,9 +61,9 @@ func staleHits(folder string) (goals []goal, err error) {
 		}
 	}
 	if len(around) < hitSeconds*10 || len(apart) < hitSeconds*10 {
-		return nil, fmt.Errorf("%d hits around going stale and %d apart from it tell nothing", len(around), len(apart))
+		return nil, fmt.Errorf("too few hits: %d around going stale, %d at other times", len(around), len(apart))
 	}
-	fmt.Printf("Hits at %d a second on an answer that goes stale every second, milliseconds\n\n", hitsPerSecond)
+	fmt.Printf("Hits at %d per second on a result that goes stale every second, milliseconds\n\n", hitsPerSecond)
 	fmt.Printf("%-28s %10s %10s %10s\n", "", "hits", "median", "p99")
 	a, b := percentile(around, 99), percentile(apart, 99)
 	fmt.Printf("%-28s %10d %10.2f %10.2f\n%-28s %10d %10.2f %10.2f\n\n", "around going stale", len(around), percentile(around, 50), a,
@@ -73,7 +73,7 @@ func staleHits(folder string) (goals []goal, err error) {
 	}), nil
 }
 
-// sendHits sends the load, in the order of when each hit was due.
+// sendHits sends the load and returns the hits in the order in which they were due.
 func sendHits(client *harness.Client) []hit {
 	hits := make([]hit, hitsPerSecond*hitSeconds)
 	began := time.Now()
@@ -100,11 +100,11 @@ func (h *hit) send(client *harness.Client, began time.Time) {
 	case err != nil:
 		h.err = err
 	case !strings.Contains(status, "; hit;"):
-		h.err = fmt.Errorf("no hit: %d %s %s", answer.Status, status, answer.Raw)
+		h.err = fmt.Errorf("not a hit: %d %s %s", answer.Status, status, answer.Raw)
 	}
 }
 
-// staleMoments are when stale answers were due, in order.
+// staleMoments returns the times when stale responses were due, in order.
 func staleMoments(hits []hit) (due []time.Duration) {
 	for _, h := range hits {
 		if h.stale {
