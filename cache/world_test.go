@@ -91,7 +91,7 @@ func newWorld(tb interface {
 	return w
 }
 
-// letter gives a key a letter.
+// letter returns the letter of a key.
 func (w *world) letter(key cache.Key) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

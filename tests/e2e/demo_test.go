@@ -80,8 +80,8 @@ func TestDemoNamesTakenPorts(t *testing.T) {
 		port, admin int
 		want        []string
 	}{
-		{taken[0], ports[1], []string{fmt.Sprintf("port %d, for the site, is taken", taken[0]), "make run PORT="}},
-		{ports[0], taken[1], []string{fmt.Sprintf("port %d, for Caddy's admin API, is taken", taken[1]), "make run ADMIN_PORT="}},
+		{taken[0], ports[1], []string{fmt.Sprintf("port %d, for the site, is in use", taken[0]), "make run PORT="}},
+		{ports[0], taken[1], []string{fmt.Sprintf("port %d, for Caddy's admin API, is in use", taken[1]), "make run ADMIN_PORT="}},
 		{taken[0], taken[1], []string{fmt.Sprintf("port %d, for the site", taken[0]), fmt.Sprintf("port %d, for Caddy's", taken[1]), " ADMIN_PORT="}},
 	} {
 		folder := filepath.Join(t.TempDir(), "demo")
