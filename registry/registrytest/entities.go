@@ -929,6 +929,32 @@ func testUsage(t exam) {
 	p.insight(shop.ID, named("in the place of what was purged"))
 	p.endpoint(shop.ID, "third")
 	p.settled()
+
+	// What is purged with something else, versions and tiles, counts no longer either, in no process.
+	fill := func(r *registry.Registry, n int) {
+		t.Helper()
+		name := fmt.Sprint("many", n)
+		must(r.CreateEndpoint(ctx, registry.NewEndpoint{Project: other.ID, Name: name, Query: odd("0")}, at))(t)
+		for v := range 5 {
+			must(r.UpdateEndpoint(ctx, other.ID, name, registry.EndpointUpdate{Query: odd(fmt.Sprint("v", v))}, at))(t)
+		}
+		board := must(r.CreateDashboard(ctx, other.ID, registry.DashboardFields{Tiles: slices.Repeat([]registry.TileFields{{Text: registry.To(new("x"))}}, 6)}, "key", at))(t)
+		if r == p.other {
+			return
+		}
+		must(r.UpdateDashboard(ctx, other.ID, board.ID, registry.DashboardFields{Deleted: registry.To(true)}, "key", at))(t)
+		if err := r.DeleteEndpoint(ctx, other.ID, name, at); err != nil {
+			t.Fatal(err)
+		}
+		p.settled()
+		must(r.Purge(ctx, other.ID, at))(t)
+		p.settled()
+	}
+	for _, r := range []*registry.Registry{p.Registry, p.other} {
+		r.SetLimits(registry.Limits{Records: 1}) // and ten versions and tiles
+	}
+	fill(p.Registry, 0)
+	fill(p.other, 1)
 }
 
 // testPurge deletes one of each pair of records, and purges: first too early, then late enough.
