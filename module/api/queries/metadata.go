@@ -13,17 +13,15 @@ import (
 // answer would take to find, and ClickHouse is not asked. It is false for every other kind. What is found out holds for this
 // moment: a definition may be added in the next.
 func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res api.Response, described bool, err error) {
-	var found any
-	switch asked := node.(type) {
-	case *query.Metadata:
-		found, err = q.Executor.Describe(ctx, c.Caller, asked)
-	case *query.DatabaseSchema:
-		db, schemaErr := q.Executor.Database(ctx, c.Snapshot.Schema(c.Project.ID))
-		if err = schemaErr; err == nil {
-			found = compiler.DescribeDatabase(db)
-		}
-	default:
+	asked, about := node.(*query.Metadata)
+	if _, tables := node.(*query.DatabaseSchema); !about && !tables {
 		return res, false, nil
+	}
+	var found any
+	if about {
+		found, err = q.Executor.Describe(ctx, c.Caller, asked)
+	} else {
+		found, err = q.tables(ctx, c)
 	}
 	if err != nil {
 		return res, true, err
@@ -31,4 +29,13 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 	res = api.JSON(http.StatusOK, found)
 	res.Cache = api.Revalidate
 	return res, true, nil
+}
+
+// tables describes the tables that the project's queries see.
+func (q *Queries) tables(ctx context.Context, c *api.Caller) (any, error) {
+	db, err := q.Executor.Database(ctx, c.Snapshot.Schema(c.Project.ID))
+	if err != nil {
+		return nil, err
+	}
+	return compiler.DescribeDatabase(db), nil
 }
