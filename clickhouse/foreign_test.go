@@ -16,7 +16,7 @@ import (
 )
 
 // foreignTables are tables such as a PostHog has: JSON in String columns, group keys made from it, whole seconds,
-// no column that tells whether created_at was given.
+// no column that reports whether created_at was given.
 var foreignTables = []string{
 	"CREATE TABLE events (uuid UUID, event String, properties String, timestamp DateTime64(6, 'UTC'), team_id Int64, distinct_id String, " +
 		"elements_chain String, created_at DateTime64(6, 'UTC'), person_id UUID, person_created_at DateTime64(3), person_properties String, " +

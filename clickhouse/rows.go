@@ -17,7 +17,7 @@ func (c Cell) Text() string {
 	var s string
 	if len(c) > 0 && c[0] == '"' {
 		if err := json.Unmarshal(c, &s); err != nil {
-			panic("BUG: a row passed the scanner, but is no JSON: " + err.Error())
+			panic("BUG: a row passed the scanner, but is not JSON: " + err.Error())
 		}
 		return s
 	}

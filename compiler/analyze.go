@@ -21,7 +21,7 @@ type analysis struct {
 }
 
 // analyze binds and resolves a tree. A stage with mistakes does not end the work: the next one looks at what there is, so
-// that the author hears of everything at once. What it gives beside mistakes is what there is. Uses tells whether the uses
+// that the author hears of everything at once. What it gives beside mistakes is what there is. Uses reports whether the uses
 // of properties are asked for.
 func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	if t.text == nil {

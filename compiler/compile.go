@@ -86,7 +86,7 @@ type Compiled struct {
 	Row func(row []byte) ([]byte, error)
 	// Types are those that columns have in the answer, where they differ from the result's.
 	Types map[int]string
-	// Missing tells whether a row of the answer is about an actor of whom nothing is known; nil for answers without actors.
+	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for answers without actors.
 	Missing func(row []byte) (bool, error)
 }
 

@@ -31,7 +31,7 @@ type Metadata struct {
 	// sorted, each name once.
 	Tables   []string `json:"table_names"`
 	Physical []string `json:"ch_table_names"`
-	// Indices tells whether ClickHouse can skip rows by its indices. To tell, it would have to be asked.
+	// Indices reports whether ClickHouse can skip rows by its indices. To tell, it would have to be asked.
 	Indices string `json:"isUsingIndices"`
 }
 

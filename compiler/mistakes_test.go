@@ -37,7 +37,7 @@ func TestMistakesOfEveryKind(t *testing.T) {
 			`The HogQL identifier "%a%" is not permitted as it contains the "%" character`, "Double quotes are for names. Write text in single quotes: '%a%'",
 		},
 		{"unknown field of a table", "select e.evnt from events e", wrong, "evnt", "Field not found: evnt", "event"},
-		{"field below a plain value", "select event.x from events", wrong, "x", "Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map", ""},
+		{"field below a plain value", "select event.x from events", wrong, "x", "Unable to resolve field: x: there is nothing below a value that is not JSON, a tuple or a map", ""},
 		{"unknown function", "select coutn() from events", wrong, "coutn", "Unsupported function call 'coutn(...)'. Perhaps you meant 'count(...)'?", "count"},
 		{"unknown function without a near one", "select frobnicate(1)", wrong, "frobnicate", "Unsupported function call 'frobnicate(...)'", ""},
 		{"too few arguments", "select toInt()", wrong, "toInt()", "Function 'toInt' expects 1 argument, found 0", ""},

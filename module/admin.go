@@ -228,7 +228,7 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 	if body.Expires != "" {
 		life, err := caddy.ParseDuration(body.Expires)
 		if err != nil || life <= 0 {
-			return nil, badRequest("%q is no time from now such as 90d", body.Expires)
+			return nil, badRequest("%q is not a valid time from now (want, for example, 90d)", body.Expires)
 		}
 		wanted.ExpiresAt = now.Add(life)
 	}
@@ -298,7 +298,7 @@ func adminChangeKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 func adminProject(snap *registry.Snapshot, text string) (*registry.Project, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, badRequest("%q is no project's number", text)
+		return nil, badRequest("%q is not the number of a project", text)
 	}
 	if p := snap.Project(id); p != nil {
 		return p, nil

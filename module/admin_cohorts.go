@@ -84,7 +84,7 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 func adminCohort(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return 0, badRequest("%q is no cohort's number", r.PathValue("id"))
+		return 0, badRequest("%q is not the number of a cohort", r.PathValue("id"))
 	}
 	return id, nil
 }

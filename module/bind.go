@@ -84,7 +84,7 @@ func checkVariable(def *registry.Variable, value any) (any, error) {
 		if _, ok := value.(string); ok {
 			return value, nil
 		}
-		return nil, fmt.Errorf("%s is no string", showValue(value))
+		return nil, fmt.Errorf("%s is not a string", showValue(value))
 	case registry.VariableNumber:
 		switch v := value.(type) {
 		case json.Number:
@@ -96,7 +96,7 @@ func checkVariable(def *registry.Variable, value any) (any, error) {
 				return json.Number(v), nil
 			}
 		}
-		return nil, fmt.Errorf("%s is no number", showValue(value))
+		return nil, fmt.Errorf("%s is not a number", showValue(value))
 	case registry.VariableBoolean:
 		switch value {
 		case true, "true":
@@ -104,12 +104,12 @@ func checkVariable(def *registry.Variable, value any) (any, error) {
 		case false, "false":
 			return false, nil
 		}
-		return nil, fmt.Errorf("%s is no boolean", showValue(value))
+		return nil, fmt.Errorf("%s is not a boolean", showValue(value))
 	case registry.VariableDate:
 		if text, ok := value.(string); ok && isDate(text) {
 			return value, nil
 		}
-		return nil, fmt.Errorf("%s is no date such as 2026-01-31 or 2026-01-31T10:00:00Z", showValue(value))
+		return nil, fmt.Errorf("%s is not a valid date (want, for example, 2026-01-31 or 2026-01-31T10:00:00Z)", showValue(value))
 	case registry.VariableList:
 		return checkListVariable(def, value)
 	}
@@ -145,7 +145,7 @@ func checkListVariable(def *registry.Variable, value any) (any, error) {
 		switch item.(type) {
 		case string, json.Number, bool:
 		default:
-			return nil, fmt.Errorf("%s is no plain value", showValue(item))
+			return nil, fmt.Errorf("%s is not a plain value", showValue(item))
 		}
 	}
 	return value, nil

@@ -17,7 +17,7 @@ import (
 
 var (
 	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: which of these is not told.
-	errNoCursor = api.Invalid("cursor", "invalid_input", "This is no cursor of this endpoint.")
+	errNoCursor = api.Invalid("cursor", "invalid_input", "This is not a cursor of this endpoint.")
 	// errCursorExpired is an error of its own, so that a client can tell that to begin again will help.
 	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
 )
@@ -30,7 +30,7 @@ func (rq *request) owner(e *registry.Endpoint) []byte {
 	return append(owner, rq.Key.Fixed...)
 }
 
-// appendNextCursor appends the cursor of the page after the plan's, and tells whether there is one. From now on the snapshot is kept
+// appendNextCursor appends the cursor of the page after the plan's, and reports whether there is one. From now on the snapshot is kept
 // for those who page through it.
 func (rq *request) appendNextCursor(dst []byte, p *result.Plan, got cache.Answer) ([]byte, bool) {
 	kept := got.Entry.Result
@@ -154,7 +154,7 @@ func (rq *request) readCursorPage(p *result.Plan, fields map[string]json.RawMess
 	return nil
 }
 
-// sameMarks tells whether the values of those variables that were given are the same in two marks.
+// sameMarks reports whether the values of those variables that were given are the same in two marks.
 func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	if len(given) == 0 || a == b {
 		return true

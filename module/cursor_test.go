@@ -170,7 +170,7 @@ func TestCursorMistakes(t *testing.T) {
 	w.publishAnew(t)
 	changed := []byte(next)
 	changed[40] ^= 1
-	const none, other = "400 This is no cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
+	const none, other = "400 This is not a cursor of this endpoint.", "400 The cursor pages through rows of other variables. They can be left out."
 	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
 	tests := []struct{ name, path, body, want, attr string }{
 		{"offset", "", withCursor(next, `, "offset": 2`), "400 offset cannot be used with a cursor, which says where the page begins.", "offset"},
@@ -230,7 +230,7 @@ func (w *world) owner(tb testing.TB, endpoint string) []byte {
 func TestCursorsAreNoKeys(t *testing.T) {
 	w, next := pagedWorld(t)
 	w.publishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
-	const none = "400 This is no cursor of this endpoint."
+	const none = "400 This is not a cursor of this endpoint."
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	_, acme := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
 	_, globex := w.boundKey(t, registry.Secret, map[string]any{"customer": "globex"})

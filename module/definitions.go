@@ -160,7 +160,7 @@ type propertyRecord struct {
 	described
 	IsNumerical  bool                  `json:"is_numerical"`
 	PropertyType registry.PropertyType `json:"property_type"`
-	// Seen tells whether the latest of the events that the caller names have it; null when none is named.
+	// Seen reports whether the latest of the events that the caller names have it; null when none is named.
 	Seen *bool `json:"is_seen_on_filtered_events"`
 }
 

@@ -182,7 +182,7 @@ func (rq *request) getEndpoint() error {
 	return nil
 }
 
-// askedVersion finds the version that the query string names, else the current one, and tells whether it names one.
+// askedVersion finds the version that the query string names, else the current one, and reports whether it names one.
 func (rq *request) askedVersion(e *registry.Endpoint) (v *registry.Version, asked bool, err error) {
 	number, asked, err := rq.queryInt("version")
 	if err != nil {

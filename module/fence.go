@@ -44,7 +44,7 @@ func (rq *request) fence(node query.Node, given map[string]json.RawMessage, over
 	return out, nil
 }
 
-// usesVariable tells whether a query depends on a variable: a condition of an insight, or a placeholder in SQL. That one is
+// usesVariable reports whether a query depends on a variable: a condition of an insight, or a placeholder in SQL. That one is
 // declared is not enough.
 func usesVariable(node query.Node, name string) bool {
 	if n, ok := node.(query.Insight); ok {
@@ -59,7 +59,7 @@ func usesVariable(node query.Node, name string) bool {
 		slices.ContainsFunc(slices.Collect(maps.Values(n.Variables)), func(v query.Variable) bool { return v.CodeName == name })
 }
 
-// sameValue tells whether a caller's value for a variable is the one that its key fixes.
+// sameValue reports whether a caller's value for a variable is the one that its key fixes.
 func (rq *request) sameValue(name string, given, fixed json.RawMessage) bool {
 	value, err := api.DecodeValue(given)
 	if err != nil || value == nil {

@@ -231,7 +231,7 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 	}
 }
 
-// runsEndpoint tells whether an address runs an endpoint.
+// runsEndpoint reports whether an address runs an endpoint.
 func runsEndpoint(at api.Address) bool {
 	action, _, _ := strings.Cut(at.Action, ".")
 	return at.Resource == "endpoints" && action == "run"

@@ -47,7 +47,7 @@ func TestAuthorizeOrder(t *testing.T) {
 		{"the scope", reader, own, query, http.MethodPost, "403 permission_denied: API key missing required scope 'query:read'"},
 		{"the scope to write", reader, own, list, http.MethodPost, "403 permission_denied: API key missing required scope 'endpoint:write'"},
 		{"the scope of OPTIONS", reader, own, list, http.MethodOptions, "403 permission_denied: API key missing required scope 'endpoint:read'"},
-		{"a project that is no number", w.key, "1e0", query, http.MethodPost, "404 not_found: Project not found."},
+		{"a project that is not a number", w.key, "1e0", query, http.MethodPost, "404 not_found: Project not found."},
 		{"a project with a sign", w.key, "+" + own, query, http.MethodPost, "404 not_found: Project not found."},
 		{"a project beyond 64 bits", w.key, "99999999999999999999", query, http.MethodPost, "404 not_found: Project not found."},
 	}
@@ -259,12 +259,12 @@ func TestVariableDefaults(t *testing.T) {
 	w := newWorld(t)
 	const path = "/api/projects/@current/insight_variables/"
 	tests := []struct{ name, body, want string }{
-		{"number", `"type": "Number", "default_value": "X"`, `"X" is no number`},
-		{"number that is too large", `"type": "Number", "default_value": 1e400`, `1e400 is no number`},
-		{"integer that is too large", `"type": "Number", "default_value": 123456789012345678901`, `123456789012345678901 is no number`},
-		{"string", `"type": "String", "default_value": 5`, `5 is no string`},
-		{"boolean", `"type": "Boolean", "default_value": "maybe"`, `"maybe" is no boolean`},
-		{"date", `"type": "Date", "default_value": "2026-02-30"`, `"2026-02-30" is no date such as 2026-01-31 or 2026-01-31T10:00:00Z`},
+		{"number", `"type": "Number", "default_value": "X"`, `"X" is not a number`},
+		{"number that is too large", `"type": "Number", "default_value": 1e400`, `1e400 is not a number`},
+		{"integer that is too large", `"type": "Number", "default_value": 123456789012345678901`, `123456789012345678901 is not a number`},
+		{"string", `"type": "String", "default_value": 5`, `5 is not a string`},
+		{"boolean", `"type": "Boolean", "default_value": "maybe"`, `"maybe" is not a boolean`},
+		{"date", `"type": "Date", "default_value": "2026-02-30"`, `"2026-02-30" is not a valid date (want, for example, 2026-01-31 or 2026-01-31T10:00:00Z)`},
 		{"list", `"type": "List", "values": ["a"], "default_value": "b"`, `"b" is not one of its values`},
 		{"list of several", `"type": "List", "values": ["a", "b"], "default_value": ["a", "b"]`, `["a","b"] is a list; the variable takes one value`},
 	}

@@ -206,7 +206,7 @@ func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, 
 	return show(updated)
 }
 
-// isSet tells whether a parameter of the query string is one of the words that stand for true.
+// isSet reports whether a parameter of the query string is one of the words that stand for true.
 func (rq *request) isSet(name string) bool { return isTrue(rq.r.URL.Query().Get(name)) }
 
 func isTrue(text string) bool {

@@ -218,7 +218,7 @@ func (r *fieldReader) integers(name string) registry.Field[[]int64] {
 	return registry.To(numbers)
 }
 
-// jsonParam reads a parameter of the query string that is JSON; it tells whether it was given.
+// jsonParam reads a parameter of the query string that is JSON; it reports whether it was given.
 func (rq *request) jsonParam(name string, into any) (bool, error) {
 	text := rq.r.URL.Query().Get(name)
 	if text == "" {

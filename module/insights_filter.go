@@ -62,7 +62,7 @@ func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 	return found, nil
 }
 
-// rowFilter tells whether a row stays in a list.
+// rowFilter reports whether a row stays in a list.
 type rowFilter func(row *insightRow) bool
 
 // filterInsights keeps the rows for which every filter of the query string holds.

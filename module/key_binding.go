@@ -28,7 +28,7 @@ func bindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMess
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 		if def == nil && !plain(value) {
-			return nil, fmt.Errorf("variable %s: %s is no plain value", name, showValue(value))
+			return nil, fmt.Errorf("variable %s: %s is not a plain value", name, showValue(value))
 		}
 		fixed[name] = value
 	}

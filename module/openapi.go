@@ -75,7 +75,7 @@ func (rq *request) getOpenAPIOfAll() error {
 	return nil
 }
 
-// realExamples tells whether the document may show rows: the parameter examples is run, the default, or types.
+// realExamples reports whether the document may show rows: the parameter examples is run, the default, or types.
 func (rq *request) realExamples() (bool, error) {
 	switch choice := rq.r.URL.Query().Get("examples"); choice {
 	case "", "run":

@@ -109,7 +109,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 		{"a node alone", `{"kind": "HogQLQuery", "query": "select 1"}`, one + "kind\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"a node alone without a text", `{"kind": "TrendsQuery", "series": []}`, one + "kind\n  Extra inputs are not permitted [type=extra_forbidden]: put the query into the field query, as in {\"query\": {\"kind\": …}}"},
 		{"another field", `{` + query + `, "personal_api_key": "x"}`, one + "personal_api_key\n  Extra inputs are not permitted [type=extra_forbidden]"},
-		{"async that is no boolean", `{` + query + `, "async": "x"}`, one + "async\n  Input should be a valid boolean [type=bool_type]"},
+		{"async that is not a boolean", `{` + query + `, "async": "x"}`, one + "async\n  Input should be a valid boolean [type=bool_type]"},
 		{"refresh that is none", `{` + query + `, "refresh": "soon"}`, one + "refresh\n  Input should be 'async', 'async_except_on_cache_miss', " +
 			"'blocking', 'force_async', 'force_blocking', 'force_cache' or 'lazy_async' [type=enum]"},
 		{"long name", `{` + query + `, "name": "` + strings.Repeat("é", 129) + `"}`, one + "name\n  String should have at most 128 characters [type=string_too_long]"},

@@ -65,7 +65,7 @@ type publishable struct {
 	columns []registry.Column
 }
 
-// same tells whether a stored query is this one, whatever the order of its keys.
+// same reports whether a stored query is this one, whatever the order of its keys.
 func (p *publishable) same(current json.RawMessage) bool {
 	equal, err := query.Equal(current, p.raw)
 	return err == nil && equal

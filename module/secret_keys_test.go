@@ -94,7 +94,7 @@ func TestSecretKeyMistakes(t *testing.T) {
 		{"a scope of people", "POST", "", `{"label": "x", "scopes": ["insight:read"]}`, "400 Invalid scope: insight:read"},
 		{"a label that is taken", "POST", "", `{"label": "taken", "scopes": ["endpoint:read"]}`, "400 A key with this label already exists for this project."},
 		{"a long label", "POST", "", `{"label": "` + strings.Repeat("é", 41) + `", "scopes": ["endpoint:read"]}`, "400 Ensure this field has no more than 40 characters."},
-		{"a variable of the wrong type", "POST", "", `{"label": "x", "scopes": ["endpoint:read"], "fixed": {"seats": "many"}}`, `400 variable seats: "many" is no number`},
+		{"a variable of the wrong type", "POST", "", `{"label": "x", "scopes": ["endpoint:read"], "fixed": {"seats": "many"}}`, `400 variable seats: "many" is not a number`},
 		{"another field", "POST", "", `{"label": "x", "scopes": ["endpoint:read"], "expires": "1d"}`, "400 Extra inputs are not permitted"},
 		{"another value", "PATCH", bound.ID, `{"fixed": {"customer": "globex"}}`, cannot},
 		{"another endpoint", "PATCH", bound.ID, `{"endpoints": ["open"]}`, cannot},

@@ -17,7 +17,7 @@ type Size int64
 func ParseSize(text string) (Size, error) {
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n > math.MaxInt64 {
-		return 0, fmt.Errorf("%q is no size such as 512MiB", text)
+		return 0, fmt.Errorf("%q is not a valid size (want, for example, 512MiB)", text)
 	}
 	return Size(n), nil
 }
@@ -34,7 +34,7 @@ func (s *Size) UnmarshalJSON(raw []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return fmt.Errorf("%s is no size such as 512MiB", raw)
+		return fmt.Errorf("%s is not a valid size (want, for example, 512MiB)", raw)
 	}
 	size, err := ParseSize(text)
 	if err != nil {

@@ -183,7 +183,7 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	update.Default, update.Values = fields["default_value"], fields["values"]
 	if value, err := api.DecodeValue(update.Default); err == nil {
 		if n, ok := value.(json.Number); ok && !isNumber(string(n)) { // which the registry would round
-			return update, misfit(fmt.Errorf("%s is no number", n))
+			return update, misfit(fmt.Errorf("%s is not a number", n))
 		}
 	}
 	for _, name := range []string{"name", "type"} {

@@ -224,7 +224,7 @@ func names(dashboards []Dashboard) any {
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic("BUG: a change that is no JSON: " + err.Error())
+		panic("BUG: a change that is not JSON: " + err.Error())
 	}
 	return raw
 }

@@ -38,7 +38,7 @@ type Tile struct {
 	Text      *Text           `json:"text,omitempty"`    // nil for an insight
 	Layouts   json.RawMessage `json:"layouts"`           // an object: place and size by width of the screen
 	Color     *string         `json:"color"`
-	// ShowDescription tells whether to show the insight's description; nil leaves it to who draws it.
+	// ShowDescription reports whether to show the insight's description; nil leaves it to who draws it.
 	ShowDescription *bool           `json:"show_description"`
 	FilterOverrides json.RawMessage `json:"filter_overrides"` // an object: filters in place of the dashboard's
 	Deleted         bool            `json:"deleted"`

@@ -154,7 +154,7 @@ func (u EndpointUpdate) target(e *Endpoint, at time.Time) (v Version, renewed bo
 	}, true
 }
 
-// change changes the fields that belong to a version, and tells whether there are any.
+// change changes the fields that belong to a version, and reports whether there are any.
 func (u EndpointUpdate) change(v *Version) bool {
 	set(&v.Description, u.Description)
 	set(&v.FreshnessSeconds, u.FreshnessSeconds)

@@ -293,7 +293,7 @@ func SameQuery(stored, given json.RawMessage) bool {
 	return (stored == nil) == (given == nil) && (given == nil || bytes.Equal(stored, compact(given)))
 }
 
-// isObject tells whether raw is one JSON object.
+// isObject reports whether raw is one JSON object.
 func isObject(raw json.RawMessage) bool {
 	text := bytes.TrimSpace(raw)
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)

@@ -143,10 +143,10 @@ func (p *projectState) checkLabel(k *Key) error {
 	return nil
 }
 
-// Bound tells whether the key is held to fixed variables or to some endpoints. Such a key runs endpoints and does nothing else.
+// Bound reports whether the key is held to fixed variables or to some endpoints. Such a key runs endpoints and does nothing else.
 func (k *Key) Bound() bool { return k.Fixed != "" || k.Endpoints != nil }
 
-// MayRun tells whether the key may run the endpoint of this name, as far as its list of endpoints goes.
+// MayRun reports whether the key may run the endpoint of this name, as far as its list of endpoints goes.
 func (k *Key) MayRun(endpoint string) bool {
 	if k.Endpoints == nil {
 		return true
@@ -155,12 +155,12 @@ func (k *Key) MayRun(endpoint string) bool {
 	return found
 }
 
-// Expired tells whether the key's time is over.
+// Expired reports whether the key's time is over.
 func (k *Key) Expired(now time.Time) bool {
 	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
 }
 
-// Allows tells whether the key holds a scope such as endpoint:read: x:write holds x:read, * holds all
+// Allows reports whether the key holds a scope such as endpoint:read: x:write holds x:read, * holds all
 // (contract: api.md, section 6.4).
 func (k *Key) Allows(scope string) bool {
 	object, reading := strings.CutSuffix(scope, ":read")

@@ -24,7 +24,7 @@ func ParseRate(text string) (Rate, error) {
 	n, err := strconv.Atoi(number)
 	per, ok := ratePeriods[period]
 	if err != nil || !ok || n <= 0 || n > maxRate {
-		return Rate{}, fmt.Errorf("%q is no rate such as 240/m", text)
+		return Rate{}, fmt.Errorf("%q is not a valid rate (want, for example, 240/m)", text)
 	}
 	return Rate{Queries: n, Per: per}, nil
 }

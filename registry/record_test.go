@@ -51,7 +51,7 @@ func TestRecordsThatCanNotBeRead(t *testing.T) {
 		"a short hash":              {Kind: KindKey, ID: "k", Data: []byte(`{"hash":"abcd"}`)},
 		"a long secret":             {Kind: KindTokenSecrets, Data: []byte(`{"secrets":[{"secret":"` + strings.Repeat("ab", 33) + `"}]}`)},
 		"a form of a later release": {Kind: KindCohort, ID: "1", Data: []byte(`{"$form":1}`)},
-		"a default that is no JSON": {Kind: KindVariable, ID: "v", Data: []byte(`{"default":}`)},
+		"a default that is not JSON": {Kind: KindVariable, ID: "v", Data: []byte(`{"default":}`)},
 		"an unknown kind":           {Kind: "later", ID: "v", Data: []byte(`{}`)},
 	} {
 		if _, err := UniqueKeys(&rec); err == nil {

@@ -24,7 +24,7 @@ type Values struct {
 	Values map[string]any
 	// Variables are those given with the query, by code name.
 	Variables map[string]Variable
-	// Known tells whether the project has a variable of this code name. Default: it has those given.
+	// Known reports whether the project has a variable of this code name. Default: it has those given.
 	Known func(code string) bool
 	// Filters is what {filters} stands for; nil stands for none.
 	Filters *Filters
@@ -146,7 +146,7 @@ func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	return &hogql.Const{Pos: p.Pos, Value: c}
 }
 
-// given tells whether the request's own values hold a name.
+// given reports whether the request's own values hold a name.
 func (b *binder) given(name string) bool {
 	_, ok := b.values.Values[name]
 	return ok

@@ -41,9 +41,9 @@ func (b *binder) toConstant(v any) (any, error) {
 		}
 		return out, nil
 	case map[string]any:
-		return nil, errors.New("an object is no constant")
+		return nil, errors.New("an object is not a constant")
 	}
-	return nil, fmt.Errorf("a %T is no constant", v)
+	return nil, fmt.Errorf("a %T is not a constant", v)
 }
 
 // eval computes the expression in a pair of braces. Its value is a constant, or an expression that sql(…) quotes.
@@ -261,7 +261,7 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 	return b.notEvaluable(c)
 }
 
-// truthy tells whether a value counts as true in a condition.
+// truthy reports whether a value counts as true in a condition.
 func truthy(v any) bool {
 	switch v := filter.Numeric(v).(type) {
 	case nil:

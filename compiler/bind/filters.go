@@ -64,7 +64,7 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 // filterChains are what {filters…} may be.
 var filterChains = []string{"filters", "filters.dateRange.from", "filters.dateRange.to"}
 
-// unbounded tells whether an expression is a date bound that the request leaves open: the comparison around it is true.
+// unbounded reports whether an expression is a date bound that the request leaves open: the comparison around it is true.
 func (b *binder) unbounded(e hogql.Expr) bool {
 	p, ok := e.(*hogql.Placeholder)
 	if !ok || b.given("filters") {

@@ -17,7 +17,7 @@ const (
 	// QueryRoute cuts a query without LIMIT to the default, and fetches one row more to tell whether there are more.
 	QueryRoute Mode = iota
 	// Pages takes the snapshot that an endpoint's pages are slices of: as many rows as the query's own LIMIT says, but no more
-	// than the maximum and one row, which tells whether there are rows that no page reaches.
+	// than the maximum and one row, which reports whether there are rows that no page reaches.
 	Pages
 	// Whole takes every row that the query gives: where it has no LIMIT of its own, the one that is added is out of reach.
 	Whole
@@ -50,7 +50,7 @@ type Cut struct {
 // Limit gives q with the limit that its outermost SELECT must have. Subqueries and LIMIT BY stay as they are.
 //
 // ClickHouse takes a negative LIMIT for that many rows from the end and a fraction for a share of all rows, so neither is
-// let through: what is no constant is forced into the range when it runs.
+// let through: what is not a constant is forced into the range when it runs.
 func Limit(q hogql.Query, l Limits) (hogql.Query, Cut, error) {
 	l.Default, l.Max = cmp.Or(l.Default, DefaultRows), cmp.Or(l.Max, MaxRows)
 	if l.Mode == Whole {
@@ -171,7 +171,7 @@ func withLimit(s *hogql.Select, l *hogql.Limit) *hogql.Select {
 	return &out
 }
 
-// absent tells whether a LIMIT clause sets no limit: OFFSET alone, or LIMIT NULL.
+// absent reports whether a LIMIT clause sets no limit: OFFSET alone, or LIMIT NULL.
 func absent(l *hogql.Limit) bool {
 	if l.N == nil {
 		return true

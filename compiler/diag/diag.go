@@ -12,7 +12,7 @@ import (
 // the node was made by the compiler, or the query came as JSON.
 type Span struct{ Start, End int }
 
-// IsZero tells whether the span points nowhere.
+// IsZero reports whether the span points nowhere.
 func (s Span) IsZero() bool { return s == Span{} }
 
 // To returns the span from the start of s to the end of end.

@@ -91,7 +91,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// matchesAll tells whether an element passes the tests of a condition.
+// matchesAll reports whether an element passes the tests of a condition.
 func matchesAll(e hogql.Expr, element string) bool {
 	all := true
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {
@@ -119,7 +119,7 @@ func TestElementMistakes(t *testing.T) {
 		{"selector", "exact", "a + b", invalid(`"+" is not supported there`)},
 		{"selector", "exact", "a, b", invalid(`"," is not supported there`)},
 		{"selector", "exact", "a:hover", invalid(`":" is not supported there`)},
-		{"selector", "exact", "a:nth-child(2n)", invalid("the place of a child is no number")},
+		{"selector", "exact", "a:nth-child(2n)", invalid("the place of a child is not a number")},
 		{"selector", "exact", "a.", invalid("the name of a class is missing")},
 		{"selector", "exact", "[a=]", invalid("the name of a value is missing")},
 		{"selector", "exact", "[a~=b]", invalid("an attribute is compared with =, ^=, $= or *=")},

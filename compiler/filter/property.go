@@ -17,7 +17,7 @@ type Property struct {
 	Group    int    // index of the group type; -1 where a filter by a group names none
 }
 
-// complete tells whether the filter has all that its condition is made of. One that has not counts as true (contract:
+// complete reports whether the filter has all that its condition is made of. One that has not counts as true (contract:
 // trends.md, section 4).
 func (f *Property) complete() bool {
 	switch {

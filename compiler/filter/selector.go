@@ -27,7 +27,7 @@ func readSelector(text string) (parts []selectorPart, wrong string) {
 	case len(text) > maxSelector:
 		return nil, fmt.Sprintf("it has more than %d bytes", maxSelector)
 	case !utf8.ValidString(text):
-		return nil, "it is no UTF-8"
+		return nil, "it is not UTF-8"
 	}
 	r := selectorReader{rest: strings.TrimSpace(text)}
 	for child := false; r.wrong == ""; child = r.combinator() {
@@ -64,7 +64,7 @@ const selectorBlanks = " \t\r\n\f"
 
 func (r *selectorReader) blanks() { r.rest = strings.TrimLeft(r.rest, selectorBlanks) }
 
-// combinator reads what stands between two elements: it tells whether the second is a child of the first.
+// combinator reads what stands between two elements: it reports whether the second is a child of the first.
 func (r *selectorReader) combinator() (child bool) {
 	r.blanks()
 	if child = r.take(">"); child {
@@ -131,7 +131,7 @@ func (r *selectorReader) need(what string) string {
 func (r *selectorReader) place() string {
 	end := strings.IndexByte(r.rest, ')')
 	if end <= 0 || strings.Trim(r.rest[:end], "0123456789") != "" {
-		r.fail("the place of a child is no number")
+		r.fail("the place of a child is not a number")
 		return ""
 	}
 	number := r.rest[:end]

@@ -372,7 +372,7 @@ func mapped[T comparable](list []T, f func(T) T) []T {
 	return list
 }
 
-// same tells whether mapped gave its list back.
+// same reports whether mapped gave its list back.
 func same[T any](a, b []T) bool {
 	return len(a) == 0 || &a[0] == &b[0]
 }

@@ -184,13 +184,13 @@ func (l *lexer) name(rest string) {
 	l.tokens[len(l.tokens)-1].word = lookupWord(rest[:n])
 }
 
-// behindDot tells whether the token before is the dot of a path.
+// behindDot reports whether the token before is the dot of a path.
 func (l *lexer) behindDot() bool {
 	n := len(l.tokens)
 	return n > 0 && (l.tokens[n-1].kind == tokDot || l.tokens[n-1].kind == tokNullDot)
 }
 
-// dotIsPath tells whether a dot at the place belongs to what stands directly before it, as in t.1, and does not start a
+// dotIsPath reports whether a dot at the place belongs to what stands directly before it, as in t.1, and does not start a
 // number, as in .5.
 func (l *lexer) dotIsPath() bool {
 	n := len(l.tokens)

@@ -301,7 +301,7 @@ func (p *parser) prefix() Expr {
 	return badExpr()
 }
 
-// signed tells whether the token n places ahead is a number that a sign before it belongs to.
+// signed reports whether the token n places ahead is a number that a sign before it belongs to.
 func (p *parser) signed(n int) bool {
 	t := p.ahead(n)
 	return t.kind == tokNumber || t.word == wordInf || t.word == wordNaN
@@ -378,7 +378,7 @@ func (p *parser) exprs(closing kind, what string) []Expr {
 	return out
 }
 
-// startsExpr tells whether an expression can start with t.
+// startsExpr reports whether an expression can start with t.
 func startsExpr(t token) bool {
 	switch t.kind {
 	case tokName:

@@ -143,7 +143,7 @@ func intervalUnit(s string) string {
 
 func (p *parser) isUnit(t token) bool { return t.kind == tokName && intervalUnit(p.textOf(t)) != "" }
 
-// startsInterval tells whether the word INTERVAL, which comes next, starts a literal and is not a name.
+// startsInterval reports whether the word INTERVAL, which comes next, starts a literal and is not a name.
 func (p *parser) startsInterval() bool {
 	switch t := p.ahead(1); t.kind {
 	case tokNumber, tokString, tokLParen, tokLBrace, tokQuoted:

@@ -251,7 +251,7 @@ func asMember(x Expr) (Query, bool) {
 	return nil, false
 }
 
-// goesOnAsQuery tells whether what comes next can only stand behind a member of a set operation.
+// goesOnAsQuery reports whether what comes next can only stand behind a member of a set operation.
 func (p *parser) goesOnAsQuery() bool {
 	switch p.cur().word {
 	case wordUnion, wordIntersect, wordExcept, wordLimit, wordOffset:

@@ -98,7 +98,7 @@ func (p *parser) setOperator() (op SetOp, byName, ok bool) {
 	return op, byName, true
 }
 
-// member takes one member of a set query, and tells whether it is closed: in parentheses or a placeholder.
+// member takes one member of a set query, and reports whether it is closed: in parentheses or a placeholder.
 func (p *parser) member() (q Query, closed bool) {
 	start := p.start()
 	switch {
@@ -193,7 +193,7 @@ func (p *parser) cte() *CTE {
 	return c
 }
 
-// startsTableCTE tells whether name [(columns)] AS [[NOT] MATERIALIZED] ( comes next.
+// startsTableCTE reports whether name [(columns)] AS [[NOT] MATERIALIZED] ( comes next.
 func (p *parser) startsTableCTE() bool {
 	if !p.atName() {
 		return false
@@ -295,7 +295,7 @@ func (p *parser) misplacedClause() {
 	}
 }
 
-// endsColumn tells whether no column can go on with t.
+// endsColumn reports whether no column can go on with t.
 func endsColumn(t token) bool {
 	return t.kind == tokEnd || t.kind == tokRParen || t.kind == tokComma || t.kind == tokSemicolon || t.kind == tokDot ||
 		t.word == wordFrom || t.word == wordAs
@@ -313,7 +313,7 @@ func (p *parser) selectColumns() []Expr {
 	return out
 }
 
-// endsColumns tells whether the comma before was a trailing one.
+// endsColumns reports whether the comma before was a trailing one.
 func (p *parser) endsColumns() bool {
 	t := p.cur()
 	switch t.kind {
@@ -352,7 +352,7 @@ func (p *parser) selectColumn() Expr {
 	return x
 }
 
-// startsArrayJoin tells whether [LEFT|INNER] ARRAY JOIN comes next.
+// startsArrayJoin reports whether [LEFT|INNER] ARRAY JOIN comes next.
 func (p *parser) startsArrayJoin() bool {
 	if p.atWord(wordLeft) || p.atWord(wordInner) {
 		return p.ahead(1).word == wordArray && p.ahead(2).word == wordJoin
@@ -443,7 +443,7 @@ func (p *parser) groupBy() *GroupBy {
 	return g
 }
 
-// endsKeys tells whether the comma before was the trailing one of GROUP BY.
+// endsKeys reports whether the comma before was the trailing one of GROUP BY.
 func (p *parser) endsKeys() bool {
 	return p.endsColumns() || p.atWord(wordWith) || p.atWord(wordWindow) && isName(p.ahead(1), standsClose)
 }

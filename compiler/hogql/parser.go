@@ -118,7 +118,7 @@ func (p *parser) at(k kind) bool { return p.tokens[p.pos].kind == k }
 
 func (p *parser) atWord(w word) bool { return p.tokens[p.pos].word == w }
 
-// atWords tells whether the next tokens are these two keywords.
+// atWords reports whether the next tokens are these two keywords.
 func (p *parser) atWords(first, second word) bool {
 	return p.atWord(first) && p.ahead(1).word == second
 }
@@ -233,7 +233,7 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// tooDeep tells whether the tree could be deeper than maxDepth, so that it must be measured.
+// tooDeep reports whether the tree could be deeper than maxDepth, so that it must be measured.
 func (p *parser) tooDeep() bool { return p.deepest+p.links > maxDepth }
 
 // depthMeter finds a node that is too deep in a tree. It never goes deeper itself.
@@ -278,15 +278,15 @@ func (m *depthMeter) rewriter() *Rewriter {
 
 // Names.
 
-// isName tells whether a token can be a name where standing says which keywords cannot.
+// isName reports whether a token can be a name where standing says which keywords cannot.
 func isName(t token, without standing) bool {
 	return t.kind == tokQuoted || t.kind == tokName && standings[t.word] < without
 }
 
-// atName tells whether an identifier comes next that is not a part of the grammar.
+// atName reports whether an identifier comes next that is not a part of the grammar.
 func (p *parser) atName() bool { return isName(p.cur(), standsClose) }
 
-// atBareAlias tells whether the next token is an alias without AS.
+// atBareAlias reports whether the next token is an alias without AS.
 func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
 
 // nameOf makes the Name of a token that is one.
@@ -381,7 +381,7 @@ func (p *parser) checkAlias(n Name) {
 	}
 }
 
-// isPlain tells whether a name needs no quotes wherever keywords do not matter.
+// isPlain reports whether a name needs no quotes wherever keywords do not matter.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if !isNamePart(s[i]) {

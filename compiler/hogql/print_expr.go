@@ -60,7 +60,7 @@ func levelOf(e Expr) int {
 	return levelPostfix
 }
 
-// isNullTest tells whether n is written as IS [NOT] NULL.
+// isNullTest reports whether n is written as IS [NOT] NULL.
 func isNullTest(n *Compare) bool {
 	c, ok := n.Right.(*Const)
 	return ok && c.Value == nil && (n.Op == Equals || n.Op == NotEquals)
@@ -304,7 +304,7 @@ func (p *printer) unary(n *Unary) {
 	p.expr(n.X, levelUnary)
 }
 
-// startsWithNumber tells whether the text of e starts with a number or a minus, which another minus in front of it would
+// startsWithNumber reports whether the text of e starts with a number or a minus, which another minus in front of it would
 // change.
 func startsWithNumber(e Expr) bool {
 	switch n := e.(type) {

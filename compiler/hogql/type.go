@@ -31,5 +31,5 @@ const (
 	State // an intermediate aggregate state
 )
 
-// MayBeNull tells whether a value of the type can be NULL, as far as is known.
+// MayBeNull reports whether a value of the type can be NULL, as far as is known.
 func (t Type) MayBeNull() bool { return t.Nullable || t.Kind == Unknown || t.Kind == Null }

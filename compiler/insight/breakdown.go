@@ -22,7 +22,7 @@ const (
 	EverybodyName = "all users"
 )
 
-// IsEverybody tells whether a text names the cohort of all people, in a query or as a value of an answer.
+// IsEverybody reports whether a text names the cohort of all people, in a query or as a value of an answer.
 func IsEverybody(text string) bool {
 	return text == "all" || text == Everybody || text == EverybodyName
 }

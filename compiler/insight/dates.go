@@ -272,7 +272,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	if compare.To != "" {
 		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location())
 		if !ok || !m.Relative() || m.Time.Year() < filter.FirstYear {
-			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is no relative date, such as -1w", shown(compare.To))
+			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", shown(compare.To))
 		}
 		p.From = m.Time
 		p.To = unwall(wall(p.From).Add(length), r.To.Location())

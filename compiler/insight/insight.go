@@ -50,7 +50,7 @@ type Built struct {
 type Answer struct {
 	// Results is a JSON array.
 	Results []byte
-	// HasMore tells whether values were cut off; nil for kinds without that field.
+	// HasMore reports whether values were cut off; nil for kinds without that field.
 	HasMore *bool
 	// Range is the span of time that was looked at, Previous the one it is compared with; nil for none.
 	Range, Previous *Span

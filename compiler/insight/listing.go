@@ -19,11 +19,11 @@ type Listing struct {
 	Types map[int]string
 	// Row makes a row of the answer of a row of the query, both JSON arrays; nil when they are the same.
 	Row func(row []byte) ([]byte, error)
-	// Missing tells whether a row of the answer is about an actor of whom nothing is known; nil for lists that hold no actors.
+	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for lists that hold no actors.
 	Missing func(row []byte) (bool, error)
 }
 
-// Aggregates tells whether an expression is computed over several rows, itself or by the name of a column that is.
+// Aggregates reports whether an expression is computed over several rows, itself or by the name of a column that is.
 func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
 	found := false
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {

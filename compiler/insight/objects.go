@@ -44,7 +44,7 @@ func textJSON(value json.RawMessage) (json.RawMessage, error) {
 		return nil, err // the caller names the value
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, fmt.Errorf("%.40q is no JSON", text)
+		return nil, fmt.Errorf("%.40q is not JSON", text)
 	}
 	return json.RawMessage(text), nil
 }

@@ -22,7 +22,7 @@ func Compare(left hogql.Expr, op hogql.CompareOp, right hogql.Expr) hogql.Expr {
 	return &hogql.Compare{Op: op, Left: left, Right: right}
 }
 
-// Eq tells whether two values are equal.
+// Eq reports whether two values are equal.
 func Eq(left, right hogql.Expr) hogql.Expr { return Compare(left, hogql.Equals, right) }
 
 // And joins conditions; those that are nil are true. It gives nil when all are.

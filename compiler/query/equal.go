@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Equal tells whether two queries are the same JSON, whatever the order of their keys (contract: api.md, section 5.3).
-// The error is a *diag.Error when one of them is no JSON.
+// Equal reports whether two queries are the same JSON, whatever the order of their keys (contract: api.md, section 5.3).
+// The error is a *diag.Error when one of them is not JSON.
 func Equal(a, b []byte) (bool, error) {
 	x, err := decode(a)
 	if err != nil {

@@ -384,7 +384,7 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 		field := &out.Fields[i]
 		field.CleanPath = clean
 		if field.Type == CohortType {
-			field.Bins = 0 // its ids are no numbers to put in ranges
+			field.Bins = 0 // its ids are not numbers to put in ranges
 		}
 	}
 	return out

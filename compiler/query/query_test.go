@@ -181,7 +181,7 @@ func TestEqual(t *testing.T) {
 		{"large integers", `9007199254740993`, `9007199254740992`, false},
 		{"null is not absent", `{"a": null}`, `{}`, false},
 		{"null for another key", `{"a": null}`, `{"b": null}`, false},
-		{"text is no number", `"1"`, `1`, false},
+		{"text is not a number", `"1"`, `1`, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func FuzzQueryParse(f *testing.F) {
 			return
 		}
 		if !json.Valid(n.Canonical()) {
-			t.Errorf("Parse(%q) has a canonical form that is no JSON: %s", raw, n.Canonical())
+			t.Errorf("Parse(%q) has a canonical form that is not JSON: %s", raw, n.Canonical())
 		}
 		if same, err := query.Equal(raw, raw); err != nil || !same {
 			t.Errorf("%q does not equal itself: %v", raw, err)

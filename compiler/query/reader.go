@@ -199,7 +199,7 @@ func (o *Object) Take(name string) (any, bool) {
 	return v, ok && v != nil
 }
 
-// Has tells whether a field is there, even as null.
+// Has reports whether a field is there, even as null.
 func (o *Object) Has(name string) bool {
 	_, ok := o.Given[name]
 	return ok

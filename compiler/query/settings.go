@@ -35,7 +35,7 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 	return out, r.err()
 }
 
-// needsValue tells whether a filter says nothing as long as it has no value.
+// needsValue reports whether a filter says nothing as long as it has no value.
 func needsValue(p *Property) bool {
 	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
 }

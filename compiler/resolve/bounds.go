@@ -66,7 +66,7 @@ func (t *tableSource) boundMembers(groups *tableSource, comparison string, momen
 	}
 }
 
-// onlyInner tells whether FROM gives each row of a table with each partner and nothing else. Where it also gives rows without
+// onlyInner reports whether FROM gives each row of a table with each partner and nothing else. Where it also gives rows without
 // a partner, or one partner of several, a bound inside a table could make more of these, or choose another.
 func onlyInner(t hogql.Table) bool {
 	j, ok := t.(*hogql.Join)

@@ -245,7 +245,7 @@ func (s *scope) windowNames(yield func(string) bool) {
 	}
 }
 
-// windowAhead tells whether the SELECT names a window further on.
+// windowAhead reports whether the SELECT names a window further on.
 func (s *scope) windowAhead(name string) bool {
 	s.r.spend.Work(len(s.windows))
 	for _, w := range s.windows {

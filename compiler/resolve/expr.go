@@ -254,7 +254,7 @@ func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
 	case hogql.TupleKind, hogql.Unknown, hogql.ArrayKind, hogql.MapKind, hogql.State:
 	default:
 		if !isNull(x) { // which a mistake left in the place of a value
-			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is no JSON, tuple or map", n.Text)
+			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is not JSON, a tuple or a map", n.Text)
 		}
 		return &hogql.Const{Pos: at}
 	}
@@ -355,12 +355,12 @@ func (s *scope) cases(e *hogql.Case, x hogql.Expr, ifs, values []hogql.Expr) hog
 	return s.once(e.Pos, choose, x)
 }
 
-// matches tells whether transform can compare x with the values.
+// matches reports whether transform can compare x with the values.
 func matches(x hogql.Expr, values []hogql.Expr) bool {
 	return uniform(values) && typeOf(x).Kind == typeOf(values[0]).Kind
 }
 
-// uniform tells whether values are constants of one kind, none of them NULL.
+// uniform reports whether values are constants of one kind, none of them NULL.
 func uniform(values []hogql.Expr) bool {
 	for _, v := range values {
 		c, ok := v.(*hogql.Const)

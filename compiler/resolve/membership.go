@@ -115,7 +115,7 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.E
 	return native(boolType, n.Pos, name, left, &hogql.Tuple{Pos: n.Right.At(), Items: items})
 }
 
-// oneTuple tells whether the members of a set are the parts of one tuple, as the tuple on the left has them: (a, b) IN (1, 2).
+// oneTuple reports whether the members of a set are the parts of one tuple, as the tuple on the left has them: (a, b) IN (1, 2).
 func oneTuple(left hogql.Expr, items []hogql.Expr) bool {
 	tuple, ok := left.(*hogql.Tuple)
 	if !ok || len(tuple.Items) != len(items) {
@@ -133,7 +133,7 @@ func (s *scope) has(at hogql.Span, array, value hogql.Expr, not bool) hogql.Expr
 	return e
 }
 
-// plainConstants tells whether a list holds nothing that is to be resolved.
+// plainConstants reports whether a list holds nothing that is to be resolved.
 func plainConstants(list []hogql.Expr) bool {
 	for _, item := range list {
 		c, ok := item.(*hogql.Const)

@@ -75,7 +75,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{"table as a column", "select events from events", "7:13: Can't select a table when a column is expected: events"},
 		{"lazy join as a column", "select pdi from events", "7:10: Can't select a table when a column is expected: pdi. Select one of its columns, such as pdi.distinct_id"},
-		{"below a column", "select event.x from events", "13:14: Unable to resolve field: x: there is nothing below a value that is no JSON, tuple or map"},
+		{"below a column", "select event.x from events", "13:14: Unable to resolve field: x: there is nothing below a value that is not JSON, a tuple or a map"},
 		{"asterisk without a table", "select *", "7:8: Cannot use '*' when there are no tables in the query"},
 		{"asterisk of two tables", "select * from events a, events b", "7:8: Cannot use '*' without table name when there are multiple tables in the query"},
 		{"asterisk of no table", "select x.* from events", "7:8: Unable to resolve field: x"},

@@ -162,7 +162,7 @@ func (s *scope) stringProperty(e hogql.Expr) hogql.Expr {
 	return s.r.property(d, stringValue, e.At())
 }
 
-// isText tells whether a property is read as text.
+// isText reports whether a property is read as text.
 func (p *property) isText(r *resolver) bool {
 	if len(p.keys) == 0 {
 		return false
@@ -171,7 +171,7 @@ func (p *property) isText(r *resolver) bool {
 	return typ != schema.NumericProperty && typ != schema.BooleanProperty && typ != schema.DateTimeProperty
 }
 
-// isWord tells whether an expression is a text that is no JSON value other than a string, and not one of the two texts that
+// isWord reports whether an expression is a text that is not JSON value other than a string, and not one of the two texts that
 // a column which holds a property may have in the place of nothing.
 func isWord(e hogql.Expr) bool {
 	s, ok := text(e)
@@ -315,7 +315,7 @@ func (s *scope) between(n *hogql.Between, filter bool) hogql.Expr {
 	return e
 }
 
-// outside tells whether a value is less than one bound or greater than another.
+// outside reports whether a value is less than one bound or greater than another.
 func outside(at hogql.Span, typ hogql.Type, x, low, again, high hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Pos: at, Or: true, Args: []hogql.Expr{
 		native(typ, at, "less", x, low), native(typ, at, "greater", again, high),

@@ -60,7 +60,7 @@ func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
 	})
 }
 
-// orderable tells whether the result of an aggregation depends on the order of its rows in a way that ordered can make.
+// orderable reports whether the result of an aggregation depends on the order of its rows in a way that ordered can make.
 func orderable(f *schema.Function) bool {
 	return f.Gathers != schema.GathersNothing || f.Rule == schema.RuleMacro && f.Aggregate
 }

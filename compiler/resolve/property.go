@@ -333,7 +333,7 @@ func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) 
 	return rel.below[id], true
 }
 
-// extensible tells whether a column can be added to a query that shows what is below one of its columns, with no change to
+// extensible reports whether a column can be added to a query that shows what is below one of its columns, with no change to
 // its rows.
 func (rel *relation) extensible(i int) bool {
 	if i >= len(rel.columns) || rel.columns[i].from == nil {

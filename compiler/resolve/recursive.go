@@ -48,7 +48,7 @@ func onlyUnionAll(set *hogql.SetQuery) bool {
 	return true
 }
 
-// uses tells whether a query reads a table of this name anywhere.
+// uses reports whether a query reads a table of this name anywhere.
 func uses(q hogql.Query, name string) bool {
 	found := false
 	v := hogql.Visitor{Table: func(t hogql.Table) bool {

@@ -181,7 +181,7 @@ func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	return &relation{core: q}
 }
 
-// enter counts one node on the way down, and tells whether there is room for it.
+// enter counts one node on the way down, and reports whether there is room for it.
 func (r *resolver) enter(at hogql.Span) bool {
 	r.spend.Nodes(1)
 	r.depth++

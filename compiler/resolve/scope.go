@@ -274,7 +274,7 @@ func (s *scope) alias(name string, from *frame) *alias {
 	return nil
 }
 
-// overWindow tells whether the alias holds the result of a window function.
+// overWindow reports whether the alias holds the result of a window function.
 func (a *alias) overWindow() bool {
 	if a.window != nil {
 		return *a.window

@@ -14,7 +14,7 @@ type item struct {
 	from  *property
 }
 
-// star resolves *, t.* and COLUMNS('regex'); ok tells whether e is one of these.
+// star resolves *, t.* and COLUMNS('regex'); ok reports whether e is one of these.
 func (s *scope) star(e hogql.Expr) (items []item, ok bool) {
 	if a, ok := e.(*hogql.Star); ok {
 		return s.asterisk(a), true

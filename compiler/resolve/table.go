@@ -312,7 +312,7 @@ func (t *tableSource) stack() {
 	}
 }
 
-// mayJoin tells whether the clauses of a SELECT may use a field of the table that needs a lazy join.
+// mayJoin reports whether the clauses of a SELECT may use a field of the table that needs a lazy join.
 func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	found := false
 	seen := map[*environment]bool{}
@@ -346,7 +346,7 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	return found
 }
 
-// namesVirtual tells whether an expression may read a virtual field as a property.
+// namesVirtual reports whether an expression may read a virtual field as a property.
 func namesVirtual(e hogql.Expr) bool {
 	if f, ok := e.(*hogql.Field); ok {
 		return strings.HasPrefix(f.Chain[len(f.Chain)-1].Text, virtualPrefix)
@@ -355,7 +355,7 @@ func namesVirtual(e hogql.Expr) bool {
 	return ok && strings.HasPrefix(key.Text, virtualPrefix)
 }
 
-// needsJoin tells whether a chain of names below the table needs a lazy join.
+// needsJoin reports whether a chain of names below the table needs a lazy join.
 func (t *tableSource) needsJoin(chain []hogql.Name) bool {
 	f, ok := t.r.db.Field(t.table, chain[0].Text)
 	switch {
@@ -368,7 +368,7 @@ func (t *tableSource) needsJoin(chain []hogql.Name) bool {
 	return t.fieldNeedsJoin(f)
 }
 
-// fieldNeedsJoin tells whether a field is more than a column of the scan.
+// fieldNeedsJoin reports whether a field is more than a column of the scan.
 func (t *tableSource) fieldNeedsJoin(f *schema.Field) bool {
 	if f.Same == "" {
 		return f.Join != nil || f.Override != nil || f.Formula != nil

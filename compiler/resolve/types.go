@@ -117,7 +117,7 @@ func numeric(k hogql.Kind) bool {
 	return k == hogql.Bool || k == hogql.Int || k == hogql.Float || k == hogql.Decimal
 }
 
-// isNull tells whether an expression is the constant NULL.
+// isNull reports whether an expression is the constant NULL.
 func isNull(e hogql.Expr) bool {
 	c, ok := e.(*hogql.Const)
 	return ok && c.Value == nil
@@ -148,7 +148,7 @@ func truth(e hogql.Expr) (value, known bool) {
 	return false, false
 }
 
-// constant tells whether an expression depends on nothing but itself, so that ClickHouse knows its value beforehand.
+// constant reports whether an expression depends on nothing but itself, so that ClickHouse knows its value beforehand.
 func constant(e hogql.Expr) bool {
 	if t, ok := e.(*hogql.Tuple); ok {
 		return allConstant(t.Items)
@@ -162,13 +162,13 @@ func constant(e hogql.Expr) bool {
 	return is[*hogql.Const](e)
 }
 
-// is tells whether an expression is a node of one kind.
+// is reports whether an expression is a node of one kind.
 func is[N hogql.Expr](e hogql.Expr) bool {
 	_, ok := e.(N)
 	return ok
 }
 
-// isAccess tells whether an expression is a name or leads below one, so that it may be a property.
+// isAccess reports whether an expression is a name or leads below one, so that it may be a property.
 func isAccess(e hogql.Expr) bool {
 	return is[*hogql.Field](e) || is[*hogql.Index](e) || is[*hogql.Member](e) || is[*hogql.Element](e)
 }

@@ -30,7 +30,7 @@ func bare(e hogql.Expr) hogql.Expr {
 	return e
 }
 
-// isLeaf tells whether an expression is read rather than computed.
+// isLeaf reports whether an expression is read rather than computed.
 func isLeaf(e hogql.Expr) bool {
 	if c, ok := e.(*hogql.Const); ok {
 		_, list := c.Value.([]any)

@@ -27,7 +27,7 @@ func NewCohorts(names map[int64]string, open bool) Cohorts {
 	return c
 }
 
-// Has tells whether there may be a cohort of this id.
+// Has reports whether there may be a cohort of this id.
 func (c Cohorts) Has(id int64) bool {
 	_, named := c.names[id]
 	return id > 0 && (named || c.open)

@@ -156,7 +156,7 @@ var reducing = []string{
 	"uniq", "uniqMap", "uniqMapState", "uniqState",
 }
 
-// ReducibleBy tells whether arrayReduce takes the aggregate of that name.
+// ReducibleBy reports whether arrayReduce takes the aggregate of that name.
 func ReducibleBy(aggregate string) bool { return slices.Contains(reducing, aggregate) }
 
 // ReducingAggregates lists the aggregates for which ReducibleBy holds, sorted.

@@ -83,7 +83,7 @@ func (f *Function) ClickHouse() string {
 	return f.Native
 }
 
-// Hidden tells whether the function is callable but not advertised: its name starts with an underscore.
+// Hidden reports whether the function is callable but not advertised: its name starts with an underscore.
 func (f *Function) Hidden() bool { return strings.HasPrefix(f.Name, "_") }
 
 // CheckArity returns what is wrong with a call of so many arguments and parameters, in the contract's words (hogql.md,

@@ -69,7 +69,7 @@ func (l *Layout) addMaterialized(c physical.Column, source, property string, nul
 	l.materialized[key] = materialized{c.Name, nullable}
 }
 
-// materializes tells whether a column holds one property of another column: by its comment, else by the expression that
+// materializes reports whether a column holds one property of another column: by its comment, else by the expression that
 // fills it.
 func materializes(c physical.Column) (source, property string, ok bool) {
 	if strings.HasPrefix(c.Comment, materializerPrefix+materializerSplit) {
@@ -105,7 +105,7 @@ func fromComment(comment string) (source, property string, ok bool) {
 	return parts[1], parts[2] + materializerSplit + parts[3], true // a property with :: in its name
 }
 
-// Has tells whether a physical table has a column.
+// Has reports whether a physical table has a column.
 func (l *Layout) Has(table, column string) bool {
 	_, ok := l.types[columnKey{table, column}]
 	return ok
@@ -130,7 +130,7 @@ func (l *Layout) ColumnZone(table, column string) string {
 	return typ[open+1 : end]
 }
 
-// nullableColumn tells whether a column may hold NULL.
+// nullableColumn reports whether a column may hold NULL.
 func (l *Layout) nullableColumn(table, column string) bool {
 	typ := l.ColumnType(table, column)
 	return strings.HasPrefix(typ, "Nullable(") || strings.HasPrefix(typ, "LowCardinality(Nullable(")

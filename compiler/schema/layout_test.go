@@ -46,7 +46,7 @@ func TestLayoutProperty(t *testing.T) {
 		{"colons in the name", "properties", "a::b", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_colons"}},
 		{"of persons", "person_properties", "email", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_pp_email"}},
 		{"not of persons", "properties", "email", peer, inText},
-		{"of a column that is no JSON", "properties", "href", peer, inText},
+		{"of a column that is not JSON", "properties", "href", peer, inText},
 		{"no text", "properties", "number", peer, inText},
 		{"nullable goes first", "properties", "both", peer, schema.Storage{Kind: schema.Materialized, Column: "both_null", Nullable: true}},
 		{"by its expression", "properties", "it's", peer, schema.Storage{Kind: schema.Materialized, Column: "own"}},

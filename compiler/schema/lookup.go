@@ -77,7 +77,7 @@ func LookupFunction(name string) (*Function, bool) {
 	return f, ok
 }
 
-// NativeFunction tells whether the printer may write a function of ClickHouse: it must be what a row of the table
+// NativeFunction reports whether the printer may write a function of ClickHouse: it must be what a row of the table
 // compiles to, or one of the few that the resolver adds by itself.
 func NativeFunction(name string) bool { return functions.native[name] }
 

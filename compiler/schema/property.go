@@ -36,7 +36,7 @@ func (l *Layout) Property(table, column, name string) Storage {
 	return Storage{Kind: StringColumn, Column: column}
 }
 
-// Native tells whether a column is of ClickHouse's JSON type.
+// Native reports whether a column is of ClickHouse's JSON type.
 func (l *Layout) Native(table, column string) bool {
 	typ := l.ColumnType(table, column)
 	return typ == "JSON" || strings.HasPrefix(typ, "JSON(")

@@ -12,7 +12,7 @@ import (
 // ProjectColumn is the column that says to which project a row belongs. Every physical table has it.
 const ProjectColumn = physical.Project
 
-// PhysicalTable tells whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
+// PhysicalTable reports whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
 // belong to projects, so that each scan needs its guard.
 func PhysicalTable(name string) (guarded, known bool) {
 	known = physical.Has(name)
@@ -83,7 +83,7 @@ type LazyJoin struct {
 	Group int
 }
 
-// IsColumn tells whether the field is a value rather than a table below a table.
+// IsColumn reports whether the field is a value rather than a table below a table.
 func (f *Field) IsColumn() bool {
 	return f.Fields == nil && f.Join == nil && (f.Same == "" || f.Type.Kind != hogql.Unknown)
 }
@@ -205,7 +205,7 @@ func (db *Database) Table(name string) (*Table, bool) {
 	return t, ok
 }
 
-// Stored tells whether ClickHouse has the physical table that holds the rows.
+// Stored reports whether ClickHouse has the physical table that holds the rows.
 func (db *Database) Stored(t *Table) bool { return db.layout().tables[t.Physical] }
 
 // TableNames yields the names of the tables that queries can read, in no order.
@@ -246,7 +246,7 @@ func (db *Database) Below(t *Table, virtual *Field, name string) (*Field, bool) 
 	return nil, false
 }
 
-// exists tells whether the physical table has what the field reads. A table of which nothing is known has all.
+// exists reports whether the physical table has what the field reads. A table of which nothing is known has all.
 func (db *Database) exists(t *Table, f *Field) bool {
 	switch {
 	case f.Join != nil, f.Same != "":
@@ -317,7 +317,7 @@ func (db *Database) Storage(t *Table, f *Field, property string) Storage {
 	return db.layout().Property(t.Physical, f.PhysicalName(), property)
 }
 
-// NativeJSON tells whether a field is stored in ClickHouse's JSON type.
+// NativeJSON reports whether a field is stored in ClickHouse's JSON type.
 func (db *Database) NativeJSON(t *Table, f *Field) bool {
 	return db.layout().Native(t.Physical, f.PhysicalName())
 }

@@ -22,7 +22,7 @@ func entry(property string) *Formula {
 	return ofGroup("argMin(properties." + property + ", " + entryTime + ")")
 }
 
-// entryHas tells whether the session's first event has a property.
+// entryHas reports whether the session's first event has a property.
 func entryHas(property string) *Formula {
 	return ofGroup("argMin(properties." + property + " is not null, " + entryTime + ")")
 }

@@ -88,7 +88,7 @@ func level(e hogql.Expr) int {
 	return tight
 }
 
-// operator tells whether a call is written as an operator.
+// operator reports whether a call is written as an operator.
 func operator(n *hogql.Native) bool {
 	if n.Over != nil || n.Params != nil || n.Distinct {
 		return false

@@ -37,7 +37,7 @@ func (p *printer) quoted(name string) {
 	p.byte('`')
 }
 
-// plain tells whether a name can stand without backquotes: a word that is no keyword.
+// plain reports whether a name can stand without backquotes: a word that is no keyword.
 func plain(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -50,7 +50,7 @@ func plain(name string) bool {
 
 const longestKeyword = 16
 
-// keyword tells whether ClickHouse may read the word as something else than a name.
+// keyword reports whether ClickHouse may read the word as something else than a name.
 func keyword(word string) bool {
 	if len(word) > longestKeyword {
 		return false

@@ -44,7 +44,7 @@ func (p *printer) close() {
 	p.scope = p.scope.outer
 }
 
-// ownName tells whether an alias gives a column of the only table the name that it has anyway: then the name means the same
+// ownName reports whether an alias gives a column of the only table the name that it has anyway: then the name means the same
 // whichever way it is read.
 func ownName(sel *hogql.Select, a *hogql.Alias) bool {
 	column, ok := a.X.(*hogql.Column)
@@ -170,7 +170,7 @@ func (p *printer) column(c *hogql.Column) {
 // fewAliases is how many names are quicker to go through than to look up.
 const fewAliases = 32
 
-// defines tells whether the SELECT itself defines a name.
+// defines reports whether the SELECT itself defines a name.
 func (s *scope) defines(name string) bool {
 	if len(s.aliases) <= fewAliases {
 		return slices.Contains(s.aliases, name)
@@ -184,7 +184,7 @@ func (s *scope) defines(name string) bool {
 	return s.defined[name]
 }
 
-// needsTable tells whether a column's name alone could mean something else.
+// needsTable reports whether a column's name alone could mean something else.
 func (p *printer) needsTable(c *hogql.Column, from source) bool {
 	return len(p.scope.tables) > 1 || p.scope.defines(c.Name) || len(c.Path) > 0 && from.printed == c.Name
 }

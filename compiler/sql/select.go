@@ -115,7 +115,7 @@ func (p *printer) setQuery(s *hogql.SetQuery) {
 	p.ctes = p.ctes[:outer]
 }
 
-// needsParentheses tells whether a member of a set operation cannot stand bare: a set of its own, or a SELECT whose WITH
+// needsParentheses reports whether a member of a set operation cannot stand bare: a set of its own, or a SELECT whose WITH
 // would reach the members behind it.
 func needsParentheses(member hogql.Query) bool {
 	s, ok := member.(*hogql.Select)
@@ -309,7 +309,7 @@ func (p *printer) limit(l *hogql.Limit) {
 func (p *printer) percent(e hogql.Expr) {
 	c, ok := e.(*hogql.Const)
 	if !ok {
-		p.bug("a percentage that is no constant")
+		p.bug("a percentage that is not a constant")
 	}
 	var share float64
 	switch v := c.Value.(type) {

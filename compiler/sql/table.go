@@ -96,7 +96,7 @@ func (p *printer) checkScan(t *hogql.Scan) {
 	}
 }
 
-// guards tells whether a condition can hold only for rows of the project.
+// guards reports whether a condition can hold only for rows of the project.
 func (p *printer) guards(guard hogql.Expr) bool {
 	if all, ok := guard.(*hogql.Logic); ok {
 		return !all.Or && slices.ContainsFunc(all.Args, p.guards)

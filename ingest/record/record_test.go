@@ -31,11 +31,11 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if !json.Valid([]byte(strings.ToValidUTF8(string(text), "?"))) {
-			t.Fatalf("%q was read, but is no JSON", text)
+			t.Fatalf("%q was read, but is not JSON", text)
 		}
 		first := o.JSON()
 		if !json.Valid([]byte(first)) || !utf8.ValidString(first) {
-			t.Fatalf("%q became %q, which is no JSON", text, first)
+			t.Fatalf("%q became %q, which is not JSON", text, first)
 		}
 		again, err := parseObject([]byte(first))
 		if err != nil {

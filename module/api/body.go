@@ -164,7 +164,7 @@ func jsonMistake(body []byte, offset int, words string) *Error {
 	return ParseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", words, at.Line, at.Column, offset))
 }
 
-// Field reads one field of a decoded object into out, and names the field when its type is wrong. It tells whether the
+// Field reads one field of a decoded object into out, and names the field when its type is wrong. It reports whether the
 // field was there and not null.
 func Field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
 	raw, ok := fields[name]

@@ -16,7 +16,7 @@ const keyField = "personal_api_key"
 // takes and far below maxBody, so that strangers cannot fill the memory.
 const MaxKeyBody = 1 << 20
 
-// takeKey takes the key out of the body, and tells whether there is one. The routes then read what is left: the key is no
+// takeKey takes the key out of the body, and reports whether there is one. The routes then read what is left: the key is no
 // field of theirs, and no part of what is remembered of a request. What is there and no text is a key that nobody has.
 func takeKey(r *http.Request) (secret string, found bool) {
 	if r.Body == nil || r.ContentLength > MaxKeyBody || checkMediaType(r.Header) != nil {

@@ -56,7 +56,7 @@ func ParseOrigin(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		strings.ContainsAny(text, "*# ") || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%q is no origin such as https://app.example.com", text)
+		return "", fmt.Errorf("%q is not a valid origin (want, for example, https://app.example.com)", text)
 	}
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	if port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {

@@ -19,13 +19,13 @@ func FixedValues(key *registry.Key) (map[string]json.RawMessage, error) {
 	return fixed, nil
 }
 
-var errNoFixed = errors.New("they are no object of values")
+var errNoFixed = errors.New("they are not an object of values")
 
 // CompactJSON is JSON as jsontext.Append writes it.
 func CompactJSON(raw json.RawMessage) []byte {
 	value, err := DecodeValue(raw)
 	if err != nil {
-		panic("BUG: a fixed variable that is no JSON: " + err.Error())
+		panic("BUG: a fixed variable that is not JSON: " + err.Error())
 	}
 	return jsontext.Append(nil, value)
 }

@@ -154,7 +154,7 @@ const maxHost = 253 + len(":65535")
 // HostForm is a name or an address, with a port or without.
 var HostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
 
-// QueryInt reads a number from the query string, and tells whether it was given.
+// QueryInt reads a number from the query string, and reports whether it was given.
 func (in Input) QueryInt(name string) (n int, given bool, err error) {
 	params, err := url.ParseQuery(in.URL.RawQuery)
 	if err != nil { // what cannot be read would count as not given

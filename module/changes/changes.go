@@ -66,7 +66,7 @@ func Between(from, to Side) *Changes {
 	return c
 }
 
-// Any tells whether there is anything to notice.
+// Any reports whether there is anything to notice.
 func (c *Changes) Any() bool { return len(c.Breaking)+len(c.Compatible) > 0 }
 
 func (c *Changes) breaks(code Code, name, before, after, format string, args ...any) {

@@ -51,7 +51,7 @@ func TestWidest(t *testing.T) {
 		{"lists of other things", "Array(UInt8)", "Array(String)", ""},
 		{"a list and its item", "Array(UInt8)", "UInt8", ""},
 		{"other things", "String", "UInt8", ""},
-		{"intervals are no numbers", "IntervalDay", "Int64", ""},
+		{"intervals are not numbers", "IntervalDay", "Int64", ""},
 		{"not known", "", "UInt8", ""},
 	}
 	for _, tt := range tests {

@@ -45,7 +45,7 @@ type Variable struct {
 	Line  int
 }
 
-// same tells whether two files define a variable alike; the value belongs to the endpoint.
+// same reports whether two files define a variable alike; the value belongs to the endpoint.
 func (v *Variable) same(as *Variable) bool {
 	return v.Type == as.Type && v.Multi == as.Multi && sameJSON(v.Default, as.Default) && sameJSON(v.Values, as.Values)
 }

@@ -92,7 +92,7 @@ func (r *reader) file(f *File, root *yaml.Node) {
 	if fields["name"] == nil {
 		r.wrong(root.Line, "name is missing")
 	} else if f.Name = r.text(fields, "name"); !registry.ValidEndpointName(f.Name) {
-		r.wrong(f.at["name"], "%q is no name of an endpoint: it begins with a letter and has letters, digits, - and _, at most 128", f.Name)
+		r.wrong(f.at["name"], "%q is not a valid endpoint name: it begins with a letter and has letters, digits, - and _, at most 128", f.Name)
 	}
 	f.Description = r.text(fields, "description")
 	r.boolean(fields, "is_active", &f.Active)
@@ -175,7 +175,7 @@ func (r *reader) variables(f *File, node *yaml.Node) {
 		case v.Name == "":
 			r.wrong(item.Line, "a variable needs a name")
 		case registry.CodeName(v.Name) != v.Name:
-			r.wrong(fields["name"].Line, "%q is no name of a variable: it has lower-case letters, digits and _, as in {variables.%s}", v.Name, registry.CodeName(v.Name))
+			r.wrong(fields["name"].Line, "%q is not a valid variable name: it has lower-case letters, digits and _, as in {variables.%s}", v.Name, registry.CodeName(v.Name))
 		case seen[v.Name]:
 			r.wrong(item.Line, "the variable %s stands here twice", v.Name)
 		}

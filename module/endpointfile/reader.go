@@ -199,7 +199,7 @@ func (r *reader) appendScalar(dst []byte, node *yaml.Node) []byte {
 			}
 		}
 	}
-	r.wrong(node.Line, "%q is no value that JSON has", node.Value)
+	r.wrong(node.Line, "%q is not a value that JSON has", node.Value)
 	return dst
 }
 

@@ -37,7 +37,7 @@ func Marshal(f *File) ([]byte, error) {
 	return text, nil
 }
 
-// Same tells whether two files say the same.
+// Same reports whether two files say the same.
 func (f *File) Same(as *File) bool {
 	return f.Name == as.Name && f.Description == as.Description && sameJSON(f.Query, as.Query) && f.Freshness == as.Freshness &&
 		f.Active == as.Active && f.RateLimit == as.RateLimit &&

@@ -49,7 +49,7 @@ func (x *Computation) quotas() Quotas {
 	return qs
 }
 
-// owns tells whether an allowance is one of these.
+// owns reports whether an allowance is one of these.
 func (qs Quotas) owns(owner string) bool {
 	return slices.ContainsFunc(qs, func(q quota) bool { return q.owner == owner })
 }
@@ -65,7 +65,7 @@ func (qs Quotas) lock() (unlock func()) {
 	}
 }
 
-// check tells whether a query could be taken from all of them. The error is a *refusal.
+// check reports whether a query could be taken from all of them. The error is a *refusal.
 func (qs Quotas) check(now time.Time) error {
 	defer qs.lock()()
 	return qs.refusal(now)

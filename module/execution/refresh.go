@@ -111,7 +111,7 @@ func lasts(e *cache.Entry) bool {
 	return ok && done.over
 }
 
-// isOver tells whether the range of an answer was over when its computation began.
+// isOver reports whether the range of an answer was over when its computation began.
 func (q *Query) isOver(answer *insightAnswer, began time.Time) bool {
 	return endsAtDate(q.Node) && !answer.until.IsZero() && answer.until.Before(began.Add(-overMargin))
 }

@@ -39,7 +39,7 @@ func errorResponses() openapi3.ResponseBodies {
 		"Throttled": failure("Too many queries: a rate is spent, or the project's queue is full. Retry-After says when to come back.", "Error",
 			"Retry-After", "RateLimit", "RateLimit-Policy"),
 		"Unavailable": failure("The database is down or busy; Retry-After says when to come back.", "Error", "Retry-After"),
-		"Failed":      failure("Any other failure, such as a body that is no JSON (415) or too large (413), or a bug (500).", "Error"),
+		"Failed":      failure("Any other failure, such as a body that is not JSON (415) or too large (413), or a bug (500).", "Error"),
 	}
 }
 

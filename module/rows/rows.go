@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// ErrMalformed says that a row is no JSON array with as many cells as there are columns. Rows come from the database, so it is a
+// ErrMalformed says that a row is not JSON array with as many cells as there are columns. Rows come from the database, so it is a
 // bug or an answer that was cut.
 var ErrMalformed = errors.New("a row of a result is not well formed")
 
@@ -108,7 +108,7 @@ func (s *scanner) next() ([]byte, bool) {
 	return cell, true
 }
 
-// ended tells whether there are no more cells.
+// ended reports whether there are no more cells.
 func (s *scanner) ended() bool { return s.pos == len(s.row)-1 && s.row[s.pos] == ']' }
 
 func (s *scanner) blanks() {
@@ -117,7 +117,7 @@ func (s *scanner) blanks() {
 	}
 }
 
-// skip goes over one value, and tells whether there was one.
+// skip goes over one value, and reports whether there was one.
 func (s *scanner) skip() bool {
 	start, depth := s.pos, 0
 	for s.pos < len(s.row) {

@@ -107,7 +107,7 @@ type Run struct {
 	Code      *string // of the error; nil for none
 }
 
-// Gone tells whether the log was forgotten: who holds on to it looks for the endpoint's new one.
+// Gone reports whether the log was forgotten: who holds on to it looks for the endpoint's new one.
 func (l *Log) Gone() bool { return l.gone.Load() }
 
 // Add remembers a run. One whose slot is being written by a run that came so much earlier is dropped.

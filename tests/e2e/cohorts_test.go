@@ -472,7 +472,7 @@ func TestCohortNames(t *testing.T) {
 		{"a taken number", "id: A cohort with this id exists already.", []string{"create", "--project", project, "--name", "x", "--id", "1"}},
 		{"no project", "not found", []string{"create", "--project", "999999", "--name", "x"}},
 		{"renaming a deleted one", "not found", []string{"rename", "--project", project, "--name", "x", "2"}},
-		{"deleting what is no number", "is no cohort's number", []string{"delete", "--project", project, "trial"}},
+		{"deleting what is not a number", "is not the number of a cohort", []string{"delete", "--project", project, "trial"}},
 		{"listing those of no project", "not found", []string{"list", "--project", "999999"}},
 	} {
 		if _, stderr, err := c.Server.Command(nil, append([]string{"cohort"}, tt.args...)...); err == nil || !strings.Contains(stderr, tt.want) {

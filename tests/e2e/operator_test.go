@@ -105,7 +105,7 @@ func TestCommandsFail(t *testing.T) {
 		{"unknown project", "project 999999", []string{"key", "create", "--project", "999999", "--scopes", "query:read"}},
 		{"unknown scope", "Invalid scope: everything", []string{"key", "create", "--project", strconv.FormatInt(c.Project, 10), "--scopes", "everything"}},
 		{"scope of no secret key", "Invalid scope: *", []string{"key", "create", "--project", fmt.Sprint(c.Project), "--scopes", "*", "--kind", "secret"}},
-		{"bad expiry", "is no time from now such as 90d", []string{"key", "create", "--project", fmt.Sprint(c.Project), "--scopes", "*", "--expires", "soon"}},
+		{"bad expiry", "is not a valid time from now (want, for example, 90d)", []string{"key", "create", "--project", fmt.Sprint(c.Project), "--scopes", "*", "--expires", "soon"}},
 		{"bad zone", "timezone", []string{"project", "create", "--name", "x", "--timezone", "Mars/Olympus"}},
 		{"bad week", "week_start_day", []string{"project", "create", "--name", "x", "--week-start", "3"}},
 		{"missing flag", "required flag", []string{"project", "create"}},

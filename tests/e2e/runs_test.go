@@ -60,7 +60,7 @@ func timeElapsed(answer harness.Answer) float64 {
 	return n
 }
 
-// pickedUp tells whether ClickHouse works on a run.
+// pickedUp reports whether ClickHouse works on a run.
 func pickedUp(answer harness.Answer) bool { return status(answer)["pickup_time"] != nil }
 
 func complete(answer harness.Answer) bool { return answer.Status != http.StatusAccepted }

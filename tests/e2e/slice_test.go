@@ -125,7 +125,7 @@ func TestCustomersRows(t *testing.T) {
 		}
 	}
 	if answer := run(map[string]any{"variables": map[string]any{"year": "2023 or 1=1"}}); answer.Status != http.StatusBadRequest || answer.Body["attr"] != "variables" {
-		t.Errorf("a year that is no number: %d %s", answer.Status, answer.Raw)
+		t.Errorf("a year that is not a number: %d %s", answer.Status, answer.Raw)
 	}
 }
 

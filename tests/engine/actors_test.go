@@ -155,7 +155,7 @@ func (q *trendQuery) actors(items []trendItem, item *trendItem, place int, event
 	return out
 }
 
-// counts tells whether a time lies in a bucket, in a window that ends with it, or in a running total in one before it.
+// counts reports whether a time lies in a bucket, in a window that ends with it, or in a running total in one before it.
 func (q *trendQuery) counts(s *trendSeries, r plainRange, when time.Time, place int) bool {
 	if q.total() {
 		return true

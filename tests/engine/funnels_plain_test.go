@@ -218,12 +218,12 @@ func newMatcher(q *funnelQuery, r *run, last int) *matcher {
 
 func (m *matcher) finished() bool { return m.slot[m.last].step > 0 }
 
-// match tells whether an event can take a step in this run.
+// match reports whether an event can take a step in this run.
 func (m *matcher) match(e *marked, k int) bool {
 	return slices.Contains(e.steps, k) && (k != m.r.by || e.value == m.r.only)
 }
 
-// event takes an event that stands alone; enters tells whether it may begin an attempt.
+// event takes an event that stands alone; enters reports whether it may begin an attempt.
 func (m *matcher) event(e *marked, enters bool) {
 	for _, k := range e.guards {
 		if k <= m.last {

@@ -26,7 +26,7 @@ func (q *pathQuery) location() *time.Location {
 	return zone
 }
 
-// on tells whether a kind of events gives names (contract: paths.md, section 3).
+// on reports whether a kind of events gives names (contract: paths.md, section 3).
 func (q *pathQuery) on(kind string) bool {
 	if len(q.include) > 0 {
 		return slices.Contains(q.include, kind)
@@ -34,7 +34,7 @@ func (q *pathQuery) on(kind string) bool {
 	return !slices.Contains(q.exclude, kind)
 }
 
-// counts tells whether an event is one of those that paths are made of.
+// counts reports whether an event is one of those that paths are made of.
 func (q *pathQuery) counts(e *trendEvent) bool {
 	from, err := time.ParseInLocation(time.DateOnly, q.from, q.location())
 	if err != nil {

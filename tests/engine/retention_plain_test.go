@@ -102,7 +102,7 @@ func (q *retentionQuery) matches(s *trendSeries, e *trendEvent) bool {
 	return s.named(e) && s.passes(e)
 }
 
-// counts tells whether an event counts at all.
+// counts reports whether an event counts at all.
 func (q *retentionQuery) counts(e *trendEvent, last time.Time) bool {
 	common := trendSeries{filter: q.filter}
 	day := e.Timestamp.In(q.location()).Weekday()

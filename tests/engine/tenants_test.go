@@ -275,7 +275,7 @@ func (o outcome) verdict() string {
 	return strings.Join(o.rows, "\n")
 }
 
-// cut tells whether a limit of time or size ended the query, which tells nothing.
+// cut reports whether a limit of time or size ended the query, which tells nothing.
 func (o outcome) cut() bool {
 	return o.err != nil && slices.Contains([]clickhouse.ErrorKind{clickhouse.Timeout, clickhouse.Memory, clickhouse.TooLarge, clickhouse.TooSlow}, o.err.Kind)
 }

@@ -122,7 +122,7 @@ func (b *builder) readColumns() error {
 	return nil
 }
 
-// named tells whether a column of the page has this name already, or could get it.
+// named reports whether a column of the page has this name already, or could get it.
 func (b *builder) named(name string) bool {
 	for _, c := range b.cells {
 		if c.name == name {

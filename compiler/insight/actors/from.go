@@ -59,7 +59,7 @@ func (b *builder) sourceWith(column hogql.Expr) hogql.Query {
 	return s
 }
 
-// covers tells whether the source alone has all that expressions name.
+// covers reports whether the source alone has all that expressions name.
 func (b *builder) covers(expressions []hogql.Expr) bool {
 	names := append([]string{insight.ActorID, b.kind.id, sourceName}, b.people.Extra...)
 	for _, c := range b.cells {

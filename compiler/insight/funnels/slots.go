@@ -37,7 +37,7 @@ func (b *builder) before(k int) hogql.Expr {
 	return shifted(fieldOf("entry", k))
 }
 
-// filled tells whether each event fills slot k. The first event can only fill the first slot.
+// filled reports whether each event fills slot k. The first event can only fill the first slot.
 func (b *builder) filled(k int) hogql.Expr {
 	if k == 1 {
 		if b.q.Viz == VizTrends {

@@ -75,7 +75,7 @@ func (s stage) each(array hogql.Expr, name string) stage {
 	return s
 }
 
-// has tells whether there is a column of that name.
+// has reports whether there is a column of that name.
 func (s stage) has(name string) bool { return slices.Contains(s.names, name) }
 
 // around makes a query around the one that is there, with those of its columns that are to be kept.
@@ -90,7 +90,7 @@ func (s stage) around(keep func(name string) bool) stage {
 	return out
 }
 
-// takes tells whether the open query takes these columns.
+// takes reports whether the open query takes these columns.
 func (s stage) takes(columns []column) bool {
 	if s.open == nil || slices.ContainsFunc(columns, func(c column) bool { return s.written[c.name] > 0 }) {
 		return false

@@ -43,7 +43,7 @@ func (b *builder) included() hogql.Expr {
 	return insight.Or(kinds...)
 }
 
-// on tells whether the names of steps come from a kind of events (contract: section 3).
+// on reports whether the names of steps come from a kind of events (contract: section 3).
 func (b *builder) on(kind EventKind) bool {
 	if len(b.query.Include) == 0 {
 		return !slices.Contains(b.query.Exclude, string(kind))

@@ -109,7 +109,7 @@ func (b *builder) conditions() error {
 	return nil
 }
 
-// same tells whether two conditions are the same text.
+// same reports whether two conditions are the same text.
 func same(x, y hogql.Expr) bool {
 	return hogql.PrintExpr(insight.OrTrue(x)) == hogql.PrintExpr(insight.OrTrue(y))
 }
@@ -147,7 +147,7 @@ func (b *builder) breakdown() error {
 	return err
 }
 
-// column tells whether events have a column of that name, which comes before a property where a breakdown could mean either.
+// column reports whether events have a column of that name, which comes before a property where a breakdown could mean either.
 func (b *builder) column(name string) bool {
 	events, _ := b.w.Database.Table("events")
 	field, ok := b.w.Database.Field(events, name)

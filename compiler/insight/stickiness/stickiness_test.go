@@ -107,7 +107,7 @@ func TestMistakes(t *testing.T) {
 		{"a bad date", `"series": [{}], "dateRange": {"date_from": "2020-13-01"}`, "dateRange.date_from: The date '2020-13-01' is neither ISO 8601 nor relative, such as -7d"},
 		{
 			"nothing to compare with", `"series": [{}], "compareFilter": {"compare": true, "compare_to": "then"}`,
-			"compareFilter.compare_to: compare_to 'then' is no relative date, such as -1w",
+			"compareFilter.compare_to: compare_to 'then' is not a relative date (want, for example, -1w)",
 		},
 	}
 	for _, tt := range tests {

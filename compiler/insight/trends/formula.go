@@ -238,7 +238,7 @@ func (p *formulaParser) atom() formula {
 	case isDigit(token[0]) || token[0] == '.':
 		v, err := strconv.ParseFloat(token, 64)
 		if err != nil {
-			p.fail("'%s' is no number", shown(token))
+			p.fail("'%s' is not a number", shown(token))
 			return nil
 		}
 		p.next()

@@ -57,7 +57,7 @@ func TestFormulaMistakes(t *testing.T) {
 		{"(A", "a closing parenthesis is missing"},
 		{"A)", "unexpected ')' at position 2"},
 		{"A ^ 2", "unexpected '^' at position 3"},
-		{"1.2.3", "'1.2.3' is no number"},
+		{"1.2.3", "'1.2.3' is not a number"},
 		{"é", "unexpected 'é' at position 1"},
 		{strings.Repeat("(", 200), "it is nested too deeply"},
 		{strings.Repeat("-", 200) + "A", "it is nested too deeply"},

@@ -58,7 +58,7 @@ func TestMistakes(t *testing.T) {
 		{"a date out of all bounds", a + `, "dateRange": {"date_from": "-99999y"}`, "dateRange.date_from", "The date '-99999y' is neither"},
 		{"too many buckets", a + `, "interval": "minute", "dateRange": {"date_from": "-30d"}`, "interval", "An interval of one minute cuts this date range into 43201 parts; there may be 10000."},
 		{"an unknown interval", a + `, "interval": "year"`, "interval", "Input should be 'minute', 'hour', 'day', 'week' or 'month'"},
-		{"a bad compare_to", a + `, "compareFilter": {"compare": true, "compare_to": "2019-01-01"}`, "compareFilter.compare_to", "compare_to '2019-01-01' is no relative date, such as -1w"},
+		{"a bad compare_to", a + `, "compareFilter": {"compare": true, "compare_to": "2019-01-01"}`, "compareFilter.compare_to", "compare_to '2019-01-01' is not a relative date (want, for example, -1w)"},
 		{"an unknown operator", a + `, "properties": [{"key": "k", "value": 1, "operator": "like"}]`, "properties.0.operator", "Input should be 'exact', "},
 		{"an operator that does not go with its value", `"series": [{"event": "a", "properties": {"type": "OR", "values": [{"key": "k", "value": [3, 1], "operator": "between"}]}}]`, "series.0.properties.values.0", "The property filter on 'k' has operator 'between', which is not supported with its value"},
 		{"a cohort", a + `, "properties": [{"type": "cohort", "key": "id", "value": 1}]`, "properties.0", "Could not find cohort with ID 1"},
@@ -116,7 +116,7 @@ func TestShape(t *testing.T) {
 	}{
 		{"zeros where there is no row", `"series": [{"event": "a"}], ` + days, []string{`["2020-01-02", 3]`}, "[0,3,0] 3 a"},
 		{"rows outside of the range", `"series": [{"event": "a"}], ` + days, []string{`["2019-12-31", 3]`}, "[0,0,0] 0 a"},
-		{"nothing is no number", `"series": [{"event": "a", "math": "sum", "math_property": "p"}], ` + days, []string{`["2020-01-01", null]`, `["2020-01-02", "nan"]`}, "[0,0,0] 0 a"},
+		{"nothing is not a number", `"series": [{"event": "a", "math": "sum", "math_property": "p"}], ` + days, []string{`["2020-01-01", null]`, `["2020-01-02", "nan"]`}, "[0,0,0] 0 a"},
 		{
 			"formulas", `"series": [{"event": "a"}, {"event": "b"}], "trendsFilter": {"formulaNodes": [{"formula": "a / b", "custom_name": "rate"}, {"formula": "-A ** 2 + B % 3"}, {"formula": "1"}]}, ` + days,
 			[]string{`["2020-01-01", 3, 2]`, `["2020-01-03", 1, 0]`},

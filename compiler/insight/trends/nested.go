@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// alone asks for the user's own aggregate expression. What is no number counts as 0.
+// alone asks for the user's own aggregate expression. What is not a number counts as 0.
 func (b *builder) alone(series int, m measure, condition hogql.Expr) {
 	for _, part := range b.scopes() {
 		number := insight.TemplateExpr("ifNull(if(isFinite(toFloat({x})), toFloat({x}), 0), 0)", map[string]any{"x": m.of})

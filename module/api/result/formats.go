@@ -104,7 +104,7 @@ func formatOfMedia(media, profile string) (Format, bool) {
 	return AsArrays, false
 }
 
-// Streams tells whether the rows go past the cache: those of whole files, of files that ClickHouse writes, and of pages of a file
+// Streams reports whether the rows go past the cache: those of whole files, of files that ClickHouse writes, and of pages of a file
 // that reach behind the rows that a result holds. The other pages of files are cut from a result, as those of JSON answers are.
 func (p *Plan) Streams() bool {
 	switch {

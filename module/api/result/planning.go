@@ -106,7 +106,7 @@ func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 // MaxQueryID is the most characters of the id that a caller gives a query.
 const MaxQueryID = 128
 
-// ValidQueryID tells whether an id can stand in a path; an empty one is none at all.
+// ValidQueryID reports whether an id can stand in a path; an empty one is none at all.
 func ValidQueryID(id string) bool {
 	return id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }

@@ -132,5 +132,5 @@ func notes(f *schema.Function) []string {
 	return notes
 }
 
-// takesAll tells whether an aggregate takes every chain of combinators.
+// takesAll reports whether an aggregate takes every chain of combinators.
 func takesAll(f *schema.Function) bool { return slices.Contains(f.Chains, "ArgMaxOrNullIf") }
