@@ -109,3 +109,29 @@ func TestLimitsOverTheAPI(t *testing.T) {
 		t.Errorf("a large query: %d %.300s", answer.Code, answer.Body)
 	}
 }
+
+// TestPlainListOfInsights: a page of all insights is the page that sorting them gives.
+func TestPlainListOfInsights(t *testing.T) {
+	w := newWorld(t)
+	key, text := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	for n := range 7 {
+		f := registry.InsightFields{Name: registry.To(new(fmt.Sprint("insight ", n)))}
+		if n%3 == 0 {
+			f.Order = registry.To(new(-n))
+		}
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, f, key.ID, key.CreatedAt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(query string) string {
+		answer := w.send(t, http.MethodGet, fmt.Sprintf("/api/projects/%d/insights/?basic=true%s", w.project.ID, query), "", "Authorization", "Bearer "+text)
+		return strings.ReplaceAll(answer.Body.String(), "&created_date_from=2000-01-01", "")
+	}
+	const huge = "9223372036854775807"
+	for _, page := range []string{"", "&limit=2", "&limit=3&offset=2", "&offset=6", "&offset=7", "&limit=" + huge + "&offset=2", "&limit=2&offset=" + huge, "&order=order"} {
+		want := list("&created_date_from=2000-01-01" + page) // a filter that all of them pass
+		if diff := cmp.Diff(want, list(page)); diff != "" || !strings.Contains(want, `"count":7`) {
+			t.Errorf("%s (-sorted +page):\n%s", page, diff)
+		}
+	}
+}

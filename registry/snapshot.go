@@ -287,7 +287,7 @@ func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insigh
 		return nil, 0
 	}
 	each := p.insightList.Iterator()
-	for at := 0; at < offset+limit && !each.Done(); at++ {
+	for at := 0; len(page) < limit && !each.Done(); at++ { // offset + limit may not fit
 		if _, i, _ := each.Next(); at >= offset {
 			page = append(page, i)
 		}
