@@ -42,17 +42,17 @@ func TestOlderRecordsCanBeRead(t *testing.T) {
 
 func TestRecordsThatCanNotBeRead(t *testing.T) {
 	for name, rec := range map[string]Record{
-		"no JSON":                   {Kind: KindInsight, ID: "7", Data: []byte(`{`)},
-		"another type":              {Kind: KindInsight, ID: "7", Data: []byte(`{"saved":"x"}`)},
-		"no number":                 {Kind: KindDashboard, ID: "x", Data: []byte(`{}`)},
-		"no tile":                   {Kind: KindTile, ID: "5", Data: []byte(`{}`)},
-		"no version":                {Kind: KindVersion, ID: "e/0", Data: []byte(`{}`)},
-		"a version beyond the most": {Kind: KindVersion, ID: "e/1001", Data: []byte(`{}`)},
-		"a short hash":              {Kind: KindKey, ID: "k", Data: []byte(`{"hash":"abcd"}`)},
-		"a long secret":             {Kind: KindTokenSecrets, Data: []byte(`{"secrets":[{"secret":"` + strings.Repeat("ab", 33) + `"}]}`)},
-		"a form of a later release": {Kind: KindCohort, ID: "1", Data: []byte(`{"$form":1}`)},
+		"no JSON":                    {Kind: KindInsight, ID: "7", Data: []byte(`{`)},
+		"another type":               {Kind: KindInsight, ID: "7", Data: []byte(`{"saved":"x"}`)},
+		"no number":                  {Kind: KindDashboard, ID: "x", Data: []byte(`{}`)},
+		"no tile":                    {Kind: KindTile, ID: "5", Data: []byte(`{}`)},
+		"no version":                 {Kind: KindVersion, ID: "e/0", Data: []byte(`{}`)},
+		"a version beyond the most":  {Kind: KindVersion, ID: "e/1001", Data: []byte(`{}`)},
+		"a short hash":               {Kind: KindKey, ID: "k", Data: []byte(`{"hash":"abcd"}`)},
+		"a long secret":              {Kind: KindTokenSecrets, Data: []byte(`{"secrets":[{"secret":"` + strings.Repeat("ab", 33) + `"}]}`)},
+		"a form of a later release":  {Kind: KindCohort, ID: "1", Data: []byte(`{"$form":1}`)},
 		"a default that is not JSON": {Kind: KindVariable, ID: "v", Data: []byte(`{"default":}`)},
-		"an unknown kind":           {Kind: "later", ID: "v", Data: []byte(`{}`)},
+		"an unknown kind":            {Kind: "later", ID: "v", Data: []byte(`{}`)},
 	} {
 		if _, err := UniqueKeys(&rec); err == nil {
 			t.Errorf("%s: read without an error", name)
