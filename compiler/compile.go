@@ -46,6 +46,8 @@ type Env struct {
 	TestAccounts *query.Condition
 	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
 	PathCleaning []query.PathCleaning
+	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
+	PlainValues bool
 	// Expired is asked now and then, about once a millisecond of work, whether the compile has to end; its error is then that of the
 	// compile. It is how a caller bounds processor time and stops when nobody waits any more: the compiler has no clock. Nil is never.
 	Expired func() error
@@ -58,7 +60,7 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 
 // world is what insights are built for.
 func (e *Env) world() *insight.World {
-	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning, Spend: e.spend}
+	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning, PlainValues: e.PlainValues, Spend: e.spend}
 }
 
 // Compiled is a query that is ready to run.

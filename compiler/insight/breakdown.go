@@ -1,7 +1,9 @@
 package insight
 
 import (
+	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
@@ -15,6 +17,38 @@ const (
 	NullValue  = "$$_posthog_breakdown_null_$$"
 	OtherValue = "$$_posthog_breakdown_other_$$"
 )
+
+// PlainValue returns the value of a breakdown in the form that endpoints show (PostHog API, section 5.4): null for a missing or empty
+// value, "Other" for the rest.
+func PlainValue(value any) any {
+	switch v := value.(type) {
+	case string:
+		switch v {
+		case NullValue, "":
+			return json.RawMessage("null")
+		case OtherValue:
+			return "Other"
+		}
+	case []string:
+		return plainList(v)
+	case []any:
+		return plainList(v)
+	}
+	return value
+}
+
+func plainList[T any](values []T) []any {
+	out := make([]any, len(values))
+	for i := range values {
+		out[i] = PlainValue(values[i])
+	}
+	return out
+}
+
+// PlainLabel returns the label of a result in the form that endpoints show.
+func PlainLabel(label string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(label, NullValue, "null"), OtherValue, "Other")
+}
 
 // Everybody is the value of a breakdown by the cohort of all people: its id. EverybodyName is what the answers call it.
 const (

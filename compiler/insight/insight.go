@@ -25,6 +25,8 @@ type World struct {
 	TestAccounts *query.Condition
 	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
 	PathCleaning []query.PathCleaning
+	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
+	PlainValues bool
 	// Spend is the budget of the compile; nil bounds nothing.
 	Spend *budget.Budget
 }

@@ -250,7 +250,7 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 		return nil, err
 	}
 	env := compilerEnv(snap, c.project, db, now)
-	env.Mode = q.Rows
+	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
 	var compiled *compiler.Compiled
 	err = c.do(ctx, func(expired func() error) error {
 		env.Expired = expired

@@ -1,8 +1,6 @@
 package execution
 
 import (
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -39,9 +37,6 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
 	if compiler.KindOf(x.query.Node).EmptyError {
 		out.NoError = `,"error":""`
-	}
-	if x.query.Endpoint != nil {
-		out.Results = withoutSentinels(answer.Results)
 	}
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {
@@ -80,54 +75,4 @@ func (o *Details) NextRefresh() time.Duration {
 		return o.Insight.nextRefresh
 	}
 	return clientRefresh
-}
-
-// withoutSentinels replaces what stands for missing values and for the rest, in the answers of endpoints: contract section 5.4.
-func withoutSentinels(results []byte) []byte {
-	var rows []json.RawMessage
-	if json.Unmarshal(results, &rows) == nil && len(rows) > 0 && rows[0][0] == '[' { // lists of items, as of a funnel's values
-		for i := range rows {
-			rows[i] = withoutSentinels(rows[i])
-		}
-		return jsontext.Append(nil, rows)
-	}
-	var items []map[string]json.RawMessage
-	if json.Unmarshal(results, &items) != nil {
-		return results // of a kind whose items are no objects
-	}
-	changed := false
-	for _, item := range items {
-		var label string
-		if raw, ok := item["label"]; ok && json.Unmarshal(raw, &label) == nil && strings.Contains(label, "$$_posthog_breakdown_") {
-			label = strings.ReplaceAll(strings.ReplaceAll(label, insight.NullValue, "null"), insight.OtherValue, "Other")
-			item["label"], changed = jsontext.Append(nil, label), true
-		}
-		for _, name := range []string{"breakdown", "breakdown_value"} {
-			var value any
-			if raw, ok := item[name]; ok && json.Unmarshal(raw, &value) == nil {
-				item[name], changed = jsontext.Append(nil, withoutSentinel(value)), true
-			}
-		}
-	}
-	if !changed {
-		return results
-	}
-	return jsontext.Append(nil, items)
-}
-
-func withoutSentinel(value any) any {
-	switch v := value.(type) {
-	case string:
-		switch v {
-		case insight.NullValue, "":
-			return nil
-		case insight.OtherValue:
-			return "Other"
-		}
-	case []any:
-		for i := range v {
-			v[i] = withoutSentinel(v[i])
-		}
-	}
-	return value
 }

@@ -239,11 +239,15 @@ func (it *item) name(s *query.Series) {
 
 // shown is a value as the answer holds it: a cohort by its name.
 func (b *builder) shown(values []string) any {
+	var shown any = values[0]
 	switch {
 	case b.value.cohort:
-		return b.w.CohortName(values[0])
+		shown = b.w.CohortName(values[0])
 	case b.value.list:
-		return values
+		shown = values
 	}
-	return values[0]
+	if b.w.PlainValues {
+		return insight.PlainValue(shown)
+	}
+	return shown
 }

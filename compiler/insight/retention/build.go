@@ -49,7 +49,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := shape{q: q, dates: b.dates, limit: b.limit, split: b.value != nil}
+	answer := shape{q: q, dates: b.dates, limit: b.limit, split: b.value != nil, plain: w.PlainValues}
 	return &insight.Built{Query: b.final(), Shape: answer.answer}, nil
 }
 

@@ -14,10 +14,10 @@ import (
 
 // result is one row of the answer (contract: retention.md, section 11).
 type result struct {
-	Values    []cell  `json:"values"`
-	Label     string  `json:"label"`
-	Date      string  `json:"date"`
-	Breakdown *string `json:"breakdown_value"`
+	Values    []cell `json:"values"`
+	Label     string `json:"label"`
+	Date      string `json:"date"`
+	Breakdown any    `json:"breakdown_value"`
 }
 
 // cell is one column of a row.
@@ -33,6 +33,7 @@ type shape struct {
 	dates dates
 	limit int
 	split bool // the rows hold values of a breakdown
+	plain bool // see insight.World.PlainValues
 }
 
 // found is a cell that a row of the query holds.
@@ -155,18 +156,20 @@ func scaled(x, scale float64) float64 {
 }
 
 // value is how the value of a breakdown is written; nil without one.
-func (s shape) value(place int, m matrix) *string {
+func (s shape) value(place int, m matrix) any {
+	value := m.value
 	switch {
 	case s.q.Breakdowns == nil:
 		return nil
 	case !s.split:
-		value := insight.Everybody
-		return &value
+		value = insight.Everybody
 	case place == s.limit:
-		value := insight.OtherValue
-		return &value
+		value = insight.OtherValue
 	}
-	return &m.value
+	if s.plain {
+		return insight.PlainValue(value)
+	}
+	return value
 }
 
 func (s shape) zeros(labels []string) []cell {

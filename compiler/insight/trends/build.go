@@ -73,7 +73,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	s := &shaper{
 		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
-		cohort: w.CohortName,
+		cohort: w.CohortName, plain: w.PlainValues,
 	}
 	for _, source := range b.sources {
 		s.lanes = append(s.lanes, source.lanes)

@@ -25,6 +25,7 @@ type shaper struct {
 	scale    float64
 	scaled   []bool                 // by series: counts of a sample are scaled up
 	cohort   func(id string) string // is what a cohort is called
+	plain    bool                   // see insight.World.PlainValues
 }
 
 // line is one line of the chart, or one number.
@@ -83,6 +84,12 @@ func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		items = s.formulaItems(lines, axes)
 	} else {
 		items = s.items(lines, axes)
+	}
+	if s.plain {
+		for i := range items {
+			items[i].Label = insight.PlainLabel(items[i].Label)
+			items[i].Breakdown = insight.PlainValue(items[i].Breakdown)
+		}
 	}
 	results, err := json.Marshal(items)
 	if err != nil {
