@@ -23,7 +23,7 @@ type DatabaseSchema struct {
 type SchemaTable struct {
 	ID     string       `json:"id"`
 	Name   string       `json:"name"`
-	Type   string       `json:"type"` // posthog, the peer's word for its own tables
+	Type   string       `json:"type"` // posthog, PostHog's word for its own tables
 	Fields SchemaFields `json:"fields"`
 }
 
@@ -133,7 +133,7 @@ func reachable(t *schema.Table, fields []schema.Field, find func(*schema.Table, 
 	return names
 }
 
-// fieldType is the peer's word for a type. It has none for UUID, which it calls a string.
+// fieldType is PostHog's word for a type. It has none for UUID, which it calls a string.
 func fieldType(kind hogql.Kind) string {
 	switch kind {
 	case hogql.String, hogql.UUID:
@@ -159,7 +159,7 @@ func fieldType(kind hogql.Kind) string {
 	return "unknown"
 }
 
-// quotedName writes the name of a field as clients of the peer expect it: in backquotes as soon as it holds a sign.
+// quotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
 func quotedName(name string) string {
 	if strings.ContainsAny(name, "@-!$+") {
 		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"

@@ -44,7 +44,7 @@ type Notice struct {
 	Fix     *string `json:"fix"`
 }
 
-// undecided is the peer's word for an index that may or may not be used.
+// undecided is PostHog's word for an index that may or may not be used.
 const undecided = "undecisive"
 
 // Describe tells what is right and what is wrong with a text. Mistakes in the text are no error of Describe.

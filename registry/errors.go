@@ -36,7 +36,7 @@ const (
 type FieldError struct {
 	Field   string // name of the field on the wire, such as data_freshness_seconds; empty for a limit of the whole project
 	Code    Code
-	Message string // for people, in the contract's words where it has them
+	Message string // for people, in PostHog's words where it has them
 }
 
 // Error returns the message, led by the field.

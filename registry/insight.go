@@ -23,7 +23,7 @@ type Insight struct {
 	Query       json.RawMessage `json:"query,omitempty"` // nil: none
 	// NeedsQueryScope says that a key without query:read saved the query. It then runs for keys that have that scope alone.
 	NeedsQueryScope bool            `json:"needs_query_scope"`
-	Filters         json.RawMessage `json:"filters"` // an object of the peer's older form; kept, never run
+	Filters         json.RawMessage `json:"filters"` // an object of PostHog's older form; kept, never run
 	Order           *int            `json:"order"`
 	Deleted         bool            `json:"deleted"`
 	Favorited       bool            `json:"favorited"`

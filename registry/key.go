@@ -474,12 +474,12 @@ func scopeExists(scope string) bool {
 	return known
 }
 
-// secretScopes are what a project secret key may hold (contract: api.md, section 6.3): the peer's list and, as its
+// secretScopes are what a project secret key may hold (contract: api.md, section 6.3): PostHog's list and, as its
 // documentation has it, query:read. Only endpoint:read opens anything here; the others are taken so that a key's record
 // can be carried over as it is.
 var secretScopes = []string{"account:read", "endpoint:read", "experiment:read", "feature_flag:read", "loop:write", "query:read"}
 
-// scopeObjects is the peer's list of objects that a personal key can be given, sorted. Most have no route here.
+// scopeObjects is PostHog's list of objects that a personal key can be given, sorted. Most have no route here.
 var scopeObjects = []string{
 	"access_control", "account", "action", "activity_log", "ai_observability_clusters", "alert", "annotation", "approvals",
 	"batch_export", "batch_import", "batch_import_support", "billing", "business_knowledge",

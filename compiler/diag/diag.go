@@ -47,7 +47,7 @@ const (
 // error is a bug or an outage: its text stays in the server log.
 type Error struct {
 	Code   Code
-	Detail string // for people, in the contract's words where it has them
+	Detail string // for people, in PostHog's words where it has them
 	Span   Span   // bytes of the query text; zero when the query came as JSON
 	Attr   string // dotted field of the JSON body, such as series.1.math
 	Hint   string // the nearest name that would have been right; empty when none is near

@@ -193,7 +193,7 @@ const (
 	standsNamed                 // everywhere but as an alias without AS, where it would go on with the query
 	standsClose                 // never: it is a part of the grammar wherever it can occur
 	standsValue                 // never: it is a constant
-	standsOther                 // never: it belongs to the language of programs that shares the peer's lexer
+	standsOther                 // never: it belongs to the language of programs that shares PostHog's lexer
 )
 
 // words are the keywords, by their text in lower case.

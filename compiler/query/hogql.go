@@ -21,7 +21,7 @@ type HogQL struct {
 	Variables map[string]Variable
 	// Filters feeds {filters}; nil when there are none.
 	Filters *Filters
-	// Modifiers are the peer's settings for its compiler, as given.
+	// Modifiers are PostHog's settings for its compiler, as given.
 	Modifiers Modifiers
 }
 

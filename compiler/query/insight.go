@@ -479,7 +479,7 @@ func (o *Object) Required(names ...string) {
 	}
 }
 
-// oneOf lists words as the peer's validator does.
+// oneOf lists words as PostHog's validator does.
 func oneOf(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -497,7 +497,7 @@ func Canonical(kind string, node any) []byte {
 	return append([]byte(`{"kind":"`+kind+`","node":`), append(out, '}')...)
 }
 
-// NoTarget refuses a field of the peer that counts something else than people or groups.
+// NoTarget refuses a field of PostHog that counts something else than people or groups.
 func (r *Reader) NoTarget(o *Object) {
 	if target := o.Flag("customAggregationTarget"); target {
 		r.Add(o.Field("customAggregationTarget"), "value_error", "Custom aggregation targets are not supported")

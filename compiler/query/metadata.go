@@ -33,7 +33,7 @@ const (
 	LanguageExpr  Language = "hogQLExpr" // one expression
 )
 
-// languages are those of the peer.
+// languages are those of PostHog.
 var languages = []string{"hog", "hogJson", "hogQL", "hogQLExpr", "hogTemplate", "liquid"}
 
 // Kind returns HogQLMetadata.

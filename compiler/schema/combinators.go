@@ -27,7 +27,7 @@ var combinators = []combinator{
 	{"ArgMax", []string{"If", "OrDefault", "OrNull"}, (*Function).addKey},
 }
 
-// allChains is every chain of combinators that the contract allows behind sum, count and their like: sumStateIf has the
+// allChains is every chain of combinators that PostHog allows after sum, count and their like: sumStateIf has the
 // chain StateIf.
 var allChains = chainsFrom(nil)
 

@@ -86,7 +86,7 @@ func (f *Function) ClickHouse() string {
 // Hidden reports whether the function is callable but not advertised: its name starts with an underscore.
 func (f *Function) Hidden() bool { return strings.HasPrefix(f.Name, "_") }
 
-// CheckArity returns what is wrong with a call of so many arguments and parameters, in the contract's words (hogql.md,
+// CheckArity returns what is wrong with a call of so many arguments and parameters, in PostHog's words (hogql.md,
 // section 16), or "" when nothing is. For f(x) params is 0, for f(p)(x) the length of the first list.
 func (f *Function) CheckArity(args, params int) string {
 	if wrong := f.checkCount(params, f.MinParams, f.MaxParams, "parameter"); wrong != "" {

@@ -11,7 +11,7 @@ import (
 
 func TestLayoutProperty(t *testing.T) {
 	const fills = `replaceRegexpAll(JSONExtractRaw(properties, 'it\'s'), '^"|"$', '')`
-	peer := []physical.Column{
+	posthog := []physical.Column{
 		{Table: "events", Name: "properties", Type: "String"},
 		{Table: "events", Name: "person_properties", Type: "String"},
 		{Table: "events", Name: "mat_$browser", Type: "String", Comment: "column_materializer::$browser"},
@@ -39,19 +39,19 @@ func TestLayoutProperty(t *testing.T) {
 		columns                []physical.Column
 		want                   schema.Storage
 	}{
-		{"text", "properties", "x", peer, inText},
-		{"old comment", "properties", "$browser", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_$browser"}},
-		{"nullable", "properties", "url", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_url", Nullable: true}},
-		{"disabled", "properties", "off", peer, inText},
-		{"colons in the name", "properties", "a::b", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_colons"}},
-		{"of persons", "person_properties", "email", peer, schema.Storage{Kind: schema.Materialized, Column: "mat_pp_email"}},
-		{"not of persons", "properties", "email", peer, inText},
-		{"of a column that is not JSON", "properties", "href", peer, inText},
-		{"no text", "properties", "number", peer, inText},
-		{"nullable goes first", "properties", "both", peer, schema.Storage{Kind: schema.Materialized, Column: "both_null", Nullable: true}},
-		{"by its expression", "properties", "it's", peer, schema.Storage{Kind: schema.Materialized, Column: "own"}},
-		{"nullable by its expression", "properties", "n", peer, schema.Storage{Kind: schema.Materialized, Column: "own_null", Nullable: true}},
-		{"a default may be overruled", "properties", "d", peer, inText},
+		{"text", "properties", "x", posthog, inText},
+		{"old comment", "properties", "$browser", posthog, schema.Storage{Kind: schema.Materialized, Column: "mat_$browser"}},
+		{"nullable", "properties", "url", posthog, schema.Storage{Kind: schema.Materialized, Column: "mat_url", Nullable: true}},
+		{"disabled", "properties", "off", posthog, inText},
+		{"colons in the name", "properties", "a::b", posthog, schema.Storage{Kind: schema.Materialized, Column: "mat_colons"}},
+		{"of persons", "person_properties", "email", posthog, schema.Storage{Kind: schema.Materialized, Column: "mat_pp_email"}},
+		{"not of persons", "properties", "email", posthog, inText},
+		{"of a column that is not JSON", "properties", "href", posthog, inText},
+		{"no text", "properties", "number", posthog, inText},
+		{"nullable goes first", "properties", "both", posthog, schema.Storage{Kind: schema.Materialized, Column: "both_null", Nullable: true}},
+		{"by its expression", "properties", "it's", posthog, schema.Storage{Kind: schema.Materialized, Column: "own"}},
+		{"nullable by its expression", "properties", "n", posthog, schema.Storage{Kind: schema.Materialized, Column: "own_null", Nullable: true}},
+		{"a default may be overruled", "properties", "d", posthog, inText},
 		{"native", "properties", "x", native, schema.Storage{Kind: schema.NativeJSON, Column: "properties"}},
 	}
 	for _, tt := range tests {
@@ -62,7 +62,7 @@ func TestLayoutProperty(t *testing.T) {
 			}
 		})
 	}
-	if schema.NewLayout(peer).Has("secrets", "properties") {
+	if schema.NewLayout(posthog).Has("secrets", "properties") {
 		t.Error("a table that is not physical is part of the layout")
 	}
 }

@@ -108,7 +108,7 @@ func TestEndpointRecords(t *testing.T) {
 	}
 }
 
-// TestEndpointMaterialization: nothing is materialized, and every route about it says so in the contract's shapes.
+// TestEndpointMaterialization: nothing is materialized, and every route about it says so in PostHog's shapes.
 func TestEndpointMaterialization(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select 1")})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What follows answers funnels by walking over the events of each actor as the contract says (funnels.md), one event after
+// What follows answers funnels by walking over the events of each actor as PostHog does, one event after
 // another, with nothing in common with the SQL that the compiler writes.
 
 // funnelEvent is one random event.

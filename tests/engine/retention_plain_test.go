@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// This file answers retentions in plain Go, straight from the contract and as slowly as it likes.
+// This file answers retentions in plain Go, straight from the definitions and as slowly as it likes.
 
 // retentionMember is an actor in a row, with the columns that it is in and what its events add up to there.
 type retentionMember struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// This file answers trends in plain Go, straight from the contract and as slowly as it likes: it goes through all events
+// This file answers trends in plain Go, straight from the definitions and as slowly as it likes: it goes through all events
 // for each point.
 
 const (

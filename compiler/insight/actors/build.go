@@ -83,7 +83,7 @@ func (b *builder) defaults() []string {
 	return columns
 }
 
-// deleteButton is a column that only tells the peer's own pages to show a button; its value is always 1.
+// deleteButton is a column that only tells PostHog's own pages to show a button; its value is always 1.
 const deleteButton = "person.$delete"
 
 func (b *builder) readColumns() error {

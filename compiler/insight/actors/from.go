@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// sourceName is what the table of the source is called, as in the peer, and behindName the query behind it where it is read twice.
+// sourceName is what the table of the source is called, as in PostHog, and behindName the query behind it where it is read twice.
 const (
 	sourceName = "source"
 	behindName = "behind"

@@ -132,8 +132,8 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	return r, from, end, nil
 }
 
-// bucket is the start of the bucket that is asked for. One of the previous period may be named by its own start, or, as in the
-// peer, by that of the bucket that it is compared with.
+// bucket is the start of the bucket that is asked for. One of the previous period may be named by its own start, or, as in
+// PostHog, by that of the bucket that it is compared with.
 func (d *drill) bucket() (time.Time, error) {
 	current := &d.periods[0]
 	day, err := insight.ReadDay(d.w, *d.at.Day, d.at.Field("day"))

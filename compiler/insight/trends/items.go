@@ -192,7 +192,7 @@ func customName(s *query.Series) string {
 	return s.CustomName
 }
 
-// echo repeats the query as the peer's filters.
+// echo repeats the query as PostHog's filters.
 func (s *shaper) echo() map[string]any {
 	out := map[string]any{"insight": "TRENDS", "entity_type": "events", "interval": string(s.q.Interval), "display": string(s.q.Display)}
 	if s.q.Properties != nil {
