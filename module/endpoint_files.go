@@ -270,7 +270,7 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		}
 		value, err := api.DecodeValue(v.Value)
 		if err == nil {
-			stored["value"], err = checkVariable(def, value)
+			stored["value"], err = api.CheckVariable(def, value)
 		}
 		if err != nil {
 			return nil, &endpointfile.Error{Path: f.Path, Line: v.Line, Text: fmt.Sprintf("the value of %s does not fit: %s", v.Name, err)}
@@ -366,7 +366,7 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 		Path: e.Name + ".yaml", Name: e.Name, Description: v.Description, Freshness: time.Duration(v.FreshnessSeconds) * time.Second, Active: e.Active,
 		Tags: e.Tags, OptionalBreakdowns: v.OptionalBreakdowns, RateLimit: e.RateLimit,
 	}
-	node, err := storedQuery(e, v)
+	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
 	}

@@ -62,24 +62,14 @@ func (rq *request) readEndpointFields() (endpointFields, error) {
 	refuse, errRefuse := api.BoolField(fields, "refuse_breaking")
 	f.draft, f.refuseBreaking = draft, refuse
 	return f, errors.Join(
-		optional(fields, "name", &f.name), optional(fields, "description", &f.description),
-		optional(fields, "derived_from_insight", &f.derivedFrom), optional(fields, "data_freshness_seconds", &f.freshness),
-		optional(fields, "version", &f.version), optional(fields, "is_active", &f.active),
-		optional(fields, "is_materialized", &f.materialized), optional(fields, "deleted", &f.deleted), optional(fields, "tags", &f.tags),
-		optional(fields, "optional_breakdown_properties", &f.optionalBreakdowns),
+		api.Optional(fields, "name", &f.name), api.Optional(fields, "description", &f.description),
+		api.Optional(fields, "derived_from_insight", &f.derivedFrom), api.Optional(fields, "data_freshness_seconds", &f.freshness),
+		api.Optional(fields, "version", &f.version), api.Optional(fields, "is_active", &f.active),
+		api.Optional(fields, "is_materialized", &f.materialized), api.Optional(fields, "deleted", &f.deleted), api.Optional(fields, "tags", &f.tags),
+		api.Optional(fields, "optional_breakdown_properties", &f.optionalBreakdowns),
 		timeField(fields, "deprecated_at", &f.deprecatedAt), timeField(fields, "sunset_at", &f.sunsetAt),
 		rateField(fields, &f.rateLimit), errDraft, errRefuse,
 	)
-}
-
-// optional reads a field into *out where it is given and not null.
-func optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
-	var value T
-	given, err := api.Field(fields, name, &value)
-	if given {
-		*out = &value
-	}
-	return err
 }
 
 // timeField reads a time into *out where it is given; null is the zero time.
@@ -258,7 +248,7 @@ func (rq *request) setQuery(e *registry.Endpoint, fields *endpointFields, update
 	if len(deref(fields.optionalBreakdowns)) == 0 {
 		return nil
 	}
-	node, err := storedQuery(e, e.Version(update.Version))
+	node, err := api.StoredQuery(e, e.Version(update.Version))
 	if err != nil {
 		return err
 	}

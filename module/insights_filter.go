@@ -127,7 +127,7 @@ func authorFilter(rq *request, name, _ string) (rowFilter, error) {
 		return nil, err
 	}
 	return func(row *insightRow) bool {
-		user := rq.userNumber(row.CreatedBy)
+		user := rq.UserNumber(row.CreatedBy)
 		return user != 0 && slices.Contains(users, user)
 	}, nil
 }
@@ -252,7 +252,7 @@ func dateFilter(rq *request, name, value string) (rowFilter, error) {
 	zone := rq.Snapshot.Schema(rq.Project.ID).Location
 	at, ok := filter.Date(value, rq.Start.In(zone), zone)
 	if !ok {
-		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
+		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value)))
 	}
 	field, isFrom := strings.CutSuffix(name, "date_from")
 	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -66,10 +67,11 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
 	a.Serve(rt.routesOf(
-		endpointRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(), secretKeyRoutes(),
-		discoveryRoutes(), definitionRoutes(), cohortRoutes(), toolRoutes(),
+		endpointRoutes(), insightRoutes(), dashboardRoutes(), variableRoutes(),
+		definitionRoutes(), cohortRoutes(), toolRoutes(),
 	)...)
 	a.Serve(rt.runRoutes()...)
+	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	return a
 }

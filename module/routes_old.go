@@ -50,9 +50,6 @@ func endpointRoutes() map[address]methods {
 		},
 		{resource: "endpoints", name: "last_execution_times"}: named((*request).lastExecutions),
 		{resource: "endpoints", name: "bulk_update_tags"}:     named((*request).refuseBulkTags),
-		{resource: "endpoint_tokens"}: {
-			http.MethodPost: {scope: "endpoint:read", secretKeys: true, serve: (*request).issueToken},
-		},
 	}
 }
 
