@@ -216,12 +216,12 @@ func (rq *request) listDashboards() error {
 		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
 			continue
 		}
-		if pinned := given.Get("pinned"); pinned != "" && isTrue(pinned) != d.Pinned {
+		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {
 			continue
 		}
 		if search := strings.TrimSpace(given.Get("search")); search != "" {
 			match := "exact"
-			switch name := deref(d.Name); {
+			switch name := api.Deref(d.Name); {
 			case trigram.Contains(search, append([]string{name, d.Description}, d.Tags...)...):
 			case term.Similarity(name) >= nameSimilarity, term.Similarity(d.Description) >= descriptionSimilarity:
 				match = "similar"
@@ -233,7 +233,7 @@ func (rq *request) listDashboards() error {
 		records = append(records, record)
 	}
 	slices.SortStableFunc(records, func(a, b dashboardRecord) int {
-		return cmp.Or(strings.Compare(deref(a.SearchMatchType), deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
+		return cmp.Or(strings.Compare(api.Deref(a.SearchMatchType), api.Deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
 	return writePage(rq, records)
 }

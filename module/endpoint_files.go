@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -102,7 +103,7 @@ func definition(v endpointfile.Variable) (*registry.Variable, error) {
 		return nil, fmt.Errorf("reading the values of %s: %w", v.Name, err)
 	}
 	wanted.Values, _ = values.([]any) // the parser takes no other values
-	if err := fitDefault(wanted); err != nil {
+	if err := definitions.FitDefault(wanted); err != nil {
 		return nil, errors.New(api.ErrorOf(err).Detail)
 	}
 	return wanted, nil

@@ -120,7 +120,7 @@ func (rq *request) createEndpoint() error {
 	if err != nil {
 		return err
 	}
-	if deref(fields.name) == "" {
+	if api.Deref(fields.name) == "" {
 		return api.Invalid("name", "required", "This field is required.")
 	}
 	if fields.query == nil {
@@ -133,10 +133,10 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	wanted := registry.NewEndpoint{
-		Project: rq.Project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
-		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: deref(fields.derivedFrom), Tags: deref(fields.tags),
-		OptionalBreakdowns: deref(fields.optionalBreakdowns), DeprecatedAt: deref(fields.deprecatedAt), SunsetAt: deref(fields.sunsetAt),
-		RateLimit: deref(fields.rateLimit), CreatedBy: rq.Key.ID,
+		Project: rq.Project.ID, Name: *fields.name, Description: api.Deref(fields.description), FreshnessSeconds: api.Deref(fields.freshness),
+		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: api.Deref(fields.derivedFrom), Tags: api.Deref(fields.tags),
+		OptionalBreakdowns: api.Deref(fields.optionalBreakdowns), DeprecatedAt: api.Deref(fields.deprecatedAt), SunsetAt: api.Deref(fields.sunsetAt),
+		RateLimit: api.Deref(fields.rateLimit), CreatedBy: rq.Key.ID,
 	}
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -166,7 +166,7 @@ func (rq *request) updateEndpoint() error {
 	if err != nil {
 		return err
 	}
-	if deref(fields.deleted) {
+	if api.Deref(fields.deleted) {
 		if err := rq.dropEndpoint(e.Name); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (rq *request) updateEndpoint() error {
 		return err
 	}
 	update := registry.EndpointUpdate{
-		Version: deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
+		Version: api.Deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, DeprecatedAt: fields.deprecatedAt, SunsetAt: fields.sunsetAt,
 		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.Key.ID,
 	}
@@ -243,9 +243,9 @@ func (rq *request) setQuery(e *registry.Endpoint, fields *endpointFields, update
 			return err
 		}
 		update.Query, update.Columns, update.SameQuery = checked.raw, checked.columns, checked.same
-		return checkOptionalBreakdowns(checked.node, deref(fields.optionalBreakdowns))
+		return checkOptionalBreakdowns(checked.node, api.Deref(fields.optionalBreakdowns))
 	}
-	if len(deref(fields.optionalBreakdowns)) == 0 {
+	if len(api.Deref(fields.optionalBreakdowns)) == 0 {
 		return nil
 	}
 	node, err := api.StoredQuery(e, e.Version(update.Version))

@@ -212,12 +212,3 @@ func (rq *request) listVersions() error {
 	}
 	return writePage(rq, records)
 }
-
-// deref returns what p points to, or the zero value.
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}

@@ -207,12 +207,4 @@ func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, 
 }
 
 // isSet reports whether a parameter of the query string is one of the words that stand for true.
-func (rq *request) isSet(name string) bool { return isTrue(rq.r.URL.Query().Get(name)) }
-
-func isTrue(text string) bool {
-	switch text {
-	case "1", "t", "true", "True", "TRUE", "y", "yes", "on":
-		return true
-	}
-	return false
-}
+func (rq *request) isSet(name string) bool { return api.IsTrue(rq.r.URL.Query().Get(name)) }

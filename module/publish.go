@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -181,7 +182,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		if _, err := uuid.Parse(id); err != nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
-		if p.snap.VariableByID(p.project.ID, canonicalID(v.VariableID)) == nil {
+		if p.snap.VariableByID(p.project.ID, definitions.CanonicalID(v.VariableID)) == nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v

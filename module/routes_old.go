@@ -106,18 +106,3 @@ func dashboardRoutes() map[address]methods {
 		},
 	}
 }
-
-func variableRoutes() map[address]methods {
-	return map[address]methods{
-		{resource: "insight_variables"}: {
-			http.MethodGet:  {scope: "insight_variable:read", serve: (*request).listVariables},
-			http.MethodPost: {scope: "insight_variable:write", serve: (*request).createVariable},
-		},
-		{resource: "insight_variables", name: ":name"}: {
-			http.MethodGet:    {scope: "insight_variable:read", serve: (*request).getVariable},
-			http.MethodPut:    {scope: "insight_variable:write", serve: (*request).updateVariable},
-			http.MethodPatch:  {scope: "insight_variable:write", serve: (*request).updateVariable},
-			http.MethodDelete: {scope: "insight_variable:write", serve: (*request).deleteVariable},
-		},
-	}
-}

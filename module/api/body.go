@@ -239,3 +239,12 @@ func Optional[T any](fields map[string]json.RawMessage, name string, out **T) er
 	}
 	return err
 }
+
+// Deref returns what p points to, or the zero value.
+func Deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
