@@ -18,6 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -197,17 +199,9 @@ func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any
 func recordKey(k *registry.Key, secret string) adminapi.Key {
 	return adminapi.Key{
 		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
-		ExpiresAt: orNil(k.ExpiresAt), LastUsedAt: orNil(k.LastUsedAt), LastRolledAt: orNil(k.LastRolledAt), RevokedAt: orNil(k.RevokedAt),
-		Fixed: orNone(k.Fixed), Endpoints: k.Endpoints,
+		ExpiresAt: api.OrNil(k.ExpiresAt), LastUsedAt: api.OrNil(k.LastUsedAt), LastRolledAt: api.OrNil(k.LastRolledAt), RevokedAt: api.OrNil(k.RevokedAt),
+		Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
 	}
-}
-
-// orNil makes the zero time a JSON null.
-func orNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -232,7 +226,7 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 		}
 		wanted.ExpiresAt = now.Add(life)
 	}
-	if wanted.Fixed, err = bindKey(rt.registry.Snapshot(), wanted.Project, body.Fix, body.Endpoints); err != nil {
+	if wanted.Fixed, err = projects.BindKey(rt.registry.Snapshot(), wanted.Project, body.Fix, body.Endpoints); err != nil {
 		return nil, badRequest("%w", err)
 	}
 	wanted.Endpoints = body.Endpoints

@@ -109,7 +109,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if err := rq.readCursorPage(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.Version)
+	node, err := api.StoredQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (rq *request) planCursor(e *registry.Endpoint, fields map[string]json.RawMe
 	if result.Formats[p.Format].File != "" {
 		return nil, api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.Format)
 	}
-	variables, err := variablesField(fields)
+	variables, err := api.VariablesField(fields)
 	if err != nil {
 		return nil, err
 	}

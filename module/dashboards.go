@@ -23,7 +23,7 @@ type dashboardRecord struct {
 	Description               string     `json:"description"`
 	Pinned                    bool       `json:"pinned"`
 	CreatedAt                 time.Time  `json:"created_at"`
-	CreatedBy                 *user      `json:"created_by"`
+	CreatedBy                 *api.User  `json:"created_by"`
 	LastAccessedAt            *time.Time `json:"last_accessed_at"`
 	LastViewedAt              *time.Time `json:"last_viewed_at"`
 	IsShared                  bool       `json:"is_shared"`
@@ -73,22 +73,22 @@ type tileRecord struct {
 type textRecord struct {
 	ID             int64     `json:"id"`
 	Body           *string   `json:"body"`
-	CreatedBy      *user     `json:"created_by"`
+	CreatedBy      *api.User `json:"created_by"`
 	LastModifiedAt time.Time `json:"last_modified_at"`
-	LastModifiedBy *user     `json:"last_modified_by"`
+	LastModifiedBy *api.User `json:"last_modified_by"`
 	Team           int64     `json:"team"`
 }
 
 func (rq *request) recordText(t *registry.Tile) *textRecord {
 	return &textRecord{
-		ID: t.ID, Body: t.Text.Body, CreatedBy: rq.user(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
-		LastModifiedBy: rq.user(t.Text.LastModifiedBy), Team: t.Project,
+		ID: t.ID, Body: t.Text.Body, CreatedBy: rq.User(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
+		LastModifiedBy: rq.User(t.Text.LastModifiedBy), Team: t.Project,
 	}
 }
 
 func (rq *request) recordDashboard(d *registry.Dashboard) dashboardRecord {
 	record := dashboardRecord{
-		ID: d.ID, Name: d.Name, Description: d.Description, Pinned: d.Pinned, CreatedAt: d.CreatedAt, CreatedBy: rq.user(d.CreatedBy),
+		ID: d.ID, Name: d.Name, Description: d.Description, Pinned: d.Pinned, CreatedAt: d.CreatedAt, CreatedBy: rq.User(d.CreatedBy),
 		Deleted: d.Deleted, CreationMode: "default", Tags: d.Tags, RestrictionLevel: anyoneMayEdit, EffectiveRestrictionLevel: anyoneMayEdit,
 		AccessControlVersion: "v2", TeamID: d.Project,
 	}
@@ -216,12 +216,12 @@ func (rq *request) listDashboards() error {
 		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
 			continue
 		}
-		if pinned := given.Get("pinned"); pinned != "" && isTrue(pinned) != d.Pinned {
+		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {
 			continue
 		}
 		if search := strings.TrimSpace(given.Get("search")); search != "" {
 			match := "exact"
-			switch name := deref(d.Name); {
+			switch name := api.Deref(d.Name); {
 			case trigram.Contains(search, append([]string{name, d.Description}, d.Tags...)...):
 			case term.Similarity(name) >= nameSimilarity, term.Similarity(d.Description) >= descriptionSimilarity:
 				match = "similar"
@@ -233,7 +233,7 @@ func (rq *request) listDashboards() error {
 		records = append(records, record)
 	}
 	slices.SortStableFunc(records, func(a, b dashboardRecord) int {
-		return cmp.Or(strings.Compare(deref(a.SearchMatchType), deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
+		return cmp.Or(strings.Compare(api.Deref(a.SearchMatchType), api.Deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
 	return writePage(rq, records)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -102,7 +103,7 @@ func definition(v endpointfile.Variable) (*registry.Variable, error) {
 		return nil, fmt.Errorf("reading the values of %s: %w", v.Name, err)
 	}
 	wanted.Values, _ = values.([]any) // the parser takes no other values
-	if err := fitDefault(wanted); err != nil {
+	if err := definitions.FitDefault(wanted); err != nil {
 		return nil, errors.New(api.ErrorOf(err).Detail)
 	}
 	return wanted, nil
@@ -270,7 +271,7 @@ func (p *filesPlanner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 		}
 		value, err := api.DecodeValue(v.Value)
 		if err == nil {
-			stored["value"], err = checkVariable(def, value)
+			stored["value"], err = api.CheckVariable(def, value)
 		}
 		if err != nil {
 			return nil, &endpointfile.Error{Path: f.Path, Line: v.Line, Text: fmt.Sprintf("the value of %s does not fit: %s", v.Name, err)}
@@ -366,7 +367,7 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 		Path: e.Name + ".yaml", Name: e.Name, Description: v.Description, Freshness: time.Duration(v.FreshnessSeconds) * time.Second, Active: e.Active,
 		Tags: e.Tags, OptionalBreakdowns: v.OptionalBreakdowns, RateLimit: e.RateLimit,
 	}
-	node, err := storedQuery(e, v)
+	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
 	}

@@ -62,24 +62,14 @@ func (rq *request) readEndpointFields() (endpointFields, error) {
 	refuse, errRefuse := api.BoolField(fields, "refuse_breaking")
 	f.draft, f.refuseBreaking = draft, refuse
 	return f, errors.Join(
-		optional(fields, "name", &f.name), optional(fields, "description", &f.description),
-		optional(fields, "derived_from_insight", &f.derivedFrom), optional(fields, "data_freshness_seconds", &f.freshness),
-		optional(fields, "version", &f.version), optional(fields, "is_active", &f.active),
-		optional(fields, "is_materialized", &f.materialized), optional(fields, "deleted", &f.deleted), optional(fields, "tags", &f.tags),
-		optional(fields, "optional_breakdown_properties", &f.optionalBreakdowns),
+		api.Optional(fields, "name", &f.name), api.Optional(fields, "description", &f.description),
+		api.Optional(fields, "derived_from_insight", &f.derivedFrom), api.Optional(fields, "data_freshness_seconds", &f.freshness),
+		api.Optional(fields, "version", &f.version), api.Optional(fields, "is_active", &f.active),
+		api.Optional(fields, "is_materialized", &f.materialized), api.Optional(fields, "deleted", &f.deleted), api.Optional(fields, "tags", &f.tags),
+		api.Optional(fields, "optional_breakdown_properties", &f.optionalBreakdowns),
 		timeField(fields, "deprecated_at", &f.deprecatedAt), timeField(fields, "sunset_at", &f.sunsetAt),
 		rateField(fields, &f.rateLimit), errDraft, errRefuse,
 	)
-}
-
-// optional reads a field into *out where it is given and not null.
-func optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
-	var value T
-	given, err := api.Field(fields, name, &value)
-	if given {
-		*out = &value
-	}
-	return err
 }
 
 // timeField reads a time into *out where it is given; null is the zero time.
@@ -130,7 +120,7 @@ func (rq *request) createEndpoint() error {
 	if err != nil {
 		return err
 	}
-	if deref(fields.name) == "" {
+	if api.Deref(fields.name) == "" {
 		return api.Invalid("name", "required", "This field is required.")
 	}
 	if fields.query == nil {
@@ -143,10 +133,10 @@ func (rq *request) createEndpoint() error {
 		return err
 	}
 	wanted := registry.NewEndpoint{
-		Project: rq.Project.ID, Name: *fields.name, Description: deref(fields.description), FreshnessSeconds: deref(fields.freshness),
-		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: deref(fields.derivedFrom), Tags: deref(fields.tags),
-		OptionalBreakdowns: deref(fields.optionalBreakdowns), DeprecatedAt: deref(fields.deprecatedAt), SunsetAt: deref(fields.sunsetAt),
-		RateLimit: deref(fields.rateLimit), CreatedBy: rq.Key.ID,
+		Project: rq.Project.ID, Name: *fields.name, Description: api.Deref(fields.description), FreshnessSeconds: api.Deref(fields.freshness),
+		Inactive: fields.active != nil && !*fields.active, DerivedFromInsight: api.Deref(fields.derivedFrom), Tags: api.Deref(fields.tags),
+		OptionalBreakdowns: api.Deref(fields.optionalBreakdowns), DeprecatedAt: api.Deref(fields.deprecatedAt), SunsetAt: api.Deref(fields.sunsetAt),
+		RateLimit: api.Deref(fields.rateLimit), CreatedBy: rq.Key.ID,
 	}
 	if fields.freshness != nil && *fields.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -176,7 +166,7 @@ func (rq *request) updateEndpoint() error {
 	if err != nil {
 		return err
 	}
-	if deref(fields.deleted) {
+	if api.Deref(fields.deleted) {
 		if err := rq.dropEndpoint(e.Name); err != nil {
 			return err
 		}
@@ -194,7 +184,7 @@ func (rq *request) updateEndpoint() error {
 		return err
 	}
 	update := registry.EndpointUpdate{
-		Version: deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
+		Version: api.Deref(fields.version), Draft: fields.draft, Description: fields.description, FreshnessSeconds: fields.freshness,
 		Active: fields.active, Tags: fields.tags, DeprecatedAt: fields.deprecatedAt, SunsetAt: fields.sunsetAt,
 		OptionalBreakdowns: fields.optionalBreakdowns, RateLimit: fields.rateLimit, By: rq.Key.ID,
 	}
@@ -253,12 +243,12 @@ func (rq *request) setQuery(e *registry.Endpoint, fields *endpointFields, update
 			return err
 		}
 		update.Query, update.Columns, update.SameQuery = checked.raw, checked.columns, checked.same
-		return checkOptionalBreakdowns(checked.node, deref(fields.optionalBreakdowns))
+		return checkOptionalBreakdowns(checked.node, api.Deref(fields.optionalBreakdowns))
 	}
-	if len(deref(fields.optionalBreakdowns)) == 0 {
+	if len(api.Deref(fields.optionalBreakdowns)) == 0 {
 		return nil
 	}
-	node, err := storedQuery(e, e.Version(update.Version))
+	node, err := api.StoredQuery(e, e.Version(update.Version))
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type endpointRecord struct {
 	UIURL                       *string           `json:"ui_url"`
 	CreatedAt                   time.Time         `json:"created_at"`
 	UpdatedAt                   time.Time         `json:"updated_at"`
-	CreatedBy                   *user             `json:"created_by"`
+	CreatedBy                   *api.User         `json:"created_by"`
 	IsMaterialized              bool              `json:"is_materialized"`
 	CurrentVersion              int               `json:"current_version"`
 	CurrentVersionID            string            `json:"current_version_id"`
@@ -55,7 +55,7 @@ type versionRecord struct {
 	EndpointIsActive bool       `json:"endpoint_is_active"`
 	VersionCreatedAt time.Time  `json:"version_created_at"`
 	VersionUpdatedAt time.Time  `json:"version_updated_at"`
-	VersionCreatedBy *user      `json:"version_created_by"`
+	VersionCreatedBy *api.User  `json:"version_created_by"`
 	IsCurrent        bool       `json:"is_current"`
 	IsDraft          bool       `json:"is_draft"`
 	PublishedAt      *time.Time `json:"published_at"` // when it last became the current one; null for a draft
@@ -67,8 +67,8 @@ func (rq *request) recordEndpoint(e *registry.Endpoint) endpointRecord {
 	url := rq.origin() + path
 	record := endpointRecord{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, EndpointPath: path, URL: &url, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
-		CreatedBy: rq.user(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
-		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: orNil(rq.Snapshot.LastExecuted(e, 0)), Tags: e.Tags,
+		CreatedBy: rq.User(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
+		DerivedFromInsight: orNull(e.DerivedFromInsight), LastExecutedAt: api.OrNil(rq.Snapshot.LastExecuted(e, 0)), Tags: e.Tags,
 		Materialization: noMaterialization(e.Name),
 	}
 	if !e.RateLimit.IsZero() {
@@ -82,17 +82,17 @@ func (rq *request) recordEndpoint(e *registry.Endpoint) endpointRecord {
 func (r *endpointRecord) setVersion(v *registry.Version) {
 	r.Description, r.Query, r.DataFreshnessSeconds = v.Description, v.Query, v.FreshnessSeconds
 	r.Columns, r.OptionalBreakdownProperties = orEmpty(v.Columns), orEmpty(v.OptionalBreakdowns)
-	r.DeprecatedAt, r.SunsetAt = orNil(v.DeprecatedAt), orNil(v.SunsetAt)
+	r.DeprecatedAt, r.SunsetAt = api.OrNil(v.DeprecatedAt), api.OrNil(v.SunsetAt)
 }
 
 func (rq *request) recordVersion(e *registry.Endpoint, v *registry.Version) endpointRecord {
 	record := rq.recordEndpoint(e)
 	record.setVersion(v)
-	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, orNil(rq.Snapshot.LastExecuted(e, v.Number))
+	record.URL, record.IsActive, record.LastExecutedAt = nil, v.Active, api.OrNil(rq.Snapshot.LastExecuted(e, v.Number))
 	record.versionRecord = &versionRecord{
 		Version: v.Number, VersionID: v.ID, EndpointIsActive: e.Active,
-		VersionCreatedAt: v.CreatedAt, VersionUpdatedAt: v.UpdatedAt, VersionCreatedBy: rq.user(v.CreatedBy),
-		IsCurrent: v.Number == e.CurrentVersion, IsDraft: v.Draft(), PublishedAt: orNil(v.PublishedAt),
+		VersionCreatedAt: v.CreatedAt, VersionUpdatedAt: v.UpdatedAt, VersionCreatedBy: rq.User(v.CreatedBy),
+		IsCurrent: v.Number == e.CurrentVersion, IsDraft: v.Draft(), PublishedAt: api.OrNil(v.PublishedAt),
 	}
 	return record
 }
@@ -157,7 +157,7 @@ func (rq *request) listEndpoints() error {
 		if filtered && e.Active != wanted {
 			continue
 		}
-		if want := params.Get("created_by"); want != "" && want != e.CreatedBy && want != strconv.FormatInt(rq.userNumber(e.CreatedBy), 10) {
+		if want := params.Get("created_by"); want != "" && want != e.CreatedBy && want != strconv.FormatInt(rq.UserNumber(e.CreatedBy), 10) {
 			continue
 		}
 		records = append(records, rq.recordEndpoint(e))
@@ -211,13 +211,4 @@ func (rq *request) listVersions() error {
 		records = append(records, rq.recordVersion(e, &e.Versions[i]))
 	}
 	return writePage(rq, records)
-}
-
-// deref returns what p points to, or the zero value.
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

@@ -25,7 +25,7 @@ type insightHead struct {
 	Saved           bool            `json:"saved"`
 	Tags            []string        `json:"tags"`
 	UpdatedAt       time.Time       `json:"updated_at"`
-	CreatedBy       *user           `json:"created_by"`
+	CreatedBy       *api.User       `json:"created_by"`
 	CreatedAt       time.Time       `json:"created_at"`
 	LastModifiedAt  time.Time       `json:"last_modified_at"`
 	Favorited       bool            `json:"favorited"`
@@ -53,7 +53,7 @@ type fullInsight struct {
 	insightHead
 	Order                     *int       `json:"order"`
 	Deleted                   bool       `json:"deleted"`
-	LastModifiedBy            *user      `json:"last_modified_by"`
+	LastModifiedBy            *api.User  `json:"last_modified_by"`
 	IsSample                  bool       `json:"is_sample"`
 	EffectiveRestrictionLevel int        `json:"effective_restriction_level"`
 	EffectivePrivilegeLevel   int        `json:"effective_privilege_level"`
@@ -86,7 +86,7 @@ func (rq *request) insightHead(i *registry.Insight) insightHead {
 	head := insightHead{
 		ID: i.ID, ShortID: i.ShortID, Name: i.Name, DerivedName: i.DerivedName, Filters: i.Filters, Query: i.Query, Dashboards: []int64{},
 		DashboardTiles: []tilePlace{}, Description: i.Description, Saved: i.Saved, Tags: i.Tags, UpdatedAt: i.UpdatedAt,
-		CreatedBy: rq.user(i.CreatedBy), CreatedAt: i.CreatedAt, LastModifiedAt: i.LastModifiedAt, Favorited: i.Favorited,
+		CreatedBy: rq.User(i.CreatedBy), CreatedAt: i.CreatedAt, LastModifiedAt: i.LastModifiedAt, Favorited: i.Favorited,
 	}
 	if i.Query != nil {
 		head.Filters = json.RawMessage(`{}`)
@@ -106,7 +106,7 @@ func (rq *request) basicInsight(i *registry.Insight) basicInsight {
 
 func (rq *request) fullInsight(i *registry.Insight) fullInsight {
 	full := fullInsight{
-		insightHead: rq.insightHead(i), Order: i.Order, Deleted: i.Deleted, LastModifiedBy: rq.user(i.LastModifiedBy),
+		insightHead: rq.insightHead(i), Order: i.Order, Deleted: i.Deleted, LastModifiedBy: rq.User(i.LastModifiedBy),
 		EffectiveRestrictionLevel: anyoneMayEdit, Alerts: []struct{}{},
 	}
 	_, full.EffectivePrivilegeLevel = rq.access("insight")
@@ -207,12 +207,4 @@ func (rq *request) changeInsight(i *registry.Insight, f registry.InsightFields, 
 }
 
 // isSet reports whether a parameter of the query string is one of the words that stand for true.
-func (rq *request) isSet(name string) bool { return isTrue(rq.r.URL.Query().Get(name)) }
-
-func isTrue(text string) bool {
-	switch text {
-	case "1", "t", "true", "True", "TRUE", "y", "yes", "on":
-		return true
-	}
-	return false
-}
+func (rq *request) isSet(name string) bool { return api.IsTrue(rq.r.URL.Query().Get(name)) }

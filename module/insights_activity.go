@@ -17,7 +17,7 @@ import (
 // activityRecord is one entry of an activity log on the wire.
 type activityRecord struct {
 	ID              string         `json:"id"`
-	User            *user          `json:"user"`
+	User            *api.User      `json:"user"`
 	Activity        string         `json:"activity"`
 	Scope           string         `json:"scope"`
 	ItemID          string         `json:"item_id"`
@@ -79,7 +79,7 @@ func (rq *request) writeActivity(item string) error {
 	out := activityPage{Results: []activityRecord{}, TotalCount: total}
 	for _, a := range entries {
 		out.Results = append(out.Results, activityRecord{
-			ID: a.ID, User: rq.user(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
+			ID: a.ID, User: rq.User(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
 			Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
 		})
 	}
@@ -168,9 +168,9 @@ func (rq *request) myLastViewed() error {
 // trendingInsight is an insight with those who looked at it lately.
 type trendingInsight struct {
 	basicInsight
-	ViewCount      int     `json:"view_count"`
-	Viewers        []*user `json:"viewers"`
-	LastModifiedBy *user   `json:"last_modified_by"`
+	ViewCount      int         `json:"view_count"`
+	Viewers        []*api.User `json:"viewers"`
+	LastModifiedBy *api.User   `json:"last_modified_by"`
 }
 
 // What trending takes and gives.
@@ -201,12 +201,12 @@ func (rq *request) trending() error {
 		}
 		t := found[i.ID]
 		if t == nil {
-			t = &trendingInsight{basicInsight: rq.basicInsight(i), Viewers: []*user{}, LastModifiedBy: rq.user(i.LastModifiedBy)}
+			t = &trendingInsight{basicInsight: rq.basicInsight(i), Viewers: []*api.User{}, LastModifiedBy: rq.User(i.LastModifiedBy)}
 			t.LastViewedAt = &v.At
 			found[i.ID] = t
 		}
 		t.ViewCount++
-		if viewer := rq.user(v.Viewer); viewer != nil && len(t.Viewers) < shownViewers {
+		if viewer := rq.User(v.Viewer); viewer != nil && len(t.Viewers) < shownViewers {
 			t.Viewers = append(t.Viewers, viewer)
 		}
 	}

@@ -3,7 +3,6 @@ package module
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -218,17 +217,6 @@ func (r *fieldReader) integers(name string) registry.Field[[]int64] {
 	return registry.To(numbers)
 }
 
-// jsonParam reads a parameter of the query string that is JSON; it reports whether it was given.
 func (rq *request) jsonParam(name string, into any) (bool, error) {
-	text := rq.r.URL.Query().Get(name)
-	if text == "" {
-		return false, nil
-	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return false, api.Invalid(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
-		}
-		return false, api.Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
-	}
-	return true, nil
+	return rq.input().JSONParam(name, into)
 }

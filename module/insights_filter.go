@@ -42,7 +42,7 @@ func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 	term := trigram.New(search)
 	found := rows[:0]
 	for _, row := range rows {
-		name, derived, description := deref(row.Name), deref(row.DerivedName), deref(row.Description)
+		name, derived, description := api.Deref(row.Name), api.Deref(row.DerivedName), api.Deref(row.Description)
 		inName := max(term.Similarity(name), term.Similarity(derived))
 		inDescription := term.Similarity(description)
 		row.score = max(inName, descriptionWeight*inDescription)
@@ -113,7 +113,7 @@ var insightFilters = map[string]func(rq *request, name, value string) (rowFilter
 }
 
 func savedFilter(rq *request, _, value string) (rowFilter, error) {
-	if !isTrue(value) {
+	if !api.IsTrue(value) {
 		return func(row *insightRow) bool { return !row.Saved }, nil
 	}
 	return func(row *insightRow) bool { return row.Saved || len(rq.Snapshot.TilesOf(row.Project, row.ID)) > 0 }, nil
@@ -127,7 +127,7 @@ func authorFilter(rq *request, name, _ string) (rowFilter, error) {
 		return nil, err
 	}
 	return func(row *insightRow) bool {
-		user := rq.userNumber(row.CreatedBy)
+		user := rq.UserNumber(row.CreatedBy)
 		return user != 0 && slices.Contains(users, user)
 	}, nil
 }
@@ -241,10 +241,10 @@ func flagFilter(_ *request, _, value string) (rowFilter, error) {
 var flagInsights = []string{"Feature Flag Called Total Volume", "Feature Flag calls made by unique users per variant"}
 
 func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
-	if !isTrue(value) {
+	if !api.IsTrue(value) {
 		return nil, nil
 	}
-	return func(row *insightRow) bool { return !slices.Contains(flagInsights, deref(row.Name)) }, nil
+	return func(row *insightRow) bool { return !slices.Contains(flagInsights, api.Deref(row.Name)) }, nil
 }
 
 // dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
@@ -252,7 +252,7 @@ func dateFilter(rq *request, name, value string) (rowFilter, error) {
 	zone := rq.Snapshot.Schema(rq.Project.ID).Location
 	at, ok := filter.Date(value, rq.Start.In(zone), zone)
 	if !ok {
-		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", showValue(value)))
+		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value)))
 	}
 	field, isFrom := strings.CutSuffix(name, "date_from")
 	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")

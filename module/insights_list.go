@@ -104,7 +104,7 @@ func (rq *request) findInsights() ([]insightRow, *api.List, error) {
 
 // complete puts in what an insight has in lists alone.
 func (row insightRow) complete(head *insightHead) {
-	head.LastViewedAt, head.SearchMatchType = orNil(row.viewed), orNull(row.match)
+	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), orNull(row.match)
 }
 
 // addInsights adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
@@ -244,7 +244,7 @@ func (rq *request) sortInsights(rows []insightRow) error {
 				if name == "last_modified_by" {
 					key = row.LastModifiedBy
 				}
-				if user := rq.userNumber(key); user != 0 {
+				if user := rq.UserNumber(key); user != 0 {
 					return &user
 				}
 				return nil

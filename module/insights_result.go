@@ -33,7 +33,7 @@ type insightParams struct {
 func (rq *request) insightParams() (insightParams, error) {
 	given := rq.r.URL.Query()
 	params := insightParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
-	if name := given.Get("refresh"); isTrue(name) {
+	if name := given.Get("refresh"); api.IsTrue(name) {
 		params.mode = execution.RefreshForceBlocking
 	} else if name != "" && name != "false" {
 		mode, ok := execution.ParseRefresh(name)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -58,7 +59,7 @@ func TestInsightBody(t *testing.T) {
 		delete(got, name)
 	}
 	key := map[string]any{
-		"id": float64(w.key.User), "uuid": derivedID("user", w.key.ID), "distinct_id": w.key.ID, "first_name": w.key.Mask, "last_name": "",
+		"id": float64(w.key.User), "uuid": api.DerivedID("user", w.key.ID), "distinct_id": w.key.ID, "first_name": w.key.Mask, "last_name": "",
 		"email": fmt.Sprintf("user-%d@analytics.invalid", w.key.User), "is_email_verified": nil, "hedgehog_config": nil, "role_at_organization": nil,
 	}
 	const at = "2026-01-10T12:00:00Z"
@@ -232,7 +233,7 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 	rq := w.request(http.MethodGet, "/")
 	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	rq.Snapshot = w.rt.registry.Snapshot()
-	if rq.user(secret.ID) != nil || rq.user("") != nil || rq.user("unknown") != nil {
+	if rq.User(secret.ID) != nil || rq.User("") != nil || rq.User("unknown") != nil {
 		t.Error("a secret key, an operator or an unknown key is a user")
 	}
 }

@@ -30,7 +30,7 @@ func TestPagesMeet(t *testing.T) {
 		for _, e := range list.Results {
 			seen = append(seen, e.Name)
 		}
-		next = deref(list.Next)
+		next = api.Deref(list.Next)
 	}
 	if diff := cmp.Diff([]string{"e6", "e5", "e4", "e3", "e2", "e1", "e0"}, seen); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -75,7 +75,7 @@ func TestListsAreCutByBytes(t *testing.T) {
 				}
 				seen[one.ID] = true
 			}
-			next, pages = deref(got.Next), pages+1
+			next, pages = api.Deref(got.Next), pages+1
 			if pages > records {
 				t.Fatal("the list does not end")
 			}

@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -80,7 +83,7 @@ func (rq *request) executeSQL() error {
 	case args.Connection != "":
 		return rq.answerTool("", api.Invalid("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
 	}
-	entry, err := rq.runSQL(&query.HogQL{Query: args.Query}, 0)
+	entry, err := rq.ask(&query.HogQL{Query: args.Query}, 0)
 	if err != nil {
 		return rq.answerTool("", err)
 	}
@@ -97,6 +100,13 @@ func (rq *request) executeSQL() error {
 		text += fmt.Sprintf("\n\nThere are more rows than these %d: give the query a LIMIT and an OFFSET.", entry.Result.Len())
 	}
 	return rq.answerTool(text, nil)
+}
+
+// ask is result.Ask for the caller, whose quotas the answer shows.
+func (rq *request) ask(q *query.HogQL, fresh time.Duration) (*cache.Entry, error) {
+	got, err := result.Ask(rq.r.Context(), rq.rt.Executor, &rq.Caller, q, fresh)
+	rq.showQuotas(got.Quotas)
+	return got.Answer.Entry, err
 }
 
 // taxonomyQuery asks for one list of names or values.
@@ -163,11 +173,12 @@ func singular(entity string) string { return strings.TrimSuffix(entity, "s") }
 
 // taxonomyEvents lists the events, the latest first.
 func (rq *request) taxonomyEvents(q *taxonomyQuery) ([][]string, error) {
-	records, err := rq.events()
+	records, quotas, err := rq.rt.definitions().Events(rq.r.Context(), &rq.Caller)
+	rq.showQuotas(quotas)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(records, eventOrders[""])
+	slices.SortStableFunc(records, definitions.LatestFirst)
 	records = records[min(max(q.Offset, 0), len(records)):]
 	records = records[:min(cmp.Or(max(q.Limit, 0), api.DefaultPage), len(records))]
 	rows := [][]string{{"event", "last_seen_at"}}
@@ -179,7 +190,8 @@ func (rq *request) taxonomyEvents(q *taxonomyQuery) ([][]string, error) {
 
 // taxonomyProperties lists the properties that the latest of some events have.
 func (rq *request) taxonomyProperties(q *taxonomyQuery) ([][]string, error) {
-	seen, err := rq.propertiesOf(q.events())
+	seen, quotas, err := rq.rt.definitions().PropertiesOf(rq.r.Context(), &rq.Caller, q.events())
+	rq.showQuotas(quotas)
 	if err != nil {
 		return nil, err
 	}
@@ -213,12 +225,12 @@ func (rq *request) propertyRows(wanted func(registry.PropertyDefinition) bool) [
 
 // taxonomyValues lists the values of a property that a query finds, with the number of those that have them.
 func (rq *request) taxonomyValues(counted string, q *query.HogQL) ([][]string, error) {
-	found, err := rq.ask(q)
+	found, err := rq.ask(q, definitions.MaxAge)
 	if err != nil {
 		return nil, err
 	}
 	rows := [][]string{{"value", counted}}
-	for row := range found.Rows() {
+	for row := range found.Result.Rows() {
 		var value string
 		var count json.Number
 		if err := json.Unmarshal(row, &[]any{&value, &count}); err != nil {

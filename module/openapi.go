@@ -95,7 +95,7 @@ func (rq *request) writeDocument(doc *openapi3.T) {
 
 // describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
 func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, real bool) (*openapi.Endpoint, error) {
-	node, err := storedQuery(e, v)
+	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
 	}

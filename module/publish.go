@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -181,7 +182,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		if _, err := uuid.Parse(id); err != nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
-		if p.snap.VariableByID(p.project.ID, canonicalID(v.VariableID)) == nil {
+		if p.snap.VariableByID(p.project.ID, definitions.CanonicalID(v.VariableID)) == nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v
@@ -203,7 +204,7 @@ func (p *publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		v := given[code]
 		v.VariableID, v.CodeName = def.ID, code
 		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
-			if v.Value, err = checkVariable(def, onlyItem(def, v.Value)); err != nil {
+			if v.Value, err = api.CheckVariable(def, api.OnlyItem(def, v.Value)); err != nil {
 				return nil, api.Invalid("query", "invalid_input", "Variable %s: %s", code, err)
 			}
 		}
@@ -292,13 +293,4 @@ func checkOptionalBreakdowns(node query.Node, names []string) error {
 		}
 	}
 	return nil
-}
-
-// storedQuery reads the query of a version.
-func storedQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) {
-	node, err := compiler.Parse(v.Query)
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
-	}
-	return node, nil
 }

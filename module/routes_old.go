@@ -50,9 +50,6 @@ func endpointRoutes() map[address]methods {
 		},
 		{resource: "endpoints", name: "last_execution_times"}: named((*request).lastExecutions),
 		{resource: "endpoints", name: "bulk_update_tags"}:     named((*request).refuseBulkTags),
-		{resource: "endpoint_tokens"}: {
-			http.MethodPost: {scope: "endpoint:read", secretKeys: true, serve: (*request).issueToken},
-		},
 	}
 }
 
@@ -106,21 +103,6 @@ func dashboardRoutes() map[address]methods {
 		},
 		{resource: "dashboards", name: ":name", action: "reorder_tiles"}: {
 			http.MethodPost: {scope: "dashboard:write", serve: (*request).reorderTiles},
-		},
-	}
-}
-
-func variableRoutes() map[address]methods {
-	return map[address]methods{
-		{resource: "insight_variables"}: {
-			http.MethodGet:  {scope: "insight_variable:read", serve: (*request).listVariables},
-			http.MethodPost: {scope: "insight_variable:write", serve: (*request).createVariable},
-		},
-		{resource: "insight_variables", name: ":name"}: {
-			http.MethodGet:    {scope: "insight_variable:read", serve: (*request).getVariable},
-			http.MethodPut:    {scope: "insight_variable:write", serve: (*request).updateVariable},
-			http.MethodPatch:  {scope: "insight_variable:write", serve: (*request).updateVariable},
-			http.MethodDelete: {scope: "insight_variable:write", serve: (*request).deleteVariable},
 		},
 	}
 }

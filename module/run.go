@@ -131,7 +131,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*result.Plan, err
 	if err := rq.readOptions(p, fields); err != nil {
 		return nil, err
 	}
-	node, err := storedQuery(e, p.Version)
+	node, err := api.StoredQuery(e, p.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (rq *request) planRun(e *registry.Endpoint, body []byte) (*result.Plan, err
 	if p.Streams() {
 		p.Rows = compiler.Whole
 	}
-	given, err := variablesField(fields)
+	given, err := api.VariablesField(fields)
 	if err != nil {
 		return nil, err
 	}
@@ -290,18 +290,6 @@ func refreshOfRun(fields map[string]json.RawMessage) (cache.Mode, error) {
 		return cache.Use, api.Invalid("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
 	}
 	return cache.Use, api.Invalid("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
-}
-
-func variablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-	raw, ok := fields["variables"]
-	if !ok || api.IsNull(raw) {
-		return nil, nil
-	}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, api.Invalid("variables", "invalid_input", "Input should be a valid dictionary")
-	}
-	return given, nil
 }
 
 // checkPage refuses a page behind the rows that a result may hold: an empty one would say that there are no more.

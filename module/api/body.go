@@ -229,3 +229,22 @@ func BoolField(fields map[string]json.RawMessage, name string) (value bool, err 
 	_, err = Field(fields, name, &value)
 	return value, err
 }
+
+// Optional reads a field into *out where it is given and not null.
+func Optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
+	var value T
+	given, err := Field(fields, name, &value)
+	if given {
+		*out = &value
+	}
+	return err
+}
+
+// Deref returns what p points to, or the zero value.
+func Deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -40,3 +40,24 @@ func DecodeValue(raw json.RawMessage) (any, error) {
 	}
 	return value, nil
 }
+
+// SameValue reports whether a caller's value for a variable is the one that its key fixes.
+func (c *Caller) SameValue(name string, given, fixed json.RawMessage) bool {
+	value, err := DecodeValue(given)
+	if err != nil || value == nil {
+		return false
+	}
+	if def := c.Snapshot.VariableByCode(c.Project.ID, name); def != nil {
+		if typed, err := CheckVariable(def, OnlyItem(def, value)); err == nil {
+			value = typed
+		}
+	}
+	return bytes.Equal(jsontext.Append(nil, value), CompactJSON(fixed))
+}
+
+// OutsideFence refuses what a key's fixed variables rule out.
+func OutsideFence(attr, detail string) *Error {
+	refused := Forbidden("%s", detail)
+	refused.Attr = attr
+	return refused
+}

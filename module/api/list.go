@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -171,4 +172,28 @@ func (in Input) QueryInt(name string) (n int, given bool, err error) {
 		return 0, false, refused
 	}
 	return n, true, nil
+}
+
+// JSONParam reads a parameter of the query string that is JSON, and reports whether it was given.
+func (in Input) JSONParam(name string, into any) (bool, error) {
+	text := in.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return false, Invalid(name, "invalid_input", "The parameter %s has a value of the wrong type.", name)
+		}
+		return false, Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
+	}
+	return true, nil
+}
+
+// IsTrue reports whether a parameter of the query string is one of the words that stand for true.
+func IsTrue(text string) bool {
+	switch text {
+	case "1", "t", "true", "True", "TRUE", "y", "yes", "on":
+		return true
+	}
+	return false
 }

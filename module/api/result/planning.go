@@ -1,8 +1,10 @@
 package result
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -58,6 +60,19 @@ func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over 
 	}}
 	p.SetPage()
 	return p, nil
+}
+
+// Ask runs HogQL as the query route does, for an answer in another form. fresh is how old its result may be; 0 leaves that to the
+// refresh modes. Without an error there is an entry.
+func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, fresh time.Duration) (execution.Result, error) {
+	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshBlocking)
+	if err != nil {
+		return execution.Result{}, err
+	}
+	if fresh > 0 {
+		p.Fresh = fresh
+	}
+	return e.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
 }
 
 // VariableMarks is the part of a cache key that the values of variables decide, defaults included.

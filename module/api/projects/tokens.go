@@ -1,6 +1,7 @@
-package module
+package projects
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,44 +16,44 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The bounds of a token.
+// Limits of a token.
 const (
-	tokenLife         = 15 * time.Minute // when none is asked for
+	tokenLife         = 15 * time.Minute // unless the caller asks for another
 	maxTokenLife      = 24 * time.Hour
 	maxTokenOrigins   = 20
 	maxTokenEndpoints = 50
 )
 
-// issueToken gives a secret key's owner a token for a browser, which may do some of what the key may, for a short while.
-func (rq *request) issueToken() error {
-	if rq.Key.Kind != registry.Secret || rq.Token != nil {
-		return api.Forbidden("Tokens are issued to project secret API keys alone")
+// issueToken answers POST endpoint_tokens/: it gives the holder of a secret key a token for a browser, which may do some of what the key may,
+// for a short time.
+func (p *Projects) issueToken(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if c.Key.Kind != registry.Secret || c.Token != nil {
+		return api.Response{}, api.Forbidden("Tokens are issued to project secret API keys alone")
 	}
-	fields, err := rq.readFields("endpoints", "variables", "expires_in", "origins", "rate")
+	fields, err := in.ReadFields("endpoints", "variables", "expires_in", "origins", "rate")
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	claims, err := rq.readClaims(fields)
+	claims, err := readClaims(&c, fields)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	secret, err := rq.rt.registry.TokenSecret(rq.r.Context(), rq.Project.ID, rq.Start)
+	secret, err := p.Registry.TokenSecret(ctx, c.Project.ID, c.Start)
 	if err != nil {
-		return err // it says what was being done
+		return api.Response{}, err
 	}
-	text, err := api.Sign(claims, secret, rq.Key)
+	text, err := api.Sign(claims, secret, c.Key)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if len(text) > api.MaxTokenText {
-		return api.Invalid("", "invalid_input", "The token would take more than %d bytes. Name fewer endpoints and origins.", api.MaxTokenText)
+		return api.Response{}, api.Invalid("", "invalid_input", "The token would take more than %d bytes. Name fewer endpoints and origins.", api.MaxTokenText)
 	}
-	rq.reply(http.StatusCreated, map[string]any{"token": text, "expires_at": claims.ExpiresAt.UTC()})
-	return nil
+	return api.JSON(http.StatusCreated, map[string]any{"token": text, "expires_at": claims.ExpiresAt.UTC()}), nil
 }
 
-// readClaims reads what a token is to say.
-func (rq *request) readClaims(fields map[string]json.RawMessage) (*api.Claims, error) {
+// readClaims reads the claims of a token from the fields of a request.
+func readClaims(c *api.Caller, fields map[string]json.RawMessage) (*api.Claims, error) {
 	seconds := int(tokenLife / time.Second)
 	if _, err := api.Field(fields, "expires_in", &seconds); err != nil {
 		return nil, err
@@ -60,21 +61,21 @@ func (rq *request) readClaims(fields map[string]json.RawMessage) (*api.Claims, e
 	if seconds < 1 || seconds > int(maxTokenLife/time.Second) {
 		return nil, api.Invalid("expires_in", "invalid_input", "Input should be from 1 to %d seconds", int(maxTokenLife/time.Second))
 	}
-	now := rq.Start.Truncate(time.Second) // what a token can hold
+	now := c.Start.Truncate(time.Second) // a token holds whole seconds
 	claims := &api.Claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Duration(seconds) * time.Second)),
 		},
-		Project: rq.Project.ID, Key: rq.Key.ID,
+		Project: c.Project.ID, Key: c.Key.ID,
 	}
-	if key := rq.Key.ExpiresAt; !key.IsZero() && claims.ExpiresAt.After(key) {
+	if key := c.Key.ExpiresAt; !key.IsZero() && claims.ExpiresAt.After(key) {
 		claims.ExpiresAt = jwt.NewNumericDate(key)
 	}
 	var err error
-	if claims.Endpoints, err = rq.tokenEndpoints(fields); err != nil {
+	if claims.Endpoints, err = tokenEndpoints(c, fields); err != nil {
 		return nil, err
 	}
-	if claims.Variables, err = rq.tokenVariables(fields, claims.Endpoints); err != nil {
+	if claims.Variables, err = tokenVariables(c, fields, claims.Endpoints); err != nil {
 		return nil, err
 	}
 	if claims.Origins, err = tokenOrigins(fields); err != nil {
@@ -85,7 +86,7 @@ func (rq *request) readClaims(fields map[string]json.RawMessage) (*api.Claims, e
 		return nil, err
 	}
 	if given {
-		if _, err := ParseRate(claims.Rate); err != nil {
+		if _, err := registry.ParseRate(claims.Rate); err != nil {
 			return nil, api.Invalid("rate", "invalid_input", "%s", err.Error())
 		}
 	}
@@ -93,7 +94,7 @@ func (rq *request) readClaims(fields map[string]json.RawMessage) (*api.Claims, e
 }
 
 // tokenEndpoints reads the names of the endpoints that a token may run.
-func (rq *request) tokenEndpoints(fields map[string]json.RawMessage) ([]string, error) {
+func tokenEndpoints(c *api.Caller, fields map[string]json.RawMessage) ([]string, error) {
 	var names []string
 	given, err := api.Field(fields, "endpoints", &names)
 	switch {
@@ -106,9 +107,9 @@ func (rq *request) tokenEndpoints(fields map[string]json.RawMessage) ([]string, 
 	}
 	for _, name := range names {
 		switch {
-		case !rq.Key.MayRun(name):
-			return nil, outsideFence("endpoints", api.ErrNoAccess.Detail)
-		case rq.Snapshot.Endpoint(rq.Project.ID, name) == nil:
+		case !c.Key.MayRun(name):
+			return nil, api.OutsideFence("endpoints", api.ErrNoAccess.Detail)
+		case c.Snapshot.Endpoint(c.Project.ID, name) == nil:
 			return nil, api.Invalid("endpoints", "does_not_exist", "There is no endpoint %q.", name)
 		}
 	}
@@ -116,15 +117,15 @@ func (rq *request) tokenEndpoints(fields map[string]json.RawMessage) ([]string, 
 	return slices.Compact(names), nil
 }
 
-// tokenVariables reads the variables that a token fixes, beside those that its key fixes.
-func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints []string) (json.RawMessage, error) {
-	given, err := variablesField(fields)
+// tokenVariables reads the variables that a token fixes, in addition to those that its key fixes.
+func tokenVariables(c *api.Caller, fields map[string]json.RawMessage, endpoints []string) (json.RawMessage, error) {
+	given, err := api.VariablesField(fields)
 	if err != nil {
 		return nil, err
 	}
 	wanted, fixed := maps.Clone(given), map[string]json.RawMessage(nil)
-	if rq.Key.Fixed != "" {
-		if fixed, err = api.FixedValues(rq.Key); err != nil {
+	if c.Key.Fixed != "" {
+		if fixed, err = api.FixedValues(c.Key); err != nil {
 			return nil, err
 		}
 	}
@@ -132,16 +133,16 @@ func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints [
 		wanted = make(map[string]json.RawMessage, len(fixed))
 	}
 	for name, value := range fixed {
-		if raw, ok := given[name]; ok && !rq.sameValue(name, raw, value) {
-			return nil, outsideFence("variables", fmt.Sprintf("Variable %s: this key fixes its value.", name))
+		if raw, ok := given[name]; ok && !c.SameValue(name, raw, value) {
+			return nil, api.OutsideFence("variables", fmt.Sprintf("Variable %s: this key fixes its value.", name))
 		}
 		wanted[name] = value
 	}
-	values, err := bindKey(rq.Snapshot, rq.Project.ID, wanted, endpoints)
+	values, err := BindKey(c.Snapshot, c.Project.ID, wanted, endpoints)
 	if err != nil {
 		return nil, api.Invalid("variables", "invalid_input", "%s", err.Error())
 	}
-	for name, raw := range fixed { // as the key has them: that is what a token is held against
+	for name, raw := range fixed { // as the key has them: a token is compared with its key
 		if values[name], err = api.DecodeValue(raw); err != nil {
 			return nil, err
 		}
@@ -152,7 +153,7 @@ func (rq *request) tokenVariables(fields map[string]json.RawMessage, endpoints [
 		refused.Attr = "variables"
 		return nil, refused
 	}
-	return orNone(text), nil
+	return api.OrNone(text), nil
 }
 
 // tokenOrigins reads the sites whose pages may use a token.

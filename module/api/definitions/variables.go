@@ -1,6 +1,7 @@
-package module
+package definitions
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// variableRecord is an insight variable on the wire: contract section 4.6.
+// variableRecord is an insight variable in JSON: contract section 4.6.
 type variableRecord struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
@@ -27,17 +28,17 @@ type variableRecord struct {
 	ValuesQuery  *string   `json:"values_query"`
 	Connection   *string   `json:"values_query_connection_id"`
 	CodeName     string    `json:"code_name"`
-	CreatedBy    *user     `json:"created_by"`
+	CreatedBy    *api.User `json:"created_by"`
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-func (rq *request) recordVariable(v *registry.Variable) variableRecord {
+func recordVariable(c *api.Caller, v *registry.Variable) variableRecord {
 	record := variableRecord{
 		ID: v.ID, Name: v.Name, Type: string(v.Type), DefaultValue: v.Default, Values: v.Values, IsMulti: v.IsMulti,
-		CodeName: v.CodeName, CreatedBy: rq.user(v.CreatedBy), CreatedAt: v.CreatedAt,
+		CodeName: v.CodeName, CreatedBy: c.User(v.CreatedBy), CreatedAt: v.CreatedAt,
 	}
-	if v.Type == registry.VariableList {
-		record.Values = orEmpty(v.Values)
+	if v.Type == registry.VariableList && v.Values == nil {
+		record.Values = []any{}
 	}
 	return record
 }
@@ -45,85 +46,80 @@ func (rq *request) recordVariable(v *registry.Variable) variableRecord {
 // variablesPage is how many variables a page holds: this list counts pages, not rows.
 const variablesPage = 500
 
-func (rq *request) listVariables() error {
-	all := rq.Snapshot.Variables(rq.Project.ID)
+func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	all := c.Snapshot.Variables(c.Project.ID)
 	pages := max(1, (len(all)+variablesPage-1)/variablesPage)
 	number := 1
-	switch asked := rq.r.URL.Query().Get("page"); asked {
+	switch asked := in.URL.Query().Get("page"); asked {
 	case "":
 	case "last":
 		number = pages
 	default:
 		var err error
 		if number, err = strconv.Atoi(asked); err != nil || number < 1 || number > pages {
-			return api.NotFound("Invalid page.")
+			return api.Response{}, api.NotFound("Invalid page.")
 		}
 	}
 	from := (number - 1) * variablesPage
 	out := api.Page[variableRecord]{Count: len(all), Results: []variableRecord{}}
 	for _, v := range all[from:min(from+variablesPage, len(all))] {
-		out.Results = append(out.Results, rq.recordVariable(v))
+		out.Results = append(out.Results, recordVariable(&c, v))
 	}
 	if number < pages {
-		out.Next = rq.numberedPage(number + 1)
+		out.Next = in.NumberedPage(number + 1)
 	}
 	if number > 1 {
-		out.Previous = rq.numberedPage(number - 1)
+		out.Previous = in.NumberedPage(number - 1)
 	}
-	rq.reply(http.StatusOK, out)
-	return nil
+	return api.JSON(http.StatusOK, out), nil
 }
 
-func (rq *request) getVariable() error {
-	v := rq.Snapshot.VariableByID(rq.Project.ID, canonicalID(rq.at.Name))
+func (d *Definitions) getVariable(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	v := c.Snapshot.VariableByID(c.Project.ID, CanonicalID(in.At.Name))
 	if v == nil {
-		return api.NotFound("Not found.")
+		return api.Response{}, api.NotFound("Not found.")
 	}
-	rq.reply(http.StatusOK, rq.recordVariable(v))
-	return nil
+	return api.JSON(http.StatusOK, recordVariable(&c, v)), nil
 }
 
-func (rq *request) createVariable() error {
-	update, err := rq.readVariable()
+func (d *Definitions) createVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	update, err := readVariable(in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	v, err := rq.rt.registry.CreateVariable(rq.r.Context(), registry.NewVariable{
-		Project: rq.Project.ID, Name: deref(update.Name), Type: deref(update.Type), Default: update.Default, Values: update.Values,
-		IsMulti: deref(update.IsMulti), CreatedBy: rq.Key.ID, Check: fitDefault,
-	}, rq.Start)
+	v, err := d.Registry.CreateVariable(ctx, registry.NewVariable{
+		Project: c.Project.ID, Name: api.Deref(update.Name), Type: api.Deref(update.Type), Default: update.Default, Values: update.Values,
+		IsMulti: api.Deref(update.IsMulti), CreatedBy: c.Key.ID, Check: FitDefault,
+	}, c.Start)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	rq.reply(http.StatusCreated, rq.recordVariable(v))
-	return nil
+	return api.JSON(http.StatusCreated, recordVariable(&c, v)), nil
 }
 
-func (rq *request) updateVariable() error {
-	update, err := rq.readVariable()
+func (d *Definitions) updateVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	update, err := readVariable(in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	update.Check = fitDefault
-	if rq.r.Method == http.MethodPut { // which says what the whole variable is to be
+	update.Check = FitDefault
+	if in.Method == http.MethodPut { // which says what the whole variable is to be
 		if err := errors.Join(needField("name", update.Name), needField("type", update.Type)); err != nil {
-			return err
+			return api.Response{}, err
 		}
 	}
-	v, err := rq.rt.registry.UpdateVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.Name), update)
+	v, err := d.Registry.UpdateVariable(ctx, c.Project.ID, CanonicalID(in.At.Name), update)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	rq.reply(http.StatusOK, rq.recordVariable(v))
-	return nil
+	return api.JSON(http.StatusOK, recordVariable(&c, v)), nil
 }
 
-func (rq *request) deleteVariable() error {
-	if err := rq.rt.registry.DeleteVariable(rq.r.Context(), rq.Project.ID, canonicalID(rq.at.Name)); err != nil {
-		return err
+func (d *Definitions) deleteVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if err := d.Registry.DeleteVariable(ctx, c.Project.ID, CanonicalID(in.At.Name)); err != nil {
+		return api.Response{}, err
 	}
-	rq.replyNothing()
-	return nil
+	return api.NoContent(), nil
 }
 
 // needField refuses a field that was not given.
@@ -134,17 +130,17 @@ func needField[T any](name string, given *T) error {
 	return nil
 }
 
-// canonicalID gives a UUID in the form in which ids are kept, and other texts as they are.
-func canonicalID(text string) string {
+// CanonicalID returns a UUID in the form in which ids are kept, and any other text as it is.
+func CanonicalID(text string) string {
 	if id, err := uuid.Parse(text); err == nil {
 		return id.String()
 	}
 	return text
 }
 
-// fitDefault checks the default value of a variable against its type, and gives it the form that the value of a run would have: a run
-// without the variable uses the default as it is. It is a registry.VariableCheck.
-func fitDefault(v *registry.Variable) error {
+// FitDefault checks the default value of a variable against its type, and puts it into the form that the value of a run would have: a
+// run without the variable uses the default as it is. It is a registry.VariableCheck.
+func FitDefault(v *registry.Variable) error {
 	if v.Default == nil {
 		return nil
 	}
@@ -153,7 +149,7 @@ func fitDefault(v *registry.Variable) error {
 		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
 	}
 	if err == nil {
-		value, err = checkVariable(v, onlyItem(v, value))
+		value, err = api.CheckVariable(v, api.OnlyItem(v, value))
 	}
 	if err == nil {
 		v.Default, err = registry.DecodeJSON(jsontext.Append(nil, value))
@@ -169,9 +165,9 @@ func misfit(err error) error {
 }
 
 // readVariable reads the writable fields of a variable.
-func (rq *request) readVariable() (registry.VariableUpdate, error) {
+func readVariable(in api.Input) (registry.VariableUpdate, error) {
 	var update registry.VariableUpdate
-	fields, err := rq.readObject()
+	fields, err := in.ReadObject()
 	if err != nil {
 		return update, err
 	}
@@ -182,7 +178,7 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 	}
 	update.Default, update.Values = fields["default_value"], fields["values"]
 	if value, err := api.DecodeValue(update.Default); err == nil {
-		if n, ok := value.(json.Number); ok && !isNumber(string(n)) { // which the registry would round
+		if n, ok := value.(json.Number); ok && !api.IsNumber(string(n)) { // which the registry would round
 			return update, misfit(fmt.Errorf("%s is not a number", n))
 		}
 	}
@@ -192,7 +188,7 @@ func (rq *request) readVariable() (registry.VariableUpdate, error) {
 		}
 	}
 	err = errors.Join(
-		optional(fields, "name", &update.Name), optional(fields, "type", &update.Type), optional(fields, "is_multi", &update.IsMulti))
+		api.Optional(fields, "name", &update.Name), api.Optional(fields, "type", &update.Type), api.Optional(fields, "is_multi", &update.IsMulti))
 	if err == nil && update.Name != nil && strings.TrimSpace(*update.Name) == "" {
 		err = api.Invalid("name", "blank", "This field may not be blank.")
 	}

@@ -1,4 +1,4 @@
-package module
+package projects
 
 import (
 	"encoding/json"
@@ -11,11 +11,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// bindKey checks what a key is to be bound to, and gives the values of its variables in their types. Each endpoint that is named must
-// be there and use every variable; each variable must be defined, or one of an insight that is an endpoint.
-func bindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMessage, endpoints []string) (map[string]any, error) {
+// BindKey checks the variables and endpoints that a key is to be bound to, and returns the values of the variables in their types. Each
+// endpoint must exist and use every variable; each variable must be defined in the project, or be one of an insight that is an endpoint.
+// For a project that does not exist, it returns nil: making the key fails then.
+func BindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMessage, endpoints []string) (map[string]any, error) {
 	if snap.Project(project) == nil {
-		return nil, nil // who asked says so
+		return nil, nil
 	}
 	fixed := make(map[string]any, len(fix))
 	for _, name := range slices.Sorted(maps.Keys(fix)) {
@@ -24,11 +25,11 @@ func bindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMess
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 		def := snap.VariableByCode(project, name)
-		if value, err = checkVariable(def, onlyItem(def, listOf(def, value))); err != nil {
+		if value, err = api.CheckVariable(def, api.OnlyItem(def, listOf(def, value))); err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 		if def == nil && !plain(value) {
-			return nil, fmt.Errorf("variable %s: %s is not a plain value", name, showValue(value))
+			return nil, fmt.Errorf("variable %s: %s is not a plain value", name, api.ShowValue(value))
 		}
 		fixed[name] = value
 	}
@@ -52,12 +53,12 @@ func bindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMess
 	return fixed, nil
 }
 
-// missingVariables are the fixed variables that the current version of an endpoint does not use.
+// missingVariables returns the fixed variables that the current version of an endpoint does not use.
 func missingVariables(e *registry.Endpoint, fixed map[string]any) []string {
 	var missing []string
-	node, err := storedQuery(e, e.Current())
+	node, err := api.StoredQuery(e, e.Current())
 	for _, name := range slices.Sorted(maps.Keys(fixed)) {
-		if err != nil || !usesVariable(node, name) {
+		if err != nil || !api.UsesVariable(node, name) {
 			missing = append(missing, name)
 		}
 	}
@@ -76,19 +77,11 @@ func listOf(def *registry.Variable, value any) any {
 	return value
 }
 
-// plain tells the values that a property can be compared with.
+// plain reports whether a property can be compared with a value.
 func plain(value any) bool {
 	switch value.(type) {
 	case string, json.Number, bool:
 		return true
 	}
 	return false
-}
-
-// orNone makes an empty text no JSON at all.
-func orNone(text string) json.RawMessage {
-	if text == "" {
-		return nil
-	}
-	return json.RawMessage(text)
 }

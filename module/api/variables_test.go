@@ -1,4 +1,4 @@
-package module
+package api
 
 import (
 	"encoding/json"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -45,11 +44,11 @@ func TestCheckVariable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			value, err := api.DecodeValue(json.RawMessage(tt.value))
+			value, err := DecodeValue(json.RawMessage(tt.value))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := checkVariable(tt.def, value)
+			got, err := CheckVariable(tt.def, value)
 			if err == nil {
 				err = errors.New("")
 			}

@@ -1,0 +1,120 @@
+package definitions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// propertyRecord is a property in JSON.
+type propertyRecord struct {
+	described
+	IsNumerical  bool                  `json:"is_numerical"`
+	PropertyType registry.PropertyType `json:"property_type"`
+	// Seen reports whether the latest of the events that the caller names have it; null when none is named.
+	Seen *bool `json:"is_seen_on_filtered_events"`
+}
+
+// propertyFilter is which properties a caller asks for.
+type propertyFilter struct {
+	scope    registry.PropertyScope
+	group    int
+	names    []string // empty for all
+	excluded []string
+	events   []string // for Seen
+	onlySeen bool
+}
+
+// definedScopes are the kinds of properties by PostHog's names. Those of sessions are computed, and defined nowhere.
+var definedScopes = map[string]registry.PropertyScope{
+	"": registry.EventProperty, "event": registry.EventProperty, "person": registry.PersonProperty, "group": registry.GroupProperty, "session": "",
+}
+
+func readPropertyFilter(in api.Input) (f propertyFilter, err error) {
+	given := in.URL.Query()
+	kind, ok := given.Get("type"), false
+	if f.scope, ok = definedScopes[kind]; !ok {
+		return f, api.Invalid("type", "invalid_choice", "%q is not a valid choice.", kind)
+	}
+	index, named, err := in.QueryInt("group_type_index")
+	switch {
+	case err != nil:
+		return f, err
+	case f.scope == registry.GroupProperty && !named:
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set for `group` type")
+	case f.scope != registry.GroupProperty && named:
+		return f, api.Invalid("group_type_index", "invalid_input", "`group_type_index` must be set only for `group` type")
+	}
+	f.group = index
+	if names := given.Get("properties"); names != "" {
+		f.names = strings.Split(names, ",")
+	}
+	if _, err := in.JSONParam("excluded_properties", &f.excluded); err != nil {
+		return f, err
+	}
+	_, err = in.JSONParam("event_names", &f.events)
+	f.onlySeen = api.IsTrue(given.Get("filter_by_event_names"))
+	return f, err
+}
+
+// listProperties answers GET property_definitions/, by name.
+func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	f, err := readPropertyFilter(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	var seen map[string]bool
+	var quotas execution.Quotas
+	if len(f.events) > 0 && f.scope == registry.EventProperty {
+		if seen, quotas, err = d.PropertiesOf(ctx, &c, f.events); err != nil {
+			return api.Response{Quotas: quotas}, err
+		}
+	}
+	given := in.URL.Query()
+	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
+	records := []propertyRecord{}
+	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
+		kind := fmt.Sprintf("property %s %d", p.Scope, p.GroupTypeIndex)
+		record := propertyRecord{described: describe(&c, kind, p.Name), IsNumerical: p.Type == registry.PropertyNumeric, PropertyType: p.Type}
+		if seen != nil {
+			has := seen[p.Name]
+			record.Seen = &has
+		}
+		switch {
+		case p.Scope != f.scope, p.GroupTypeIndex != f.group, !searched(in, p.Name),
+			f.names != nil && !slices.Contains(f.names, p.Name), slices.Contains(f.excluded, p.Name),
+			seen != nil && f.onlySeen && !seen[p.Name],
+			api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
+			numerical != "" && api.IsTrue(numerical) != record.IsNumerical,
+			flags != "" && api.IsTrue(flags) != strings.HasPrefix(p.Name, "$feature/"):
+			continue
+		}
+		records = append(records, record)
+	}
+	slices.SortFunc(records, func(a, b propertyRecord) int { return strings.Compare(a.Name, b.Name) })
+	return pageOf(in, records, quotas)
+}
+
+// PropertiesOf returns the names of the properties of the latest events of some names, and the caller's quotas.
+func (d *Definitions) PropertiesOf(ctx context.Context, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
+	got, err := d.ask(ctx, c, taxonomy.Properties(events))
+	if err != nil {
+		return nil, got.Quotas, err
+	}
+	out := map[string]bool{}
+	for row := range got.Answer.Entry.Result.Rows() {
+		var name [1]string
+		if err := json.Unmarshal(row, &name); err != nil {
+			return nil, got.Quotas, fmt.Errorf("reading the name of a property: %w", err)
+		}
+		out[name[0]] = true
+	}
+	return out, got.Quotas, nil
+}

@@ -1,0 +1,97 @@
+// Package projects tells callers about themselves and their project: the project, its organization, the user and the key who ask. It
+// also manages the secret keys of a project, and issues tokens for browsers.
+package projects
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Projects are the handlers of the topic.
+type Projects struct {
+	Registry *registry.Registry
+}
+
+// Routes are the routes of the topic. Every personal key may ask about itself.
+func (p *Projects) Routes() []api.Route {
+	const (
+		keys, oneKey       = "project_secret_api_keys", "project_secret_api_keys/:name"
+		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
+		readProject, write = "project:read", "project:write"
+		readOrganization   = "organization:read"
+	)
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: api.ProjectsResource, Scope: readProject, Handler: listProjects},
+		{Method: http.MethodGet, Pattern: api.ProjectResource, Scope: readProject, Handler: getProject},
+
+		{Method: http.MethodGet, Pattern: api.UsersResource + "/:name", Scope: "user:read", Handler: getUser},
+		{Method: http.MethodGet, Pattern: api.KeysResource + "/:name", Scope: api.AnyScope, Handler: getKey},
+
+		{Method: http.MethodGet, Pattern: organizations, Scope: readOrganization, Handler: listOrganizations},
+		{Method: http.MethodGet, Pattern: one, Scope: readOrganization, Handler: ofOrganization(getOrganization)},
+		{Method: http.MethodGet, Pattern: one + "/projects", Scope: readProject, Handler: ofOrganization(listProjects)},
+		{Method: http.MethodGet, Pattern: one + "/project", Scope: readProject, Handler: ofOrganization(getProject)},
+
+		{Method: http.MethodGet, Pattern: keys, Scope: readProject, Handler: listSecretKeys},
+		{Method: http.MethodPost, Pattern: keys, Scope: write, Handler: p.createSecretKey},
+		{Method: http.MethodGet, Pattern: oneKey, Scope: readProject, Handler: getSecretKey},
+		{Method: http.MethodPut, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
+		{Method: http.MethodPatch, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
+		{Method: http.MethodDelete, Pattern: oneKey, Scope: write, Handler: p.deleteSecretKey},
+		{Method: http.MethodPost, Pattern: oneKey + "/roll", Scope: write, Handler: p.rollSecretKey},
+
+		{Method: http.MethodPost, Pattern: "endpoint_tokens", Scope: "endpoint:read", SecretKeys: true, Handler: p.issueToken},
+	}
+}
+
+// projectRecord is what clients read of a project, which PostHog calls a team in some places. There is no key for capturing events,
+// since they are imported.
+type projectRecord struct {
+	ID                       int64           `json:"id"`
+	UUID                     string          `json:"uuid"`
+	Organization             string          `json:"organization"`
+	ProjectID                int64           `json:"project_id"`
+	APIToken                 *string         `json:"api_token"`
+	Name                     string          `json:"name"`
+	Timezone                 string          `json:"timezone"`
+	WeekStartDay             int             `json:"week_start_day"`
+	CreatedAt                time.Time       `json:"created_at"`
+	IsDemo                   bool            `json:"is_demo"`
+	AccessControl            bool            `json:"access_control"`
+	EffectiveMembershipLevel int             `json:"effective_membership_level"`
+	UserAccessLevel          string          `json:"user_access_level"`
+	HasGroupTypes            bool            `json:"has_group_types"`
+	GroupTypes               []api.GroupType `json:"group_types"`
+	TestAccountFilters       json.RawMessage `json:"test_account_filters"`
+	PathCleaningFilters      json.RawMessage `json:"path_cleaning_filters"`
+}
+
+// member is PostHog's level of membership of those who may use a project but not manage it.
+const member = 1
+
+func recordProject(c *api.Caller) projectRecord {
+	p, groups := c.Project, c.GroupTypes()
+	return projectRecord{
+		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, Name: p.Name,
+		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
+		HasGroupTypes: len(groups) > 0, GroupTypes: groups, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
+		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+	}
+}
+
+// listProjects answers GET /api/projects/: a key has one project.
+func listProjects(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	return api.PageOf(in, []projectRecord{recordProject(&c)})
+}
+
+// getProject answers GET /api/projects/{id}/ and its older alias below environments/.
+func getProject(_ context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+	return api.JSON(http.StatusOK, recordProject(&c)), nil
+}

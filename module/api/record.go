@@ -1,0 +1,22 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// OrNil makes the zero time a JSON null.
+func OrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// OrNone makes an empty text no JSON at all.
+func OrNone(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// VariablesField reads the field "variables" of a run: a value for each code name. Nil when it is not given.
+func VariablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	raw, ok := fields["variables"]
+	if !ok || IsNull(raw) {
+		return nil, nil
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, Invalid("variables", "invalid_input", "Input should be a valid dictionary")
+	}
+	return given, nil
+}
+
+// OnlyItem is the value of a List that takes one: the OpenAPI document calls every List an array (contract section 5.6), so a list
+// of one value stands for that value.
+func OnlyItem(def *registry.Variable, value any) any {
+	if items, ok := value.([]any); ok && len(items) == 1 && def != nil && def.Type == registry.VariableList && !def.IsMulti {
+		return items[0]
+	}
+	return value
+}
+
+// CheckVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.
+// A variable that was deleted since checks nothing; the compiler names it.
+func CheckVariable(def *registry.Variable, value any) (any, error) {
+	if def == nil {
+		return value, nil
+	}
+	switch def.Type {
+	case registry.VariableString:
+		if _, ok := value.(string); ok {
+			return value, nil
+		}
+		return nil, fmt.Errorf("%s is not a string", ShowValue(value))
+	case registry.VariableNumber:
+		switch v := value.(type) {
+		case json.Number:
+			if IsNumber(string(v)) {
+				return v, nil
+			}
+		case string:
+			if IsNumber(v) && json.Valid([]byte(v)) {
+				return json.Number(v), nil
+			}
+		}
+		return nil, fmt.Errorf("%s is not a number", ShowValue(value))
+	case registry.VariableBoolean:
+		switch value {
+		case true, "true":
+			return true, nil
+		case false, "false":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%s is not a boolean", ShowValue(value))
+	case registry.VariableDate:
+		if text, ok := value.(string); ok && isDate(text) {
+			return value, nil
+		}
+		return nil, fmt.Errorf("%s is not a valid date (want, for example, 2026-01-31 or 2026-01-31T10:00:00Z)", ShowValue(value))
+	case registry.VariableList:
+		return checkListVariable(def, value)
+	}
+	panic("BUG: a variable of type " + string(def.Type))
+}
+
+// IsNumber tells the numbers that ClickHouse can hold: integers of 64 bits, and others that are not too large for a float.
+func IsNumber(text string) bool {
+	if strings.ContainsAny(text, ".eE") {
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil
+	}
+	_, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		_, err = strconv.ParseUint(text, 10, 64)
+	}
+	return err == nil
+}
+
+// checkListVariable takes one of the variable's values, or several of them when it is multi-valued.
+func checkListVariable(def *registry.Variable, value any) (any, error) {
+	items, several := value.([]any)
+	if several && !def.IsMulti {
+		return nil, fmt.Errorf("%s is a list; the variable takes one value", ShowValue(value))
+	}
+	if !several {
+		items = []any{value}
+	}
+	for _, item := range items {
+		if len(def.Values) > 0 && !slices.ContainsFunc(def.Values, func(v any) bool { return fmt.Sprint(v) == fmt.Sprint(item) }) {
+			return nil, fmt.Errorf("%s is not one of its values", ShowValue(item))
+		}
+		switch item.(type) {
+		case string, json.Number, bool:
+		default:
+			return nil, fmt.Errorf("%s is not a plain value", ShowValue(item))
+		}
+	}
+	return value, nil
+}
+
+var dateForms = []string{time.DateOnly, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339}
+
+func isDate(text string) bool {
+	return slices.ContainsFunc(dateForms, func(form string) bool {
+		_, err := time.Parse(form, text)
+		return err == nil
+	})
+}
+
+// ShowValue gives a value as a message shows it: short.
+func ShowValue(value any) string {
+	const most = 60
+	text := []rune(string(jsontext.Append(nil, value)))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}
+
+// UsesVariable reports whether a query depends on a variable: a condition of an insight, or a placeholder in SQL. It is not enough
+// that the query declares it.
+func UsesVariable(node query.Node, name string) bool {
+	if n, ok := node.(query.Insight); ok {
+		return slices.Contains(query.VariableNames(n), name)
+	}
+	n, ok := node.(*query.HogQL)
+	if !ok {
+		return false
+	}
+	used, err := compiler.Variables(n.Text())
+	return err == nil && slices.Contains(used, name) &&
+		slices.ContainsFunc(slices.Collect(maps.Values(n.Variables)), func(v query.Variable) bool { return v.CodeName == name })
+}
+
+// StoredQuery reads the query of a version.
+func StoredQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) {
+	node, err := compiler.Parse(v.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
+	}
+	return node, nil
+}
