@@ -76,10 +76,11 @@ func (p *Projects) createSecretKey(ctx context.Context, c api.Caller, in api.Inp
 	if err != nil {
 		return api.Response{}, err
 	}
-	for name, given := range map[string]bool{"label": update.Label != nil && *update.Label != "", "scopes": update.Scopes != nil} {
-		if !given {
-			return api.Response{}, api.Invalid(name, "required", "This field is required.")
-		}
+	switch {
+	case update.Label == nil || *update.Label == "":
+		return api.Response{}, api.Invalid("label", "required", "This field is required.")
+	case update.Scopes == nil:
+		return api.Response{}, api.Invalid("scopes", "required", "This field is required.")
 	}
 	n := registry.NewKey{Project: c.Project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
 	var fix map[string]json.RawMessage
