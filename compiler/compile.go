@@ -77,9 +77,9 @@ type Compiled struct {
 	Probe bool
 	// Offset is the number of rows that SQL passes over, of a query whose own fields say so.
 	Offset int
-	// DefaultLimit tells that the query has no LIMIT of its own, so that hasMore, limit and offset are reported.
+	// DefaultLimit reports whether the query has no LIMIT of its own, so that hasMore, limit and offset are reported.
 	DefaultLimit bool
-	// SetQuery tells that the outermost level is a set operation, which has no pages.
+	// SetQuery reports whether the outermost level is a set operation, which has no pages.
 	SetQuery bool
 	// Shape makes the answer of an insight of the rows; nil for queries whose rows are the answer. Its error is a *diag.Error
 	// or a bug.

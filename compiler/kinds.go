@@ -19,11 +19,11 @@ type Kind struct {
 	query.Kind
 	// Wrapper is the kind of node that shows the answers of this one; empty for none.
 	Wrapper string
-	// OptionalBreakdowns tells that an endpoint may let its callers leave breakdowns out.
+	// OptionalBreakdowns reports whether an endpoint may let its callers leave breakdowns out.
 	OptionalBreakdowns bool
-	// HasMore tells that answers say whether values were cut off.
+	// HasMore reports whether answers say whether values were cut off.
 	HasMore bool
-	// EmptyError tells that the field error of an answer without one is an empty text, not null.
+	// EmptyError reports whether the field error of an answer without one is an empty text, not null.
 	EmptyError bool
 
 	build  func(query.Node, Env) (tree, error) // nil for kinds that give no rows

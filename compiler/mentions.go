@@ -243,7 +243,7 @@ func (w *nodeWalker) property(scope schema.PropertyScope, group int, name, attr 
 	})
 }
 
-// Existence is the query that tells which of some names of events there are: a row for each of them. For a property it gives a row
+// Existence is the query that reports which of some names of events there are: a row for each of them. For a property it gives a row
 // if anything has it.
 func Existence(mentions []Mention) *query.HogQL {
 	first := mentions[0]

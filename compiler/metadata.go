@@ -47,7 +47,7 @@ type Notice struct {
 // undecided is PostHog's word for an index that may or may not be used.
 const undecided = "undecisive"
 
-// Describe tells what is right and what is wrong with a text. Mistakes in the text are no error of Describe.
+// Describe reports what is right and what is wrong with a text. Mistakes in the text are no error of Describe.
 func Describe(q *query.Metadata, env Env) (*Metadata, error) {
 	env.spend = budget.New(env.Expired)
 	m, err := describe(q, env)

@@ -12,10 +12,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// CheckMaxSize tells what is wrong with the cache's size.
+// CheckMaxSize reports what is wrong with the cache's size.
 func CheckMaxSize(size Size) error { return atLeast(size, 1<<20) }
 
-// CheckMaxMemory tells what is wrong with the memory of a query.
+// CheckMaxMemory reports what is wrong with the memory of a query.
 func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
 
 // CheckRecordsSize reports what is wrong with what the records of a project may take.
@@ -30,7 +30,7 @@ func CheckPublicURL(text string) error {
 	return nil
 }
 
-// CheckTTL tells what is wrong with the freshness of the query route.
+// CheckTTL reports what is wrong with the freshness of the query route.
 func CheckTTL(ttl caddy.Duration) error {
 	if ttl <= 0 {
 		return errNotPositive
@@ -38,7 +38,7 @@ func CheckTTL(ttl caddy.Duration) error {
 	return nil
 }
 
-// CheckStale tells what is wrong with how long an answer is served past its freshness.
+// CheckStale reports what is wrong with how long an answer is served past its freshness.
 func CheckStale(stale caddy.Duration) error {
 	if stale < 0 {
 		return errors.New("must not be negative")
@@ -46,7 +46,7 @@ func CheckStale(stale caddy.Duration) error {
 	return nil
 }
 
-// CheckMaxExecutionTime tells what is wrong with the longest time of a query.
+// CheckMaxExecutionTime reports what is wrong with the longest time of a query.
 func CheckMaxExecutionTime(longest caddy.Duration) error {
 	if time.Duration(longest) < time.Second {
 		return errors.New("must be at least 1s")

@@ -186,7 +186,7 @@ func (rq *request) recordTiles(d *registry.Dashboard, params insightParams) ([]t
 	return out, err
 }
 
-// placeOf is where a tile stands on a small screen; one without a place stands behind the others.
+// placeOf is where a tile stands on a small screen; one without a place follows the others.
 func placeOf(t *registry.Tile) (x, y float64) {
 	const behind = 100
 	var layouts struct {

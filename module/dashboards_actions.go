@@ -118,7 +118,7 @@ func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	return append(tiles, rest...), nil
 }
 
-// placed gives the layouts of a tile that stands behind the one at the place at, and moves at on.
+// placed gives the layouts of a tile that follows the one at the place at, and moves at on.
 func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, error) {
 	layouts := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &layouts); err != nil {

@@ -315,7 +315,7 @@ func (p *filesPlanner) others(named map[string]bool, prune bool) {
 	}
 }
 
-// bystander tells what callers of an endpoint without a file notice of the variables that files change.
+// bystander reports what callers of an endpoint without a file notice of the variables that files change.
 func (p *filesPlanner) bystander(name string) {
 	current := p.snap.Endpoint(p.project.ID, name).Current()
 	comparison := comparison{snap: p.preview, before: p.snap, project: p.project.ID}

@@ -142,7 +142,7 @@ func (a *App) endFolders() {
 	}
 }
 
-// isWaiting tells what passes by itself or by the operator's next step from a mistake in the files.
+// isWaiting reports what passes by itself or by the operator's next step from a mistake in the files.
 func isWaiting(err error) bool {
 	return execution.IsOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
 }

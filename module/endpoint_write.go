@@ -284,7 +284,7 @@ func (rq *request) rollBackEndpoint() error {
 	})
 }
 
-// changeCurrent makes the version that choose gives the current one, and tells what that changes for callers.
+// changeCurrent makes the version that choose gives the current one, and reports what that changes for callers.
 func (rq *request) changeCurrent(choose func(e *registry.Endpoint, number int, given bool) (int, error)) error {
 	e, err := rq.endpoint()
 	if err != nil {

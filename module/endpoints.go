@@ -44,7 +44,7 @@ type endpointRecord struct {
 	DeprecatedAt                *time.Time        `json:"deprecated_at"`
 	SunsetAt                    *time.Time        `json:"sunset_at"`
 	*versionRecord
-	// Changes tells what the request that is answered changed for callers.
+	// Changes reports what the request that is answered changed for callers.
 	Changes *changes.Changes `json:"changes,omitempty"`
 }
 

@@ -132,7 +132,7 @@ func (q *taxonomyQuery) events() []string {
 	return nil
 }
 
-// readTaxonomy tells which events, properties and values there are.
+// readTaxonomy reports which events, properties and values there are.
 func (rq *request) readTaxonomy() error {
 	var args struct {
 		Query taxonomyQuery `json:"query"`

@@ -156,7 +156,7 @@ func TestPlanQueryModes(t *testing.T) {
 	}
 }
 
-// TestPlanKeys tells which requests share a result.
+// TestPlanKeys reports which requests share a result.
 func TestPlanKeys(t *testing.T) {
 	w := newWorld(t)
 	key := func(rq *request, more string) cache.Key {

@@ -41,7 +41,7 @@ func left(answer *httptest.ResponseRecorder) string {
 	return fmt.Sprintf("%d %s | %s | %s", answer.Code, h.Get("RateLimit-Policy"), rounded(h.Get("RateLimit")), rounded(h.Get("Retry-After")))
 }
 
-// TestQuotasOfAnswers: what counted or was refused tells what is left, also when ClickHouse then failed; what was stored says nothing.
+// TestQuotasOfAnswers: what counted or was refused reports what is left, also when ClickHouse then failed; what was stored says nothing.
 func TestQuotasOfAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)

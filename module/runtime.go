@@ -242,8 +242,8 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 	return r, nil
 }
 
-// CheckClickHouseDSN tells what is wrong with the DSN of a ClickHouse server. Its error holds no password.
+// CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error holds no password.
 func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
 
-// CheckRegistryDSN tells what is wrong with the DSN of a registry.
+// CheckRegistryDSN reports what is wrong with the DSN of a registry.
 func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }

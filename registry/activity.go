@@ -196,7 +196,7 @@ func insightChanges(before, after *Insight) []FieldChange {
 	return changes
 }
 
-// changeOf tells what became of a field.
+// changeOf reports what became of a field.
 func changeOf(typ, field string, before, after any) FieldChange {
 	c := FieldChange{Type: typ, Action: "changed", Field: field, Before: mustJSON(before), After: mustJSON(after)}
 	switch {

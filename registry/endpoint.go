@@ -258,7 +258,7 @@ func (p *projectState) listEndpoints() {
 	})
 }
 
-// Draft tells that the version never was the current one.
+// Draft reports whether the version never was the current one.
 func (v *Version) Draft() bool { return v.PublishedAt.IsZero() }
 
 // Column is a column of a version's answer. Type is one of integer, float, string, datetime, date, boolean, array, json, unknown.

@@ -129,7 +129,7 @@ func TestInsightMistakes(t *testing.T) {
 	}
 }
 
-// TestUpdateInsight follows an insight through its life: what an update does not name stays, and the log tells what it did.
+// TestUpdateInsight follows an insight through its life: what an update does not name stays, and the log reports what it did.
 func TestUpdateInsight(t *testing.T) {
 	r, p := fresh(t)
 	a, b := createDashboard(t, r, p.ID, registry.DashboardFields{Name: registry.To(new("A"))}), createDashboard(t, r, p.ID, registry.DashboardFields{})

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// states tells which version of an endpoint is the current one, and since when each is published.
+// states reports which version of an endpoint is the current one, and since when each is published.
 type states struct {
 	Current   int
 	Published []time.Time

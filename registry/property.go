@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// PropertyScope tells what a property belongs to.
+// PropertyScope reports what a property belongs to.
 type PropertyScope string
 
 // The scopes of properties.

@@ -29,7 +29,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{Queries: n, Per: per}, nil
 }
 
-// IsZero tells that there is no rate.
+// IsZero reports whether there is no rate.
 func (r Rate) IsZero() bool { return r == Rate{} }
 
 // String returns the rate as it is written in a config; the zero Rate is empty.

@@ -39,7 +39,7 @@ type Limits struct {
 	Mode    Mode
 }
 
-// Cut tells how a query was limited.
+// Cut reports how a query was limited.
 type Cut struct {
 	Limit   int  // the rows to hand out at most
 	Probe   bool // the query asks for one row more than Limit
@@ -114,7 +114,7 @@ func (c *cutter) outermost(s *hogql.Select) hogql.Query {
 	return out
 }
 
-// member cuts one member of a set operation, or a whole one, and tells how many rows it can give.
+// member cuts one member of a set operation, or a whole one, and reports how many rows it can give.
 func (c *cutter) member(q hogql.Query) (hogql.Query, int) {
 	switch q := q.(type) {
 	case *hogql.Select:

@@ -109,7 +109,7 @@ func (l *List) Add(e *Error) {
 	}
 }
 
-// Full tells that what is added would be dropped, so that nobody needs to look for its hint.
+// Full reports whether what is added would be dropped, so that nobody needs to look for its hint.
 func (l *List) Full() bool { return len(l.found) == maxMistakes }
 
 // Any reports whether a mistake was noted.

@@ -13,7 +13,7 @@ import (
 
 // Subject is what a property filter is about.
 type Subject struct {
-	// People tells that the rows are people, not events.
+	// People reports whether the rows are people, not events.
 	People bool
 	// Rows names the table of rows that are neither: sessions or groups.
 	Rows string

@@ -39,7 +39,7 @@ type Moment struct {
 // Relative tells a date that counts from now.
 func (m Moment) Relative() bool { return m.Unit != 0 }
 
-// ReadDate is Date, and tells how the text names its time.
+// ReadDate is Date, and reports how the text names its time.
 func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range dateLayouts {

@@ -223,7 +223,7 @@ type (
 	}
 )
 
-// Name is an identifier with its place; Quoted tells that it was written in quotes or brackets, Double that these are double quotes,
+// Name is an identifier with its place; Quoted reports whether it was written in quotes or brackets, Double that these are double quotes,
 // Index that it is a number in a path.
 type Name struct {
 	Pos    Span
@@ -316,7 +316,7 @@ type (
 		Limit     *Limit
 	}
 	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] stands before Members[i+1].
-	// ByName tells which operators are BY NAME; it is nil when none is.
+	// ByName reports which operators are BY NAME; it is nil when none is.
 	SetQuery struct {
 		Pos       Span
 		With      []*CTE

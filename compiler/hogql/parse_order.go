@@ -98,7 +98,7 @@ func (p *parser) limit() *Limit {
 	return l
 }
 
-// endsLimit reports whether t can stand behind LIMIT 40 %, so that this is a percentage and not the first part of a modulo.
+// endsLimit reports whether t can follow LIMIT 40 %, so that this is a percentage and not the first part of a modulo.
 func endsLimit(t token) bool {
 	switch t.kind {
 	case tokEnd, tokBad, tokRParen, tokSemicolon, tokComma:

@@ -113,7 +113,7 @@ func (p *parser) named(start int) Expr {
 		p.expect(tokArrow, "'->'")
 		body := p.expr(levelAlias)
 		return &Lambda{Pos: p.from(start), Params: []string{param.Text}, Body: body}
-	default: // anything else stands behind a chain
+	default: // anything else follows a chain
 	}
 	if p.at(tokName) && standings[p.cur().word] == standsClose {
 		p.unexpected("an expression")
@@ -133,7 +133,7 @@ func (p *parser) named(start int) Expr {
 	return &Field{Pos: p.from(start), Chain: chain}
 }
 
-// chainLength tells how many names the chain that starts here has at least.
+// chainLength reports how many names the chain that starts here has at least.
 func (p *parser) chainLength() int {
 	n := 1
 	for p.ahead(2*n-1).kind == tokDot {
@@ -251,7 +251,7 @@ func asMember(x Expr) (Query, bool) {
 	return nil, false
 }
 
-// goesOnAsQuery reports whether what comes next can only stand behind a member of a set operation.
+// goesOnAsQuery reports whether what comes next can only follow a member of a set operation.
 func (p *parser) goesOnAsQuery() bool {
 	switch p.cur().word {
 	case wordUnion, wordIntersect, wordExcept, wordLimit, wordOffset:

@@ -18,7 +18,7 @@ func (p *parser) setQuery() Query {
 	return p.setTail(start, q, closed)
 }
 
-// setTail takes what follows the first member of a set query. Closed tells that the member is in parentheses, so that an
+// setTail takes what follows the first member of a set query. Closed reports whether the member is in parentheses, so that an
 // ORDER BY or LIMIT behind it belongs to the whole.
 func (p *parser) setTail(start int, first Query, closed bool) Query {
 	s := &SetQuery{Members: []Query{first}}

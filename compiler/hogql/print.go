@@ -96,7 +96,7 @@ func (p *printer) ident(s string) {
 	p.quote(s, '`')
 }
 
-// link writes a name that stands behind a dot.
+// link writes a name that follows a dot.
 func (p *printer) link(n Name) {
 	if n.Index || isPlain(n.Text) {
 		p.put(n.Text)

@@ -48,7 +48,7 @@ const (
 	tokNotIMatch
 )
 
-// token is a piece of the text. Escaped tells that the content of a string, template text or quoted identifier is not
+// token is a piece of the text. Escaped reports whether the content of a string, template text or quoted identifier is not
 // the bytes between its quotes.
 type token struct {
 	kind       kind

@@ -98,7 +98,7 @@ func cohort(b *query.Breakdown) hogql.Expr {
 	return TemplateExpr("arrayJoin(arrayFilter(id -> id != '', {each}))", map[string]any{"each": each})
 }
 
-// Joined tells that an event may have several values in a breakdown, or none: the ids of cohorts.
+// Joined reports whether an event may have several values in a breakdown, or none: the ids of cohorts.
 func Joined(b *query.Breakdown) bool { return len(b.Cohorts) > 1 }
 
 // CohortName is what a cohort of a breakdown is called, by its id as text.

@@ -67,7 +67,7 @@ func (r *Range) Weekdays(moment hogql.Expr) hogql.Expr {
 	return Compare(Call("toDayOfWeek", moment), hogql.In, set)
 }
 
-// Whole tells that the buckets of the range hold no events but those in its bounds, so that the buckets alone decide which
+// Whole reports whether the buckets of the range hold no events but those in its bounds, so that the buckets alone decide which
 // events count.
 func (r *Range) Whole() bool {
 	if r.All {

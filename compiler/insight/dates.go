@@ -20,7 +20,7 @@ type Range struct {
 	// Lower is the time of the first event that counts; To is that of the last.
 	Lower    time.Time
 	Interval query.Interval
-	// All tells that the range begins with the earliest event, which only the rows show: see Since.
+	// All reports whether the range begins with the earliest event, which only the rows show: see Since.
 	All bool
 	// DaysOfWeek are the ISO weekdays whose events count; empty for all.
 	DaysOfWeek []int
@@ -298,7 +298,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	return p, nil
 }
 
-// unfinishedDay tells that a range of hours begins with a day and ends with the present: it is compared with all of the days
+// unfinishedDay reports whether a range of hours begins with a day and ends with the present: it is compared with all of the days
 // before.
 func (r *Range) unfinishedDay() bool {
 	if r.Interval != query.Hour || r.explicit || r.wholeOnly || r.toGiven || !r.to.Relative() {

@@ -35,7 +35,7 @@ type People struct {
 	Group *int
 	// Extra are the names of the columns behind the first, such as event_count.
 	Extra []string
-	// Shaky tells that the query may have other rows when it is asked twice.
+	// Shaky reports whether the query may have other rows when it is asked twice.
 	Shaky bool
 }
 

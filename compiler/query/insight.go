@@ -112,7 +112,7 @@ type Condition struct {
 	At string `json:"-"`
 	// Filter is the leaf's filter; nil for a group.
 	Filter *Property `json:"filter,omitempty"`
-	// Or tells that one member of a group is enough. A group without members is true.
+	// Or reports whether one member of a group is enough. A group without members is true.
 	Or  bool        `json:"or,omitempty"`
 	All []Condition `json:"all,omitempty"`
 }
@@ -123,9 +123,9 @@ type Breakdowns struct {
 	At string `json:"-"`
 	// Fields are the properties to split by, in order; never empty.
 	Fields []Breakdown `json:"fields"`
-	// Multiple tells that the field breakdowns was used, so that values are lists.
+	// Multiple reports whether the field breakdowns was used, so that values are lists.
 	Multiple bool `json:"multiple,omitempty"`
-	// List tells that the field breakdown held a list.
+	// List reports whether the field breakdown held a list.
 	List bool `json:"list,omitempty"`
 	// Limit is how many values are told apart; 0 for the default.
 	Limit int `json:"limit,omitempty"`

@@ -80,7 +80,7 @@ type Place struct {
 	Attr string
 }
 
-// Below is the place of a part. field tells that it is a field of the JSON, not the kind of a node.
+// Below is the place of a part. field reports whether it is a field of the JSON, not the kind of a node.
 func (p Place) Below(name string, field bool) Place {
 	p.path += "." + name
 	if field {

@@ -20,7 +20,7 @@ type Series struct {
 	Properties *Condition `json:"properties,omitempty"`
 	Fixed      *Condition `json:"fixedProperties,omitempty"`
 	Math       Math       `json:"math,omitzero"`
-	// Optional tells that a funnel may be passed without this step.
+	// Optional reports whether a funnel may be passed without this step.
 	Optional bool `json:"optionalInFunnel,omitempty"`
 }
 

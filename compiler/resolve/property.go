@@ -301,7 +301,7 @@ func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) hogql
 	return r.converted(value, p, want, at)
 }
 
-// extend adds a column for a property to a query, and tells where.
+// extend adds a column for a property to a query, and reports where.
 func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) (int, bool) {
 	id := fmt.Sprintf("%d %s%s", i, keyText(keys), want)
 	if known, ok := rel.below[id]; ok {

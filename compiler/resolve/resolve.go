@@ -98,7 +98,7 @@ type resolver struct {
 	selects   int  // each use of a CTE counted with all that it holds
 	crowded   bool // too many of them; noted once
 	overgrown bool // too many columns of one table; noted once
-	// windowKeys counts the keys of windows, manyKeys tells that they are too many; noted once
+	// windowKeys counts the keys of windows, manyKeys reports whether they are too many; noted once
 	windowKeys int
 	manyKeys   bool
 }

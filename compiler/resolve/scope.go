@@ -306,7 +306,7 @@ func (s *scope) qualified(chain []hogql.Name) (place, []hogql.Name, bool) {
 	return place{}, nil, false
 }
 
-// unqualified finds a column by its name alone, in any table, and tells how many there are.
+// unqualified finds a column by its name alone, in any table, and reports how many there are.
 func (s *scope) unqualified(name hogql.Name) (place, int) {
 	if src := s.using[name.Text]; src != nil {
 		p, _ := src.find(name.Text)

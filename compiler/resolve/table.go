@@ -31,9 +31,9 @@ type tableSource struct {
 	parent *tableSource // of a lazily joined table
 	group  int          // the type of group that rows are held to; -1 for all
 	of     *grouped     // whose rows are grouped; nil for a table whose rows are stored
-	// inside tells that a formula of the table is being resolved: columns are read where it stands.
+	// inside reports whether a formula of the table is being resolved: columns are read where it stands.
 	inside bool
-	// untyped tells that properties read as text, whatever their declared types.
+	// untyped reports whether properties read as text, whatever their declared types.
 	untyped bool
 }
 

@@ -10,7 +10,7 @@ import (
 // Formula is HogQL that gives the value of a field, over other fields of the same table; in a table of groups it may be over
 // the rows of a group instead.
 type Formula struct {
-	// OfGroup tells that the formula is over the fields of the table whose rows are grouped (see Grouping).
+	// OfGroup reports whether the formula is over the fields of the table whose rows are grouped (see Grouping).
 	OfGroup bool
 	needs   string // a physical column, without which there is no such field
 	parse   func() hogql.Expr

@@ -111,7 +111,7 @@ func (l *Layout) Has(table, column string) bool {
 	return ok
 }
 
-// Foreign tells that the tables are not ours, whose properties are native JSON, but of a product that keeps them as text.
+// Foreign reports whether the tables are not ours, whose properties are native JSON, but of a product that keeps them as text.
 func (l *Layout) Foreign() bool {
 	return l.tables[eventsTable] && !l.Native(eventsTable, "properties")
 }

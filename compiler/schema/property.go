@@ -20,7 +20,7 @@ type Storage struct {
 	Kind StorageKind
 	// Column holds the property itself when Kind is Materialized, else all properties.
 	Column string
-	// Nullable tells that a Materialized column holds NULL where the property is absent. One that is not nullable holds ''
+	// Nullable reports whether a Materialized column holds NULL where the property is absent. One that is not nullable holds ''
 	// for an absent property as for an empty one, and 'null' for JSON null as for the text "null".
 	Nullable bool
 }

@@ -77,7 +77,7 @@ type LazyJoin struct {
 	Local   string // field of the table that joins
 	Foreign string // field of the table that is joined
 	Inner   bool   // rows without a partner vanish; else they get default values
-	// Unique tells that there is at most one partner for a row.
+	// Unique reports whether there is at most one partner for a row.
 	Unique bool
 	// Group restricts groups to those of one type; -1 for other tables.
 	Group int

@@ -63,7 +63,7 @@ func infix(name string) (operator string, level int) {
 	return "", tight
 }
 
-// level tells how tightly an expression binds as it is printed.
+// level reports how tightly an expression binds as it is printed.
 func level(e hogql.Expr) int {
 	core, _ := e.(hogql.Core)
 	switch e := core.(type) {

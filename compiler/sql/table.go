@@ -10,7 +10,7 @@ import (
 // guardColumn is the column that guards hold on to.
 const guardColumn = schema.ProjectColumn
 
-// table writes what stands in FROM. joined tells that it stands beside other tables.
+// table writes what stands in FROM. joined reports whether it stands beside other tables.
 func (p *printer) table(t hogql.Table, joined bool) {
 	core, ok := t.(hogql.CoreTable)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package changes tells what callers of an endpoint notice when one version takes the place of another.
+// Package changes reports what callers of an endpoint notice when one version takes the place of another.
 package changes
 
 import (

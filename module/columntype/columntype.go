@@ -1,4 +1,4 @@
-// Package columntype tells what a ClickHouse type is on the wire, and which type holds the values of two.
+// Package columntype reports what a ClickHouse type is on the wire, and which type holds the values of two.
 package columntype
 
 import "strings"

@@ -341,7 +341,7 @@ func (rs *Runs) PickedUp(r *Run, ended bool) time.Time {
 	return r.Start
 }
 
-// Cancelled tells what a cancel found.
+// Cancelled reports what a cancel found.
 type Cancelled struct{ Stopped, Forgotten, Left int }
 
 // Cancel cancels all that goes by an id: what waits for its turn, what runs unless queuedOnly, and the state of what has

@@ -21,13 +21,13 @@ type Endpoint struct {
 	Name        string
 	Version     int
 	Description string
-	// Pinned tells that this is not the current version, which a run without a version gets, so that runs have to name it.
+	// Pinned reports whether this is not the current version, which a run without a version gets, so that runs have to name it.
 	Pinned bool
-	// Deprecated tells that callers should leave this version.
+	// Deprecated reports whether callers should leave this version.
 	Deprecated bool
 	// Results is the form of the results of an insight; nil for SQL.
 	Results *form.Form
-	// HasMore tells that the answers of an insight say whether values were cut off.
+	// HasMore reports whether the answers of an insight say whether values were cut off.
 	HasMore bool
 	// Columns are those of a HogQLQuery, in order; nil when they are not known.
 	Columns []Column

@@ -13,12 +13,12 @@ type Variable struct {
 	// Type is String, Number, Boolean, List or Date; a property's value is Property, an end of an insight's range is Range.
 	Type        string
 	Description string
-	// HasDefault tells that a run may leave the variable out; Default is what stands in for it then, nil for null.
+	// HasDefault reports whether a run may leave the variable out; Default is what stands in for it then, nil for null.
 	HasDefault bool
 	Default    any
 	// Values are all that a List takes; empty for any.
 	Values []any
-	// Several tells that a List takes more than one value.
+	// Several reports whether a List takes more than one value.
 	Several bool
 }
 

@@ -88,7 +88,7 @@ type Log struct {
 	slots [runsKept]runSlot
 }
 
-// runSlot holds one run in words, each written at once. The turn tells which run the words are of: odd while they change.
+// runSlot holds one run in words, each written at once. The turn reports which run the words are of: odd while they change.
 type runSlot struct {
 	turn  atomic.Uint64
 	words [6]atomic.Uint64

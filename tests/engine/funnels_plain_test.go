@@ -257,7 +257,7 @@ func (m *matcher) exclude(e *marked, k int) {
 	}
 }
 
-// take lets an event be step k; mixed tells that it is one of several simultaneous events.
+// take lets an event be step k; mixed reports whether it is one of several simultaneous events.
 func (m *matcher) take(e *marked, k int, mixed bool) {
 	next := attempt{step: k, entry: e.at, times: make([]int64, len(m.q.steps)+1)}
 	if k > 1 {

@@ -135,7 +135,7 @@ func TestFunnelsAgainstPlainGo(t *testing.T) {
 	t.Cleanup(func() { t.Logf("%d funnels", asked.Load()) })
 }
 
-// askFunnel compares one answer, and tells how many funnels it was made of: a breakdown by the sets is one of each.
+// askFunnel compares one answer, and reports how many funnels it was made of: a breakdown by the sets is one of each.
 func askFunnel(t *testing.T, q *funnelQuery, project int, events []funnelEvent, seed uint64) (funnels int) {
 	t.Helper()
 	raw, err := json.Marshal(q.node())

@@ -240,7 +240,7 @@ func (s *trendSeries) active() int {
 	return map[string]int{"weekly_active": 7, "monthly_active": 30}[s.math]
 }
 
-// windowed tells that a series of active users does not count as that of the buckets alone.
+// windowed reports whether a series of active users does not count as that of the buckets alone.
 func (q *trendQuery) windowed(s *trendSeries) bool {
 	return s.active() == 7 && (q.interval == "day" || q.interval == "hour") || s.active() == 30 && q.interval != "month"
 }

@@ -22,7 +22,7 @@ type builder struct {
 	world  *insight.World
 	people *insight.People // nil for all people
 	kind   kind
-	// known tells that the page reads the table of people or groups, not only the source.
+	// known reports whether the page reads the table of people or groups, not only the source.
 	known bool
 	cells []cell
 }

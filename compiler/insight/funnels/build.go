@@ -27,11 +27,11 @@ type builder struct {
 	// where is what all events have to satisfy, apart from being one of a step.
 	where hogql.Expr
 	actor hogql.Expr
-	// text tells that actors are texts: the values of an expression, neither people nor groups.
+	// text reports whether actors are texts: the values of an expression, neither people nor groups.
 	text bool
 	// sources are the steps, and behind them the exclusions.
 	sources []source
-	// apart tells that an event is of one source at most, because their names differ.
+	// apart reports whether an event is of one source at most, because their names differ.
 	apart bool
 	// value is the breakdown's value of an event; nil without breakdown.
 	value *value
@@ -212,10 +212,10 @@ func Actor(q *Query, w *insight.World) (hogql.Expr, error) {
 	return b.actor, nil
 }
 
-// optional tells that a step (from 1) may be passed over.
+// optional reports whether a step (from 1) may be passed over.
 func (b *builder) optional(k int) bool { return b.q.Series[k-1].Optional }
 
-// free tells that some step may be passed over.
+// free reports whether some step may be passed over.
 func (b *builder) free() bool {
 	return slices.ContainsFunc(b.q.Series, func(s query.Series) bool { return s.Optional })
 }
@@ -227,5 +227,5 @@ func (b *builder) required(k int) int {
 	return k
 }
 
-// strict tells that no other event may come between two steps.
+// strict reports whether no other event may come between two steps.
 func (b *builder) strict() bool { return b.q.Order == Strict }

@@ -129,7 +129,7 @@ func (c checker) attribution() error {
 	return nil
 }
 
-// covers tells that the events of a narrow step satisfy a broad one: they are of the same name, and its filters are among
+// covers reports whether the events of a narrow step satisfy a broad one: they are of the same name, and its filters are among
 // those of the narrow one.
 func covers(broad, narrow *query.Series) bool {
 	if broad.Kind != query.EventsNode || narrow.Kind != query.EventsNode || (broad.Event == nil) != (narrow.Event == nil) {

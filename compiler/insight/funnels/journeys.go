@@ -104,11 +104,11 @@ type value struct {
 	x       hogql.Expr
 	members []hogql.Expr
 	whole   hogql.Expr // the only member before its text is cut
-	// list tells that the answer holds lists and not the text itself, cohort that the value is the id of a cohort.
+	// list reports whether the answer holds lists and not the text itself, cohort that the value is the id of a cohort.
 	list, cohort bool
 }
 
-// attribution tells which events give an actor its value. The cohorts of an actor are the same on all of its events.
+// attribution reports which events give an actor its value. The cohorts of an actor are the same on all of its events.
 func (b *builder) attribution() Attribution {
 	if b.value.cohort {
 		return AllEvents

@@ -17,7 +17,7 @@ type marks struct {
 	shift int64
 	// window is the conversion window in microseconds.
 	window int64
-	// wide tells that items do not fit in 64 bits.
+	// wide reports whether items do not fit in 64 bits.
 	wide bool
 }
 

@@ -121,7 +121,7 @@ func (s stage) size(x hogql.Expr) int {
 	return size
 }
 
-// windowed tells that an expression is computed over several rows.
+// windowed reports whether an expression is computed over several rows.
 func windowed(x hogql.Expr) bool {
 	found := false
 	hogql.WalkExpr(x, func(e hogql.Expr) bool {

@@ -24,7 +24,7 @@ func (b *builder) attempts() stage {
 	return b.times(kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
 }
 
-// timed tells that a step has a time: the first has none, nor has one that may be passed over (contract: section 7).
+// timed reports whether a step has a time: the first has none, nor has one that may be passed over (contract: section 7).
 func (b *builder) timed(k int) bool { return k > 1 && !b.optional(k) }
 
 // gaps adds the times, in microseconds, that the attempt took for each step; 0 or less for none.

@@ -39,7 +39,7 @@ func (b *builder) entries() stage {
 	return s.where(expr("level = {last} or level > 0 and began > 0 and lost = 0", values{"last": int64(to)}))
 }
 
-// wentOn tells that the best attempt of a run went on after it was spoiled. It met a step that no other reached, or, while the
+// wentOn reports whether the best attempt of a run went on after it was spoiled. It met a step that no other reached, or, while the
 // best attempt at its own step was spoiled, took the place of that one (contract: sections 3 and 11).
 func (b *builder) wentOn(to int) hogql.Expr {
 	further := expr("passed > level", nil)

@@ -33,7 +33,7 @@ type builder struct {
 	// What an event has to satisfy; nil for nothing. Start and comeback are the two entities, named is start without its own
 	// filters, and common is for all events.
 	start, comeback, named, common hogql.Expr
-	// alike tells that the two entities are the same condition.
+	// alike reports whether the two entities are the same condition.
 	alike bool
 	actor hogql.Expr
 	// value is that of the breakdown; nil for none, and for the cohort of all people.
@@ -184,7 +184,7 @@ func (b *builder) grouped() hogql.Expr {
 	return b.value
 }
 
-// first tells that an actor's first start event ever makes its cohort.
+// first reports whether an actor's first start event ever makes its cohort.
 func (b *builder) first() bool { return b.q.Type != Recurring }
 
 // stage is a SELECT of a template that is grouped by something, and by the value of the breakdown too: of, which becomes a

@@ -14,7 +14,7 @@ type history struct {
 	query *hogql.Select
 	// starts and returns are expressions over the columns for the periods with a start, and for those with a return.
 	starts, returns periods
-	// values tells that the columns start_values and return_values hold what the events of the starts and returns add up to, in
+	// values reports whether the columns start_values and return_values hold what the events of the starts and returns add up to, in
 	// the order of the periods.
 	values bool
 }
@@ -152,7 +152,7 @@ func (b *builder) anchors(s *hogql.Select) {
 	}
 }
 
-// unnamed tells that the first event of the name may be another than the first start event.
+// unnamed reports whether the first event of the name may be another than the first start event.
 func (b *builder) unnamed() bool { return b.q.Type == FirstEver && !same(b.named, b.start) }
 
 // anchoredIn is the condition that an actor's anchor makes it a member of a row.

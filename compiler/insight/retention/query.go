@@ -34,7 +34,7 @@ type Query struct {
 	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
 }
 
-// Type tells what begins an actor's cohort.
+// Type reports what begins an actor's cohort.
 type Type string
 
 // The types of retention.
@@ -52,7 +52,7 @@ type Values struct {
 	// Mean divides the sum by the number of actors.
 	Mean     bool   `json:"mean,omitempty"`
 	Property string `json:"property"`
-	// Person tells that the property is one of people, not of events.
+	// Person reports whether the property is one of people, not of events.
 	Person bool `json:"person,omitempty"`
 }
 

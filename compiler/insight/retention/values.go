@@ -98,7 +98,7 @@ func (b *builder) perPeriod() *hogql.Select {
 	return &outer
 }
 
-// together tells that both entities are the same event, whatever their filters.
+// together reports whether both entities are the same event, whatever their filters.
 func (b *builder) together() bool {
 	x, y := b.q.Start.Event, b.q.Return.Event
 	return x == y || x != nil && y != nil && *x == *y

@@ -11,7 +11,7 @@ type Query struct {
 	IntervalCount int `json:"intervalCount,omitempty"`
 	// Cumulative counts actors active in at least so many intervals.
 	Cumulative bool `json:"cumulative,omitempty"`
-	// Criteria tells what makes an interval active; nil for one event or more.
+	// Criteria reports what makes an interval active; nil for one event or more.
 	Criteria *Criteria      `json:"criteria,omitempty"`
 	Compare  *query.Compare `json:"compare,omitempty"`
 }

@@ -44,9 +44,9 @@ type source struct {
 	stage *hogql.Select
 	lanes []column
 	merge merging
-	// keyed tells that the SELECT has a column of buckets.
+	// keyed reports whether the SELECT has a column of buckets.
 	keyed bool
-	// uncut tells that the SELECT is grouped by values that are cut only later, since their points can be added up.
+	// uncut reports whether the SELECT is grouped by values that are cut only later, since their points can be added up.
 	uncut bool
 }
 
@@ -54,7 +54,7 @@ type source struct {
 type column struct {
 	lane  lane
 	index int
-	// seen tells that a column beside it counts the events.
+	// seen reports whether a column beside it counts the events.
 	seen bool
 }
 
@@ -94,15 +94,15 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 // total tells a display that shows one number for the whole range.
 func (b *builder) total() bool { return b.q.Display.Total() }
 
-// split tells that the query has a breakdown.
+// split reports whether the query has a breakdown.
 func (b *builder) split() bool { return b.q.Breakdowns != nil }
 
-// bins tells that one of the breakdowns is a histogram.
+// bins reports whether one of the breakdowns is a histogram.
 func (b *builder) bins() bool {
 	return b.split() && slices.ContainsFunc(b.q.Breakdowns.Fields, func(f query.Breakdown) bool { return f.Bins > 0 })
 }
 
-// several tells that the rows say which of several sources they are from.
+// several reports whether the rows say which of several sources they are from.
 func (b *builder) several() bool { return len(b.sources) != 1 || b.periods[0].All }
 
 func (b *builder) prepare() error {
@@ -168,7 +168,7 @@ type scope struct {
 	periods []int
 }
 
-// scopes puts periods together where the bucket of an event tells which of them it counts in.
+// scopes puts periods together where the bucket of an event reports which of them it counts in.
 func (b *builder) scopes() []scope {
 	if len(b.periods) == 1 || !b.total() && b.periods[0].Whole() && b.periods[1].Whole() {
 		bounds := make([]hogql.Expr, len(b.periods))
@@ -301,7 +301,7 @@ func (b *builder) scan(all []plain, parts []scope) {
 	b.add(src)
 }
 
-// addUp tells that the points of two values add up to the points of both: not so for unique actors.
+// addUp reports whether the points of two values add up to the points of both: not so for unique actors.
 func addUp(all []plain) bool {
 	return !slices.ContainsFunc(all, func(p plain) bool { return p.measure.function != "count" && p.measure.function != "sum" })
 }

@@ -125,7 +125,7 @@ func (s *shaper) item(l *line, axes []*axis) item {
 	return it
 }
 
-// byCohort tells that one of the breakdowns is by cohort.
+// byCohort reports whether one of the breakdowns is by cohort.
 func (s *shaper) byCohort() bool {
 	return slices.ContainsFunc(s.q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 })
 }

@@ -56,9 +56,9 @@ type measure struct {
 	group        *int
 	days         int // of a window
 	merge        merging
-	// counts tells that the number grows with the share of people that is looked at.
+	// counts reports whether the number grows with the share of people that is looked at.
 	counts bool
-	// present tells that the number is above 0 as soon as there is an event.
+	// present reports whether the number is above 0 as soon as there is an event.
 	present bool
 }
 
