@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // analysis is what the stages behind the parser make of a query.
@@ -15,7 +16,7 @@ type analysis struct {
 	bound    hogql.Query // with its placeholders filled in
 	limited  hogql.Query // and with its limit
 	cut      bind.Cut
-	resolved hogql.CoreQuery
+	resolved resolved.Query
 	outputs  []resolve.Output
 	uses     []resolve.PropertyUse // only for those who ask
 }

@@ -79,10 +79,10 @@ func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	if err != nil {
 		return m.refuse(err, q)
 	}
-	if _, _, err := sql.Print(found.resolved, env.Database, env.spend); err != nil {
+	if m.Physical, err = sql.Tables(found.resolved, env.Database, env.spend); err != nil {
 		return m.refuse(err, q)
 	}
-	m.IsValid, m.Physical = true, physicalTables(found.resolved)
+	m.IsValid = true
 	return m, nil
 }
 
@@ -230,7 +230,7 @@ func tableNames(q hogql.Query) []string {
 				names = append(names, chainText(t.Chain))
 			case *hogql.TableFunc:
 				names = append(names, t.Name.Text)
-			case *hogql.Derived, *hogql.TablePlaceholder, *hogql.Join, *hogql.Scan:
+			case *hogql.Derived, *hogql.TablePlaceholder, *hogql.Join:
 			}
 			return true
 		},
@@ -258,20 +258,6 @@ func chainText(chain []hogql.Name) string {
 		parts[i] = name.Text
 	}
 	return strings.Join(parts, ".")
-}
-
-// physicalTables lists the tables of ClickHouse that a resolved query scans.
-func physicalTables(q hogql.CoreQuery) []string {
-	names := []string{}
-	v := hogql.Visitor{Table: func(t hogql.Table) bool {
-		if scan, ok := t.(*hogql.Scan); ok {
-			names = append(names, scan.Table)
-		}
-		return true
-	}}
-	v.WalkQuery(q)
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // note adds the warnings and notices. They are worded as mistakes are, and only of what stands in the text itself.

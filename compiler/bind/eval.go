@@ -81,8 +81,7 @@ func (b *binder) eval(e hogql.Expr) (any, bool) {
 	case *hogql.Placeholder:
 		return b.eval(e.X)
 	case *hogql.Star, *hogql.ColumnsMatching, *hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Lambda, *hogql.Index,
-		*hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval, *hogql.Subquery, *hogql.Alias,
-		*hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Native:
+		*hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval, *hogql.Subquery, *hogql.Alias:
 	}
 	return b.notEvaluable(e)
 }

@@ -188,7 +188,7 @@ func filterableIn(t hogql.Table) (filtered, bool) {
 			return filtered{name, t.Alias.Text}, true
 		}
 		return filtered{name, name}, true
-	case *hogql.TableFunc, *hogql.Derived, *hogql.TablePlaceholder, *hogql.Scan, nil:
+	case *hogql.TableFunc, *hogql.Derived, *hogql.TablePlaceholder, nil:
 	}
 	return filtered{}, false
 }

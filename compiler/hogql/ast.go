@@ -33,7 +33,7 @@ type Table interface {
 	table()
 }
 
-// Expressions that the parser makes.
+// Expressions.
 type (
 	// Const is a literal: nil, bool, int64, uint64, float64, string, time.Time or a []any of these. Times, lists and
 	// values of other Go types come from placeholders only.
@@ -185,44 +185,6 @@ type (
 	}
 )
 
-// Expressions that only the resolver makes: the core that the printer accepts, beside Const, Logic, Tuple, Array,
-// Lambda, Subquery and Alias.
-type (
-	// Column is a column of a table in FROM. Table is the alias that the table was given there, empty for the only one.
-	// Path descends into a native JSON column, one element a key.
-	Column struct {
-		Pos   Span
-		Table string
-		Name  string
-		Path  []string
-		Kind  PathKind
-		Type  Type
-	}
-	// LambdaParam is the use of a lambda's parameter, and AliasRef that of an alias of the same SELECT.
-	LambdaParam struct {
-		Pos  Span
-		Name string
-		Type Type
-	}
-	// AliasRef is the use of a column alias in the SELECT that defines it.
-	AliasRef struct {
-		Pos  Span
-		Name string
-		Type Type
-	}
-	// Native is a function of ClickHouse by its own name, with resolved arguments.
-	Native struct {
-		Pos      Span
-		Name     string
-		Params   []Expr
-		Args     []Expr
-		Distinct bool
-		OrderBy  []*Order
-		Over     *Window
-		Type     Type
-	}
-)
-
 // Name is an identifier with its place; Quoted reports whether it was written in quotes or brackets, Double that these are double quotes,
 // Index that it is a number in a path.
 type Name struct {
@@ -235,19 +197,6 @@ type Name struct {
 
 // When is one branch of a Case.
 type When struct{ If, Then Expr }
-
-// PathKind says which view of a JSON path a Column reads.
-type PathKind uint8
-
-// The views of a JSON path.
-const (
-	PathDynamic PathKind = iota // the value at the path, of ClickHouse's Dynamic type
-	PathObject                  // the object below the path, of ClickHouse's JSON type
-	PathString                  // the value if it is a String, else NULL
-	PathInt                     // the value if it is an Int64, else NULL
-	PathFloat                   // the value if it is a Float64, else NULL
-	PathBool                    // the value if it is a Bool, else NULL
-)
 
 // UnaryOp is an operator with one operand.
 type UnaryOp uint8
@@ -385,15 +334,6 @@ type (
 		Left, Right Table
 		On          Expr
 		Using       []Name
-	}
-	// Scan is the reading of one physical table; only the resolver makes it. Guard holds the rows of the project and is
-	// nil only for tables that hold no project's rows.
-	Scan struct {
-		Pos    Span
-		Table  string
-		Alias  string
-		Guard  Expr
-		Sample *Sample
 	}
 )
 

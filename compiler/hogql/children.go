@@ -3,7 +3,7 @@ package hogql
 // ExprChildren puts the direct children of e through the functions of r, and gives e itself when none was replaced.
 func (r *Rewriter) ExprChildren(e Expr) Expr {
 	switch n := e.(type) {
-	case *Const, *Field, *ColumnsMatching, *Column, *LambdaParam, *AliasRef:
+	case *Const, *Field, *ColumnsMatching:
 		return e
 	case *Star:
 		replace := mapped(n.Replace, r.alias)
@@ -97,8 +97,6 @@ func (r *Rewriter) ExprChildren(e Expr) Expr {
 		}
 	case *Alias:
 		return r.alias(n)
-	case *Native:
-		return r.native(n)
 	}
 	return e
 }
@@ -111,17 +109,6 @@ func (r *Rewriter) call(n *Call) Expr {
 	}
 	c := *n
 	c.Params, c.Args, c.OrderBy, c.Filter, c.Over = params, args, order, filter, over
-	return &c
-}
-
-func (r *Rewriter) native(n *Native) Expr {
-	params, args := mapped(n.Params, r.expr), mapped(n.Args, r.expr)
-	order, over := mapped(n.OrderBy, r.order), r.window(n.Over)
-	if same(params, n.Params) && same(args, n.Args) && same(order, n.OrderBy) && over == n.Over {
-		return n
-	}
-	c := *n
-	c.Params, c.Args, c.OrderBy, c.Over = params, args, order, over
 	return &c
 }
 
@@ -209,13 +196,6 @@ func (r *Rewriter) TableChildren(t Table) Table {
 		if left != n.Left || right != n.Right || on != n.On {
 			c := *n
 			c.Left, c.Right, c.On = left, right, on
-			return &c
-		}
-	case *Scan:
-		guard, s := r.expr(n.Guard), r.sample(n.Sample)
-		if guard != n.Guard || s != n.Sample {
-			c := *n
-			c.Guard, c.Sample = guard, s
 			return &c
 		}
 	}

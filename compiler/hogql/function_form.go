@@ -63,7 +63,7 @@ func (p *printer) functionForm(e Expr) bool {
 	case *Interval:
 		p.call(intervalFunctions[n.Unit], []Expr{n.N})
 	case *Const, *Field, *Star, *ColumnsMatching, *Call, *Between, *Array, *Lambda, *Index, *Slice, *Element, *Member,
-		*Placeholder, *Subquery, *Alias, *Column, *LambdaParam, *AliasRef, *Native:
+		*Placeholder, *Subquery, *Alias:
 		return false
 	}
 	return true

@@ -26,10 +26,6 @@ func (n *Interval) At() Span        { return n.Pos }
 func (n *Placeholder) At() Span     { return n.Pos }
 func (n *Subquery) At() Span        { return n.Pos }
 func (n *Alias) At() Span           { return n.Pos }
-func (n *Column) At() Span          { return n.Pos }
-func (n *LambdaParam) At() Span     { return n.Pos }
-func (n *AliasRef) At() Span        { return n.Pos }
-func (n *Native) At() Span          { return n.Pos }
 
 func (*Const) expr()           {}
 func (*Field) expr()           {}
@@ -55,10 +51,6 @@ func (*Interval) expr()        {}
 func (*Placeholder) expr()     {}
 func (*Subquery) expr()        {}
 func (*Alias) expr()           {}
-func (*Column) expr()          {}
-func (*LambdaParam) expr()     {}
-func (*AliasRef) expr()        {}
-func (*Native) expr()          {}
 
 func (n *Select) At() Span           { return n.Pos }
 func (n *SetQuery) At() Span         { return n.Pos }
@@ -73,11 +65,9 @@ func (n *TableFunc) At() Span        { return n.Pos }
 func (n *Derived) At() Span          { return n.Pos }
 func (n *TablePlaceholder) At() Span { return n.Pos }
 func (n *Join) At() Span             { return n.Pos }
-func (n *Scan) At() Span             { return n.Pos }
 
 func (*TableName) table()        {}
 func (*TableFunc) table()        {}
 func (*Derived) table()          {}
 func (*TablePlaceholder) table() {}
 func (*Join) table()             {}
-func (*Scan) table()             {}

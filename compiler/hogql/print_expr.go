@@ -55,7 +55,7 @@ func levelOf(e Expr) int {
 		}
 		return levelUnary
 	case *Const, *Field, *Star, *ColumnsMatching, *Call, *Case, *Cast, *Tuple, *Array, *Dict, *Index, *Slice, *Element,
-		*Member, *Interval, *Placeholder, *Subquery, *Column, *LambdaParam, *AliasRef, *Native:
+		*Member, *Interval, *Placeholder, *Subquery:
 	}
 	return levelPostfix
 }
@@ -170,16 +170,6 @@ func (p *printer) bare(e Expr) {
 		p.expr(n.X, levelTernary)
 		p.put(" AS ")
 		p.name(n.Name)
-	case *Column:
-		p.column(n)
-	case *LambdaParam:
-		p.ident(n.Name)
-	case *AliasRef:
-		p.ident(n.Name)
-	case *Native:
-		p.function(n.Name)
-		p.arguments(n.Params, n.Args, n.Distinct, n.OrderBy)
-		p.over(n.Over)
 	}
 }
 
@@ -321,7 +311,7 @@ func startsWithNumber(e Expr) bool {
 	case *Member:
 		return startsWithNumber(n.X)
 	case *Field, *Star, *ColumnsMatching, *Call, *Binary, *Compare, *Logic, *Between, *Case, *Cast, *Tuple, *Array, *Dict,
-		*Lambda, *Interval, *Placeholder, *Subquery, *Alias, *Column, *LambdaParam, *AliasRef, *Native:
+		*Lambda, *Interval, *Placeholder, *Subquery, *Alias:
 	}
 	return false
 }
@@ -427,7 +417,7 @@ func (p *printer) owner(x Expr, nullSafe bool) {
 		dot = "?."
 	}
 	switch x.(type) { //nolint:gochecksumtype // Everything else takes a dot as it is.
-	case *Const, *Star, *Column, *LambdaParam, *AliasRef:
+	case *Const, *Star:
 		level = levelPrimary
 	case *Field:
 		if !nullSafe {
@@ -452,19 +442,4 @@ func (p *printer) interval(n *Interval) {
 	p.put("INTERVAL ")
 	p.expr(n.N, level)
 	p.put(" ", n.Unit)
-}
-
-// column writes a resolved column as the chain that it could have been written as.
-func (p *printer) column(n *Column) {
-	if n.Table != "" {
-		p.ident(n.Table)
-		p.put(".")
-		p.link(Name{Text: n.Name})
-	} else {
-		p.ident(n.Name)
-	}
-	for _, key := range n.Path {
-		p.put(".")
-		p.link(Name{Text: key})
-	}
 }

@@ -237,10 +237,6 @@ func (p *printer) table(t Table) {
 		p.tableAlias(n.Alias)
 	case *Join:
 		p.join(n)
-	case *Scan:
-		p.ident(n.Table)
-		p.tableAlias(Name{Text: n.Alias})
-		p.sample(n.Sample)
 	}
 }
 

@@ -1,13 +1,16 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+)
 
 // boundGroups carries the bounds that WHERE sets to a time into the tables of groups that the SELECT reads, so that ClickHouse
 // reads the rows of that time instead of all that there are. A group lasts some days at most (schema.Grouping), so the
 // bounds on its first or last row, or on an event that belongs to it, hold for all of its rows when they are moved by that.
 // WHERE itself stays as it is: no group that it lets through has lost a row.
 func (s *scope) boundGroups() {
-	if s.core.Where == nil {
+	if s.tree.Where == nil {
 		return
 	}
 	for _, src := range s.sources {
@@ -15,7 +18,7 @@ func (s *scope) boundGroups() {
 		if t == nil || t.direct {
 			continue
 		}
-		inner := onlyInner(s.core.From)
+		inner := onlyInner(s.tree.From)
 		if g := t.table.Grouping; g != nil && inner {
 			for _, field := range []string{g.First, g.Last} {
 				s.eachBound(t.given(field), t.bound)
@@ -28,14 +31,14 @@ func (s *scope) boundGroups() {
 			}
 			s.eachBound(t.given(g.Time), child.bound)
 			if inner {
-				s.eachBound(t.lifted(child, g.First), func(comparison string, moment hogql.Expr) { t.boundMembers(child, comparison, moment) })
+				s.eachBound(t.lifted(child, g.First), func(comparison string, moment resolved.Expr) { t.boundMembers(child, comparison, moment) })
 			}
 		}
 	}
 }
 
 // given is the column by which the query around reads a field of the table; nil when it reads none.
-func (t *tableSource) given(field string) *hogql.Column {
+func (t *tableSource) given(field string) *resolved.Column {
 	f, ok := t.r.db.Field(t.table, field)
 	switch {
 	case !ok:
@@ -47,7 +50,7 @@ func (t *tableSource) given(field string) *hogql.Column {
 }
 
 // lifted is the column by which the query around reads a field of a table that was joined to this one.
-func (t *tableSource) lifted(child *tableSource, field string) *hogql.Column {
+func (t *tableSource) lifted(child *tableSource, field string) *resolved.Column {
 	f, ok := child.r.db.Field(child.table, field)
 	if !ok {
 		return nil
@@ -57,19 +60,19 @@ func (t *tableSource) lifted(child *tableSource, field string) *hogql.Column {
 
 // boundMembers uses a lower bound on the first row of a group: no row of the group lies before it. An upper bound would
 // make rows without a group of those whose group is left out.
-func (t *tableSource) boundMembers(groups *tableSource, comparison string, moment hogql.Expr) {
+func (t *tableSource) boundMembers(groups *tableSource, comparison string, moment resolved.Expr) {
 	switch comparison {
 	case "greater", "greaterOrEquals", "equals":
 		groups.bound("greaterOrEquals", moment)
 		row := native(boolType, hogql.Span{}, "greaterOrEquals", t.raw(groups.table.Grouping.Time), moment)
-		t.rows.core.Where = both(t.rows.core.Where, row)
+		t.rows.tree.Where = both(t.rows.tree.Where, row)
 	}
 }
 
 // onlyInner reports whether FROM gives each row of a table with each partner and nothing else. Where it also gives rows without
 // a partner, or one partner of several, a bound inside a table could make more of these, or choose another.
-func onlyInner(t hogql.Table) bool {
-	j, ok := t.(*hogql.Join)
+func onlyInner(t resolved.Table) bool {
+	j, ok := t.(*resolved.Join)
 	if !ok {
 		return true
 	}
@@ -78,12 +81,12 @@ func onlyInner(t hogql.Table) bool {
 }
 
 // eachBound calls use for the moments that WHERE compares a column with.
-func (s *scope) eachBound(c *hogql.Column, use func(comparison string, moment hogql.Expr)) {
+func (s *scope) eachBound(c *resolved.Column, use func(comparison string, moment resolved.Expr)) {
 	if c == nil {
 		return
 	}
-	for _, condition := range conjuncts(s.core.Where) {
-		n, ok := condition.(*hogql.Native)
+	for _, condition := range conjuncts(s.tree.Where) {
+		n, ok := condition.(*resolved.Native)
 		if !ok || len(n.Args) != 2 {
 			continue
 		}
@@ -91,7 +94,7 @@ func (s *scope) eachBound(c *hogql.Column, use func(comparison string, moment ho
 		if constant(left) {
 			left, right, name = right, left, mirrored[name]
 		}
-		read, ok := left.(*hogql.Column)
+		read, ok := left.(*resolved.Column)
 		if ok && read.Table == c.Table && read.Name == c.Name && constant(right) && typeOf(right).Kind == hogql.DateTime {
 			use(name, right)
 		}
@@ -104,15 +107,15 @@ var mirrored = map[string]string{
 }
 
 // conjuncts lists the conditions that all must hold for a condition to hold.
-func conjuncts(e hogql.Expr) []hogql.Expr {
-	l, ok := e.(*hogql.Logic)
+func conjuncts(e resolved.Expr) []resolved.Expr {
+	l, ok := e.(*resolved.Logic)
 	if !ok {
-		return []hogql.Expr{e}
+		return []resolved.Expr{e}
 	}
 	if l.Or {
 		return nil
 	}
-	var out []hogql.Expr
+	var out []resolved.Expr
 	for _, arg := range l.Args {
 		out = append(out, conjuncts(arg)...)
 	}
@@ -120,16 +123,16 @@ func conjuncts(e hogql.Expr) []hogql.Expr {
 }
 
 // bound leaves out rows that are further from a moment than a group lasts.
-func (t *tableSource) bound(comparison string, moment hogql.Expr) {
+func (t *tableSource) bound(comparison string, moment resolved.Expr) {
 	g := t.table.Grouping
 	row := bare(t.of.rowField(g.Time))
 	longest := native(hogql.Type{Kind: hogql.IntervalKind}, hogql.Span{}, "toIntervalDay", literal(g.MostDays))
-	var all hogql.Expr
+	var all resolved.Expr
 	if comparison == "greater" || comparison == "greaterOrEquals" || comparison == "equals" {
 		all = native(boolType, hogql.Span{}, "greaterOrEquals", row, arithmetic(hogql.Span{}, "minus", moment, longest))
 	}
 	if comparison == "less" || comparison == "lessOrEquals" || comparison == "equals" {
 		all = both(all, native(boolType, hogql.Span{}, "lessOrEquals", row, arithmetic(hogql.Span{}, "plus", moment, longest)))
 	}
-	t.rows.core.Where = both(t.rows.core.Where, all)
+	t.rows.tree.Where = both(t.rows.tree.Where, all)
 }

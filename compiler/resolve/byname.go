@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // byName arranges the members of a set whose operators are BY NAME, so that columns of one name stand at one place. A union
@@ -54,14 +55,14 @@ func (r *resolver) arranged(rel *relation, wanted []string) *relation {
 	for i, c := range rel.columns {
 		at[c.name] = i
 	}
-	sel := &hogql.Select{Pos: rel.core.At(), From: &hogql.Derived{Pos: rel.core.At(), Query: rel.core, Alias: hogql.Name{Text: "q"}}}
-	out := &relation{core: sel}
+	sel := &resolved.Select{Pos: rel.tree.At(), From: &resolved.Derived{Query: rel.tree, Alias: "q"}}
+	out := &relation{tree: sel}
 	var printed names
 	for _, name := range wanted {
-		var value hogql.Expr = literal(nil)
+		var value resolved.Expr = literal(nil)
 		if i, ok := at[name]; ok {
 			c := rel.columns[i]
-			value = &hogql.Column{Table: "q", Name: c.printed, Type: c.typ}
+			value = &resolved.Column{Table: "q", Name: c.printed, Type: c.typ}
 		}
 		alias := printed.unique(name)
 		sel.Columns = append(sel.Columns, named(value, alias))

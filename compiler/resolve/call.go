@@ -3,18 +3,19 @@ package resolve
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // call resolves a call of a function.
-func (s *scope) call(c *hogql.Call) hogql.Expr {
+func (s *scope) call(c *hogql.Call) resolved.Expr {
 	if c.Filter != nil {
 		return s.filtered(c)
 	}
 	f, ok := schema.LookupFunction(c.Name)
 	if !ok {
 		s.unknownFunction(c)
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	args := c.Args
 	if f.Rule == schema.RuleCount {
@@ -23,16 +24,16 @@ func (s *scope) call(c *hogql.Call) hogql.Expr {
 	if c.Params == nil && f.MinParams > 0 {
 		s.r.mistake(c.Pos, "Aggregation '%s' requires parameters in addition to arguments", f.Name)
 		s.rest(c)
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	if wrong := f.CheckArity(len(args), len(c.Params)); wrong != "" {
 		s.r.mistake(c.Pos, "%s", wrong)
 		s.rest(c)
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	if !s.placed(c, f) {
 		s.rest(c)
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	aggregates := f.Aggregate && c.Over == nil && f.Rule != schema.RuleMacro // what a macro stands for has its own
 	if aggregates {
@@ -52,7 +53,7 @@ type calling struct {
 }
 
 // rewrite applies the rule of the function.
-func (s *scope) rewrite(c *calling) hogql.Expr {
+func (s *scope) rewrite(c *calling) resolved.Expr {
 	switch c.f.Rule {
 	case schema.RuleCompare:
 		return s.compare(&hogql.Compare{Pos: c.Pos, Op: c.f.Op, Left: c.args[0], Right: c.args[1]}, false)
@@ -120,8 +121,8 @@ func (s *scope) rewrite(c *calling) hogql.Expr {
 }
 
 // arguments resolves the arguments of a call.
-func (s *scope) arguments(c *calling) []hogql.Expr {
-	out := make([]hogql.Expr, len(c.args))
+func (s *scope) arguments(c *calling) []resolved.Expr {
+	out := make([]resolved.Expr, len(c.args))
 	for i, arg := range c.args {
 		switch {
 		case i == 0 && c.f.KeepsText:
@@ -136,7 +137,7 @@ func (s *scope) arguments(c *calling) []hogql.Expr {
 }
 
 // asText resolves an expression, a property as text.
-func (s *scope) asText(e hogql.Expr) hogql.Expr {
+func (s *scope) asText(e hogql.Expr) resolved.Expr {
 	if isAccess(e) {
 		if d := s.document(e); d != nil && len(d.keys) > 0 {
 			return s.r.property(d, textValue, e.At())
@@ -146,7 +147,7 @@ func (s *scope) asText(e hogql.Expr) hogql.Expr {
 }
 
 // plainText resolves _plainText(x): a property as text whatever its declared type, anything else as toString gives it.
-func (s *scope) plainText(c *calling) hogql.Expr {
+func (s *scope) plainText(c *calling) resolved.Expr {
 	if x := c.args[0]; isAccess(x) {
 		if d := s.document(x); d != nil && len(d.keys) > 0 {
 			return s.r.property(d, textValue, c.Pos)
@@ -158,7 +159,7 @@ func (s *scope) plainText(c *calling) hogql.Expr {
 
 // number resolves the argument of a conversion to a number. The number of a property is read as such where it is stored
 // as one, which gives the same as reading its text.
-func (s *scope) number(e hogql.Expr) hogql.Expr {
+func (s *scope) number(e hogql.Expr) resolved.Expr {
 	if isAccess(e) && s.anyForm() {
 		if d := s.document(e); d != nil && d.isText(s.r) {
 			return s.r.property(d, floatValue, e.At())
@@ -168,16 +169,16 @@ func (s *scope) number(e hogql.Expr) hogql.Expr {
 }
 
 // toFloat resolves toFloat(x).
-func (s *scope) toFloat(c *calling) hogql.Expr {
+func (s *scope) toFloat(c *calling) resolved.Expr {
 	x := s.number(c.args[0])
 	if typeOf(x).Kind == hogql.Float {
 		return x
 	}
-	return s.finish(c, []hogql.Expr{x})
+	return s.finish(c, []resolved.Expr{x})
 }
 
 // finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone behind them.
-func (s *scope) finish(c *calling, args []hogql.Expr) hogql.Expr {
+func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	f := c.f
 	s.constants(c, args)
 	typ := resultType(f, args)
@@ -192,7 +193,7 @@ func (s *scope) finish(c *calling, args []hogql.Expr) hogql.Expr {
 	for _, extra := range f.Extra {
 		args = append(args, literal(extraValue(extra)))
 	}
-	out := &hogql.Native{Pos: c.Pos, Name: f.ClickHouse(), Args: args, Distinct: c.Distinct, Type: typ}
+	out := &resolved.Native{Pos: c.Pos, Name: f.ClickHouse(), Args: args, Distinct: c.Distinct, Type: typ}
 	for _, p := range c.Params {
 		e := s.expr(p)
 		if !constant(e) {
@@ -290,7 +291,7 @@ func withoutStar(args []hogql.Expr) []hogql.Expr {
 }
 
 // resultType is the type of a call, from those of its arguments.
-func resultType(f *schema.Function, args []hogql.Expr) hogql.Type {
+func resultType(f *schema.Function, args []resolved.Expr) hogql.Type {
 	res := f.Result
 	at := func(n int) hogql.Type {
 		if n > len(args) {

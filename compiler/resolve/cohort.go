@@ -3,12 +3,13 @@ package resolve
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // inCohort resolves IN COHORT and NOT IN COHORT: the test whether a person is in the set of a cohort's members, which
 // ClickHouse makes once for a query (contract: hogql.md, section 5, and api.md, section 9.2).
-func (s *scope) inCohort(n *hogql.Compare) hogql.Expr {
+func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	name := "in"
 	if n.Op == hogql.NotInCohort {
 		name = "notIn"
@@ -24,7 +25,7 @@ func (s *scope) inCohort(n *hogql.Compare) hogql.Expr {
 		return truthOf(false, n.Pos)
 	}
 	members := s.r.query(membersOf(id, n.Right.At()), nil)
-	return native(boolType, n.Pos, name, person, &hogql.Subquery{Pos: n.Right.At(), Query: members.core})
+	return native(boolType, n.Pos, name, person, &resolved.Subquery{Pos: n.Right.At(), Query: members.tree})
 }
 
 // cohort finds the cohort that the right side of IN COHORT names, by its id or its name.

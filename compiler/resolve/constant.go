@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/typetext"
 )
@@ -12,7 +12,7 @@ import (
 // constants checks the arguments that name something of the engine: a time zone, a type, a character set. The engine looks
 // for such names beyond the query, some of them in files, and keeps what it finds; so it gets only names of our own
 // lists, and never a caller's text.
-func (s *scope) constants(c *calling, args []hogql.Expr) {
+func (s *scope) constants(c *calling, args []resolved.Expr) {
 	f := c.f
 	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !isTime(typeOf(args[i]).Kind)) {
 		args[i] = s.zoneName(f, args[i])
@@ -29,7 +29,7 @@ func (s *scope) constants(c *calling, args []hogql.Expr) {
 
 // zoneName makes the name of a time zone of an argument, which must be one that we know. The project's own zone keeps the
 // name that the project has for it.
-func (s *scope) zoneName(f *schema.Function, e hogql.Expr) hogql.Expr {
+func (s *scope) zoneName(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
@@ -42,7 +42,7 @@ func (s *scope) zoneName(f *schema.Function, e hogql.Expr) hogql.Expr {
 		s.r.near(name, schema.ZoneNames(), e.At(), "Unknown time zone: %s", name)
 		return e
 	}
-	return &hogql.Const{Pos: e.At(), Value: target}
+	return &resolved.Const{Pos: e.At(), Value: target}
 }
 
 // zoneTarget is the name under which the engine is to load a zone.
@@ -55,7 +55,7 @@ func (r *resolver) zoneTarget(name string) (string, bool) {
 }
 
 // typeText reads the text of a type, and writes it anew.
-func (s *scope) typeText(f *schema.Function, e hogql.Expr) hogql.Expr {
+func (s *scope) typeText(f *schema.Function, e resolved.Expr) resolved.Expr {
 	written, ok := s.constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
@@ -65,7 +65,7 @@ func (s *scope) typeText(f *schema.Function, e hogql.Expr) hogql.Expr {
 	}
 	printed, err := typetext.Rewrite(written, zoneNames{s.r})
 	if err == nil {
-		return &hogql.Const{Pos: e.At(), Value: printed}
+		return &resolved.Const{Pos: e.At(), Value: printed}
 	}
 	if !s.r.mistakes.Full() {
 		mistake := diag.New(diag.QueryError, e.At(), "%s", err.Detail)
@@ -95,7 +95,7 @@ func (z zoneNames) Lookup(name string) (string, bool) { return z.r.zoneTarget(na
 func (zoneNames) Names() iter.Seq[string] { return schema.ZoneNames() }
 
 // listed makes one of the names that a function knows of an argument.
-func (s *scope) listed(f *schema.Function, e hogql.Expr) hogql.Expr {
+func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
@@ -108,13 +108,13 @@ func (s *scope) listed(f *schema.Function, e hogql.Expr) hogql.Expr {
 		s.r.near(name, f.Names.All(), e.At(), "Unknown %s: %s", f.Names.Noun, name)
 		return e
 	}
-	return &hogql.Const{Pos: e.At(), Value: printed}
+	return &resolved.Const{Pos: e.At(), Value: printed}
 }
 
 // constantText returns the value of a constant text, also where an alias stands for it.
-func (s *scope) constantText(e hogql.Expr) (string, bool) {
+func (s *scope) constantText(e resolved.Expr) (string, bool) {
 	for {
-		ref, ok := e.(*hogql.AliasRef)
+		ref, ok := e.(*resolved.AliasRef)
 		if !ok {
 			return text(e)
 		}
@@ -125,7 +125,7 @@ func (s *scope) constantText(e hogql.Expr) (string, bool) {
 }
 
 // aliasValue finds what an alias stands for by its printed name; nil for one that is not resolved.
-func (s *scope) aliasValue(printed string) hogql.Expr {
+func (s *scope) aliasValue(printed string) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
 		for _, a := range fr.byName {
 			if a.printed == printed && a.state == aliasDefined {
@@ -137,4 +137,4 @@ func (s *scope) aliasValue(printed string) hogql.Expr {
 }
 
 // isMistake reports whether an expression is a NULL that stands in the place of what was refused.
-func (s *scope) isMistake(e hogql.Expr) bool { return isNull(e) && s.r.mistakes.Any() }
+func (s *scope) isMistake(e resolved.Expr) bool { return isNull(e) && s.r.mistakes.Any() }

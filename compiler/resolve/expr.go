@@ -5,18 +5,19 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // expr resolves an expression.
-func (s *scope) expr(e hogql.Expr) hogql.Expr {
+func (s *scope) expr(e hogql.Expr) resolved.Expr {
 	if !s.r.enter(e.At()) {
-		return &hogql.Const{Pos: e.At()}
+		return &resolved.Const{Pos: e.At()}
 	}
 	defer s.r.leave()
 	switch e := e.(type) {
 	case *hogql.Const:
-		return e
+		return (*resolved.Const)(e)
 	case *hogql.Field:
 		return s.field(e)
 	case *hogql.Star:
@@ -40,14 +41,14 @@ func (s *scope) expr(e hogql.Expr) hogql.Expr {
 	case *hogql.Cast:
 		return s.cast(e)
 	case *hogql.Tuple:
-		return &hogql.Tuple{Pos: e.Pos, Items: s.list(e.Items)}
+		return &resolved.Tuple{Pos: e.Pos, Items: s.list(e.Items)}
 	case *hogql.Array:
-		return &hogql.Array{Pos: e.Pos, Items: s.list(e.Items)}
+		return &resolved.Array{Pos: e.Pos, Items: s.list(e.Items)}
 	case *hogql.Dict:
 		return s.dict(e)
 	case *hogql.Lambda:
 		s.r.mistake(e.Pos, "A lambda can only be the first argument of a function that takes one, such as arrayMap")
-		return &hogql.Const{Pos: e.Pos}
+		return &resolved.Const{Pos: e.Pos}
 	case *hogql.Index:
 		return s.index(e)
 	case *hogql.Slice:
@@ -70,26 +71,26 @@ func (s *scope) expr(e hogql.Expr) hogql.Expr {
 		return s.subquery(e)
 	case *hogql.Alias:
 		return s.aliased(e)
-	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Native:
-		s.r.mistake(e.At(), "Unable to resolve field: %s", excerpt(e)) // only the resolver makes these
 	}
-	return &hogql.Const{Pos: e.At()}
+	return &resolved.Const{Pos: e.At()}
 }
 
-func (s *scope) list(items []hogql.Expr) []hogql.Expr {
+func (s *scope) list(items []hogql.Expr) []resolved.Expr {
 	s.r.spend.Work(len(items))
-	if plainConstants(items) {
-		return slices.Clone(items)
-	}
-	out := make([]hogql.Expr, len(items))
+	out := make([]resolved.Expr, len(items))
+	plain := plainConstants(items)
 	for i, item := range items {
-		out[i] = s.expr(item)
+		if plain {
+			out[i] = (*resolved.Const)(item.(*hogql.Const))
+		} else {
+			out[i] = s.expr(item)
+		}
 	}
 	return out
 }
 
 // aliased resolves an alias inside an expression: it is defined where it stands.
-func (s *scope) aliased(e *hogql.Alias) hogql.Expr {
+func (s *scope) aliased(e *hogql.Alias) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
 		a := fr.byName[e.Name.Text]
 		if a == nil || a.node != e {
@@ -102,28 +103,28 @@ func (s *scope) aliased(e *hogql.Alias) hogql.Expr {
 		if a.grouped {
 			s.sawAggregate(a.name, e.Pos)
 		}
-		return &hogql.Alias{Pos: e.Pos, X: value, Name: hogql.Name{Text: a.printed}}
+		return &resolved.Alias{Pos: e.Pos, X: value, Name: a.printed}
 	}
 	return s.expr(e.X) // refused when the aliases were collected
 }
 
-func (s *scope) unary(e *hogql.Unary) hogql.Expr {
+func (s *scope) unary(e *hogql.Unary) resolved.Expr {
 	if e.Op == hogql.Not {
 		return s.negation(e.Pos, e.X)
 	}
 	x := s.expr(e.X)
-	if c, ok := x.(*hogql.Const); ok {
+	if c, ok := x.(*resolved.Const); ok {
 		switch v := c.Value.(type) {
 		case int64:
-			return &hogql.Const{Pos: e.Pos, Value: -v}
+			return &resolved.Const{Pos: e.Pos, Value: -v}
 		case float64:
-			return &hogql.Const{Pos: e.Pos, Value: -v}
+			return &resolved.Const{Pos: e.Pos, Value: -v}
 		}
 	}
 	return native(typeOf(x), e.Pos, "minus", literal(int64(0)), x)
 }
 
-func (s *scope) binary(e *hogql.Binary) hogql.Expr {
+func (s *scope) binary(e *hogql.Binary) resolved.Expr {
 	name := [...]string{
 		hogql.Plus: "plus", hogql.Minus: "minus", hogql.Multiply: "multiply", hogql.Divide: "divide", hogql.Modulo: "modulo",
 	}[e.Op]
@@ -131,7 +132,7 @@ func (s *scope) binary(e *hogql.Binary) hogql.Expr {
 }
 
 // arithmetic makes an operation on numbers, times and intervals.
-func arithmetic(at hogql.Span, name string, left, right hogql.Expr) hogql.Expr {
+func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.Expr {
 	l, r := typeOf(left), typeOf(right)
 	var typ hogql.Type
 	switch {
@@ -160,8 +161,8 @@ func arithmetic(at hogql.Span, name string, left, right hogql.Expr) hogql.Expr {
 func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 
 // afterInterval is the type of a time with an interval added: hours make a time of a date.
-func afterInterval(t hogql.Type, interval hogql.Expr) hogql.Type {
-	if n, ok := interval.(*hogql.Native); ok && t.Kind == hogql.Date {
+func afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
+	if n, ok := interval.(*resolved.Native); ok && t.Kind == hogql.Date {
 		switch n.Name {
 		case "toIntervalDay", "toIntervalWeek", "toIntervalMonth", "toIntervalQuarter", "toIntervalYear":
 		default:
@@ -171,42 +172,42 @@ func afterInterval(t hogql.Type, interval hogql.Expr) hogql.Type {
 	return t
 }
 
-func (s *scope) interval(e *hogql.Interval) hogql.Expr {
+func (s *scope) interval(e *hogql.Interval) resolved.Expr {
 	n := s.expr(e.N)
 	unit, ok := schema.LookupUnit(e.Unit)
 	if !ok || unit.Interval == "" {
 		s.r.near(e.Unit, schema.UnitNames(func(u schema.Unit) bool { return u.Interval != "" }), e.Pos, "Unknown interval unit: %s", e.Unit)
-		return &hogql.Const{Pos: e.Pos}
+		return &resolved.Const{Pos: e.Pos}
 	}
 	return native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(n).MayBeNull()}, e.Pos, unit.Interval, n)
 }
 
 // dict makes a dictionary a tuple that says of itself what it is.
-func (s *scope) dict(e *hogql.Dict) hogql.Expr {
-	items := []hogql.Expr{literal("__hx_tag"), literal("__hx_obj")}
+func (s *scope) dict(e *hogql.Dict) resolved.Expr {
+	items := []resolved.Expr{literal("__hx_tag"), literal("__hx_obj")}
 	for i := range e.Keys {
 		items = append(items, s.expr(e.Keys[i]), s.expr(e.Values[i]))
 	}
-	return &hogql.Tuple{Pos: e.Pos, Items: items}
+	return &resolved.Tuple{Pos: e.Pos, Items: items}
 }
 
 // index resolves x[i]: a key of a JSON document, an element of an array from 1, a value of a map.
-func (s *scope) index(e *hogql.Index) hogql.Expr {
+func (s *scope) index(e *hogql.Index) resolved.Expr {
 	if d := s.document(e); d != nil {
 		return s.r.property(d, typedValue, e.Pos)
 	}
 	x, i := s.expr(e.X), s.expr(e.Index)
 	typ := typeOf(x)
-	if c, ok := i.(*hogql.Const); ok && c.Value == int64(0) && typ.Kind != hogql.MapKind {
+	if c, ok := i.(*resolved.Const); ok && c.Value == int64(0) && typ.Kind != hogql.MapKind {
 		s.r.zeroIndex(e.Index.At(), firstByIndex)
 	}
 	switch typ.Kind {
 	case hogql.TupleKind:
 		return native(hogql.Type{}, e.Pos, "tupleElement", x, i)
 	case hogql.JSON:
-		if !is[*hogql.Const](i) {
+		if !is[*resolved.Const](i) {
 			s.r.mistake(e.Index.At(), "The name of a property must be constant: JSONExtractString(properties, name) takes a computed one")
-			return &hogql.Const{Pos: e.Pos}
+			return &resolved.Const{Pos: e.Pos}
 		}
 		return fromText(x, []hogql.Name{nameOf(i)}, e.Pos)
 	default:
@@ -214,8 +215,8 @@ func (s *scope) index(e *hogql.Index) hogql.Expr {
 	}
 }
 
-func nameOf(e hogql.Expr) hogql.Name {
-	switch c := e.(*hogql.Const); v := c.Value.(type) {
+func nameOf(e resolved.Expr) hogql.Name {
+	switch c := e.(*resolved.Const); v := c.Value.(type) {
 	case int64:
 		return hogql.Name{Text: strconv.FormatInt(v, 10), Index: true}
 	case string:
@@ -243,7 +244,7 @@ func (r *resolver) zeroIndex(at hogql.Span, first string) {
 }
 
 // member resolves x.1 and x.name on a value.
-func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
+func (s *scope) member(x resolved.Expr, n hogql.Name, at hogql.Span) resolved.Expr {
 	typ := typeOf(x)
 	if n.Index && n.Text == "0" {
 		s.r.zeroIndex(n.Pos, firstByDot)
@@ -256,7 +257,7 @@ func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
 		if !isNull(x) { // which a mistake left in the place of a value
 			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is not JSON, a tuple or a map", n.Text)
 		}
-		return &hogql.Const{Pos: at}
+		return &resolved.Const{Pos: at}
 	}
 	if typ.Kind == hogql.MapKind && !n.Index {
 		return native(hogql.Type{}, at, "arrayElement", x, literal(n.Text))
@@ -265,12 +266,12 @@ func (s *scope) member(x hogql.Expr, n hogql.Name, at hogql.Span) hogql.Expr {
 }
 
 // slice resolves x[from:to], both ends included.
-func (s *scope) slice(e *hogql.Slice) hogql.Expr {
+func (s *scope) slice(e *hogql.Slice) resolved.Expr {
 	x := s.expr(e.X)
-	from := hogql.Expr(literal(int64(1)))
+	from := resolved.Expr(literal(int64(1)))
 	if e.From != nil {
 		from = s.expr(e.From)
-		if c, ok := from.(*hogql.Const); ok && c.Value == int64(0) {
+		if c, ok := from.(*resolved.Const); ok && c.Value == int64(0) {
 			s.r.zeroIndex(e.From.At(), firstByIndex)
 		}
 	}
@@ -282,16 +283,16 @@ func (s *scope) slice(e *hogql.Slice) hogql.Expr {
 	if length, ok := fixedLength(from, to); ok {
 		return native(typ, e.Pos, "arraySlice", x, from, literal(length))
 	}
-	return s.once(e.Pos, func(first, again []hogql.Expr) hogql.Expr {
+	return s.once(e.Pos, func(first, again []resolved.Expr) resolved.Expr {
 		length := arithmetic(e.Pos, "plus", arithmetic(e.Pos, "minus", to, again[0]), literal(int64(1)))
 		return native(typ, e.Pos, "arraySlice", x, first[0], length)
 	}, from)
 }
 
 // fixedLength is the length of a slice with constant ends, both from 1.
-func fixedLength(from, to hogql.Expr) (int64, bool) {
-	a, fixedFrom := from.(*hogql.Const)
-	b, fixedTo := to.(*hogql.Const)
+func fixedLength(from, to resolved.Expr) (int64, bool) {
+	a, fixedFrom := from.(*resolved.Const)
+	b, fixedTo := to.(*resolved.Const)
 	if !fixedFrom || !fixedTo {
 		return 0, false
 	}
@@ -301,16 +302,16 @@ func fixedLength(from, to hogql.Expr) (int64, bool) {
 }
 
 // subquery resolves a query that is used as a value; it sees nothing of the query around it but the CTEs.
-func (s *scope) subquery(e *hogql.Subquery) hogql.Expr {
+func (s *scope) subquery(e *hogql.Subquery) resolved.Expr {
 	rel := s.r.query(e.Query, s.env)
-	return &hogql.Subquery{Pos: e.Pos, Query: rel.core}
+	return &resolved.Subquery{Pos: e.Pos, Query: rel.tree}
 }
 
 // caseOf resolves CASE.
-func (s *scope) caseOf(e *hogql.Case) hogql.Expr {
-	otherwise := hogql.Expr(literal(nil))
+func (s *scope) caseOf(e *hogql.Case) resolved.Expr {
+	otherwise := resolved.Expr(literal(nil))
 	if e.X == nil {
-		args := make([]hogql.Expr, 0, 2*len(e.Whens)+1)
+		args := make([]resolved.Expr, 0, 2*len(e.Whens)+1)
 		for _, w := range e.Whens {
 			args = append(args, s.condition(w.If), s.expr(w.Then))
 		}
@@ -320,7 +321,7 @@ func (s *scope) caseOf(e *hogql.Case) hogql.Expr {
 		return choice(e.Pos, append(args, otherwise))
 	}
 	x := s.expr(e.X)
-	var ifs, thens []hogql.Expr
+	var ifs, thens []resolved.Expr
 	for _, w := range e.Whens {
 		ifs, thens = append(ifs, s.expr(w.If)), append(thens, s.expr(w.Then))
 	}
@@ -329,15 +330,15 @@ func (s *scope) caseOf(e *hogql.Case) hogql.Expr {
 	}
 	if matches(x, ifs) && uniform(thens) {
 		typ := common(append(slices.Clone(thens), otherwise)...)
-		return native(typ, e.Pos, "transform", x, &hogql.Array{Items: ifs}, &hogql.Array{Items: thens}, otherwise)
+		return native(typ, e.Pos, "transform", x, &resolved.Array{Items: ifs}, &resolved.Array{Items: thens}, otherwise)
 	}
 	return s.cases(e, x, ifs, append(thens, otherwise))
 }
 
 // cases compares the subject of a CASE with one value after the other. Each of them is resolved; values has one more, for the rest.
-func (s *scope) cases(e *hogql.Case, x hogql.Expr, ifs, values []hogql.Expr) hogql.Expr {
-	choose := func(first, again []hogql.Expr) hogql.Expr {
-		args := make([]hogql.Expr, 0, 2*len(ifs)+1)
+func (s *scope) cases(e *hogql.Case, x resolved.Expr, ifs, values []resolved.Expr) resolved.Expr {
+	choose := func(first, again []resolved.Expr) resolved.Expr {
+		args := make([]resolved.Expr, 0, 2*len(ifs)+1)
 		for i, w := range e.Whens {
 			subject := again[0]
 			if i == 0 {
@@ -350,20 +351,20 @@ func (s *scope) cases(e *hogql.Case, x hogql.Expr, ifs, values []hogql.Expr) hog
 		return choice(e.Pos, append(args, values[len(ifs)]))
 	}
 	if s.document(e.X) != nil { // a property, which may be read in another form beside a word
-		return choose([]hogql.Expr{x}, []hogql.Expr{x})
+		return choose([]resolved.Expr{x}, []resolved.Expr{x})
 	}
 	return s.once(e.Pos, choose, x)
 }
 
 // matches reports whether transform can compare x with the values.
-func matches(x hogql.Expr, values []hogql.Expr) bool {
+func matches(x resolved.Expr, values []resolved.Expr) bool {
 	return uniform(values) && typeOf(x).Kind == typeOf(values[0]).Kind
 }
 
 // uniform reports whether values are constants of one kind, none of them NULL.
-func uniform(values []hogql.Expr) bool {
+func uniform(values []resolved.Expr) bool {
 	for _, v := range values {
-		c, ok := v.(*hogql.Const)
+		c, ok := v.(*resolved.Const)
 		if !ok || c.Value == nil || constType(c.Value).Kind != typeOf(values[0]).Kind {
 			return false
 		}
@@ -372,8 +373,8 @@ func uniform(values []hogql.Expr) bool {
 }
 
 // choice makes if or multiIf of conditions, values and the value for the rest.
-func choice(at hogql.Span, args []hogql.Expr) hogql.Expr {
-	values := []hogql.Expr{args[len(args)-1]}
+func choice(at hogql.Span, args []resolved.Expr) resolved.Expr {
+	values := []resolved.Expr{args[len(args)-1]}
 	for i := 1; i < len(args)-1; i += 2 {
 		values = append(values, args[i])
 	}
@@ -385,10 +386,10 @@ func choice(at hogql.Span, args []hogql.Expr) hogql.Expr {
 }
 
 // cast resolves CAST(x AS type) and x::type.
-func (s *scope) cast(e *hogql.Cast) hogql.Expr {
+func (s *scope) cast(e *hogql.Cast) resolved.Expr {
 	x := s.expr(e.X)
 	null := typeOf(x).MayBeNull()
-	to := func(kind hogql.Kind, name string) hogql.Expr {
+	to := func(kind hogql.Kind, name string) resolved.Expr {
 		return native(hogql.Type{Kind: kind, Nullable: null}, e.Pos, name, x)
 	}
 	switch e.Type {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -72,11 +73,11 @@ func (s *scope) from(sel *hogql.Select) {
 			src := s.newTable(table, tableAlias(name))
 			src.direct = !s.mayJoin(sel, src)
 			s.addSource(src, nameAt(name.Alias, name.Pos))
-			s.core.From = src.from(s.sample(name.Sample))
+			s.tree.From = src.from(s.sample(name.Sample))
 			return
 		}
 	}
-	s.core.From = s.table(sel.From)
+	s.tree.From = s.table(sel.From)
 }
 
 func single(chain []hogql.Name) string {
@@ -105,9 +106,9 @@ func (s *scope) addSource(src source, at hogql.Span) {
 }
 
 // table resolves what stands in FROM beside or below other tables.
-func (s *scope) table(t hogql.Table) hogql.Table {
+func (s *scope) table(t hogql.Table) resolved.Table {
 	if !s.r.enter(t.At()) {
-		return t
+		return nil
 	}
 	defer s.r.leave()
 	switch t := t.(type) {
@@ -121,37 +122,35 @@ func (s *scope) table(t hogql.Table) hogql.Table {
 		return s.join(t)
 	case *hogql.TablePlaceholder:
 		s.r.mistake(t.Pos, "Unresolved placeholder: %s", excerpt(t.X))
-	case *hogql.Scan: // only the resolver makes it
-		s.r.mistake(t.Pos, "Unknown table `%s`.", t.Table)
 	}
-	return t
+	return nil
 }
 
-func (s *scope) tableName(t *hogql.TableName) hogql.Table {
+func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 	name := single(t.Chain)
 	if env := s.r.find(s.env, name); env != nil && name != "" {
 		if env.table == nil {
 			s.r.mistake(chainAt(t.Chain, t.Pos), "CTE `%s` is a value, not a table", name)
 			s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
-			return t
+			return nil
 		}
 		if t.Sample != nil {
 			s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, not a CTE")
 		}
 		src := &querySource{r: s.r, name: tableAlias(t), alias: s.uniqueTable(tableAlias(t)), rel: env.table.rel, names: env.table.names}
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
-		return &hogql.TableName{Pos: t.Pos, Chain: []hogql.Name{{Text: s.r.useCTE(env, t.Pos)}}, Alias: hogql.Name{Text: src.alias}}
+		return &resolved.CTERef{Name: s.r.useCTE(env, t.Pos), Alias: src.alias}
 	}
 	table, ok := s.r.db.Table(name)
 	if !ok {
 		s.r.unknownTable(t.Chain, chainAt(t.Chain, t.Pos), s.env)
 		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
-		return t
+		return nil
 	}
 	if !s.r.db.Stored(table) {
 		s.r.mistake(chainAt(t.Chain, t.Pos), "Table `%s` cannot be read: the ClickHouse database has no table %s", name, table.Physical)
 		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
-		return t
+		return nil
 	}
 	src := s.newTable(table, tableAlias(t))
 	s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
@@ -170,7 +169,7 @@ func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 	}
 	if !c.used && !c.open {
 		c.used = true
-		r.ctes = append(r.ctes, &hogql.CTE{Name: hogql.Name{Text: c.ref}, Query: c.rel.core})
+		r.ctes = append(r.ctes, &resolved.CTE{Name: c.ref, Query: c.rel.tree})
 	}
 	return c.ref
 }
@@ -212,7 +211,7 @@ func dotted(chain []hogql.Name) string {
 }
 
 // tableFunc resolves numbers(n) and numbers(offset, n), the only table function.
-func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
+func (s *scope) tableFunc(t *hogql.TableFunc) resolved.Table {
 	name := t.Name.Text
 	if name != "numbers" {
 		if _, table := s.r.db.Table(name); table {
@@ -221,7 +220,7 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 			s.r.unknownTable([]hogql.Name{t.Name}, nameAt(t.Name, t.Pos), s.env)
 		}
 		s.addSource(&missingSource{name: name}, t.Pos)
-		return t
+		return nil
 	}
 	switch n := len(t.Args); {
 	case n == 0:
@@ -233,8 +232,8 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 	if t.Alias.Text != "" {
 		called = t.Alias.Text
 	}
-	out := &hogql.TableFunc{Pos: t.Pos, Name: t.Name, Alias: hogql.Name{Text: s.uniqueTable(called)}}
-	apart := &scope{r: s.r, env: s.env, core: &hogql.Select{}, clause: "a table function"}
+	out := &resolved.Numbers{Alias: s.uniqueTable(called)}
+	apart := &scope{r: s.r, env: s.env, tree: &resolved.Select{}, clause: "a table function"}
 	apart.frame = &apart.aliases
 	for _, arg := range t.Args {
 		e := apart.expr(arg)
@@ -243,23 +242,23 @@ func (s *scope) tableFunc(t *hogql.TableFunc) hogql.Table {
 		}
 		out.Args = append(out.Args, e)
 	}
-	numbers := &numbersSource{name: called, alias: out.Alias.Text}
+	numbers := &numbersSource{name: called, alias: out.Alias}
 	s.addSource(s.r.renamed(numbers, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 	return out
 }
 
-func (s *scope) derived(t *hogql.Derived) hogql.Table {
+func (s *scope) derived(t *hogql.Derived) resolved.Table {
 	rel := s.r.query(t.Query, s.env)
 	src := &querySource{
 		r: s.r, name: t.Alias.Text, alias: s.uniqueTable(t.Alias.Text), rel: rel, names: s.r.columnNames(rel, t.Columns, t.Pos),
 	}
 	s.addSource(src, nameAt(t.Alias, t.Pos))
-	return &hogql.Derived{Pos: t.Pos, Query: rel.core, Alias: hogql.Name{Text: src.alias}}
+	return &resolved.Derived{Query: rel.tree, Alias: src.alias}
 }
 
 // join resolves a join; its condition sees the tables so far.
-func (s *scope) join(j *hogql.Join) hogql.Table {
-	out := &hogql.Join{Pos: j.Pos, Kind: j.Kind, Strictness: j.Strictness, Left: s.table(j.Left)}
+func (s *scope) join(j *hogql.Join) resolved.Table {
+	out := &resolved.Join{Kind: j.Kind, Strictness: j.Strictness, Left: s.table(j.Left)}
 	before := len(s.sources)
 	out.Right = s.table(j.Right)
 	if len(j.Using) > 0 {
@@ -281,12 +280,12 @@ const onClause = "JOIN ON"
 
 // usingColumns turns USING into the condition that it means. Its columns can be named without their table; they are read
 // from the side whose rows are all kept.
-func (s *scope) usingColumns(j *hogql.Join, before int) hogql.Expr {
+func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 	if len(s.sources) <= before {
 		return nil
 	}
 	right := s.sources[before]
-	var conditions []hogql.Expr
+	var conditions []resolved.Expr
 	for _, name := range j.Using {
 		var left source
 		if left = s.using[name.Text]; left == nil {
@@ -323,20 +322,20 @@ func (s *scope) usingColumns(j *hogql.Join, before int) hogql.Expr {
 	if len(conditions) == 1 {
 		return conditions[0]
 	}
-	return &hogql.Logic{Pos: j.Pos, Args: conditions}
+	return &resolved.Logic{Pos: j.Pos, Args: conditions}
 }
 
 // sample resolves SAMPLE; all of the rows is no sample. A number above 1 would be a number of rows, of which ClickHouse
 // makes a share by counting the rows of every project.
-func (s *scope) sample(sm *hogql.Sample) *hogql.Sample {
+func (s *scope) sample(sm *hogql.Sample) *resolved.Sample {
 	if sm == nil {
 		return nil
 	}
-	out := &hogql.Sample{Pos: sm.Pos, Ratio: s.ratio(sm.Ratio), Offset: s.ratio(sm.Offset)}
-	if c, ok := out.Ratio.(*hogql.Const); ok && (c.Value == int64(1) || c.Value == float64(1)) {
+	out := &resolved.Sample{Ratio: s.ratio(sm.Ratio), Offset: s.ratio(sm.Offset)}
+	if c, ok := out.Ratio.(*resolved.Const); ok && (c.Value == int64(1) || c.Value == float64(1)) {
 		return nil
 	}
-	for _, e := range []hogql.Expr{out.Ratio, out.Offset} {
+	for _, e := range []resolved.Expr{out.Ratio, out.Offset} {
 		if share, known := ratioOf(e); known && (share > 1 || math.IsNaN(share)) {
 			s.r.mistake(e.At(), "SAMPLE takes a share of the rows, from 0 to 1")
 		}
@@ -345,13 +344,13 @@ func (s *scope) sample(sm *hogql.Sample) *hogql.Sample {
 }
 
 // ratioOf computes a number or a fraction of two.
-func ratioOf(e hogql.Expr) (share float64, known bool) {
-	if n, ok := e.(*hogql.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
+func ratioOf(e resolved.Expr) (share float64, known bool) {
+	if n, ok := e.(*resolved.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
 		over, ok := ratioOf(n.Args[0])
 		under, also := ratioOf(n.Args[1])
 		return over / under, ok && also
 	}
-	if c, ok := e.(*hogql.Const); ok {
+	if c, ok := e.(*resolved.Const); ok {
 		switch v := c.Value.(type) {
 		case int64:
 			return float64(v), true
@@ -365,18 +364,18 @@ func ratioOf(e hogql.Expr) (share float64, known bool) {
 }
 
 // ratio resolves a number or a fraction of two.
-func (s *scope) ratio(e hogql.Expr) hogql.Expr {
+func (s *scope) ratio(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
 	}
 	if c, ok := e.(*hogql.Const); ok && numeric(constType(c.Value).Kind) {
-		return c
+		return (*resolved.Const)(c)
 	}
 	if b, ok := e.(*hogql.Binary); ok && b.Op == hogql.Divide {
 		return native(hogql.Type{Kind: hogql.Float}, b.Pos, "divide", s.ratio(b.Left), s.ratio(b.Right))
 	}
 	s.r.mistake(e.At(), "SAMPLE takes a number or a fraction of two numbers")
-	return e
+	return &resolved.Const{Pos: e.At()}
 }
 
 // arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT.
@@ -384,7 +383,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 	if a == nil {
 		return
 	}
-	out := &hogql.ArrayJoin{Pos: a.Pos, Left: a.Left}
+	out := &resolved.ArrayJoin{Left: a.Left}
 	if len(s.sources) == 0 {
 		s.r.mistake(a.Pos, "ARRAY JOIN needs a FROM")
 	}
@@ -404,7 +403,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 		out.Arrays = append(out.Arrays, named(value, item.printed))
 	}
 	s.clause = ""
-	s.core.ArrayJoin = out
+	s.tree.ArrayJoin = out
 }
 
 // selected gives the expression that a name stands for which no table has and the select list defines.

@@ -35,7 +35,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		db := database(t, "America/New_York")
-		core, _, err := resolve.Query(q, db, noon, budget.New(nil))
+		tree, _, err := resolve.Query(q, db, noon, budget.New(nil))
 		var found diag.Errors
 		switch {
 		case errors.As(err, &found):
@@ -44,8 +44,8 @@ func FuzzQuery(f *testing.F) {
 			t.Fatalf("%q: %v is no mistake", text, err)
 		}
 		c := guardChecker{t: t}
-		c.query(core)
-		if _, _, err := sql.Print(core, db, nil); err != nil && strings.HasPrefix(err.Error(), "BUG") {
+		c.query(tree)
+		if _, _, err := sql.Print(tree, db, nil); err != nil && strings.HasPrefix(err.Error(), "BUG") {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

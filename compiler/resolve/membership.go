@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // membership resolves IN and NOT IN. With transform_null_in, ClickHouse finds NULL in a set that holds it, so that no
 // wrapping is needed.
-func (s *scope) membership(n *hogql.Compare) hogql.Expr {
+func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 	not := n.Op == hogql.NotIn
 	name := "in"
 	if not {
@@ -26,7 +27,7 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 	case hogql.ArrayKind, hogql.Unknown:
 		return s.has(n.Pos, right, left, not)
 	case hogql.TupleKind:
-		if is[*hogql.Native](right) {
+		if is[*resolved.Native](right) {
 			return native(boolType, n.Pos, name, left, right)
 		}
 		s.r.mistake(n.Right.At(), "IN takes a list, an array or a subquery")
@@ -42,18 +43,18 @@ func (s *scope) membership(n *hogql.Compare) hogql.Expr {
 }
 
 // inSubquery resolves the test whether a subquery gives a value, or a tuple of values in as many columns.
-func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) hogql.Expr {
+func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) resolved.Expr {
 	left := s.expr(n.Left)
 	rel := s.r.query(sub.Query, s.env)
 	columns := len(rel.columns)
-	if tuple, ok := left.(*hogql.Tuple); ok {
+	if tuple, ok := left.(*resolved.Tuple); ok {
 		if columns > 1 && columns != len(tuple.Items) {
 			s.r.mistake(sub.Pos, "The left side of IN is a tuple of %d, the subquery gives %d columns", len(tuple.Items), columns)
 		}
 	} else if k := typeOf(left).Kind; columns > 1 && k != hogql.TupleKind && k != hogql.Unknown {
 		s.r.mistake(sub.Pos, "The left side of IN is one value, the subquery gives %d columns", columns)
 	}
-	return native(boolType, n.Pos, name, left, &hogql.Subquery{Pos: sub.Pos, Query: rel.core})
+	return native(boolType, n.Pos, name, left, &resolved.Subquery{Pos: sub.Pos, Query: rel.tree})
 }
 
 // members lists what a set holds that is written out.
@@ -81,28 +82,21 @@ func (s *scope) members(e hogql.Expr) ([]hogql.Expr, bool) {
 }
 
 // inList resolves the test whether a value is one of several.
-func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.Expr {
+func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolved.Expr {
 	not := name == "notIn"
-	s.r.spend.Work(len(list))
-	var left hogql.Expr
-	items := list
+	var left resolved.Expr
 	if words := allWords(list); words {
 		left = s.stringProperty(n.Left)
 	}
 	if left == nil {
 		left = s.expr(n.Left)
 	}
-	if !plainConstants(list) {
-		items = make([]hogql.Expr, len(list))
-		for i, item := range list {
-			items[i] = s.expr(item)
-		}
-	}
+	items := s.list(list)
 	if len(items) == 0 {
 		return truthOf(not, n.Pos)
 	}
 	if oneTuple(left, items) {
-		items = []hogql.Expr{&hogql.Tuple{Pos: n.Right.At(), Items: items}}
+		items = []resolved.Expr{&resolved.Tuple{Pos: n.Right.At(), Items: items}}
 	}
 	if typeOf(left).Kind == hogql.DateTime {
 		s.r.spend.Nodes(len(items))
@@ -110,22 +104,22 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) hogql.E
 		left = bare(left)
 	}
 	if !allConstant(items) {
-		return s.has(n.Pos, &hogql.Array{Pos: n.Right.At(), Items: items}, left, not)
+		return s.has(n.Pos, &resolved.Array{Pos: n.Right.At(), Items: items}, left, not)
 	}
-	return native(boolType, n.Pos, name, left, &hogql.Tuple{Pos: n.Right.At(), Items: items})
+	return native(boolType, n.Pos, name, left, &resolved.Tuple{Pos: n.Right.At(), Items: items})
 }
 
 // oneTuple reports whether the members of a set are the parts of one tuple, as the tuple on the left has them: (a, b) IN (1, 2).
-func oneTuple(left hogql.Expr, items []hogql.Expr) bool {
-	tuple, ok := left.(*hogql.Tuple)
+func oneTuple(left resolved.Expr, items []resolved.Expr) bool {
+	tuple, ok := left.(*resolved.Tuple)
 	if !ok || len(tuple.Items) != len(items) {
 		return false
 	}
-	return !slices.ContainsFunc(items, func(item hogql.Expr) bool { return typeOf(item).Kind == hogql.TupleKind })
+	return !slices.ContainsFunc(items, func(item resolved.Expr) bool { return typeOf(item).Kind == hogql.TupleKind })
 }
 
 // has tests whether an array that is not known beforehand holds a value. NULL is a value like any other for it.
-func (s *scope) has(at hogql.Span, array, value hogql.Expr, not bool) hogql.Expr {
+func (s *scope) has(at hogql.Span, array, value resolved.Expr, not bool) resolved.Expr {
 	e := native(boolType, at, "has", array, value)
 	if not {
 		return native(boolType, at, "not", e)

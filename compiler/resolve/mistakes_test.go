@@ -242,9 +242,9 @@ func TestLargeQueries(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := mustParse(t, tt.in)
 			spend := budget.New(nil)
-			core, _, err := resolve.Query(q, database(t, "UTC"), noon, spend)
+			tree, _, err := resolve.Query(q, database(t, "UTC"), noon, spend)
 			if err == nil {
-				_, _, err = sql.Print(core, database(t, "UTC"), spend)
+				_, _, err = sql.Print(tree, database(t, "UTC"), spend)
 			}
 			got := ""
 			if found, ok := errors.AsType[*diag.Error](err); ok {

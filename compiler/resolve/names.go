@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// names are the names that are taken in one place of the core form, each with the number of names made of it. The zero
+// names are the names that are taken in one place of the resolved tree, each with the number of names made of it. The zero
 // value is ready.
 type names struct{ taken few[int] }
 

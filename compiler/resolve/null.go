@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -38,7 +39,7 @@ var comparisons = map[hogql.CompareOp]comparison{
 }
 
 // compare resolves a comparison. With filter, a NULL may stand for false.
-func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
+func (s *scope) compare(n *hogql.Compare, filter bool) resolved.Expr {
 	if n.Op == hogql.InCohort || n.Op == hogql.NotInCohort {
 		return s.inCohort(n)
 	}
@@ -50,7 +51,7 @@ func (s *scope) compare(n *hogql.Compare, filter bool) hogql.Expr {
 }
 
 // compared makes a comparison of sides that are resolved. It is none of membership.
-func (s *scope) compared(n *hogql.Compare, left, right hogql.Expr, filter bool) hogql.Expr {
+func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter bool) resolved.Expr {
 	c := comparisons[n.Op]
 	left, right = s.r.comparands(left, right)
 	s.checkText(n.Left, left, right)
@@ -69,7 +70,7 @@ func (s *scope) compared(n *hogql.Compare, left, right hogql.Expr, filter bool) 
 	case !l && !r, filter && s.clause == onClause, filter && !c.one && !bothCount:
 		return c.call(n.Pos, left, right, l || r)
 	case bothCount:
-		return s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+		return s.once(n.Pos, func(first, again []resolved.Expr) resolved.Expr {
 			return native(boolType, n.Pos, "ifNull", c.call(n.Pos, first[0], first[1], true), c.ofNulls(n.Pos, again))
 		}, left, right)
 	}
@@ -77,16 +78,16 @@ func (s *scope) compared(n *hogql.Compare, left, right hogql.Expr, filter bool) 
 }
 
 // ofNulls is the comparison of two values of which at least one is NULL.
-func (c comparison) ofNulls(at hogql.Span, sides []hogql.Expr) hogql.Expr {
+func (c comparison) ofNulls(at hogql.Span, sides []resolved.Expr) resolved.Expr {
 	test := "isNull"
 	if c.one {
 		test = "isNotNull"
 	}
-	return &hogql.Logic{Pos: at, Or: c.one, Args: []hogql.Expr{native(boolType, at, test, sides[0]), native(boolType, at, test, sides[1])}}
+	return &resolved.Logic{Pos: at, Or: c.one, Args: []resolved.Expr{native(boolType, at, test, sides[0]), native(boolType, at, test, sides[1])}}
 }
 
 // withNull is the comparison of a value with the constant NULL.
-func (c comparison) withNull(at hogql.Span, value hogql.Expr) hogql.Expr {
+func (c comparison) withNull(at hogql.Span, value resolved.Expr) resolved.Expr {
 	switch {
 	case c.both:
 		return native(boolType, at, "isNull", value)
@@ -96,11 +97,11 @@ func (c comparison) withNull(at hogql.Span, value hogql.Expr) hogql.Expr {
 	return truthOf(false, at)
 }
 
-func (c comparison) call(at hogql.Span, left, right hogql.Expr, null bool) hogql.Expr {
+func (c comparison) call(at hogql.Span, left, right resolved.Expr, null bool) resolved.Expr {
 	typ := hogql.Type{Kind: hogql.Bool, Nullable: null}
 	if c.fold {
 		if s, ok := text(right); ok {
-			right = &hogql.Const{Pos: right.At(), Value: "(?i)" + s}
+			right = &resolved.Const{Pos: right.At(), Value: "(?i)" + s}
 		} else {
 			right = native(typeOf(right), right.At(), "concat", literal("(?i)"), right)
 		}
@@ -113,11 +114,11 @@ func (c comparison) call(at hogql.Span, left, right hogql.Expr, null bool) hogql
 }
 
 // truthOf makes a constant condition.
-func truthOf(b bool, at hogql.Span) hogql.Expr { return &hogql.Const{Pos: at, Value: b} }
+func truthOf(b bool, at hogql.Span) resolved.Expr { return &resolved.Const{Pos: at, Value: b} }
 
 // sides resolves the two sides of a comparison. A property beside a word is read as a string only: nothing else that a
 // property can hold has the text of a word.
-func (s *scope) sides(n *hogql.Compare) (left, right hogql.Expr) {
+func (s *scope) sides(n *hogql.Compare) (left, right resolved.Expr) {
 	if left, right, ok := s.besideWord(n); ok {
 		return left, right
 	}
@@ -125,7 +126,7 @@ func (s *scope) sides(n *hogql.Compare) (left, right hogql.Expr) {
 }
 
 // wordSides is sides where both are resolved already: neither is resolved again, unless it is a property beside a word.
-func (s *scope) wordSides(n *hogql.Compare, left, right hogql.Expr) (hogql.Expr, hogql.Expr) {
+func (s *scope) wordSides(n *hogql.Compare, left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
 	if l, r, ok := s.besideWord(n); ok {
 		return l, r
 	}
@@ -133,25 +134,25 @@ func (s *scope) wordSides(n *hogql.Compare, left, right hogql.Expr) (hogql.Expr,
 }
 
 // besideWord gives the sides of a test for equality of a property and a word.
-func (s *scope) besideWord(n *hogql.Compare) (left, right hogql.Expr, ok bool) {
+func (s *scope) besideWord(n *hogql.Compare) (left, right resolved.Expr, ok bool) {
 	if n.Op != hogql.Equals && n.Op != hogql.NotEquals {
 		return nil, nil, false
 	}
 	if isWord(n.Right) {
 		if e := s.stringProperty(n.Left); e != nil {
-			return e, n.Right, true
+			return e, s.expr(n.Right), true
 		}
 	}
 	if isWord(n.Left) {
 		if e := s.stringProperty(n.Right); e != nil {
-			return n.Left, e, true
+			return s.expr(n.Left), e, true
 		}
 	}
 	return nil, nil, false
 }
 
 // stringProperty reads a property of type String as a string only; nil when e is something else.
-func (s *scope) stringProperty(e hogql.Expr) hogql.Expr {
+func (s *scope) stringProperty(e hogql.Expr) resolved.Expr {
 	if !isAccess(e) || !s.anyForm() {
 		return nil
 	}
@@ -174,7 +175,7 @@ func (p *property) isText(r *resolver) bool {
 // isWord reports whether an expression is a text that is not JSON value other than a string, and not one of the two texts that
 // a column which holds a property may have in the place of nothing.
 func isWord(e hogql.Expr) bool {
-	s, ok := text(e)
+	s, ok := writtenText(e)
 	if !ok || s == "" {
 		return false
 	}
@@ -186,11 +187,11 @@ func isWord(e hogql.Expr) bool {
 }
 
 // checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short.
-func (s *scope) checkText(side, value, other hogql.Expr) {
-	if typeOf(value).Kind != hogql.String || is[*hogql.Const](value) {
+func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) {
+	if typeOf(value).Kind != hogql.String || is[*resolved.Const](value) {
 		return
 	}
-	if c, ok := other.(*hogql.Const); ok && numeric(constType(c.Value).Kind) && !s.r.mistakes.Full() {
+	if c, ok := other.(*resolved.Const); ok && numeric(constType(c.Value).Kind) && !s.r.mistakes.Full() {
 		written, whole := hogql.Excerpt(side)
 		e := diag.New(diag.QueryError, side.At(), "Cannot compare text with a number: write toFloat(%s)", written)
 		if whole {
@@ -201,9 +202,9 @@ func (s *scope) checkText(side, value, other hogql.Expr) {
 }
 
 // condition resolves an expression where a NULL counts as false.
-func (s *scope) condition(e hogql.Expr) hogql.Expr {
+func (s *scope) condition(e hogql.Expr) resolved.Expr {
 	if !s.r.enter(e.At()) {
-		return e
+		return &resolved.Const{Pos: e.At()}
 	}
 	defer s.r.leave()
 	if n, ok := e.(*hogql.Logic); ok {
@@ -228,8 +229,8 @@ func (s *scope) condition(e hogql.Expr) hogql.Expr {
 }
 
 // logic resolves AND or OR, and folds what is constant.
-func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql.Expr) hogql.Expr) hogql.Expr {
-	out := &hogql.Logic{Pos: at, Or: or, Args: make([]hogql.Expr, 0, len(args))}
+func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql.Expr) resolved.Expr) resolved.Expr {
+	out := &resolved.Logic{Pos: at, Or: or, Args: make([]resolved.Expr, 0, len(args))}
 	decided := false
 	for _, arg := range args {
 		e := each(arg)
@@ -237,7 +238,7 @@ func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql
 			decided = decided || value == or
 			continue
 		}
-		if inner, ok := e.(*hogql.Logic); ok && inner.Or == or {
+		if inner, ok := e.(*resolved.Logic); ok && inner.Or == or {
 			out.Args = append(out.Args, inner.Args...)
 			continue
 		}
@@ -255,7 +256,7 @@ func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql
 }
 
 // negation resolves NOT. A negated test for equality is the opposite test, on NULL too.
-func (s *scope) negation(at hogql.Span, x hogql.Expr) hogql.Expr {
+func (s *scope) negation(at hogql.Span, x hogql.Expr) resolved.Expr {
 	if c, ok := x.(*hogql.Compare); ok {
 		if op, ok := opposites[c.Op]; ok {
 			return s.compare(&hogql.Compare{Pos: at, Op: op, Left: c.Left, Right: c.Right}, false)
@@ -279,7 +280,7 @@ var opposites = map[hogql.CompareOp]hogql.CompareOp{
 }
 
 // between resolves BETWEEN, which with a NULL on any side is false, negated or not.
-func (s *scope) between(n *hogql.Between, filter bool) hogql.Expr {
+func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	x, low, high := s.expr(n.X), s.expr(n.Low), s.expr(n.High)
 	if isNull(x) || isNull(low) || isNull(high) {
 		return truthOf(false, n.Pos)
@@ -291,21 +292,21 @@ func (s *scope) between(n *hogql.Between, filter bool) hogql.Expr {
 	}
 	null := typeOf(x).MayBeNull() || typeOf(low).MayBeNull() || typeOf(high).MayBeNull()
 	typ := hogql.Type{Kind: hogql.Bool, Nullable: null}
-	var e hogql.Expr
+	var e resolved.Expr
 	switch {
 	case !n.Not:
-		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+		e = s.once(n.Pos, func(first, again []resolved.Expr) resolved.Expr {
 			return both(native(typ, n.Pos, "greaterOrEquals", first[0], low), native(typ, n.Pos, "lessOrEquals", again[0], high))
 		}, fromX)
 	case typeOf(low).MayBeNull() || typeOf(high).MayBeNull():
-		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
-			return &hogql.Logic{Pos: n.Pos, Args: []hogql.Expr{
+		e = s.once(n.Pos, func(first, again []resolved.Expr) resolved.Expr {
+			return &resolved.Logic{Pos: n.Pos, Args: []resolved.Expr{
 				outside(n.Pos, typ, first[0], first[1], again[0], first[2]),
 				native(boolType, n.Pos, "isNotNull", again[1]), native(boolType, n.Pos, "isNotNull", again[2]),
 			}}
 		}, fromX, low, high)
 	default:
-		e = s.once(n.Pos, func(first, again []hogql.Expr) hogql.Expr {
+		e = s.once(n.Pos, func(first, again []resolved.Expr) resolved.Expr {
 			return outside(n.Pos, typ, first[0], low, again[0], high)
 		}, fromX)
 	}
@@ -316,8 +317,8 @@ func (s *scope) between(n *hogql.Between, filter bool) hogql.Expr {
 }
 
 // outside reports whether a value is less than one bound or greater than another.
-func outside(at hogql.Span, typ hogql.Type, x, low, again, high hogql.Expr) hogql.Expr {
-	return &hogql.Logic{Pos: at, Or: true, Args: []hogql.Expr{
+func outside(at hogql.Span, typ hogql.Type, x, low, again, high resolved.Expr) resolved.Expr {
+	return &resolved.Logic{Pos: at, Or: true, Args: []resolved.Expr{
 		native(typ, at, "less", x, low), native(typ, at, "greater", again, high),
 	}}
 }

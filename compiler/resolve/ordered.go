@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // filtered resolves agg(x) FILTER (WHERE c), which is aggIf(x, c).
-func (s *scope) filtered(c *hogql.Call) hogql.Expr {
+func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 	with := *c
 	with.Filter = nil
 	f, ok := schema.LookupFunction(c.Name)
@@ -67,18 +68,20 @@ func orderable(f *schema.Function) bool {
 
 // ordered resolves groupArray(x ORDER BY y) and its kin, for which ClickHouse has no syntax: the values are collected
 // with their keys, sorted by them, and taken out again.
-func (s *scope) ordered(c *calling) hogql.Expr {
+func (s *scope) ordered(c *calling) resolved.Expr {
 	desc := c.OrderBy[0].Desc
 	args := s.arguments(c)
 	value := typeOf(args[0])
-	row := &hogql.LambdaParam{Pos: c.Pos, Name: s.unique("row"), Type: hogql.Type{Kind: hogql.TupleKind}}
-	part := func(n int, t hogql.Type) hogql.Expr { return native(t, c.Pos, "tupleElement", row, literal(int64(n))) }
-	each := func(body hogql.Expr) hogql.Expr {
-		return &hogql.Lambda{Pos: c.Pos, Params: []string{row.Name}, Body: body}
+	row := &resolved.LambdaParam{Pos: c.Pos, Name: s.unique("row"), Type: hogql.Type{Kind: hogql.TupleKind}}
+	part := func(n int, t hogql.Type) resolved.Expr {
+		return native(t, c.Pos, "tupleElement", row, literal(int64(n)))
+	}
+	each := func(body resolved.Expr) resolved.Expr {
+		return &resolved.Lambda{Pos: c.Pos, Params: []string{row.Name}, Body: body}
 	}
 
-	items := []hogql.Expr{args[0]}
-	var keys []hogql.Expr
+	items := []resolved.Expr{args[0]}
+	var keys []resolved.Expr
 	for _, o := range c.OrderBy {
 		if o.Desc != desc {
 			s.r.mistake(o.Pos, "ORDER BY inside '%s' must have one direction", c.f.Name)
@@ -100,7 +103,7 @@ func (s *scope) ordered(c *calling) hogql.Expr {
 	}
 	by, sort := keys[0], "arraySort"
 	if len(keys) > 1 {
-		by = &hogql.Tuple{Pos: c.Pos, Items: keys}
+		by = &resolved.Tuple{Pos: c.Pos, Items: keys}
 	}
 	if desc {
 		sort = "arrayReverseSort"
@@ -111,7 +114,7 @@ func (s *scope) ordered(c *calling) hogql.Expr {
 		collect = "groupArrayIf"
 	}
 	unknown := hogql.Type{Kind: hogql.ArrayKind}
-	out := native(unknown, c.Pos, collect, append([]hogql.Expr{&hogql.Tuple{Pos: c.Pos, Items: items}}, args[1:]...)...)
+	out := native(unknown, c.Pos, collect, append([]resolved.Expr{&resolved.Tuple{Pos: c.Pos, Items: items}}, args[1:]...)...)
 	elem := value
 	taken := part(1, value)
 	if value.MayBeNull() { // the aggregation would leave NULLs out

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -184,10 +185,10 @@ func (p *property) key() schema.PropertyKey {
 }
 
 // property reads a property in the form that is wanted.
-func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr {
+func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Expr {
 	if len(p.keys) > longestChain {
 		r.mistake(at, "The query has a chain of more than %d names", longestChain)
-		return &hogql.Const{Pos: at}
+		return &resolved.Const{Pos: at}
 	}
 	r.spend.Work(len(p.keys))
 	for _, key := range p.keys {
@@ -197,7 +198,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr 
 				first = firstByIndex
 			}
 			r.zeroIndex(key.Pos, first)
-			return &hogql.Const{Pos: at}
+			return &resolved.Const{Pos: at}
 		}
 	}
 	if p.place.query != nil {
@@ -225,7 +226,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) hogql.Expr 
 		}
 	}
 	t, f := p.place.table, p.place.field
-	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) hogql.Expr {
+	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) resolved.Expr {
 		return t.stored(f, p.keys, want, scanned, at)
 	})
 }
@@ -251,11 +252,11 @@ func (p *property) virtual() (place, bool) {
 }
 
 // whole reads all of a document, as JSON text.
-func (p *property) whole(at hogql.Span) hogql.Expr {
+func (p *property) whole(at hogql.Span) resolved.Expr {
 	t, f := p.place.table, p.place.field
-	return t.column(f, f.Key(), f.Name, func(scanned string) hogql.Expr {
+	return t.column(f, f.Key(), f.Name, func(scanned string) resolved.Expr {
 		typ := t.r.db.FieldType(t.table, f)
-		c := &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: typ}
+		c := &resolved.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: typ}
 		if t.r.db.NativeJSON(t.table, f) {
 			return native(typ, at, "toString", c)
 		}
@@ -289,7 +290,7 @@ func propertyName(document string, keys []hogql.Name) string {
 
 // passedProperty reads a property of what a subquery shows. Where the subquery shows the rows of its own tables, it gives a
 // column for the property, so that the property is read where it is stored; else the property is taken out of the text.
-func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) hogql.Expr {
+func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) resolved.Expr {
 	q := p.place.query
 	if len(p.keys) == 0 {
 		return q.column(p.place.index, at)
@@ -315,7 +316,7 @@ func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) 
 	if rel.scope != nil {
 		value := r.property(c.from, want, hogql.Span{})
 		c.printed, c.typ = rel.scope.unique(propertyName(rel.columns[i].printed, keys)), typeOf(value)
-		rel.scope.core.Columns = append(rel.scope.core.Columns, named(value, c.printed))
+		rel.scope.tree.Columns = append(rel.scope.tree.Columns, named(value, c.printed))
 	}
 	for n, m := range rel.members {
 		j, _ := r.extend(m, i, keys, want)
@@ -340,7 +341,7 @@ func (rel *relation) extensible(i int) bool {
 		return false
 	}
 	if s := rel.scope; s != nil {
-		return !s.core.Distinct && !s.grouped && s.aggregates == 0
+		return !s.tree.Distinct && !s.grouped && s.aggregates == 0
 	}
 	for _, op := range rel.ops {
 		if op != hogql.UnionAll {
@@ -356,7 +357,7 @@ func (rel *relation) extensible(i int) bool {
 }
 
 // converted makes the wanted form of a property from its text.
-func (r *resolver) converted(value hogql.Expr, p *property, want wanted, at hogql.Span) hogql.Expr {
+func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at hogql.Span) resolved.Expr {
 	if want == typedValue {
 		switch p.definition(r.db) {
 		case schema.NumericProperty:
@@ -372,7 +373,7 @@ func (r *resolver) converted(value hogql.Expr, p *property, want wanted, at hogq
 }
 
 // ofText makes a form that needs no definition from a text; for other forms than numbers and booleans it is the text.
-func ofText(value hogql.Expr, want wanted, at hogql.Span) hogql.Expr {
+func ofText(value resolved.Expr, want wanted, at hogql.Span) resolved.Expr {
 	switch want {
 	case floatValue:
 		return floatOf(value, at)
@@ -390,30 +391,30 @@ var (
 )
 
 // floatOf reads a number from a text; NULL when it holds none.
-func floatOf(text hogql.Expr, at hogql.Span) hogql.Expr {
+func floatOf(text resolved.Expr, at hogql.Span) resolved.Expr {
 	return native(nullableFloat, at, "accurateCastOrNull", text, literal("Float64"))
 }
 
 // boolOf reads a boolean from a text; NULL when it holds none.
-func boolOf(text hogql.Expr, at hogql.Span) hogql.Expr {
-	names := &hogql.Array{Items: []hogql.Expr{literal("true"), literal("false")}}
-	values := &hogql.Array{Items: []hogql.Expr{literal(int64(1)), literal(int64(0))}}
+func boolOf(text resolved.Expr, at hogql.Span) resolved.Expr {
+	names := &resolved.Array{Items: []resolved.Expr{literal("true"), literal("false")}}
+	values := &resolved.Array{Items: []resolved.Expr{literal(int64(1)), literal(int64(0))}}
 	return native(nullableBool, at, "toBool", native(nullable(intType), at, "transform", text, names, values, literal(nil)))
 }
 
 // bestEffort reads a time from a text, in the project's zone where the text names none; NULL when it holds none.
-func (r *resolver) bestEffort(text hogql.Expr, at hogql.Span) hogql.Expr {
+func (r *resolver) bestEffort(text resolved.Expr, at hogql.Span) resolved.Expr {
 	return native(nullable(timeType), at, "parseDateTime64BestEffortOrNull", text, literal(int64(6)), literal(r.zone))
 }
 
 // fromText takes what is at a path out of JSON text: strings bare, all else as JSON text, NULL for nothing or null.
-func fromText(document hogql.Expr, keys []hogql.Name, at hogql.Span) hogql.Expr {
+func fromText(document resolved.Expr, keys []hogql.Name, at hogql.Span) resolved.Expr {
 	return native(nullableString, at, "JSONExtract", append(pathInto(document, keys), literal("Nullable(String)"))...)
 }
 
 // pathInto are the arguments of a function that goes down a path of keys into a document.
-func pathInto(document hogql.Expr, keys []hogql.Name) []hogql.Expr {
-	args := make([]hogql.Expr, 1, len(keys)+2)
+func pathInto(document resolved.Expr, keys []hogql.Name) []resolved.Expr {
+	args := make([]resolved.Expr, 1, len(keys)+2)
 	args[0] = document
 	for _, k := range keys {
 		args = append(args, keyConst(k))
@@ -421,7 +422,7 @@ func pathInto(document hogql.Expr, keys []hogql.Name) []hogql.Expr {
 	return args
 }
 
-func keyConst(k hogql.Name) hogql.Expr {
+func keyConst(k hogql.Name) resolved.Expr {
 	if k.Index {
 		if n, err := strconv.ParseInt(k.Text, 10, 64); err == nil {
 			return literal(n)

@@ -1,6 +1,9 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+)
 
 // recursive resolves a CTE that uses itself: a UNION ALL whose first member gives the rows to start from, and whose others
 // go on from the rows found so far. They see the CTE with the columns of the first member.
@@ -10,12 +13,12 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 		r.mistake(c.Pos, "The recursive CTE `%s` must be one query to start from, UNION ALL, and queries that go on from it", c.Name.Text)
 	}
 	if !ok {
-		return &cte{rel: &relation{core: c.Query}, names: &labels{}, open: true}
+		return &cte{rel: nothing(c.Query.At()), names: &labels{}, open: true}
 	}
 	env = r.with(set.With, set.Recursive, env)
 	first := r.query(set.Members[0], env)
-	core := &hogql.SetQuery{Pos: set.Pos, Ops: set.Ops, Members: []hogql.Query{first.core}}
-	rel := &relation{core: core}
+	tree := &resolved.SetQuery{Pos: set.Pos, Ops: set.Ops, Members: []resolved.Query{first.tree}}
+	rel := &relation{tree: tree}
 	r.spend.Columns(len(first.columns))
 	for _, col := range first.columns {
 		// No property can be added to a column that its own query reads: from stays empty.
@@ -29,7 +32,7 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 		if len(member.columns) != len(rel.columns) {
 			r.unevenMembers(m, len(rel.columns), len(member.columns))
 		}
-		core.Members = append(core.Members, member.core)
+		tree.Members = append(tree.Members, member.tree)
 	}
 	out.open = false
 	r.recurs = true

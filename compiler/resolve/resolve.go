@@ -1,6 +1,6 @@
 // Package resolve decides what every name in a query means: text ─▶ parse ─▶ bind ─▶ [resolve] ─▶ print.
 //
-// What comes in is HogQL over virtual tables; what goes out is the core form that the printer takes: columns of physical
+// What comes in is HogQL over virtual tables; what goes out is the resolved tree that the printer takes: columns of physical
 // tables, functions by ClickHouse's own names, and the rules of the dialect on NULL, time zones and properties made
 // explicit. It is also here that each scan of a physical table gets the guard of its project.
 //
@@ -32,6 +32,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -46,14 +47,14 @@ type Output struct {
 // write, and keeps the stack small.
 const maxDepth = 1_000
 
-// Query resolves q against the schema of one project, and returns it in core form with the columns that it gives. Now is
+// Query resolves q against the schema of one project, and returns it as a resolved tree with the columns that it gives. Now is
 // the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
 // mistake, not only the first. It spends from the budget of the compile, whose end is an error of another type.
-func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.CoreQuery, []Output, error) {
+func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (resolved.Query, []Output, error) {
 	return run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend})
 }
 
-func run(q hogql.Query, r *resolver) (out hogql.CoreQuery, columns []Output, err error) {
+func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
 	defer budget.Catch(&err)
 	rel := r.query(q, nil)
 	if err := r.mistakes.Err(); err != nil {
@@ -66,14 +67,13 @@ func run(q hogql.Query, r *resolver) (out hogql.CoreQuery, columns []Output, err
 			outputs = append(outputs, Output{Name: c.name, Type: c.typ})
 		}
 	}
-	core, _ := rel.core.(hogql.CoreQuery) // all else was a mistake
-	switch core := core.(type) {
-	case *hogql.Select:
-		core.With, core.Recursive = r.ctes, r.recurs
-	case *hogql.SetQuery:
-		core.With, core.Recursive = r.ctes, r.recurs
+	switch tree := rel.tree.(type) {
+	case *resolved.Select:
+		tree.With, tree.Recursive = r.ctes, r.recurs
+	case *resolved.SetQuery:
+		tree.With, tree.Recursive = r.ctes, r.recurs
 	}
-	return core, outputs, nil
+	return rel.tree, outputs, nil
 }
 
 // resolver is the state of one call of Query.
@@ -87,10 +87,10 @@ type resolver struct {
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
-	ctes   []*hogql.CTE
+	ctes   []*resolved.CTE
 	recurs bool // one of them uses itself
 	// grown are the SELECTs of tables, whose columns are added while the queries around them are resolved.
-	grown []*hogql.Select
+	grown []*resolved.Select
 	refs  names // of ctes
 
 	depth     int
@@ -105,7 +105,7 @@ type resolver struct {
 
 // relation is a resolved query and the columns that it gives.
 type relation struct {
-	core    hogql.Query
+	tree    resolved.Query
 	columns []*column
 	scope   *scope      // of a SELECT
 	members []*relation // of a set
@@ -138,7 +138,7 @@ type level struct {
 	known few[*environment] // by name
 }
 
-// cte is a table CTE; ref is its name in the core form once it is used.
+// cte is a table CTE; ref is its name in the resolved tree once it is used.
 type cte struct {
 	rel   *relation
 	names *labels
@@ -167,7 +167,7 @@ func (r *resolver) mistake(at hogql.Span, format string, args ...any) {
 // query resolves one query that sees the CTEs of env.
 func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	if !r.enter(q.At()) {
-		return &relation{core: q}
+		return nothing(q.At())
 	}
 	defer r.leave()
 	switch q := q.(type) {
@@ -178,8 +178,11 @@ func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	case *hogql.QueryPlaceholder:
 		r.mistake(q.Pos, "Unresolved placeholder: %s", excerpt(q.X))
 	}
-	return &relation{core: q}
+	return nothing(q.At())
 }
+
+// nothing is what becomes of a query that is a mistake.
+func nothing(at hogql.Span) *relation { return &relation{tree: &resolved.Select{Pos: at}} }
 
 // enter counts one node on the way down, and reports whether there is room for it.
 func (r *resolver) enter(at hogql.Span) bool {
@@ -211,12 +214,12 @@ func (r *resolver) count(n int, at hogql.Span) {
 func (r *resolver) fillEmpty() {
 	for _, sel := range r.grown {
 		if len(sel.Columns) == 0 {
-			sel.Columns = []hogql.Expr{named(&hogql.Const{Value: int64(1)}, "one")}
+			sel.Columns = []resolved.Expr{named(&resolved.Const{Value: int64(1)}, "one")}
 		}
 	}
 }
 
 // named gives an expression an alias.
-func named(e hogql.Expr, alias string) *hogql.Alias {
-	return &hogql.Alias{Pos: e.At(), X: e, Name: hogql.Name{Text: alias}}
+func named(e resolved.Expr, alias string) *resolved.Alias {
+	return &resolved.Alias{Pos: e.At(), X: e, Name: alias}
 }

@@ -56,11 +56,11 @@ func mustParse(t *testing.T, text string) hogql.Query {
 // compiled gives the SQL of a query with its parameters in place, the texts of properties written P(path).
 func compiled(t *testing.T, db *schema.Database, text string) string {
 	t.Helper()
-	core, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
+	tree, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
 	if err != nil {
 		t.Fatalf("Query(%q): %v", text, err)
 	}
-	out, params, err := sql.Print(core, db, nil)
+	out, params, err := sql.Print(tree, db, nil)
 	if err != nil {
 		t.Fatalf("Print(%q): %v", text, err)
 	}

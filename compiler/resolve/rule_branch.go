@@ -1,10 +1,10 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 
 // ifCall resolves if and multiIf, where a condition that is NULL is not met.
-func (s *scope) ifCall(c *calling) hogql.Expr {
-	args := make([]hogql.Expr, len(c.args))
+func (s *scope) ifCall(c *calling) resolved.Expr {
+	args := make([]resolved.Expr, len(c.args))
 	for i, arg := range c.args {
 		if i%2 == 0 && i < len(c.args)-1 {
 			args[i] = s.condition(arg)
@@ -14,13 +14,13 @@ func (s *scope) ifCall(c *calling) hogql.Expr {
 	}
 	if len(args)%2 == 0 {
 		s.r.mistake(c.Pos, "Function '%s' expects an odd number of arguments, found %d", c.f.Name, len(args))
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	return choice(c.Pos, args)
 }
 
 // coalesce resolves ifNull and coalesce: one value that cannot be NULL is enough.
-func (s *scope) coalesce(c *calling) hogql.Expr {
+func (s *scope) coalesce(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	typ := common(args...)
 	typ.Nullable = true

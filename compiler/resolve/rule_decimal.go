@@ -4,15 +4,16 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // maxScale is the greatest number of decimals that Decimal64 has.
 const maxScale = 18
 
 // decimal resolves toDecimal(x, scale).
-func (s *scope) decimal(c *calling) hogql.Expr {
+func (s *scope) decimal(c *calling) resolved.Expr {
 	x := s.expr(c.args[0])
-	scale, ok := s.expr(c.args[1]).(*hogql.Const)
+	scale, ok := s.expr(c.args[1]).(*resolved.Const)
 	if ok {
 		if n, whole := scale.Value.(int64); whole && n >= 0 && n <= maxScale {
 			typ := hogql.Type{Kind: hogql.Decimal, Nullable: true}
@@ -20,5 +21,5 @@ func (s *scope) decimal(c *calling) hogql.Expr {
 		}
 	}
 	s.r.mistake(c.args[1].At(), "The scale of '%s' must be a constant from 0 to %d", c.f.Name, maxScale)
-	return &hogql.Const{Pos: c.Pos}
+	return &resolved.Const{Pos: c.Pos}
 }

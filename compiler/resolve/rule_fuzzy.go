@@ -1,6 +1,6 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 
 // Limits of multiFuzzyMatchAny and its like. The engine makes a machine of the patterns and keeps those of the last 500
 // calls: at these limits one takes a megabyte, at a distance of 4 three of them.
@@ -10,7 +10,7 @@ const (
 )
 
 // fuzzy resolves f(text, distance, patterns).
-func (s *scope) fuzzy(c *calling) hogql.Expr {
+func (s *scope) fuzzy(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if n, ok := whole(args[1]); !ok || n < 0 || n > maxDistance {
 		s.r.mistake(args[1].At(), "The distance of '%s' must be a constant from 0 to %d", c.f.Name, maxDistance)
@@ -22,8 +22,8 @@ func (s *scope) fuzzy(c *calling) hogql.Expr {
 }
 
 // whole returns the value of a constant number.
-func whole(e hogql.Expr) (int64, bool) {
-	c, ok := e.(*hogql.Const)
+func whole(e resolved.Expr) (int64, bool) {
+	c, ok := e.(*resolved.Const)
 	if !ok {
 		return 0, false
 	}
@@ -32,8 +32,8 @@ func whole(e hogql.Expr) (int64, bool) {
 }
 
 // textSize returns the bytes of all texts in a constant array.
-func textSize(e hogql.Expr) (size int, ok bool) {
-	if a, ok := e.(*hogql.Array); ok {
+func textSize(e resolved.Expr) (size int, ok bool) {
+	if a, ok := e.(*resolved.Array); ok {
 		for _, item := range a.Items {
 			s, ok := text(item)
 			if !ok {
@@ -43,7 +43,7 @@ func textSize(e hogql.Expr) (size int, ok bool) {
 		}
 		return size, true
 	}
-	c, ok := e.(*hogql.Const)
+	c, ok := e.(*resolved.Const)
 	if !ok {
 		return 0, false
 	}

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // jsonCall resolves JSONExtractString(properties, 'key', …) and the like over a document in ClickHouse's JSON type. The
 // function wants text, and the text of a whole document is costly to make; so the path goes into the reading of the
 // document, and the function gets just the text of what lies there.
-func (s *scope) jsonCall(c *calling) hogql.Expr {
+func (s *scope) jsonCall(c *calling) resolved.Expr {
 	if e := s.jsonPath(c); e != nil {
 		return e
 	}
@@ -18,7 +19,7 @@ func (s *scope) jsonCall(c *calling) hogql.Expr {
 }
 
 // jsonPath is jsonCall over such a document; nil for a call over any other value.
-func (s *scope) jsonPath(c *calling) hogql.Expr {
+func (s *scope) jsonPath(c *calling) resolved.Expr {
 	if !isAccess(c.args[0]) {
 		return nil
 	}
@@ -32,7 +33,7 @@ func (s *scope) jsonPath(c *calling) hogql.Expr {
 	}
 	var keys []hogql.Name
 	for _, arg := range path {
-		key, ok := text(arg)
+		key, ok := writtenText(arg)
 		if !ok || key == "" {
 			break
 		}
@@ -52,8 +53,8 @@ func (s *scope) jsonPath(c *calling) hogql.Expr {
 	case len(rest) == 0 && c.f.Path == schema.PathExists:
 		return native(boolType, c.Pos, "notEmpty", s.r.property(d, rawValue, c.Pos))
 	case len(rest) == 0 && c.f.Path == schema.PathScalar:
-		return s.finish(c, []hogql.Expr{s.r.property(d, scalarValue, c.Pos)})
+		return s.finish(c, []resolved.Expr{s.r.property(d, scalarValue, c.Pos)})
 	}
-	args := []hogql.Expr{s.r.property(d, rawValue, c.Pos)}
+	args := []resolved.Expr{s.r.property(d, rawValue, c.Pos)}
 	return s.finish(c, slices.Concat(args, s.list(rest)))
 }

@@ -2,11 +2,12 @@ package resolve
 
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // toDateTimeCall resolves toDateTime(x[, zone]).
-func (s *scope) toDateTimeCall(c *calling) hogql.Expr {
-	zone := hogql.Expr(literal(s.r.zone))
+func (s *scope) toDateTimeCall(c *calling) resolved.Expr {
+	zone := resolved.Expr(literal(s.r.zone))
 	x := s.expr(c.args[0])
 	if len(c.args) > 1 {
 		zone = s.zoneName(c.f, s.expr(c.args[1]))
@@ -16,7 +17,7 @@ func (s *scope) toDateTimeCall(c *calling) hogql.Expr {
 
 // toDateTime makes a time of a value (contract: hogql.md, section 11). A constant text that is no time fails; what comes
 // out of the data and is none gives NULL.
-func (s *scope) toDateTime(at hogql.Span, x, zone hogql.Expr) hogql.Expr {
+func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	typ := typeOf(x)
 	result := hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}
 	if value, ok := text(x); ok {
@@ -40,7 +41,7 @@ func (s *scope) toDateTime(at hogql.Span, x, zone hogql.Expr) hogql.Expr {
 }
 
 // toDate resolves toDate(x): the day of a time; NULL where a text holds none.
-func (s *scope) toDate(c *calling) hogql.Expr {
+func (s *scope) toDate(c *calling) resolved.Expr {
 	x := s.expr(c.args[0])
 	typ := typeOf(x)
 	result := hogql.Type{Kind: hogql.Date, Nullable: typ.MayBeNull()}
@@ -58,8 +59,8 @@ func (s *scope) toDate(c *calling) hogql.Expr {
 }
 
 // now resolves now([zone]): the moment of the query, to the microsecond.
-func (s *scope) now(c *calling) hogql.Expr {
-	zone := hogql.Expr(literal(s.r.zone))
+func (s *scope) now(c *calling) resolved.Expr {
+	zone := resolved.Expr(literal(s.r.zone))
 	if len(c.args) > 0 {
 		zone = s.zoneName(c.f, s.expr(c.args[0]))
 	}
@@ -73,7 +74,7 @@ const (
 )
 
 // startOfWeek resolves toStartOfWeek(x[, mode]): the project's week is the default.
-func (s *scope) startOfWeek(c *calling) hogql.Expr {
+func (s *scope) startOfWeek(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 1 {
 		mode := int64(sundayMode)
@@ -86,7 +87,7 @@ func (s *scope) startOfWeek(c *calling) hogql.Expr {
 }
 
 // tumble resolves the functions of time windows, whose first argument is a plain time, or a window where it is the only one.
-func (s *scope) tumble(c *calling) hogql.Expr {
+func (s *scope) tumble(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) > 1 {
 		args[0] = native(hogql.Type{Kind: hogql.DateTime, Nullable: typeOf(args[0]).MayBeNull()}, args[0].At(), "toDateTime",
@@ -96,7 +97,7 @@ func (s *scope) tumble(c *calling) hogql.Expr {
 }
 
 // dateTime64 resolves toDateTime64(x[, scale[, zone]]).
-func (s *scope) dateTime64(c *calling) hogql.Expr {
+func (s *scope) dateTime64(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 1 {
 		args = append(args, literal(int64(6)))
@@ -105,9 +106,9 @@ func (s *scope) dateTime64(c *calling) hogql.Expr {
 }
 
 // parseTime resolves f(x[, zone]), which ClickHouse has as f(x, scale, zone).
-func (s *scope) parseTime(c *calling) hogql.Expr {
+func (s *scope) parseTime(c *calling) resolved.Expr {
 	args := s.arguments(c)
-	zone := hogql.Expr(literal(s.r.zone))
+	zone := resolved.Expr(literal(s.r.zone))
 	if len(args) > 1 {
 		zone = s.zoneName(c.f, args[1])
 	}

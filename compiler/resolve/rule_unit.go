@@ -2,12 +2,13 @@ package resolve
 
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // unit reads the name of a unit of time, which must be a constant, for use in the way that ok tells of.
 func (s *scope) unit(c *calling, ok func(schema.Unit) bool) (schema.Unit, bool) {
-	name, constant := text(c.args[0])
+	name, constant := writtenText(c.args[0])
 	if !constant {
 		s.r.mistake(c.args[0].At(), "The unit of '%s' must be a constant text, such as 'day'", c.f.Name)
 		return schema.Unit{}, false
@@ -21,35 +22,35 @@ func (s *scope) unit(c *calling, ok func(schema.Unit) bool) (schema.Unit, bool) 
 }
 
 // unitCall resolves a function whose first argument names a unit: dateDiff, dateTrunc, age, dateName.
-func (s *scope) unitCall(c *calling) hogql.Expr {
+func (s *scope) unitCall(c *calling) resolved.Expr {
 	unit, ok := s.unit(c, func(u schema.Unit) bool { return u.Name != "" })
 	args := s.arguments(c)
 	if !ok {
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
-	args[0] = &hogql.Const{Pos: args[0].At(), Value: unit.Name}
+	args[0] = &resolved.Const{Pos: args[0].At(), Value: unit.Name}
 	return s.finish(c, args)
 }
 
 // datePart resolves date_part('unit', x), which is a function of its own for each unit.
-func (s *scope) datePart(c *calling) hogql.Expr {
+func (s *scope) datePart(c *calling) resolved.Expr {
 	unit, ok := s.unit(c, func(u schema.Unit) bool { return u.Part != "" })
 	args := s.arguments(c)
 	if !ok {
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	return native(resultType(c.f, args), c.Pos, unit.Part, args[1])
 }
 
 // dateAdd resolves dateAdd(time, interval) and dateAdd('unit', n, time).
-func (s *scope) dateAdd(c *calling) hogql.Expr {
+func (s *scope) dateAdd(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 2 {
 		return arithmetic(c.Pos, c.f.ClickHouse(), args[0], args[1])
 	}
 	unit, ok := s.unit(c, func(u schema.Unit) bool { return u.Interval != "" })
 	if !ok {
-		return &hogql.Const{Pos: c.Pos}
+		return &resolved.Const{Pos: c.Pos}
 	}
 	interval := native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(args[1]).MayBeNull()}, args[1].At(), unit.Interval, args[1])
 	return arithmetic(c.Pos, c.f.ClickHouse(), args[2], interval)

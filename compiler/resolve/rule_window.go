@@ -1,19 +1,22 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+)
 
 // lagLead resolves lag and lead as PostgreSQL has them: they see the whole partition unless there is a frame of rows, and
 // outside of it give NULL.
-func (s *scope) lagLead(c *calling) hogql.Expr {
+func (s *scope) lagLead(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	value, typ := args[0], typeOf(args[0])
 	args[0] = native(nullable(typ), args[0].At(), "toNullable", args[0])
-	return &hogql.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, value), Type: nullable(typ)}
+	return &resolved.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, value), Type: nullable(typ)}
 }
 
 // wholePartition is a window with a frame of all rows, unless it has a frame of rows. It is in the order of x, which is resolved,
 // where it has no order of its own.
-func (s *scope) wholePartition(w *hogql.Window, x hogql.Expr) *hogql.Window {
+func (s *scope) wholePartition(w *hogql.Window, x resolved.Expr) *resolved.Window {
 	if named := w.Name.Text; named != "" {
 		s.r.spend.Work(len(s.windows))
 		for _, n := range s.windows {
@@ -31,12 +34,12 @@ func (s *scope) wholePartition(w *hogql.Window, x hogql.Expr) *hogql.Window {
 		}
 	}
 	out := s.over(w)
-	out.Name = hogql.Name{}
+	out.Name = ""
 	if len(out.OrderBy) == 0 {
-		out.OrderBy = []*hogql.Order{{Pos: x.At(), X: x}}
+		out.OrderBy = []*resolved.Order{{X: x}}
 	}
 	if out.Frame == nil || out.Frame.Range {
-		out.Frame = &hogql.Frame{Start: hogql.Bound{Kind: hogql.UnboundedPreceding}, End: hogql.Bound{Kind: hogql.UnboundedFollowing}}
+		out.Frame = &resolved.Frame{Start: resolved.Bound{Kind: hogql.UnboundedPreceding}, End: resolved.Bound{Kind: hogql.UnboundedFollowing}}
 	}
 	return out
 }

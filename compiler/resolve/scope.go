@@ -6,6 +6,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -13,12 +14,12 @@ import (
 type scope struct {
 	r       *resolver
 	env     *environment
-	core    *hogql.Select
+	tree    *resolved.Select
 	sources []source
 	using   map[string]source // columns of USING, and the table that an unqualified name takes them from
 	aliases frame             // of the SELECT itself
 	frame   *frame            // the innermost lambda, else aliases
-	names   *names            // aliases that the core SELECT has
+	names   *names            // aliases that the resolved SELECT has
 	tables  names             // names of tables that it has
 	outputs []*column         // once the select list is resolved
 	windows []*hogql.NamedWindow
@@ -35,7 +36,7 @@ type scope struct {
 type frame struct {
 	outer  *frame
 	byName map[string]*alias
-	params []*hogql.LambdaParam
+	params []*resolved.LambdaParam
 	shown  []string       // what the params are called in the query
 	places map[string]int // of the first param of each name, where there are many
 }
@@ -64,7 +65,7 @@ type alias struct {
 	home    *frame // what its expression sees
 	printed string
 	state   aliasState
-	value   hogql.Expr // once it is defined
+	value   resolved.Expr // once it is defined
 	typ     hogql.Type
 	grouped bool  // holds an aggregate
 	window  *bool // whether it is the result of a window function; nil until somebody asks
@@ -119,7 +120,7 @@ func (s *scope) aliasVisitor(f *frame) *hogql.Visitor {
 			if a, ok := e.(*hogql.Alias); ok {
 				s.register(f, a)
 			}
-			return !is[*hogql.Lambda](e) && !is[*hogql.Subquery](e)
+			return !isWritten[*hogql.Lambda](e) && !isWritten[*hogql.Subquery](e)
 		},
 		Query: func(hogql.Query) bool { return false },
 	}
@@ -140,7 +141,7 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 	f.byName[name] = &alias{name: name, node: e, home: f, printed: s.unique(name)}
 }
 
-// unique makes a name for a column of the core SELECT that nothing else in it has. Names keep to what every name in
+// unique makes a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
 // ClickHouse can hold; what people see is not printed.
 func (s *scope) unique(name string) string {
 	if s.names == nil {
@@ -158,7 +159,7 @@ func (s *scope) uniqueTable(name string) string {
 }
 
 // define resolves the expression of an alias, once.
-func (s *scope) define(a *alias) hogql.Expr {
+func (s *scope) define(a *alias) resolved.Expr {
 	if a.state == aliasDefined {
 		return a.value
 	}
@@ -174,7 +175,7 @@ func (s *scope) define(a *alias) hogql.Expr {
 }
 
 // reference makes the use of an alias. What is a mere column is written again, so that conditions on it reach the table.
-func (s *scope) reference(a *alias, at hogql.Span) hogql.Expr {
+func (s *scope) reference(a *alias, at hogql.Span) resolved.Expr {
 	value := a.value
 	if a.state != aliasDefined {
 		value = s.define(a)
@@ -182,10 +183,10 @@ func (s *scope) reference(a *alias, at hogql.Span) hogql.Expr {
 	if a.grouped {
 		s.sawAggregate(a.name, at)
 	}
-	if read := bare(value); is[*hogql.Column](read) || is[*hogql.LambdaParam](read) {
+	if read := bare(value); is[*resolved.Column](read) || is[*resolved.LambdaParam](read) {
 		return value
 	}
-	return &hogql.AliasRef{Pos: at, Name: a.printed, Type: a.typ}
+	return &resolved.AliasRef{Pos: at, Name: a.printed, Type: a.typ}
 }
 
 // sawAggregate notes an aggregate, and refuses it where none can be.
@@ -203,21 +204,21 @@ func (s *scope) sawAggregate(name string, at hogql.Span) {
 const longestChain = 256
 
 // field resolves a chain of names.
-func (s *scope) field(f *hogql.Field) hogql.Expr {
+func (s *scope) field(f *hogql.Field) resolved.Expr {
 	if len(f.Chain) > longestChain {
 		s.r.mistake(f.Pos, "The query has a chain of more than %d names", longestChain)
-		return &hogql.Const{Pos: f.Pos}
+		return &resolved.Const{Pos: f.Pos}
 	}
 	if e, ok := s.lookup(f, s.frame); ok {
 		return e
 	}
 	s.unknown(f)
-	return &hogql.Const{Pos: f.Pos}
+	return &resolved.Const{Pos: f.Pos}
 }
 
 // lookup finds what a chain means: a lambda's parameter, a column of a table that the chain names, an alias, a column, a
 // column CTE.
-func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
+func (s *scope) lookup(f *hogql.Field, from *frame) (resolved.Expr, bool) {
 	if p := s.param(f, from); p != nil {
 		return s.below(p, f.Chain[1:], f.Pos), true
 	}
@@ -246,7 +247,7 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (hogql.Expr, bool) {
 }
 
 // param finds a lambda's parameter by the first name of a chain.
-func (s *scope) param(f *hogql.Field, from *frame) hogql.Expr {
+func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 	for fr := from; fr != nil; fr = fr.outer {
 		s.r.spend.Work(1)
 		if i := fr.place(f.Chain[0].Text); i >= 0 {
@@ -284,7 +285,7 @@ func (a *alias) overWindow() bool {
 		hogql.WalkExpr(a.node.X, func(e hogql.Expr) bool {
 			c, ok := e.(*hogql.Call)
 			found = found || ok && c.Over != nil
-			return !found && !is[*hogql.Subquery](e)
+			return !found && !isWritten[*hogql.Subquery](e)
 		})
 	}
 	a.window = &found
@@ -325,16 +326,16 @@ func (s *scope) unqualified(name hogql.Name) (place, int) {
 }
 
 // read makes the value of a place and of what a chain leads to behind it.
-func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) hogql.Expr {
+func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
 			s.r.mistake(at, "Can't select a table when a column is expected: %s. Select one of its columns, such as %s", p.name, p.example())
-			return &hogql.Const{Pos: at}
+			return &resolved.Const{Pos: at}
 		}
 		next, ok := p.below(rest[0].Text)
 		if !ok {
 			s.r.missing(rest[0].Text, nameAt(rest[0], at), p.fieldNames)
-			return &hogql.Const{Pos: at}
+			return &resolved.Const{Pos: at}
 		}
 		p, rest = next, rest[1:]
 	}
@@ -345,7 +346,7 @@ func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) hogql.Expr {
 }
 
 // below makes the value of what a chain leads to behind a value.
-func (s *scope) below(e hogql.Expr, rest []hogql.Name, at hogql.Span) hogql.Expr {
+func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for _, n := range rest {
 		e = s.member(e, n, at)
 	}
@@ -353,10 +354,10 @@ func (s *scope) below(e hogql.Expr, rest []hogql.Name, at hogql.Span) hogql.Expr
 }
 
 // columnCTE puts the expression of a column CTE in the place of its name.
-func (s *scope) columnCTE(env *environment, f *hogql.Field) hogql.Expr {
+func (s *scope) columnCTE(env *environment, f *hogql.Field) resolved.Expr {
 	if len(f.Chain) > 1 {
 		s.r.mistake(f.Pos, "Cannot access fields on CTE %s yet", f.Chain[0].Text)
-		return &hogql.Const{Pos: f.Pos}
+		return &resolved.Const{Pos: f.Pos}
 	}
 	outer, fr := s.env, s.frame
 	s.env = env.outer
@@ -412,14 +413,14 @@ func (s *scope) unknown(f *hogql.Field) {
 }
 
 // lambda resolves a lambda whose parameters take values of the given types, as far as they are known.
-func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *hogql.Lambda {
+func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *resolved.Lambda {
 	fr := &frame{outer: s.frame, byName: map[string]*alias{}, shown: l.Params}
-	out := &hogql.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
+	out := &resolved.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
 	for i, name := range l.Params {
 		if strings.EqualFold(name, schema.ProjectColumn) {
 			s.r.mistakes.Addf(diag.SyntaxError, l.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, name)
 		}
-		p := &hogql.LambdaParam{Name: name}
+		p := &resolved.LambdaParam{Name: name}
 		if i < len(types) {
 			p.Type = types[i]
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // selection resolves one SELECT.
@@ -14,11 +15,11 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	r.count(1, sel.Pos)
 	if windows := sel.Windows; len(windows) > budget.MaxKeys {
 		r.mistake(windows[budget.MaxKeys].Pos, "The query has more than %d windows", budget.MaxKeys)
-		return &relation{core: sel}
+		return nothing(sel.Pos)
 	}
 	s := &scope{
 		r: r, env: r.with(sel.With, sel.Recursive, env),
-		core: &hogql.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
+		tree: &resolved.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
 	}
 	s.aliases.byName = map[string]*alias{}
 	s.frame = &s.aliases
@@ -26,27 +27,27 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.arrayJoin(sel.ArrayJoin, sel.Columns)
 	s.collectAliases(sel)
 	s.byProperty = s.groupsByProperty(sel)
-	rel := &relation{core: s.core, scope: s, columns: s.columns(sel.Columns)}
+	rel := &relation{tree: s.tree, scope: s, columns: s.columns(sel.Columns)}
 	s.outputs = rel.columns
 
 	s.clause = "PREWHERE"
 	prewhere := s.conditionOf(sel.Prewhere)
 	s.clause = "WHERE"
-	s.core.Where = s.conditionOf(sel.Where)
+	s.tree.Where = s.conditionOf(sel.Where)
 	// ClickHouse runs its own PREWHERE before additional_table_filters, the second fence. It also moves conditions there by
 	// itself, behind both.
-	s.core.Where = both(prewhere, s.core.Where)
+	s.tree.Where = both(prewhere, s.tree.Where)
 	s.boundGroups()
 	s.clause = "GROUP BY"
-	s.core.GroupBy = s.groupBy(sel.GroupBy)
+	s.tree.GroupBy = s.groupBy(sel.GroupBy)
 	s.clause = ""
-	s.core.Having = s.conditionOf(sel.Having)
+	s.tree.Having = s.conditionOf(sel.Having)
 	s.namedWindows(sel.Windows)
-	s.core.OrderBy = s.orderBy(sel.OrderBy, true)
+	s.tree.OrderBy = s.orderBy(sel.OrderBy, true)
 	if by := sel.LimitBy; by != nil {
-		s.core.LimitBy = &hogql.LimitBy{Pos: by.Pos, N: s.rows(by.N), Offset: s.rows(by.Offset), Keys: s.keys(by.Keys)}
+		s.tree.LimitBy = &resolved.LimitBy{N: s.rows(by.N), Offset: s.rows(by.Offset), Keys: s.keys(by.Keys)}
 	}
-	s.core.Limit = s.limit(sel.Limit)
+	s.tree.Limit = s.limit(sel.Limit)
 	if sel.GroupBy != nil && sel.GroupBy.Totals {
 		s.totals(sel)
 	}
@@ -56,11 +57,11 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 // columns resolves the select list, and gives each column a name of its own in ClickHouse.
 func (s *scope) columns(list []hogql.Expr) []*column {
 	out := make([]*column, 0, len(list))
-	add := func(name string, e hogql.Expr, from *property, printed string) {
+	add := func(name string, e resolved.Expr, from *property, printed string) {
 		if printed == "" {
 			printed = s.unique(name)
 		}
-		s.core.Columns = append(s.core.Columns, named(e, printed))
+		s.tree.Columns = append(s.tree.Columns, named(e, printed))
 		out = append(out, &column{name: name, printed: printed, typ: typeOf(e), from: from})
 	}
 	for _, e := range list {
@@ -121,11 +122,11 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 // quietName is outputName without the texts of constants: the values of clients are parameters, and have no place in the
 // text of a query, where logs would show them.
 func quietName(e hogql.Expr) string {
-	if is[*hogql.Field](e) {
+	if isWritten[*hogql.Field](e) {
 		name, _ := chainName(e)
 		return name
 	}
-	if base, _ := peel(e); is[*hogql.Field](base) {
+	if base, _ := peel(e); isWritten[*hogql.Field](base) {
 		if name, ok := chainName(hogql.RewriteExpr(e, quietKey)); ok {
 			return name
 		}
@@ -135,18 +136,14 @@ func quietName(e hogql.Expr) string {
 
 // quietKey puts a word in the place of a text.
 func quietKey(e hogql.Expr) hogql.Expr {
-	c, ok := e.(*hogql.Const)
-	if !ok {
-		return e
-	}
-	if _, ok := c.Value.(string); ok {
-		return &hogql.Const{Pos: c.Pos, Value: "value"}
+	if _, ok := writtenText(e); ok {
+		return &hogql.Const{Pos: e.At(), Value: "value"}
 	}
 	return e
 }
 
 // conditionOf resolves a clause that rows must meet; nil when all do.
-func (s *scope) conditionOf(e hogql.Expr) hogql.Expr {
+func (s *scope) conditionOf(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
 	}
@@ -158,22 +155,22 @@ func (s *scope) conditionOf(e hogql.Expr) hogql.Expr {
 }
 
 // both joins two conditions of which either may be nil.
-func both(a, b hogql.Expr) hogql.Expr {
+func both(a, b resolved.Expr) resolved.Expr {
 	switch {
 	case a == nil:
 		return b
 	case b == nil:
 		return a
 	}
-	return &hogql.Logic{Pos: a.At(), Args: []hogql.Expr{a, b}}
+	return &resolved.Logic{Pos: a.At(), Args: []resolved.Expr{a, b}}
 }
 
-func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
+func (s *scope) groupBy(g *hogql.GroupBy) *resolved.GroupBy {
 	if g == nil {
 		return nil
 	}
 	s.grouped = true
-	out := &hogql.GroupBy{Pos: g.Pos, Mode: g.Mode, Keys: s.keys(g.Keys), Totals: g.Totals}
+	out := &resolved.GroupBy{Mode: g.Mode, Keys: s.keys(g.Keys), Totals: g.Totals}
 	inSets := 0
 	for _, set := range g.Sets {
 		if inSets += len(set); inSets > budget.MaxKeys {
@@ -186,19 +183,19 @@ func (s *scope) groupBy(g *hogql.GroupBy) *hogql.GroupBy {
 }
 
 // keys resolves the keys of GROUP BY and LIMIT BY, where a whole number is the place of a column in the select list.
-func (s *scope) keys(list []hogql.Expr) []hogql.Expr {
+func (s *scope) keys(list []hogql.Expr) []resolved.Expr {
 	if len(list) > budget.MaxKeys {
 		s.r.mistake(list[budget.MaxKeys].At(), "The query has more than %d keys in %s", budget.MaxKeys, cmp.Or(s.clause, "LIMIT BY"))
 		return nil
 	}
-	out := make([]hogql.Expr, len(list))
+	out := make([]resolved.Expr, len(list))
 	for i, e := range list {
 		out[i] = s.key(e)
 	}
 	return out
 }
 
-func (s *scope) key(e hogql.Expr) hogql.Expr {
+func (s *scope) key(e hogql.Expr) resolved.Expr {
 	c, ok := e.(*hogql.Const)
 	if !ok {
 		return s.expr(e)
@@ -209,52 +206,52 @@ func (s *scope) key(e hogql.Expr) hogql.Expr {
 	}
 	if n < 1 || n > int64(len(s.outputs)) {
 		s.r.mistake(e.At(), "Position %d is not in the select list of %d columns", n, len(s.outputs))
-		return e
+		return &resolved.Const{Pos: e.At()}
 	}
 	col := s.outputs[n-1]
-	return &hogql.AliasRef{Pos: e.At(), Name: col.printed, Type: col.typ}
+	return &resolved.AliasRef{Pos: e.At(), Name: col.printed, Type: col.typ}
 }
 
-func (s *scope) orderBy(list []*hogql.Order, positions bool) []*hogql.Order {
+func (s *scope) orderBy(list []*hogql.Order, positions bool) []*resolved.Order {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]*hogql.Order, len(list))
+	out := make([]*resolved.Order, len(list))
 	for i, o := range list {
-		c := *o
+		c := &resolved.Order{Desc: o.Desc, Nulls: o.Nulls}
 		if positions {
 			c.X = s.key(o.X)
 		} else {
 			c.X = s.expr(o.X)
 		}
 		if o.Fill != nil {
-			c.Fill = &hogql.Fill{From: s.optional(o.Fill.From), To: s.optional(o.Fill.To), Step: s.optional(o.Fill.Step)}
+			c.Fill = &resolved.Fill{From: s.optional(o.Fill.From), To: s.optional(o.Fill.To), Step: s.optional(o.Fill.Step)}
 		}
-		out[i] = &c
+		out[i] = c
 	}
 	return out
 }
 
-func (s *scope) optional(e hogql.Expr) hogql.Expr {
+func (s *scope) optional(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
 	}
 	return s.expr(e)
 }
 
-func (s *scope) limit(l *hogql.Limit) *hogql.Limit {
+func (s *scope) limit(l *hogql.Limit) *resolved.Limit {
 	if l == nil {
 		return nil
 	}
-	return &hogql.Limit{Pos: l.Pos, N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+	return &resolved.Limit{N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
 }
 
 // rows resolves a number of rows, which must be known before there are any.
-func (s *scope) rows(e hogql.Expr) hogql.Expr {
+func (s *scope) rows(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
 	}
-	apart := &scope{r: s.r, env: s.env, core: &hogql.Select{}, clause: "LIMIT and OFFSET"}
+	apart := &scope{r: s.r, env: s.env, tree: &resolved.Select{}, clause: "LIMIT and OFFSET"}
 	apart.frame = &apart.aliases
 	return apart.expr(e)
 }
@@ -265,14 +262,14 @@ func (s *scope) namedWindows(list []*hogql.NamedWindow) {
 			s.r.mistake(w.Name.Pos, "Cannot redefine a window with the name: %s", w.Name.Text)
 			continue
 		}
-		out := &hogql.NamedWindow{Pos: w.Pos, Name: w.Name, Window: s.over(w.Window)}
-		s.core.Windows = append(s.core.Windows, out)
+		out := &resolved.NamedWindow{Name: w.Name.Text, Window: s.over(w.Window)}
+		s.tree.Windows = append(s.tree.Windows, out)
 	}
 }
 
-func (s *scope) window(name string) *hogql.NamedWindow {
-	for _, w := range s.core.Windows {
-		if w.Name.Text == name {
+func (s *scope) window(name string) *resolved.NamedWindow {
+	for _, w := range s.tree.Windows {
+		if w.Name == name {
 			return w
 		}
 	}
@@ -280,7 +277,7 @@ func (s *scope) window(name string) *hogql.NamedWindow {
 }
 
 // over resolves the definition of a window.
-func (s *scope) over(w *hogql.Window) *hogql.Window {
+func (s *scope) over(w *hogql.Window) *resolved.Window {
 	if w == nil {
 		return nil
 	}
@@ -289,18 +286,20 @@ func (s *scope) over(w *hogql.Window) *hogql.Window {
 	defer func() { s.inWindow = outer }()
 	if s.r.windowKeys += len(w.PartitionBy) + len(w.OrderBy); s.r.windowKeys > budget.MaxKeys {
 		s.r.tooManyWindowKeys(w.Pos)
-		return &hogql.Window{Pos: w.Pos}
+		return &resolved.Window{}
 	}
-	out := &hogql.Window{Pos: w.Pos, Name: w.Name, OrderBy: s.orderBy(w.OrderBy, false)}
+	out := &resolved.Window{Name: w.Name.Text, OrderBy: s.orderBy(w.OrderBy, false)}
 	for _, e := range w.PartitionBy {
 		out.PartitionBy = append(out.PartitionBy, s.expr(e))
 	}
-	if w.Frame != nil {
-		f := *w.Frame
-		f.Start.N, f.End.N = s.optional(f.Start.N), s.optional(f.End.N)
-		out.Frame = &f
+	if f := w.Frame; f != nil {
+		out.Frame = &resolved.Frame{Range: f.Range, Start: s.frameBound(f.Start), End: s.frameBound(f.End)}
 	}
 	return out
+}
+
+func (s *scope) frameBound(b hogql.Bound) resolved.Bound {
+	return resolved.Bound{Kind: b.Kind, N: s.optional(b.N)}
 }
 
 // tooManyWindowKeys notes once that the windows of the query have too many keys, each use of one that is written out counted.
@@ -324,15 +323,15 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	if q.ByName != nil {
 		members = r.byName(q, members)
 	}
-	core := &hogql.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]hogql.Query, len(q.Members))}
-	rel := &relation{core: core, ops: q.Ops, members: members}
+	tree := &resolved.SetQuery{Pos: q.Pos, Ops: q.Ops, Members: make([]resolved.Query, len(q.Members))}
+	rel := &relation{tree: tree, ops: q.Ops, members: members}
 	first := members[0]
 	r.spend.Columns(len(first.columns))
 	for _, c := range first.columns {
 		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, hidden: c.hidden})
 	}
 	for i, m := range members {
-		core.Members[i] = m.core
+		tree.Members[i] = m.tree
 		if len(m.columns) != len(first.columns) {
 			r.unevenMembers(q.Members[i], len(first.columns), len(m.columns))
 			continue
@@ -342,7 +341,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 		}
 	}
 	if len(q.OrderBy) > 0 || q.Limit != nil {
-		s := &scope{r: r, env: env, core: &hogql.Select{}, outputs: rel.columns}
+		s := &scope{r: r, env: env, tree: &resolved.Select{}, outputs: rel.columns}
 		s.aliases.byName = map[string]*alias{}
 		s.frame = &s.aliases
 		for _, c := range rel.columns {
@@ -350,7 +349,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 				s.aliases.byName[c.name] = &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined}
 			}
 		}
-		core.OrderBy, core.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
+		tree.OrderBy, tree.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
 	}
 	return rel
 }

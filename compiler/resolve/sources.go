@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -36,7 +37,7 @@ func (l *labels) find(name string) (int, bool) {
 type querySource struct {
 	r     *resolver
 	name  string // in the query; empty for a subquery without a name
-	alias string // in the core form
+	alias string // in the resolved tree
 	rel   *relation
 	names *labels // of the columns of rel, as this use calls them
 }
@@ -69,9 +70,9 @@ func (q *querySource) each(yield func(string) bool) {
 }
 
 // column reads a column of the subquery.
-func (q *querySource) column(i int, at hogql.Span) *hogql.Column {
+func (q *querySource) column(i int, at hogql.Span) *resolved.Column {
 	c := q.rel.columns[i]
-	return &hogql.Column{Pos: at, Table: q.alias, Name: c.printed, Type: c.typ}
+	return &resolved.Column{Pos: at, Table: q.alias, Name: c.printed, Type: c.typ}
 }
 
 // numbersSource is numbers(n) in FROM.
@@ -103,16 +104,16 @@ func (m *missingSource) columns() []place { return nil }
 func (m *missingSource) each(func(string) bool) {}
 
 // value reads the column that the place leads to, without the project's zone.
-func (p place) value(at hogql.Span) hogql.Expr {
+func (p place) value(at hogql.Span) resolved.Expr {
 	switch {
 	case p.query != nil:
 		return p.query.column(p.index, at)
 	case p.numbers != nil:
-		return &hogql.Column{Pos: at, Table: p.numbers.alias, Name: numbersColumn, Type: intType}
+		return &resolved.Column{Pos: at, Table: p.numbers.alias, Name: numbersColumn, Type: intType}
 	case p.table != nil:
 		return p.fieldValue(at)
 	}
-	return &hogql.Const{Pos: at} // of a missing table
+	return &resolved.Const{Pos: at} // of a missing table
 }
 
 // zone is the time zone in which a time is shown that the place leads to; empty when that is not known.
@@ -129,7 +130,7 @@ func (p place) zone(r *resolver) string {
 }
 
 // fieldValue reads a field of a table that is a column.
-func (p place) fieldValue(at hogql.Span) hogql.Expr {
+func (p place) fieldValue(at hogql.Span) resolved.Expr {
 	t, f := p.table, p.field
 	switch {
 	case f.Same != "":
@@ -139,14 +140,14 @@ func (p place) fieldValue(at hogql.Span) hogql.Expr {
 	case f.Override != nil:
 		return t.overridden(f)
 	}
-	return t.column(f, f.Key(), f.Name, func(scanned string) hogql.Expr {
-		return t.typed(f, &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)})
+	return t.column(f, f.Key(), f.Name, func(scanned string) resolved.Expr {
+		return t.typed(f, &resolved.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)})
 	})
 }
 
 // typed gives a column the type that its field has for queries, where it is stored as something that functions refuse: an
 // Int8 is no condition, an Enum no text.
-func (t *tableSource) typed(f *schema.Field, c *hogql.Column) hogql.Expr {
+func (t *tableSource) typed(f *schema.Field, c *resolved.Column) resolved.Expr {
 	stored := t.r.db.StoredType(t.table, f)
 	switch {
 	case f.Type.Kind == hogql.Bool && strings.HasPrefix(stored, "Int"):
@@ -210,14 +211,14 @@ func (p place) example() string {
 
 // overridden makes the value of a field that another table's row takes the place of, where there is one. A row without
 // partner has the default value, which is empty.
-func (t *tableSource) overridden(f *schema.Field) hogql.Expr {
+func (t *tableSource) overridden(f *schema.Field) resolved.Expr {
 	t.join(f.Override)
 	key := f.Key() + "\x00" + f.Override.Name
-	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() hogql.Expr { return t.joinKey(f.Name) }))
+	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() resolved.Expr { return t.joinKey(f.Name) }))
 }
 
 // joinKey makes the value of a field among the tables that are joined in whole.
-func (t *tableSource) joinKey(field string) hogql.Expr {
+func (t *tableSource) joinKey(field string) resolved.Expr {
 	f, _ := t.r.db.Field(t.table, field)
 	if f.Override == nil {
 		return t.rowField(field)

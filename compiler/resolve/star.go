@@ -5,12 +5,13 @@ import (
 	"regexp/syntax"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // item is one column that an asterisk stands for.
 type item struct {
 	name  string
-	value hogql.Expr
+	value resolved.Expr
 	from  *property
 }
 

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // stored reads a property of a table where it is stored, in the form that is wanted. Scanned is the name of the table.
-func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, scanned string, at hogql.Span) hogql.Expr {
+func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, scanned string, at hogql.Span) resolved.Expr {
 	storage := t.r.db.Storage(t.table, f, keys[0].Text)
-	document := &hogql.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+	document := &resolved.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
 	if storage.Kind == schema.NativeJSON {
 		return nativeProperty(document, keys, want, at)
 	}
@@ -24,12 +25,12 @@ func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, sc
 
 // materialized reads a property that has a text column of its own. One that is not nullable does not tell an absent
 // property from an empty one, nor null from "null": for these two texts the document decides.
-func materialized(storage schema.Storage, fromDocument hogql.Expr, want wanted, scanned string, at hogql.Span) hogql.Expr {
-	own := &hogql.Column{Pos: at, Table: scanned, Name: storage.Column, Type: hogql.Type{Kind: hogql.String, Nullable: storage.Nullable}}
+func materialized(storage schema.Storage, fromDocument resolved.Expr, want wanted, scanned string, at hogql.Span) resolved.Expr {
+	own := &resolved.Column{Pos: at, Table: scanned, Name: storage.Column, Type: hogql.Type{Kind: hogql.String, Nullable: storage.Nullable}}
 	if storage.Nullable || want == stringValue {
 		return own
 	}
-	unsure := native(boolType, at, "in", own, &hogql.Tuple{Items: []hogql.Expr{literal(""), literal("null")}})
+	unsure := native(boolType, at, "in", own, &resolved.Tuple{Items: []resolved.Expr{literal(""), literal("null")}})
 	return native(nullableString, at, "if", unsure, fromDocument, own)
 }
 
@@ -39,7 +40,7 @@ func materialized(storage schema.Storage, fromDocument hogql.Expr, want wanted, 
 // type of value. Reading just these is what makes the type fast, so the usual types come first, and the costly forms,
 // of arrays and of objects, are computed only for the rows that need them. A path that leads to an object holds nothing
 // itself; the object is put together from the paths below.
-func nativeProperty(document *hogql.Column, keys []hogql.Name, want wanted, at hogql.Span) hogql.Expr {
+func nativeProperty(document *resolved.Column, keys []hogql.Name, want wanted, at hogql.Span) resolved.Expr {
 	if n := slices.IndexFunc(keys, func(k hogql.Name) bool { return k.Index || k.Text == "" }); n >= 0 {
 		return nativeElement(document, keys, n, want, at)
 	}
@@ -47,23 +48,23 @@ func nativeProperty(document *hogql.Column, keys []hogql.Name, want wanted, at h
 	for i, k := range keys {
 		path[i] = escapeKey(k.Text)
 	}
-	read := func(kind hogql.PathKind, typ hogql.Type) *hogql.Column {
-		return &hogql.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: kind, Type: nullable(typ)}
+	read := func(kind resolved.PathKind, typ hogql.Type) *resolved.Column {
+		return &resolved.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: kind, Type: nullable(typ)}
 	}
-	text := read(hogql.PathString, stringType)
+	text := read(resolved.PathString, stringType)
 	switch want {
 	case stringValue:
 		return text
 	case floatValue:
-		float, whole := read(hogql.PathFloat, hogql.Type{Kind: hogql.Float}), read(hogql.PathInt, intType)
+		float, whole := read(resolved.PathFloat, hogql.Type{Kind: hogql.Float}), read(resolved.PathInt, intType)
 		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), native(nullableFloat, at, "toFloat64", whole),
 			floatOf(text, at))
 	case boolValue:
-		flag := read(hogql.PathBool, boolType)
+		flag := read(resolved.PathBool, boolType)
 		return native(nullableBool, at, "if", present(flag), flag, boolOf(text, at))
 	case typedValue, textValue, rawValue, scalarValue:
 	}
-	value, object := read(hogql.PathDynamic, hogql.Type{}), read(hogql.PathObject, hogql.Type{Kind: hogql.JSON})
+	value, object := read(resolved.PathDynamic, hogql.Type{}), read(resolved.PathObject, hogql.Type{Kind: hogql.JSON})
 	valueText, objectText := native(nullableString, at, "toJSONString", value), native(stringType, at, "toString", object)
 	switch want {
 	case scalarValue:
@@ -82,22 +83,22 @@ func nativeProperty(document *hogql.Column, keys []hogql.Name, want wanted, at h
 
 // nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has
 // the rest of the path.
-func nativeElement(document *hogql.Column, keys []hogql.Name, n int, want wanted, at hogql.Span) hogql.Expr {
-	var array hogql.Expr = document
+func nativeElement(document *resolved.Column, keys []hogql.Name, n int, want wanted, at hogql.Span) resolved.Expr {
+	var array resolved.Expr = document
 	if n > 0 {
 		path := make([]string, n)
 		for i, k := range keys[:n] {
 			path[i] = escapeKey(k.Text)
 		}
-		array = &hogql.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: hogql.PathDynamic}
+		array = &resolved.Column{Pos: at, Table: document.Table, Name: document.Name, Path: path, Kind: resolved.PathDynamic}
 	}
 	value := fromText(native(nullableString, at, "toJSONString", array), keys[n:], at)
 	return ofText(value, want, at)
 }
 
-func present(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "isNotNull", e) }
+func present(e resolved.Expr) resolved.Expr { return native(boolType, e.At(), "isNotNull", e) }
 
-func filled(e hogql.Expr) hogql.Expr { return native(boolType, e.At(), "notEmpty", e) }
+func filled(e resolved.Expr) resolved.Expr { return native(boolType, e.At(), "notEmpty", e) }
 
 // escapeKey writes a key as ClickHouse stores it in a path: dots would divide it.
 func escapeKey(key string) string { return strings.ReplaceAll(key, ".", "%2E") }

@@ -6,6 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -19,10 +20,10 @@ type PropertyUse struct {
 
 // Survey is Query that also notes the properties that the query reads, by their first mention each. They come with
 // mistakes, too.
-func Survey(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (hogql.CoreQuery, []Output, []PropertyUse, error) {
+func Survey(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (resolved.Query, []Output, []PropertyUse, error) {
 	var found survey
-	core, outputs, err := run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend, survey: &found})
-	return core, outputs, found.uses, err
+	tree, outputs, err := run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend, survey: &found})
+	return tree, outputs, found.uses, err
 }
 
 // survey collects the uses of properties.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -20,10 +21,10 @@ type tableSource struct {
 	r      *resolver
 	table  *schema.Table
 	name   string // in the query
-	alias  string // in the core form
+	alias  string // in the resolved tree
 	direct bool
 
-	placed *hogql.Derived // what stands in FROM when the table is not scanned directly
+	placed *resolved.Derived // what stands in FROM when the table is not scanned directly
 	rows   *grown
 	whole  *grown
 	joins  map[string]*tableSource
@@ -40,9 +41,9 @@ type tableSource struct {
 // grown is a SELECT whose columns are added as they are used.
 type grown struct {
 	r     *resolver
-	core  *hogql.Select
+	tree  *resolved.Select
 	names *names
-	byKey few[*hogql.Column] // as the query around sees them, in the order of the columns
+	byKey few[*resolved.Column] // as the query around sees them, in the order of the columns
 }
 
 // newTable makes the source for a table that a query names.
@@ -74,9 +75,9 @@ func (t *tableSource) each(yield func(string) bool) {
 }
 
 // from makes what stands in FROM for the table.
-func (t *tableSource) from(sample *hogql.Sample) hogql.Table {
+func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 	if t.table.Grouping != nil {
-		t.placed = &hogql.Derived{Query: t.grouping(), Alias: hogql.Name{Text: t.alias}}
+		t.placed = &resolved.Derived{Query: t.grouping(), Alias: t.alias}
 		return t.placed
 	}
 	scan := t.scan()
@@ -84,46 +85,46 @@ func (t *tableSource) from(sample *hogql.Sample) hogql.Table {
 	if t.direct {
 		return scan
 	}
-	t.placed = &hogql.Derived{Query: t.read(scan), Alias: hogql.Name{Text: t.alias}}
+	t.placed = &resolved.Derived{Query: t.read(scan), Alias: t.alias}
 	return t.placed
 }
 
 // scan makes the guarded reading of the physical table.
-func (t *tableSource) scan() *hogql.Scan {
+func (t *tableSource) scan() *resolved.Scan {
 	name := t.scanned()
-	project := &hogql.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
-	return &hogql.Scan{
+	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
+	return &resolved.Scan{
 		Table: t.table.Physical, Alias: name,
 		Guard: native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project)),
 	}
 }
 
 // read makes rows: the SELECT that reads the scan, and merges versions where the table asks for that.
-func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
+func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	physical := t.table.Physical
-	core := &hogql.Select{From: scan}
-	t.rows = t.r.grow(core)
+	tree := &resolved.Select{From: scan}
+	t.rows = t.r.grow(tree)
 	if t.group >= 0 {
-		core.Where = native(boolType, hogql.Span{}, "equals", t.raw("index"), literal(int64(t.group)))
+		tree.Where = native(boolType, hogql.Span{}, "equals", t.raw("index"), literal(int64(t.group)))
 	}
 	m := t.table.Merge
 	if m == nil {
-		return core
+		return tree
 	}
-	core.GroupBy = &hogql.GroupBy{}
+	tree.GroupBy = &resolved.GroupBy{}
 	for _, key := range m.Keys {
-		core.GroupBy.Keys = append(core.GroupBy.Keys, t.raw(key))
+		tree.GroupBy.Keys = append(tree.GroupBy.Keys, t.raw(key))
 	}
 	if m.Newest != "" {
-		core.Where = t.newest(scan, m)
+		tree.Where = t.newest(scan, m)
 	}
-	var having []hogql.Expr
+	var having []resolved.Expr
 	if m.Sign != "" {
-		sum := native(intType, hogql.Span{}, "sum", &hogql.Column{Table: physical, Name: m.Sign, Type: intType})
+		sum := native(intType, hogql.Span{}, "sum", &resolved.Column{Table: physical, Name: m.Sign, Type: intType})
 		having = append(having, native(boolType, hogql.Span{}, "greater", sum, literal(int64(0))))
 	}
 	if m.Deleted != "" {
-		deleted := &hogql.Column{Table: physical, Name: m.Deleted, Type: boolType}
+		deleted := &resolved.Column{Table: physical, Name: m.Deleted, Type: boolType}
 		having = append(having, native(boolType, hogql.Span{}, "equals", t.latest(deleted), literal(int64(0))))
 	}
 	if m.NotAhead != "" {
@@ -133,35 +134,35 @@ func (t *tableSource) read(scan *hogql.Scan) *hogql.Select {
 	switch len(having) {
 	case 0:
 	case 1:
-		core.Having = having[0]
+		tree.Having = having[0]
 	default:
-		core.Having = &hogql.Logic{Args: having}
+		tree.Having = &resolved.Logic{Args: having}
 	}
-	return core
+	return tree
 }
 
 // newest is the condition that a row has the newest version of those that share its key.
-func (t *tableSource) newest(scan *hogql.Scan, m *schema.Merge) hogql.Expr {
+func (t *tableSource) newest(scan *resolved.Scan, m *schema.Merge) resolved.Expr {
 	key := t.raw(m.Newest)
-	version := &hogql.Column{Table: t.table.Physical, Name: m.Version, Type: intType}
+	version := &resolved.Column{Table: t.table.Physical, Name: m.Version, Type: intType}
 	again := *scan
-	newest := &hogql.Select{
-		From: &again, GroupBy: &hogql.GroupBy{Keys: []hogql.Expr{key}},
-		Columns: []hogql.Expr{named(key, "key"), named(native(intType, hogql.Span{}, "max", version), "version")},
+	newest := &resolved.Select{
+		From: &again, GroupBy: &resolved.GroupBy{Keys: []resolved.Expr{key}},
+		Columns: []resolved.Expr{named(key, "key"), named(native(intType, hogql.Span{}, "max", version), "version")},
 	}
-	return native(boolType, hogql.Span{}, "in", &hogql.Tuple{Items: []hogql.Expr{key, version}}, &hogql.Subquery{Query: newest})
+	return native(boolType, hogql.Span{}, "in", &resolved.Tuple{Items: []resolved.Expr{key, version}}, &resolved.Subquery{Query: newest})
 }
 
 // grow makes a SELECT whose columns are added later.
-func (r *resolver) grow(core *hogql.Select) *grown {
-	r.grown = append(r.grown, core)
-	return &grown{r: r, core: core, names: new(names)}
+func (r *resolver) grow(tree *resolved.Select) *grown {
+	r.grown = append(r.grown, tree)
+	return &grown{r: r, tree: tree, names: new(names)}
 }
 
 // raw makes the physical column of a field, as the scan gives it.
-func (t *tableSource) raw(field string) *hogql.Column {
+func (t *tableSource) raw(field string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, field)
-	return &hogql.Column{Table: t.scanned(), Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
+	return &resolved.Column{Table: t.scanned(), Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
 }
 
 // scanned is the name of the physical table where its columns are read.
@@ -174,20 +175,20 @@ func (t *tableSource) scanned() string {
 
 // latest makes the value that an expression has in the latest version of a row. A NULL counts as a value like any other,
 // which it does for argMax only inside a tuple.
-func (t *tableSource) latest(e hogql.Expr) hogql.Expr {
+func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	typ := typeOf(e)
-	version := &hogql.Column{Table: t.table.Physical, Name: t.table.Merge.Version, Type: intType}
+	version := &resolved.Column{Table: t.table.Physical, Name: t.table.Merge.Version, Type: intType}
 	if !typ.MayBeNull() {
 		return native(typ, hogql.Span{}, "argMax", e, version)
 	}
-	row := native(hogql.Type{Kind: hogql.TupleKind}, hogql.Span{}, "argMax", &hogql.Tuple{Items: []hogql.Expr{e}}, version)
+	row := native(hogql.Type{Kind: hogql.TupleKind}, hogql.Span{}, "argMax", &resolved.Tuple{Items: []resolved.Expr{e}}, version)
 	return native(typ, hogql.Span{}, "tupleElement", row, literal(int64(1)))
 }
 
 // column makes a value out of columns of the physical table, for use where the source stands. Key tells values apart, name
 // is what a column for it is called as far as that is free, and made gets the name by which the scan's columns are called.
 // Field is the one that the value comes from.
-func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) hogql.Expr) hogql.Expr {
+func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) resolved.Expr {
 	if t.direct {
 		return made(t.alias)
 	}
@@ -195,8 +196,8 @@ func (t *tableSource) column(f *schema.Field, key, name string, made func(scanne
 }
 
 // row makes such a value into a column of rows.
-func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned string) hogql.Expr) *hogql.Column {
-	return t.rows.column(key, name, t.alias, func() hogql.Expr {
+func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) *resolved.Column {
+	return t.rows.column(key, name, t.alias, func() resolved.Expr {
 		e := made(t.table.Physical)
 		if m := t.table.Merge; m != nil && !slices.Contains(m.Keys, f.Name) {
 			return t.latest(e)
@@ -206,55 +207,55 @@ func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned s
 }
 
 // rowField makes a field into a column of rows, as it is stored.
-func (t *tableSource) rowField(name string) *hogql.Column {
+func (t *tableSource) rowField(name string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, name)
 	if f.Formula != nil {
 		return t.ofGroup(f)
 	}
-	return t.row(f, f.Key(), name, func(string) hogql.Expr { return t.raw(name) })
+	return t.row(f, f.Key(), name, func(string) resolved.Expr { return t.raw(name) })
 }
 
 // outside lifts a column of rows to where the source stands.
-func (t *tableSource) outside(key string, c *hogql.Column) *hogql.Column {
+func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	if t.inside {
 		return c
 	}
 	if t.whole != nil {
-		c = t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
+		c = t.whole.column(key, c.Name, t.alias, func() resolved.Expr { return c })
 	}
 	return t.upwards(key, c)
 }
 
 // upwards lifts a column of the source to where the table stands that it was joined to, and so on to the first.
-func (t *tableSource) upwards(key string, c *hogql.Column) *hogql.Column {
+func (t *tableSource) upwards(key string, c *resolved.Column) *resolved.Column {
 	if t.parent == nil {
 		return c
 	}
 	key = t.alias + "\x00" + key
-	lifted := t.parent.whole.column(key, t.alias+"__"+c.Name, t.parent.alias, func() hogql.Expr { return c })
+	lifted := t.parent.whole.column(key, t.alias+"__"+c.Name, t.parent.alias, func() resolved.Expr { return c })
 	return t.parent.upwards(key, lifted)
 }
 
 // column adds a column to the SELECT unless it is there, and returns it as the query around sees it.
-func (g *grown) column(key, name, alias string, made func() hogql.Expr) *hogql.Column {
+func (g *grown) column(key, name, alias string, made func() resolved.Expr) *resolved.Column {
 	if c := g.made(key); c != nil {
 		return c
 	}
 	g.r.spend.Columns(1)
 	e := made()
 	name = g.names.unique(name)
-	g.core.Columns = append(g.core.Columns, named(e, name))
-	if len(g.core.Columns) > budget.MaxGrown && !g.r.overgrown {
+	g.tree.Columns = append(g.tree.Columns, named(e, name))
+	if len(g.tree.Columns) > budget.MaxGrown && !g.r.overgrown {
 		g.r.overgrown = true
 		g.r.mistake(e.At(), "The query reads more than %d columns and properties of one joined table.", budget.MaxGrown)
 	}
-	c := &hogql.Column{Table: alias, Name: name, Type: typeOf(e)}
+	c := &resolved.Column{Table: alias, Name: name, Type: typeOf(e)}
 	g.byKey.put(key, c)
 	return c
 }
 
 // made returns the column of a key, nil when there is none.
-func (g *grown) made(key string) *hogql.Column {
+func (g *grown) made(key string) *resolved.Column {
 	if c := g.byKey.at(key); c != nil {
 		return *c
 	}
@@ -280,8 +281,8 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	alias := t.joined.unique(j.Name)
 	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group}
 	right := child.from(nil)
-	out := &hogql.Join{
-		Kind: hogql.LeftJoin, Left: t.whole.core.From, Right: right,
+	out := &resolved.Join{
+		Kind: hogql.LeftJoin, Left: t.whole.tree.From, Right: right,
 		On: native(boolType, hogql.Span{}, "equals", local, child.rowField(j.Foreign)),
 	}
 	switch {
@@ -290,7 +291,7 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	case j.Unique:
 		out.Strictness = hogql.JoinAny // at most one partner: spares ClickHouse the search for a second
 	}
-	t.whole.core.From = out
+	t.whole.tree.From = out
 	child.parent = t
 	if t.joins == nil {
 		t.joins = map[string]*tableSource{}
@@ -301,14 +302,14 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 
 // stack puts whole around rows: the columns that were handed out already are passed through.
 func (t *tableSource) stack() {
-	inner := &hogql.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
+	inner := &resolved.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
 	t.joined.unique(t.alias)
-	core := &hogql.Select{From: inner}
-	t.whole = t.r.grow(core)
-	t.placed.Query = core
+	tree := &resolved.Select{From: inner}
+	t.whole = t.r.grow(tree)
+	t.placed.Query = tree
 	for _, made := range t.rows.byKey.entries {
 		key, c := made.key, made.value
-		t.whole.column(key, c.Name, t.alias, func() hogql.Expr { return c })
+		t.whole.column(key, c.Name, t.alias, func() resolved.Expr { return c })
 	}
 }
 
@@ -330,10 +331,10 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 			found = found || t.needsJoin(f.Chain)
 		}
 		found = found || namesVirtual(e)
-		return !found && !is[*hogql.Subquery](e)
+		return !found && !isWritten[*hogql.Subquery](e)
 	}
 	for _, c := range sel.Columns {
-		if is[*hogql.Star](c) || is[*hogql.ColumnsMatching](c) {
+		if isWritten[*hogql.Star](c) || isWritten[*hogql.ColumnsMatching](c) {
 			for f := range s.r.db.Star(t.table) {
 				found = found || t.fieldNeedsJoin(f)
 			}

@@ -1,11 +1,12 @@
 package resolve_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -76,12 +77,12 @@ func TestEveryScanIsGuarded(t *testing.T) {
 	db := database(t, "Europe/Berlin")
 	for _, text := range nasty {
 		t.Run(text, func(t *testing.T) {
-			core, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
+			tree, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
 			if err != nil {
 				t.Fatalf("Query: %v", err)
 			}
 			c := guardChecker{t: t}
-			c.query(core)
+			c.query(tree)
 			if c.scans == 0 {
 				t.Error("no scan in the resolved query: the test shows nothing")
 			}
@@ -94,76 +95,83 @@ type guardChecker struct {
 	t     *testing.T
 	scans int
 	ctes  map[string]bool
+	seen  map[uintptr]bool // the nodes that were met
 }
 
-func (c *guardChecker) query(q hogql.Query) {
-	var joined map[hogql.Table]bool
-	v := hogql.Visitor{
-		Query: func(q hogql.Query) bool {
-			switch q := q.(type) {
-			case *hogql.Select:
-				c.define(q.With)
-			case *hogql.SetQuery:
-				c.define(q.With)
-			case *hogql.QueryPlaceholder:
-				c.t.Error("a placeholder is left")
-			}
-			return true
-		},
-		Table: func(t hogql.Table) bool {
-			switch t := t.(type) {
-			case *hogql.Join:
-				if joined == nil {
-					joined = map[hogql.Table]bool{}
-				}
-				joined[t.Left], joined[t.Right] = true, true
-			case *hogql.Scan:
-				if joined[t] {
-					c.t.Errorf("the scan of %s stands bare under a join", t.Table)
-				}
-				c.scan(t)
-			case *hogql.TableName:
-				if len(t.Chain) != 1 || !c.ctes[t.Chain[0].Text] {
-					c.t.Errorf("table %v is no CTE", t.Chain)
-				}
-			case *hogql.TableFunc:
-				if t.Name.Text != "numbers" {
-					c.t.Errorf("table function %s", t.Name.Text)
-				}
-			case *hogql.TablePlaceholder:
-				c.t.Error("a placeholder is left")
-			case *hogql.Derived:
-			}
-			return true
-		},
+func (c *guardChecker) query(q resolved.Query) { c.walk(reflect.ValueOf(q)) }
+
+// walk goes through a value of any type, so that no node and no child of one can be forgotten.
+func (c *guardChecker) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Interface:
+		c.walk(v.Elem())
+	case reflect.Pointer:
+		if v.IsNil() || c.seen[v.Pointer()] {
+			return
+		}
+		if c.seen == nil {
+			c.seen = map[uintptr]bool{}
+		}
+		c.seen[v.Pointer()] = true
+		c.node(v.Interface())
+		c.walk(v.Elem())
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			c.walk(field)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			c.walk(v.Index(i))
+		}
+	default: // all else holds no nodes
 	}
-	v.WalkQuery(q)
 }
 
-func (c *guardChecker) define(list []*hogql.CTE) {
+func (c *guardChecker) node(n any) {
+	switch n := n.(type) {
+	case *resolved.Select:
+		c.define(n.With)
+	case *resolved.SetQuery:
+		c.define(n.With)
+	case *resolved.Join:
+		for _, side := range []resolved.Table{n.Left, n.Right} {
+			if scan, bare := side.(*resolved.Scan); bare {
+				c.t.Errorf("the scan of %s stands bare under a join", scan.Table)
+			}
+		}
+	case *resolved.Scan:
+		c.scan(n)
+	case *resolved.CTERef:
+		if !c.ctes[n.Name] {
+			c.t.Errorf("table %s is no CTE", n.Name)
+		}
+	}
+}
+
+func (c *guardChecker) define(list []*resolved.CTE) {
 	for _, cte := range list {
 		if c.ctes == nil {
 			c.ctes = map[string]bool{}
 		}
 		if cte.Query == nil {
-			c.t.Errorf("CTE %s is no query", cte.Name.Text)
+			c.t.Errorf("CTE %s is no query", cte.Name)
 		}
-		c.ctes[cte.Name.Text] = true
+		c.ctes[cte.Name] = true
 	}
 }
 
-func (c *guardChecker) scan(s *hogql.Scan) {
+func (c *guardChecker) scan(s *resolved.Scan) {
 	c.scans++
 	if _, known := schema.PhysicalTable(s.Table); !known {
 		c.t.Errorf("%s is no physical table", s.Table)
 	}
-	guard, ok := s.Guard.(*hogql.Native)
+	guard, ok := s.Guard.(*resolved.Native)
 	if !ok || guard.Name != "equals" || len(guard.Args) != 2 {
 		c.t.Errorf("the scan of %s has no guard: %#v", s.Table, s.Guard)
 		return
 	}
-	column, isColumn := guard.Args[0].(*hogql.Column)
-	value, isConst := guard.Args[1].(*hogql.Const)
+	column, isColumn := guard.Args[0].(*resolved.Column)
+	value, isConst := guard.Args[1].(*resolved.Const)
 	if !isColumn || column.Name != "team_id" || column.Table != s.Alias || len(column.Path) > 0 {
 		c.t.Errorf("the guard of %s is not about its own team_id: %#v", s.Table, guard.Args[0])
 	}

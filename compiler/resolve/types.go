@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // Types that results often have.
@@ -19,35 +20,32 @@ func nullable(t hogql.Type) hogql.Type {
 	return t
 }
 
-// typeOf returns what is known of the type of a core expression.
-func typeOf(e hogql.Expr) hogql.Type {
+// typeOf returns what is known of the type of an expression.
+func typeOf(e resolved.Expr) hogql.Type {
 	switch e := e.(type) {
-	case *hogql.Const:
+	case *resolved.Const:
 		return constType(e.Value)
-	case *hogql.Column:
+	case *resolved.Column:
 		return e.Type
-	case *hogql.LambdaParam:
+	case *resolved.LambdaParam:
 		return e.Type
-	case *hogql.AliasRef:
+	case *resolved.AliasRef:
 		return e.Type
-	case *hogql.Native:
+	case *resolved.Native:
 		return e.Type
-	case *hogql.Alias:
+	case *resolved.Alias:
 		return typeOf(e.X)
-	case *hogql.Logic:
+	case *resolved.Logic:
 		t := boolType
 		for _, arg := range e.Args {
 			t.Nullable = t.Nullable || typeOf(arg).MayBeNull()
 		}
 		return t
-	case *hogql.Tuple:
+	case *resolved.Tuple:
 		return hogql.Type{Kind: hogql.TupleKind}
-	case *hogql.Array:
+	case *resolved.Array:
 		return arrayType(e.Items)
-	case *hogql.Lambda, *hogql.Subquery: // unknown
-	case *hogql.Field, *hogql.Star, *hogql.ColumnsMatching, *hogql.Call, *hogql.Unary, *hogql.Binary, *hogql.Compare,
-		*hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Dict, *hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member,
-		*hogql.Interval, *hogql.Placeholder: // not core
+	case *resolved.Lambda, *resolved.Subquery: // unknown
 	}
 	return hogql.Type{}
 }
@@ -67,16 +65,16 @@ func constType(v any) hogql.Type {
 	case time.Time:
 		return timeType
 	case []any:
-		items := make([]hogql.Expr, len(v))
+		items := make([]resolved.Expr, len(v))
 		for i := range v {
-			items[i] = &hogql.Const{Value: v[i]}
+			items[i] = &resolved.Const{Value: v[i]}
 		}
 		return arrayType(items)
 	}
 	return hogql.Type{}
 }
 
-func arrayType(items []hogql.Expr) hogql.Type {
+func arrayType(items []resolved.Expr) hogql.Type {
 	if len(items) == 0 {
 		return hogql.Type{Kind: hogql.ArrayKind}
 	}
@@ -85,7 +83,7 @@ func arrayType(items []hogql.Expr) hogql.Type {
 }
 
 // common returns the type that a value has which is one of several.
-func common(values ...hogql.Expr) hogql.Type {
+func common(values ...resolved.Expr) hogql.Type {
 	var t hogql.Type
 	for i, v := range values {
 		if next := typeOf(v); i == 0 {
@@ -118,14 +116,14 @@ func numeric(k hogql.Kind) bool {
 }
 
 // isNull reports whether an expression is the constant NULL.
-func isNull(e hogql.Expr) bool {
-	c, ok := e.(*hogql.Const)
+func isNull(e resolved.Expr) bool {
+	c, ok := e.(*resolved.Const)
 	return ok && c.Value == nil
 }
 
 // text returns the value of a constant string.
-func text(e hogql.Expr) (string, bool) {
-	c, ok := e.(*hogql.Const)
+func text(e resolved.Expr) (string, bool) {
+	c, ok := e.(*resolved.Const)
 	if !ok {
 		return "", false
 	}
@@ -133,9 +131,18 @@ func text(e hogql.Expr) (string, bool) {
 	return s, ok
 }
 
-// truth returns the value of a constant condition.
-func truth(e hogql.Expr) (value, known bool) {
+// writtenText returns the value of a constant string as its author wrote it.
+func writtenText(e hogql.Expr) (string, bool) {
 	c, ok := e.(*hogql.Const)
+	if !ok {
+		return "", false
+	}
+	return text((*resolved.Const)(c))
+}
+
+// truth returns the value of a constant condition.
+func truth(e resolved.Expr) (value, known bool) {
+	c, ok := e.(*resolved.Const)
 	if !ok {
 		return false, false
 	}
@@ -149,31 +156,37 @@ func truth(e hogql.Expr) (value, known bool) {
 }
 
 // constant reports whether an expression depends on nothing but itself, so that ClickHouse knows its value beforehand.
-func constant(e hogql.Expr) bool {
-	if t, ok := e.(*hogql.Tuple); ok {
+func constant(e resolved.Expr) bool {
+	if t, ok := e.(*resolved.Tuple); ok {
 		return allConstant(t.Items)
 	}
-	if a, ok := e.(*hogql.Array); ok {
+	if a, ok := e.(*resolved.Array); ok {
 		return allConstant(a.Items)
 	}
-	if n, ok := e.(*hogql.Native); ok {
+	if n, ok := e.(*resolved.Native); ok {
 		return n.Over == nil && n.Params == nil && allConstant(n.Args)
 	}
-	return is[*hogql.Const](e)
+	return is[*resolved.Const](e)
 }
 
 // is reports whether an expression is a node of one kind.
-func is[N hogql.Expr](e hogql.Expr) bool {
+func is[N resolved.Expr](e resolved.Expr) bool {
+	_, ok := e.(N)
+	return ok
+}
+
+// isWritten is the same for an expression that is not resolved.
+func isWritten[N hogql.Expr](e hogql.Expr) bool {
 	_, ok := e.(N)
 	return ok
 }
 
 // isAccess reports whether an expression is a name or leads below one, so that it may be a property.
 func isAccess(e hogql.Expr) bool {
-	return is[*hogql.Field](e) || is[*hogql.Index](e) || is[*hogql.Member](e) || is[*hogql.Element](e)
+	return isWritten[*hogql.Field](e) || isWritten[*hogql.Index](e) || isWritten[*hogql.Member](e) || isWritten[*hogql.Element](e)
 }
 
-func allConstant(items []hogql.Expr) bool {
+func allConstant(items []resolved.Expr) bool {
 	for _, item := range items {
 		if !constant(item) {
 			return false
@@ -183,8 +196,8 @@ func allConstant(items []hogql.Expr) bool {
 }
 
 // native makes a call of a ClickHouse function.
-func native(typ hogql.Type, at hogql.Span, name string, args ...hogql.Expr) *hogql.Native {
-	return &hogql.Native{Pos: at, Name: name, Args: args, Type: typ}
+func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *resolved.Native {
+	return &resolved.Native{Pos: at, Name: name, Args: args, Type: typ}
 }
 
-func literal(v any) *hogql.Const { return &hogql.Const{Value: v} }
+func literal(v any) *resolved.Const { return &resolved.Const{Value: v} }

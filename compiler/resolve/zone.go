@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // zoned shows a time of a table in the project's zone. Times that are computed are in it already.
-func (r *resolver) zoned(e hogql.Expr, shown string) hogql.Expr {
-	c, ok := e.(*hogql.Column)
+func (r *resolver) zoned(e resolved.Expr, shown string) resolved.Expr {
+	c, ok := e.(*resolved.Column)
 	if !ok || c.Type.Kind != hogql.DateTime || shown == r.zone {
 		return e
 	}
@@ -21,9 +22,9 @@ func (r *resolver) zoned(e hogql.Expr, shown string) hogql.Expr {
 
 // bare takes the zone off a time of a table. An instant stays the same in any zone, and on the bare column ClickHouse can
 // tell which rows a comparison is about.
-func bare(e hogql.Expr) hogql.Expr {
-	if n, ok := e.(*hogql.Native); ok && n.Name == "toTimeZone" && len(n.Args) == 2 {
-		if c, ok := n.Args[0].(*hogql.Column); ok {
+func bare(e resolved.Expr) resolved.Expr {
+	if n, ok := e.(*resolved.Native); ok && n.Name == "toTimeZone" && len(n.Args) == 2 {
+		if c, ok := n.Args[0].(*resolved.Column); ok {
 			return c
 		}
 	}
@@ -31,17 +32,17 @@ func bare(e hogql.Expr) hogql.Expr {
 }
 
 // isLeaf reports whether an expression is read rather than computed.
-func isLeaf(e hogql.Expr) bool {
-	if c, ok := e.(*hogql.Const); ok {
+func isLeaf(e resolved.Expr) bool {
+	if c, ok := e.(*resolved.Const); ok {
 		_, list := c.Value.([]any)
 		return !list
 	}
-	return is[*hogql.Column](e) || is[*hogql.AliasRef](e) || is[*hogql.LambdaParam](e)
+	return is[*resolved.Column](e) || is[*resolved.AliasRef](e) || is[*resolved.LambdaParam](e)
 }
 
 // comparands prepares the sides of a comparison: where one is a time, a text beside it is a time in the project's zone,
 // and a date the midnight there; and columns are compared bare.
-func (r *resolver) comparands(left, right hogql.Expr) (hogql.Expr, hogql.Expr) {
+func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
 	l, t := typeOf(left).Kind, typeOf(right).Kind
 	if l != hogql.DateTime && t != hogql.DateTime {
 		return left, right
@@ -54,7 +55,7 @@ func (r *resolver) comparands(left, right hogql.Expr) (hogql.Expr, hogql.Expr) {
 }
 
 // instant makes a time of a constant text or of a date, as they stand beside a time.
-func (r *resolver) instant(e hogql.Expr) hogql.Expr {
+func (r *resolver) instant(e resolved.Expr) resolved.Expr {
 	if s, ok := text(e); ok {
 		return r.timeOf(s, e.At())
 	}
@@ -66,8 +67,8 @@ func (r *resolver) instant(e hogql.Expr) hogql.Expr {
 }
 
 // instants does the same for the members of a set.
-func (r *resolver) instants(items []hogql.Expr) []hogql.Expr {
-	out := make([]hogql.Expr, len(items))
+func (r *resolver) instants(items []resolved.Expr) []resolved.Expr {
+	out := make([]resolved.Expr, len(items))
 	for i, item := range items {
 		out[i] = r.instant(item)
 	}
@@ -82,7 +83,7 @@ var (
 )
 
 // timeOf makes a time of a text, in the project's zone unless the text names another.
-func (r *resolver) timeOf(s string, at hogql.Span) hogql.Expr {
+func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 	if !readableTime(s) {
 		r.mistake(at, "The text '%s' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: "+
 			"now() - interval 1 day, toStartOfDay(now())", clipped(s))
@@ -91,7 +92,7 @@ func (r *resolver) timeOf(s string, at hogql.Span) hogql.Expr {
 	if plainTime.MatchString(s) || fineTime.MatchString(s) {
 		name = "toDateTime64"
 	}
-	return native(timeType, at, name, &hogql.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
+	return native(timeType, at, name, &resolved.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
 }
 
 var monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)

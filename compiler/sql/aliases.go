@@ -3,12 +3,12 @@ package sql
 import (
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // aliases notes the names that a SELECT defines itself, those of its subqueries left out. It is a walk of its own because
 // every SELECT that is printed takes it.
-func (p *printer) aliases(s *hogql.Select) {
+func (p *printer) aliases(s *resolved.Select) {
 	p.aliasesIn(s, s.Columns...)
 	p.aliasesOfTable(s, s.From)
 	if s.ArrayJoin != nil {
@@ -33,60 +33,59 @@ func (p *printer) aliases(s *hogql.Select) {
 	}
 }
 
-func (p *printer) aliasesOfTable(s *hogql.Select, t hogql.Table) {
-	if j, ok := t.(*hogql.Join); ok {
+func (p *printer) aliasesOfTable(s *resolved.Select, t resolved.Table) {
+	if j, ok := t.(*resolved.Join); ok {
 		p.aliasesOfTable(s, j.Left)
 		p.aliasesOfTable(s, j.Right)
 		p.aliasesOf(s, j.On)
 	}
 }
 
-func (p *printer) aliasesOfOrder(s *hogql.Select, keys []*hogql.Order) {
+func (p *printer) aliasesOfOrder(s *resolved.Select, keys []*resolved.Order) {
 	for _, key := range keys {
 		p.aliasesOf(s, key.X)
 	}
 }
 
-func (p *printer) aliasesOfWindow(s *hogql.Select, w *hogql.Window) {
+func (p *printer) aliasesOfWindow(s *resolved.Select, w *resolved.Window) {
 	if w != nil {
 		p.aliasesIn(s, w.PartitionBy...)
 		p.aliasesOfOrder(s, w.OrderBy)
 	}
 }
 
-func (p *printer) aliasesIn(s *hogql.Select, list ...hogql.Expr) {
+func (p *printer) aliasesIn(s *resolved.Select, list ...resolved.Expr) {
 	for _, e := range list {
 		p.aliasesOf(s, e)
 	}
 }
 
-func (p *printer) aliasesOf(s *hogql.Select, e hogql.Expr) {
+func (p *printer) aliasesOf(s *resolved.Select, e resolved.Expr) {
 	p.spend.Nodes(1)
-	core, _ := e.(hogql.Core) // what is not is refused where it is printed
-	switch e := core.(type) {
-	case *hogql.Alias:
+	switch e := e.(type) {
+	case *resolved.Alias:
 		if !ownName(s, e) {
-			p.alsoNamed(e.Name.Text)
+			p.alsoNamed(e.Name)
 		}
 		p.aliasesOf(s, e.X)
-	case *hogql.Lambda:
+	case *resolved.Lambda:
 		for _, name := range e.Params {
 			p.alsoNamed(name)
 		}
 		p.aliasesOf(s, e.Body)
-	case *hogql.Native:
+	case *resolved.Native:
 		p.aliasesIn(s, e.Params...)
 		p.aliasesIn(s, e.Args...)
 		p.aliasesOfWindow(s, e.Over)
-	case *hogql.Logic:
+	case *resolved.Logic:
 		p.aliasesIn(s, e.Args...)
-	case *hogql.Tuple:
+	case *resolved.Tuple:
 		p.aliasesIn(s, e.Items...)
-	case *hogql.Array:
+	case *resolved.Array:
 		p.aliasesIn(s, e.Items...)
-	case *hogql.AliasRef:
+	case *resolved.AliasRef:
 		p.refs++
-	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, nil: // nothing, or a SELECT of its own
+	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam, nil: // nothing, or a SELECT of its own
 	}
 }
 

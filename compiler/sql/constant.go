@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // listAsParam is the length from which a list of numbers is bound instead of written.
 const listAsParam = 64
 
 // constant writes a literal. Strings never appear in the text: they are bound.
-func (p *printer) constant(c *hogql.Const) { p.value(c.Value, c.Pos) }
+func (p *printer) constant(c *resolved.Const) { p.value(c.Value, c.Pos) }
 
 func (p *printer) value(v any, at hogql.Span) {
 	switch v := v.(type) {
@@ -224,22 +225,22 @@ func paramName(i int) string {
 }
 
 // constants gives the values of a list or tuple that holds nothing but constants.
-func constants(e hogql.Expr) ([]any, bool) {
-	if c, ok := e.(*hogql.Const); ok {
+func constants(e resolved.Expr) ([]any, bool) {
+	if c, ok := e.(*resolved.Const); ok {
 		list, isList := c.Value.([]any)
 		return list, isList
 	}
-	var items []hogql.Expr
-	if tuple, ok := e.(*hogql.Tuple); ok {
+	var items []resolved.Expr
+	if tuple, ok := e.(*resolved.Tuple); ok {
 		items = tuple.Items
-	} else if array, ok := e.(*hogql.Array); ok {
+	} else if array, ok := e.(*resolved.Array); ok {
 		items = array.Items
 	} else {
 		return nil, false
 	}
 	values := make([]any, len(items))
 	for i, item := range items {
-		c, ok := item.(*hogql.Const)
+		c, ok := item.(*resolved.Const)
 		if !ok {
 			return nil, false
 		}

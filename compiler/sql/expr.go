@@ -2,6 +2,7 @@ package sql
 
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -64,17 +65,16 @@ func infix(name string) (operator string, level int) {
 }
 
 // level reports how tightly an expression binds as it is printed.
-func level(e hogql.Expr) int {
-	core, _ := e.(hogql.Core)
-	switch e := core.(type) {
-	case *hogql.Lambda, *hogql.Alias:
+func level(e resolved.Expr) int {
+	switch e := e.(type) {
+	case *resolved.Lambda, *resolved.Alias:
 		return loose
-	case *hogql.Logic:
+	case *resolved.Logic:
 		if e.Or {
 			return orLevel
 		}
 		return andLevel
-	case *hogql.Native:
+	case *resolved.Native:
 		if !operator(e) {
 			return tight
 		}
@@ -83,13 +83,13 @@ func level(e hogql.Expr) int {
 		}
 		_, level := infix(e.Name)
 		return level
-	case *hogql.Const, *hogql.Tuple, *hogql.Array, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef:
+	case *resolved.Const, *resolved.Tuple, *resolved.Array, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam, *resolved.AliasRef:
 	}
 	return tight
 }
 
 // operator reports whether a call is written as an operator.
-func operator(n *hogql.Native) bool {
+func operator(n *resolved.Native) bool {
 	if n.Over != nil || n.Params != nil || n.Distinct {
 		return false
 	}
@@ -101,7 +101,7 @@ func operator(n *hogql.Native) bool {
 }
 
 // operand writes an expression where only what binds more tightly than min can stand bare.
-func (p *printer) operand(e hogql.Expr, min int) {
+func (p *printer) operand(e resolved.Expr, min int) {
 	if level(e) > min {
 		p.expr(e)
 		return
@@ -111,29 +111,25 @@ func (p *printer) operand(e hogql.Expr, min int) {
 	p.byte(')')
 }
 
-func (p *printer) expr(e hogql.Expr) {
+func (p *printer) expr(e resolved.Expr) {
 	p.checkSize(e.At())
-	core, ok := e.(hogql.Core)
-	if !ok {
-		p.bug("an expression of type %T is not core", e)
-	}
-	switch e := core.(type) {
-	case *hogql.Const:
+	switch e := e.(type) {
+	case *resolved.Const:
 		p.constant(e)
-	case *hogql.Column:
+	case *resolved.Column:
 		p.column(e)
-	case *hogql.LambdaParam:
+	case *resolved.LambdaParam:
 		p.ident(e.Name)
-	case *hogql.AliasRef:
+	case *resolved.AliasRef:
 		p.ident(e.Name)
-	case *hogql.Native:
+	case *resolved.Native:
 		p.native(e)
-	case *hogql.Logic:
+	case *resolved.Logic:
 		p.logic(e)
-	case *hogql.Tuple:
+	case *resolved.Tuple:
 		p.str("tuple")
 		p.args(e.Items)
-	case *hogql.Array:
+	case *resolved.Array:
 		if values, ok := constants(e); ok {
 			p.list(values, e.Pos)
 			return
@@ -141,24 +137,24 @@ func (p *printer) expr(e hogql.Expr) {
 		p.byte('[')
 		p.exprs(e.Items)
 		p.byte(']')
-	case *hogql.Lambda:
+	case *resolved.Lambda:
 		p.lambda(e)
-	case *hogql.Subquery:
+	case *resolved.Subquery:
 		p.byte('(')
 		p.query(e.Query)
 		p.byte(')')
-	case *hogql.Alias:
+	case *resolved.Alias:
 		p.alias(e)
 	}
 }
 
 // exprs writes a list, with commas. Parentheses keep an alias apart from the comma behind it.
-func (p *printer) exprs(list []hogql.Expr) {
+func (p *printer) exprs(list []resolved.Expr) {
 	for i, e := range list {
 		if i > 0 {
 			p.str(", ")
 		}
-		if _, aliased := e.(*hogql.Alias); aliased {
+		if _, aliased := e.(*resolved.Alias); aliased {
 			p.operand(e, loose)
 			continue
 		}
@@ -166,34 +162,34 @@ func (p *printer) exprs(list []hogql.Expr) {
 	}
 }
 
-func (p *printer) args(list []hogql.Expr) {
+func (p *printer) args(list []resolved.Expr) {
 	p.byte('(')
 	p.exprs(list)
 	p.byte(')')
 }
 
-func (p *printer) alias(a *hogql.Alias) {
+func (p *printer) alias(a *resolved.Alias) {
 	p.checkAlias(a)
-	if column, ok := a.X.(*hogql.Column); ok && column.Name == a.Name.Text && len(column.Path) == 0 && !p.needsTable(column, p.source(column)) {
+	if column, ok := a.X.(*resolved.Column); ok && column.Name == a.Name && len(column.Path) == 0 && !p.needsTable(column, p.source(column)) {
 		p.column(column)
 		return
 	}
 	p.operand(a.X, loose)
 	p.str(" AS ")
-	p.ident(a.Name.Text)
+	p.ident(a.Name)
 }
 
 // checkAlias refuses an alias that could take the place of the column which guards hold on to.
-func (p *printer) checkAlias(a *hogql.Alias) {
-	if a.Name.Text != guardColumn {
+func (p *printer) checkAlias(a *resolved.Alias) {
+	if a.Name != guardColumn {
 		return
 	}
-	if column, ok := a.X.(*hogql.Column); !ok || column.Name != guardColumn || len(column.Path) > 0 {
+	if column, ok := a.X.(*resolved.Column); !ok || column.Name != guardColumn || len(column.Path) > 0 {
 		p.bug("something else is named %s", guardColumn)
 	}
 }
 
-func (p *printer) logic(l *hogql.Logic) {
+func (p *printer) logic(l *resolved.Logic) {
 	if len(l.Args) == 0 {
 		p.bug("AND or OR of nothing")
 	}
@@ -209,7 +205,7 @@ func (p *printer) logic(l *hogql.Logic) {
 	}
 }
 
-func (p *printer) lambda(l *hogql.Lambda) {
+func (p *printer) lambda(l *resolved.Lambda) {
 	if len(l.Params) != 1 {
 		p.byte('(')
 	}
@@ -230,7 +226,7 @@ func (p *printer) lambda(l *hogql.Lambda) {
 }
 
 // native writes a call of a function of ClickHouse.
-func (p *printer) native(n *hogql.Native) {
+func (p *printer) native(n *resolved.Native) {
 	if !schema.NativeFunction(n.Name) {
 		p.bug("function %q is not allowed", n.Name)
 	}
@@ -248,9 +244,6 @@ func (p *printer) native(n *hogql.Native) {
 		return
 	case membership:
 		p.bug("%s that is no operator", n.Name)
-	}
-	if len(n.OrderBy) > 0 {
-		p.bug("%s with an ORDER BY in its arguments", n.Name)
 	}
 	p.call(n.Name)
 	if n.Params != nil {
@@ -279,7 +272,7 @@ func (p *printer) call(name string) {
 	p.str(name)
 }
 
-func (p *printer) infix(n *hogql.Native) {
+func (p *printer) infix(n *resolved.Native) {
 	operator, level := infix(n.Name)
 	left := level
 	switch n.Name {
@@ -292,7 +285,7 @@ func (p *printer) infix(n *hogql.Native) {
 }
 
 // membership writes IN. ClickHouse takes a bare name on its right side for a table, so a name never stands there.
-func (p *printer) membership(n *hogql.Native) {
+func (p *printer) membership(n *resolved.Native) {
 	operator, _ := infix(n.Name)
 	p.operand(n.Args[0], compareLevel)
 	p.str(operator)
@@ -301,19 +294,18 @@ func (p *printer) membership(n *hogql.Native) {
 		p.set(values, right.At())
 		return
 	}
-	core, _ := right.(hogql.Core)
-	switch right := core.(type) {
-	case *hogql.Tuple:
+	switch right := right.(type) {
+	case *resolved.Tuple:
 		p.args(right.Items)
-	case *hogql.Array:
+	case *resolved.Array:
 		p.args(right.Items)
-	case *hogql.Const:
+	case *resolved.Const:
 		p.byte('(')
 		p.constant(right)
 		p.byte(')')
-	case *hogql.Subquery, *hogql.Native:
+	case *resolved.Subquery, *resolved.Native:
 		p.operand(right, compareLevel)
-	case *hogql.Column, *hogql.LambdaParam, *hogql.AliasRef, *hogql.Alias, *hogql.Logic, *hogql.Lambda, nil:
+	case *resolved.Column, *resolved.LambdaParam, *resolved.AliasRef, *resolved.Alias, *resolved.Logic, *resolved.Lambda:
 		p.bug("%T on the right side of IN", right)
 	}
 }

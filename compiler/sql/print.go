@@ -1,16 +1,18 @@
-// Package sql prints a resolved tree as ClickHouse SQL: core tree ─▶ [sql] ─▶ text and parameters.
+// Package sql prints a resolved tree as ClickHouse SQL: tree ─▶ [sql] ─▶ text and parameters.
 //
-// It is the last gate before the engine, and trusts nobody: it prints only the core nodes that the resolver makes, only
-// functions on the allow-list, only physical tables of the schema, each with its project guard, and every string as a
-// bound parameter (contract: hogql.md, section 15). What does not fit is a bug of an earlier stage.
+// It is the last gate before the engine, and trusts nobody: it prints only functions on the allow-list, only physical
+// tables of the schema, each with its project guard, and every string as a bound parameter (contract: hogql.md, section
+// 15). What does not fit is a bug of an earlier stage; a node that the resolver should have removed does not compile here.
 package sql
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -29,23 +31,35 @@ type bug string
 type mistake struct{ err *diag.Error }
 
 // Print writes q for the project of db. The error is a *diag.Error when the author of the
-// query can mend it, and a bug otherwise: a node that is not core, a function that is not allowed, a table that is not
-// physical, a scan without its guard. It spends from the budget of the compile.
-func Print(q hogql.CoreQuery, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
+// query can mend it, and a bug otherwise: a function that is not allowed, a table that is not physical, a scan without its
+// guard. It spends from the budget of the compile.
+func Print(q resolved.Query, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
 	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512)}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case bug:
-			err = fmt.Errorf("BUG: printing SQL: %s", string(r))
-		case mistake:
-			err = r.err
-		default:
-			panic(r)
-		}
-	}()
+	defer p.recover(&err)
 	p.query(q)
 	return string(p.buf), p.params, nil
+}
+
+// Tables lists the physical tables that q reads, sorted, each once. Its error is that of Print.
+func Tables(q resolved.Query, db *schema.Database, spend *budget.Budget) (names []string, err error) {
+	p := printer{db: db, spend: spend, tables: []string{}}
+	defer p.recover(&err)
+	p.query(q)
+	slices.Sort(p.tables)
+	return slices.Compact(p.tables), nil
+}
+
+// recover makes an error of the panics of the printer itself.
+func (*printer) recover(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case bug:
+		*err = fmt.Errorf("BUG: printing SQL: %s", string(r))
+	case mistake:
+		*err = r.err
+	default:
+		panic(r)
+	}
 }
 
 type printer struct {
@@ -58,6 +72,7 @@ type printer struct {
 	refs   int      // uses of aliases seen
 	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
 	ctes   []cte
+	tables []string // physical ones that were printed; nil when nobody asks
 }
 
 // cte is a common table expression in scope, by its name and by the name that it was printed with.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -23,34 +24,36 @@ func mustZone(name string) *time.Location {
 	return zone
 }
 
-func c(v any) hogql.Expr { return &hogql.Const{Value: v} }
+func c(v any) resolved.Expr { return &resolved.Const{Value: v} }
 
-func col(name string) hogql.Expr { return &hogql.Column{Name: name} }
+func col(name string) resolved.Expr { return &resolved.Column{Name: name} }
 
-func of(table, name string) hogql.Expr { return &hogql.Column{Table: table, Name: name} }
+func of(table, name string) resolved.Expr { return &resolved.Column{Table: table, Name: name} }
 
-func fn(name string, args ...hogql.Expr) *hogql.Native { return &hogql.Native{Name: name, Args: args} }
-
-func as(e hogql.Expr, name string) *hogql.Alias {
-	return &hogql.Alias{X: e, Name: hogql.Name{Text: name}}
+func fn(name string, args ...resolved.Expr) *resolved.Native {
+	return &resolved.Native{Name: name, Args: args}
 }
 
-func guard() hogql.Expr { return fn("equals", col("team_id"), c(int64(7))) }
-
-func events() *hogql.Scan { return &hogql.Scan{Table: "events", Guard: guard()} }
-
-func derived(alias string, q hogql.Query) *hogql.Derived {
-	return &hogql.Derived{Query: q, Alias: hogql.Name{Text: alias}}
+func as(e resolved.Expr, name string) *resolved.Alias {
+	return &resolved.Alias{X: e, Name: name}
 }
 
-func from(t hogql.Table, columns ...hogql.Expr) *hogql.Select {
-	return &hogql.Select{Columns: columns, From: t}
+func guard() resolved.Expr { return fn("equals", col("team_id"), c(int64(7))) }
+
+func events() *resolved.Scan { return &resolved.Scan{Table: "events", Guard: guard()} }
+
+func derived(alias string, q resolved.Query) *resolved.Derived {
+	return &resolved.Derived{Query: q, Alias: alias}
+}
+
+func from(t resolved.Table, columns ...resolved.Expr) *resolved.Select {
+	return &resolved.Select{Columns: columns, From: t}
 }
 
 func TestPrint(t *testing.T) {
 	t.Parallel()
-	one := &hogql.Select{Columns: []hogql.Expr{c(int64(1))}}
-	where := func(e hogql.Expr) *hogql.Select {
+	one := &resolved.Select{Columns: []resolved.Expr{c(int64(1))}}
+	where := func(e resolved.Expr) *resolved.Select {
 		s := from(events(), col("event"))
 		s.Where = e
 		return s
@@ -58,18 +61,18 @@ func TestPrint(t *testing.T) {
 	a := derived("a", from(events(), col("event")))
 	tests := []struct {
 		name   string
-		query  hogql.CoreQuery
+		query  resolved.Query
 		want   string
 		params []sql.Param
 	}{
 		{"guard alone", from(events(), col("event")), "SELECT event FROM events WHERE team_id = 7", nil},
 		{
-			"guard before an OR", where(&hogql.Logic{Or: true, Args: []hogql.Expr{col("a"), col("b")}}),
+			"guard before an OR", where(&resolved.Logic{Or: true, Args: []resolved.Expr{col("a"), col("b")}}),
 			"SELECT event FROM events WHERE team_id = 7 AND (a OR b)", nil,
 		},
 		{
 			"strings are bound, equal ones once",
-			where(&hogql.Logic{Args: []hogql.Expr{fn("equals", col("a"), c("' OR 1=1 --")), fn("notEquals", col("b"), c("' OR 1=1 --"))}}),
+			where(&resolved.Logic{Args: []resolved.Expr{fn("equals", col("a"), c("' OR 1=1 --")), fn("notEquals", col("b"), c("' OR 1=1 --"))}}),
 			"SELECT event FROM events WHERE team_id = 7 AND a = {p0:String} AND b != {p0:String}",
 			[]sql.Param{{"p0", "String", "' OR 1=1 --"}},
 		},
@@ -90,19 +93,19 @@ func TestPrint(t *testing.T) {
 		},
 		{
 			"numbers, booleans and NULL by type",
-			&hogql.Select{Columns: []hogql.Expr{
+			&resolved.Select{Columns: []resolved.Expr{
 				c(nil), c(true), c(false), c(int64(math.MinInt64)), c(uint64(math.MaxUint64)), c(5.0), c(-0.1), c(1e21),
 				c(math.Inf(1)), c(math.Inf(-1)), c(math.NaN()),
 			}},
 			"SELECT NULL, 1, 0, -9223372036854775808, 18446744073709551615, 5.0, -0.1, 1e+21, inf, -inf, nan FROM (SELECT 1)", nil,
 		},
 		{
-			"a time by the wall clock of its zone", &hogql.Select{Columns: []hogql.Expr{c(time.Date(2024, 7, 1, 10, 0, 0, 5000, time.UTC))}},
+			"a time by the wall clock of its zone", &resolved.Select{Columns: []resolved.Expr{c(time.Date(2024, 7, 1, 10, 0, 0, 5000, time.UTC))}},
 			"SELECT toDateTime64({p0:String}, 6, {p1:String}) FROM (SELECT 1)",
 			[]sql.Param{{"p0", "String", "2024-07-01 12:00:00.000005"}, {"p1", "String", "Europe/Berlin"}},
 		},
 		{
-			"a time in the hour that comes twice", &hogql.Select{Columns: []hogql.Expr{c(time.Date(2024, 10, 27, 0, 30, 0, 0, time.UTC))}},
+			"a time in the hour that comes twice", &resolved.Select{Columns: []resolved.Expr{c(time.Date(2024, 10, 27, 0, 30, 0, 0, time.UTC))}},
 			"SELECT toTimeZone(toDateTime64({p0:String}, 6, {p1:String}), {p2:String}) FROM (SELECT 1)",
 			[]sql.Param{{"p0", "String", "2024-10-27 00:30:00.000000"}, {"p1", "String", "UTC"}, {"p2", "String", "Europe/Berlin"}},
 		},
@@ -126,9 +129,9 @@ func TestPrint(t *testing.T) {
 		{
 			"paths into JSON are quoted",
 			from(events(),
-				&hogql.Column{Name: "properties", Path: []string{"a", "b`%"}, Kind: hogql.PathString},
-				&hogql.Column{Name: "properties", Path: []string{"a"}, Kind: hogql.PathObject},
-				&hogql.Column{Name: "properties", Path: []string{"$x"}}),
+				&resolved.Column{Name: "properties", Path: []string{"a", "b`%"}, Kind: resolved.PathString},
+				&resolved.Column{Name: "properties", Path: []string{"a"}, Kind: resolved.PathObject},
+				&resolved.Column{Name: "properties", Path: []string{"$x"}}),
 			"SELECT properties.`a`.`b\\`%`.:String, properties.^`a`, properties.`$x` FROM events WHERE team_id = 7", nil,
 		},
 		{
@@ -146,16 +149,16 @@ func TestPrint(t *testing.T) {
 			"SELECT `1`, x AS y FROM (SELECT 1) AS q", nil,
 		},
 		{
-			"lambdas", from(events(), fn("arrayMap", &hogql.Lambda{
-				Params: []string{"x", "event"}, Body: fn("plus", &hogql.LambdaParam{Name: "x"}, col("event")),
-			}, &hogql.Array{Items: []hogql.Expr{c(int64(1)), col("a")}}, &hogql.Array{Items: []hogql.Expr{c("s")}})),
+			"lambdas", from(events(), fn("arrayMap", &resolved.Lambda{
+				Params: []string{"x", "event"}, Body: fn("plus", &resolved.LambdaParam{Name: "x"}, col("event")),
+			}, &resolved.Array{Items: []resolved.Expr{c(int64(1)), col("a")}}, &resolved.Array{Items: []resolved.Expr{c("s")}})),
 			"SELECT arrayMap((x, event) -> x + events.event, [1, a], {p0:Array(String)}) FROM events WHERE team_id = 7",
 			[]sql.Param{{"p0", "Array(String)", "['s']"}},
 		},
 		{
-			"joins", &hogql.Select{
-				Columns: []hogql.Expr{of("a", "event")},
-				From: &hogql.Join{
+			"joins", &resolved.Select{
+				Columns: []resolved.Expr{of("a", "event")},
+				From: &resolved.Join{
 					Kind: hogql.LeftJoin, Strictness: hogql.JoinAny, Left: a, Right: derived("b", from(events(), col("event"))),
 					On: fn("equals", of("a", "event"), of("b", "event")),
 				},
@@ -168,52 +171,52 @@ func TestPrint(t *testing.T) {
 		},
 		{
 			"a common table expression never has a table's name",
-			&hogql.Select{
-				With:    []*hogql.CTE{{Name: hogql.Name{Text: "events"}, Query: from(events(), col("event"))}},
-				Columns: []hogql.Expr{of("events", "event")},
-				From:    &hogql.TableName{Chain: []hogql.Name{{Text: "events"}}},
+			&resolved.Select{
+				With:    []*resolved.CTE{{Name: "events", Query: from(events(), col("event"))}},
+				Columns: []resolved.Expr{of("events", "event")},
+				From:    &resolved.CTERef{Name: "events"},
 			},
 			"WITH events_ AS (SELECT event FROM events WHERE team_id = 7) SELECT event FROM events_", nil,
 		},
 		{
-			"set operations", &hogql.SetQuery{
-				Members: []hogql.Query{one, &hogql.SetQuery{Members: []hogql.Query{one, one}, Ops: []hogql.SetOp{hogql.Except}}, one},
+			"set operations", &resolved.SetQuery{
+				Members: []resolved.Query{one, &resolved.SetQuery{Members: []resolved.Query{one, one}, Ops: []hogql.SetOp{hogql.Except}}, one},
 				Ops:     []hogql.SetOp{hogql.UnionAll, hogql.UnionDistinct},
 			},
 			"SELECT 1 FROM (SELECT 1) UNION ALL (SELECT 1 FROM (SELECT 1) EXCEPT SELECT 1 FROM (SELECT 1)) UNION DISTINCT SELECT 1 FROM (SELECT 1)", nil,
 		},
 		{
-			"order and limit of a whole set", &hogql.SetQuery{
-				Members: []hogql.Query{one, one}, Ops: []hogql.SetOp{hogql.UnionAll},
-				OrderBy: []*hogql.Order{{X: &hogql.AliasRef{Name: "x"}, Desc: true, Nulls: hogql.NullsLast}},
-				Limit:   &hogql.Limit{N: c(int64(3)), Offset: c(int64(1))},
+			"order and limit of a whole set", &resolved.SetQuery{
+				Members: []resolved.Query{one, one}, Ops: []hogql.SetOp{hogql.UnionAll},
+				OrderBy: []*resolved.Order{{X: &resolved.AliasRef{Name: "x"}, Desc: true, Nulls: hogql.NullsLast}},
+				Limit:   &resolved.Limit{N: c(int64(3)), Offset: c(int64(1))},
 			},
 			"SELECT * FROM (SELECT 1 FROM (SELECT 1) UNION ALL SELECT 1 FROM (SELECT 1)) ORDER BY x DESC NULLS LAST LIMIT 3 OFFSET 1", nil,
 		},
 		{
-			"every clause", &hogql.Select{
+			"every clause", &resolved.Select{
 				Distinct: true,
-				Columns: []hogql.Expr{as(&hogql.Native{
-					Name: "quantile", Params: []hogql.Expr{c(0.5)}, Args: []hogql.Expr{col("a")},
-					Over: &hogql.Window{Name: hogql.Name{Text: "w"}},
-				}, "m"), &hogql.Native{Name: "count", Distinct: true, Args: []hogql.Expr{col("a")}, Over: &hogql.Window{
-					PartitionBy: []hogql.Expr{col("b")},
-					Frame: &hogql.Frame{
-						Start: hogql.Bound{Kind: hogql.Preceding, N: c(int64(2))}, End: hogql.Bound{Kind: hogql.CurrentRow},
+				Columns: []resolved.Expr{as(&resolved.Native{
+					Name: "quantile", Params: []resolved.Expr{c(0.5)}, Args: []resolved.Expr{col("a")},
+					Over: &resolved.Window{Name: "w"},
+				}, "m"), &resolved.Native{Name: "count", Distinct: true, Args: []resolved.Expr{col("a")}, Over: &resolved.Window{
+					PartitionBy: []resolved.Expr{col("b")},
+					Frame: &resolved.Frame{
+						Start: resolved.Bound{Kind: hogql.Preceding, N: c(int64(2))}, End: resolved.Bound{Kind: hogql.CurrentRow},
 					},
 				}}},
-				From:      &hogql.Scan{Table: "events", Alias: "e", Guard: guard(), Sample: &hogql.Sample{Ratio: fn("divide", c(int64(1)), c(int64(10))), Offset: c(0.5)}},
-				ArrayJoin: &hogql.ArrayJoin{Left: true, Arrays: []*hogql.Alias{as(col("list"), "item")}},
+				From:      &resolved.Scan{Table: "events", Alias: "e", Guard: guard(), Sample: &resolved.Sample{Ratio: fn("divide", c(int64(1)), c(int64(10))), Offset: c(0.5)}},
+				ArrayJoin: &resolved.ArrayJoin{Left: true, Arrays: []*resolved.Alias{as(col("list"), "item")}},
 				Where:     col("b"),
-				GroupBy:   &hogql.GroupBy{Mode: hogql.GroupSets, Sets: [][]hogql.Expr{{col("a"), col("b")}, {}}, Totals: true},
-				Having:    fn("greater", &hogql.AliasRef{Name: "m"}, c(int64(1))),
-				Windows: []*hogql.NamedWindow{{Name: hogql.Name{Text: "w"}, Window: &hogql.Window{
-					OrderBy: []*hogql.Order{{X: col("b")}},
-					Frame:   &hogql.Frame{Range: true, Start: hogql.Bound{Kind: hogql.UnboundedPreceding}},
+				GroupBy:   &resolved.GroupBy{Mode: hogql.GroupSets, Sets: [][]resolved.Expr{{col("a"), col("b")}, {}}, Totals: true},
+				Having:    fn("greater", &resolved.AliasRef{Name: "m"}, c(int64(1))),
+				Windows: []*resolved.NamedWindow{{Name: "w", Window: &resolved.Window{
+					OrderBy: []*resolved.Order{{X: col("b")}},
+					Frame:   &resolved.Frame{Range: true, Start: resolved.Bound{Kind: hogql.UnboundedPreceding}},
 				}}},
-				OrderBy: []*hogql.Order{{X: col("b"), Fill: &hogql.Fill{From: c(int64(0)), To: c(int64(9)), Step: c(int64(1))}}},
-				LimitBy: &hogql.LimitBy{N: c(int64(1)), Keys: []hogql.Expr{col("b")}},
-				Limit:   &hogql.Limit{N: c(int64(40)), Percent: true, WithTies: true},
+				OrderBy: []*resolved.Order{{X: col("b"), Fill: &resolved.Fill{From: c(int64(0)), To: c(int64(9)), Step: c(int64(1))}}},
+				LimitBy: &resolved.LimitBy{N: c(int64(1)), Keys: []resolved.Expr{col("b")}},
+				Limit:   &resolved.Limit{N: c(int64(40)), Percent: true, WithTies: true},
 			},
 			"SELECT DISTINCT quantile(0.5)(a) OVER w AS m, count(DISTINCT a) OVER (PARTITION BY b ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) " +
 				"FROM events AS e SAMPLE 1 / 10 OFFSET 0.5 LEFT ARRAY JOIN list AS item WHERE team_id = 7 AND b " +
@@ -221,7 +224,7 @@ func TestPrint(t *testing.T) {
 				"ORDER BY b ASC WITH FILL FROM 0 TO 9 STEP 1 LIMIT 1 BY b LIMIT 0.4 WITH TIES", nil,
 		},
 		{
-			"numbers", from(&hogql.TableFunc{Name: hogql.Name{Text: "numbers"}, Args: []hogql.Expr{c(int64(3))}}, of("numbers", "number")),
+			"numbers", from(&resolved.Numbers{Args: []resolved.Expr{c(int64(3))}}, of("numbers", "number")),
 			"SELECT number FROM numbers(3) AS numbers", nil,
 		},
 	}
@@ -244,43 +247,37 @@ func TestPrint(t *testing.T) {
 
 func TestPrintRefuses(t *testing.T) {
 	t.Parallel()
-	pick := func(e hogql.Expr) hogql.CoreQuery { return from(events(), e) }
-	scan := func(s *hogql.Scan) hogql.CoreQuery { return from(s, col("event")) }
+	pick := func(e resolved.Expr) resolved.Query { return from(events(), e) }
+	scan := func(s *resolved.Scan) resolved.Query { return from(s, col("event")) }
 	tests := []struct {
 		name  string
-		query hogql.CoreQuery
+		query resolved.Query
 		want  string
 	}{
-		{"a node that is not core", pick(&hogql.Field{}), "BUG: printing SQL: an expression of type *hogql.Field is not core"},
 		{"a function that is not allowed", pick(fn("getSetting", c("x"))), `BUG: printing SQL: function "getSetting" is not allowed`},
 		{"a name that is no function", pick(fn("f(1) --")), `BUG: printing SQL: function "f(1) --" is not allowed`},
-		{"an unknown table", scan(&hogql.Scan{Table: "system.tables", Guard: guard()}), `BUG: printing SQL: table "system.tables" is not physical`},
+		{"an unknown table", scan(&resolved.Scan{Table: "system.tables", Guard: guard()}), `BUG: printing SQL: table "system.tables" is not physical`},
+		{"no guard", scan(&resolved.Scan{Table: "events"}), `BUG: printing SQL: the scan of "events" is not guarded`},
 		{
-			"PREWHERE", &hogql.Select{Columns: []hogql.Expr{col("event")}, From: events(), Prewhere: col("a")},
-			"BUG: printing SQL: a PREWHERE, which would run before additional_table_filters",
-		},
-		{"no guard", scan(&hogql.Scan{Table: "events"}), `BUG: printing SQL: the scan of "events" is not guarded`},
-		{
-			"another project's guard", scan(&hogql.Scan{Table: "events", Guard: fn("equals", col("team_id"), c(int64(8)))}),
+			"another project's guard", scan(&resolved.Scan{Table: "events", Guard: fn("equals", col("team_id"), c(int64(8)))}),
 			`BUG: printing SQL: the scan of "events" is not guarded`,
 		},
 		{
-			"a guard that is an alternative", scan(&hogql.Scan{Table: "events", Guard: &hogql.Logic{Or: true, Args: []hogql.Expr{guard(), c(true)}}}),
+			"a guard that is an alternative", scan(&resolved.Scan{Table: "events", Guard: &resolved.Logic{Or: true, Args: []resolved.Expr{guard(), c(true)}}}),
 			`BUG: printing SQL: the scan of "events" is not guarded`,
 		},
 		{
-			"a bare scan under a join", from(&hogql.Join{Kind: hogql.CrossJoin, Left: events(), Right: derived("b", from(events(), col("event")))}, of("b", "event")),
+			"a bare scan under a join", from(&resolved.Join{Kind: hogql.CrossJoin, Left: events(), Right: derived("b", from(events(), col("event")))}, of("b", "event")),
 			`BUG: printing SQL: a bare scan of "events" under a join`,
 		},
-		{"another table function", from(&hogql.TableFunc{Name: hogql.Name{Text: "url"}}, col("x")), `BUG: printing SQL: table function "url" is not allowed`},
 		{
-			"a name that is no common table expression", from(&hogql.TableName{Chain: []hogql.Name{{Text: "person"}}}, col("x")),
+			"a name that is no common table expression", from(&resolved.CTERef{Name: "person"}, col("x")),
 			`BUG: printing SQL: "person" is no common table expression in scope`,
 		},
-		{"a name on the right side of IN", pick(fn("in", c(int64(1)), col("person"))), "BUG: printing SQL: *hogql.Column on the right side of IN"},
+		{"a name on the right side of IN", pick(fn("in", c(int64(1)), col("person"))), "BUG: printing SQL: *resolved.Column on the right side of IN"},
 		{"a stranger named team_id", pick(as(c(int64(7)), "team_id")), "BUG: printing SQL: something else is named team_id"},
 		{
-			"a lambda parameter named team_id", pick(&hogql.Lambda{Params: []string{"team_id"}, Body: c(int64(1))}),
+			"a lambda parameter named team_id", pick(&resolved.Lambda{Params: []string{"team_id"}, Body: c(int64(1))}),
 			"BUG: printing SQL: a lambda parameter is named team_id",
 		},
 		{"a column of no table", pick(of("other", "event")), `BUG: printing SQL: column "event" of "other", which is no table of its SELECT`},
@@ -321,7 +318,7 @@ func TestPrintLongLists(t *testing.T) {
 // TestPrintSize pins that a query whose parts repeat ends with a mistake, not with the memory.
 func TestPrintSize(t *testing.T) {
 	t.Parallel()
-	var e hogql.Expr = fn("plus", col("event"), c(int64(1)))
+	var e resolved.Expr = fn("plus", col("event"), c(int64(1)))
 	for range 19 { // a tree of half a million leaves in few nodes
 		e = fn("plus", e, e)
 	}

@@ -1,9 +1,10 @@
 package sql
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // scope is what the names in one SELECT can mean to ClickHouse.
@@ -25,7 +26,7 @@ type scope struct {
 type source struct{ name, printed string }
 
 // open enters the scope of a SELECT, and names its tables. The caller leaves it with close.
-func (p *printer) open(sel *hogql.Select) {
+func (p *printer) open(sel *resolved.Select) {
 	s := &scope{outer: p.scope, first: len(p.names)}
 	s.tables = s.few[:0]
 	refs := p.refs
@@ -46,53 +47,40 @@ func (p *printer) close() {
 
 // ownName reports whether an alias gives a column of the only table the name that it has anyway: then the name means the same
 // whichever way it is read.
-func ownName(sel *hogql.Select, a *hogql.Alias) bool {
-	column, ok := a.X.(*hogql.Column)
-	if !ok || column.Name != a.Name.Text || len(column.Path) > 0 {
+func ownName(sel *resolved.Select, a *resolved.Alias) bool {
+	column, ok := a.X.(*resolved.Column)
+	if !ok || column.Name != a.Name || len(column.Path) > 0 {
 		return false
 	}
-	_, joined := sel.From.(*hogql.Join)
+	_, joined := sel.From.(*resolved.Join)
 	return !joined && sel.ArrayJoin == nil
 }
 
 // name gives the tables of FROM their printed names.
-func (p *printer) name(s *scope, t hogql.Table) {
+func (p *printer) name(s *scope, t resolved.Table) {
 	var name, printed string
-	core, ok := t.(hogql.CoreTable)
-	if !ok {
-		p.bug("a table of type %T is not core", t)
-	}
-	switch t := core.(type) {
-	case *hogql.Join:
+	switch t := t.(type) {
+	case *resolved.Join:
 		p.name(s, t.Left)
 		p.name(s, t.Right)
 		return
-	case *hogql.Scan:
-		name = t.Alias
-		if name == "" {
-			name = t.Table
-		}
+	case *resolved.Scan:
+		name = cmp.Or(t.Alias, t.Table)
 		printed = s.free(name)
-	case *hogql.TableName:
-		name = t.Alias.Text
-		if name == "" {
-			name = t.Chain[0].Text
-		}
+	case *resolved.CTERef:
+		name = cmp.Or(t.Alias, t.Name)
 		printed = name
 		for isPhysical(printed) { // a recursive CTE is a table to ClickHouse, to which the filter of a physical one must not apply
 			printed += "_"
 		}
 		printed = s.free(printed)
-	case *hogql.TableFunc:
-		name = t.Alias.Text
-		if name == "" {
-			name = t.Name.Text
-		}
+	case *resolved.Numbers:
+		name = cmp.Or(t.Alias, numbersName)
 		// Never what the query calls it: additional_table_filters go by aliases too, and would ask numbers() called
 		// events for the column of the project.
-		printed = s.free(t.Name.Text)
-	case *hogql.Derived:
-		name = t.Alias.Text
+		printed = s.free(numbersName)
+	case *resolved.Derived:
+		name = t.Alias
 		switch {
 		case name != "":
 			printed = s.free(name)
@@ -117,7 +105,7 @@ func (s *scope) free(name string) string {
 }
 
 // source finds the table that a column names. Queries have no correlation: only the tables of this very SELECT count.
-func (p *printer) source(column *hogql.Column) source {
+func (p *printer) source(column *resolved.Column) source {
 	if p.scope != nil {
 		tables := p.scope.tables
 		if column.Table == "" && len(tables) == 1 {
@@ -134,7 +122,7 @@ func (p *printer) source(column *hogql.Column) source {
 }
 
 // column writes a column, with its table where the name alone could mean something else.
-func (p *printer) column(c *hogql.Column) {
+func (p *printer) column(c *resolved.Column) {
 	from := p.source(c)
 	if p.needsTable(c, from) {
 		if from.printed == "" {
@@ -149,20 +137,20 @@ func (p *printer) column(c *hogql.Column) {
 	}
 	for i, key := range c.Path {
 		p.byte('.')
-		if i == 0 && c.Kind == hogql.PathObject {
+		if i == 0 && c.Kind == resolved.PathObject {
 			p.byte('^')
 		}
 		p.quoted(key) // quoted always: a key is data
 	}
 	switch c.Kind {
-	case hogql.PathDynamic, hogql.PathObject:
-	case hogql.PathString:
+	case resolved.PathDynamic, resolved.PathObject:
+	case resolved.PathString:
 		p.str(".:String")
-	case hogql.PathInt:
+	case resolved.PathInt:
 		p.str(".:Int64")
-	case hogql.PathFloat:
+	case resolved.PathFloat:
 		p.str(".:Float64")
-	case hogql.PathBool:
+	case resolved.PathBool:
 		p.str(".:Bool")
 	}
 }
@@ -185,6 +173,6 @@ func (s *scope) defines(name string) bool {
 }
 
 // needsTable reports whether a column's name alone could mean something else.
-func (p *printer) needsTable(c *hogql.Column, from source) bool {
+func (p *printer) needsTable(c *resolved.Column, from source) bool {
 	return len(p.scope.tables) > 1 || p.scope.defines(c.Name) || len(c.Path) > 0 && from.printed == c.Name
 }

@@ -4,24 +4,21 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-func (p *printer) query(q hogql.Query) {
+func (p *printer) query(q resolved.Query) {
 	p.checkSize(q.At())
-	core, ok := q.(hogql.CoreQuery)
-	if !ok {
-		p.bug("a query of type %T is not core", q)
-	}
-	switch q := core.(type) {
-	case *hogql.Select:
+	switch q := q.(type) {
+	case *resolved.Select:
 		p.selection(q)
-	case *hogql.SetQuery:
+	case *resolved.SetQuery:
 		p.setQuery(q)
 	}
 }
 
-func (p *printer) selection(s *hogql.Select) {
+func (p *printer) selection(s *resolved.Select) {
 	outer := len(p.ctes)
 	p.with(s.With, s.Recursive)
 	p.open(s)
@@ -45,12 +42,9 @@ func (p *printer) selection(s *hogql.Select) {
 		p.str(" FROM (SELECT 1)") // ClickHouse holds no bound of rows, bytes or time over a result that comes from no table
 	}
 	p.arrayJoin(s.ArrayJoin)
-	var guard hogql.Expr
-	if scan, ok := s.From.(*hogql.Scan); ok {
+	var guard resolved.Expr
+	if scan, ok := s.From.(*resolved.Scan); ok {
 		guard = scan.Guard
-	}
-	if s.Prewhere != nil {
-		p.bug("a PREWHERE, which would run before additional_table_filters")
 	}
 	p.condition(" WHERE ", guard, s.Where)
 	p.groupBy(s.GroupBy)
@@ -61,7 +55,7 @@ func (p *printer) selection(s *hogql.Select) {
 		} else {
 			p.str(", ")
 		}
-		p.ident(w.Name.Text)
+		p.ident(w.Name)
 		p.str(" AS ")
 		p.over(w.Window)
 	}
@@ -83,7 +77,7 @@ func (p *printer) selection(s *hogql.Select) {
 
 // setQuery writes queries joined by set operators. ClickHouse gives WITH to the first member and ORDER BY and LIMIT to the
 // last, so a set that has any of them becomes a subquery.
-func (p *printer) setQuery(s *hogql.SetQuery) {
+func (p *printer) setQuery(s *resolved.SetQuery) {
 	if len(s.Members) < 2 || len(s.Ops) != len(s.Members)-1 {
 		p.bug("a set operation over %d queries with %d operators", len(s.Members), len(s.Ops))
 	}
@@ -117,8 +111,8 @@ func (p *printer) setQuery(s *hogql.SetQuery) {
 
 // needsParentheses reports whether a member of a set operation cannot stand bare: a set of its own, or a SELECT whose WITH
 // would reach the members behind it.
-func needsParentheses(member hogql.Query) bool {
-	s, ok := member.(*hogql.Select)
+func needsParentheses(member resolved.Query) bool {
+	s, ok := member.(*resolved.Select)
 	return !ok || len(s.With) > 0
 }
 
@@ -141,7 +135,7 @@ func (p *printer) operator(op hogql.SetOp) {
 
 // with writes common table expressions and puts them in scope. None is printed with the name of a physical table: where
 // ClickHouse's rules of scope differ from ours, the name must find nothing rather than the table.
-func (p *printer) with(ctes []*hogql.CTE, recursive bool) {
+func (p *printer) with(ctes []*resolved.CTE, recursive bool) {
 	for i, c := range ctes {
 		switch {
 		case i > 0:
@@ -151,10 +145,7 @@ func (p *printer) with(ctes []*hogql.CTE, recursive bool) {
 		default:
 			p.str("WITH ")
 		}
-		if c.Query == nil {
-			p.bug("a common table expression without a query")
-		}
-		name := c.Name.Text
+		name := c.Name
 		printed := name
 		for isPhysical(printed) || slices.ContainsFunc(p.ctes, func(other cte) bool { return other.printed == printed }) {
 			printed += "_"
@@ -163,7 +154,6 @@ func (p *printer) with(ctes []*hogql.CTE, recursive bool) {
 			p.ctes = append(p.ctes, cte{name, printed})
 		}
 		p.ident(printed)
-		p.columnNames(c.Columns)
 		p.str(" AS (")
 		p.query(c.Query)
 		p.byte(')')
@@ -181,7 +171,7 @@ func isPhysical(name string) bool {
 	return known
 }
 
-func (p *printer) arrayJoin(a *hogql.ArrayJoin) {
+func (p *printer) arrayJoin(a *resolved.ArrayJoin) {
 	if a == nil {
 		return
 	}
@@ -199,7 +189,7 @@ func (p *printer) arrayJoin(a *hogql.ArrayJoin) {
 }
 
 // condition writes a clause of one condition, with the guard in front.
-func (p *printer) condition(clause string, guard, e hogql.Expr) {
+func (p *printer) condition(clause string, guard, e resolved.Expr) {
 	switch {
 	case guard != nil && e != nil:
 		p.str(clause)
@@ -215,7 +205,7 @@ func (p *printer) condition(clause string, guard, e hogql.Expr) {
 	}
 }
 
-func (p *printer) groupBy(g *hogql.GroupBy) {
+func (p *printer) groupBy(g *resolved.GroupBy) {
 	if g == nil {
 		return
 	}
@@ -248,7 +238,7 @@ func (p *printer) groupBy(g *hogql.GroupBy) {
 	}
 }
 
-func (p *printer) orderBy(keys []*hogql.Order) {
+func (p *printer) orderBy(keys []*resolved.Order) {
 	for i, key := range keys {
 		if i == 0 {
 			p.str(" ORDER BY ")
@@ -279,7 +269,7 @@ func (p *printer) orderBy(keys []*hogql.Order) {
 	}
 }
 
-func (p *printer) optional(word string, e hogql.Expr) {
+func (p *printer) optional(word string, e resolved.Expr) {
 	if e != nil {
 		p.str(word)
 		p.operand(e, loose)
@@ -287,7 +277,7 @@ func (p *printer) optional(word string, e hogql.Expr) {
 }
 
 // limit writes LIMIT. A share of the rows is written as ClickHouse has it, as a fraction.
-func (p *printer) limit(l *hogql.Limit) {
+func (p *printer) limit(l *resolved.Limit) {
 	if l == nil {
 		return
 	}
@@ -306,8 +296,8 @@ func (p *printer) limit(l *hogql.Limit) {
 }
 
 // percent writes LIMIT n % as a fraction of one; all of the rows is no limit.
-func (p *printer) percent(e hogql.Expr) {
-	c, ok := e.(*hogql.Const)
+func (p *printer) percent(e resolved.Expr) {
+	c, ok := e.(*resolved.Const)
 	if !ok {
 		p.bug("a percentage that is not a constant")
 	}
@@ -330,16 +320,16 @@ func (p *printer) percent(e hogql.Expr) {
 }
 
 // over writes a window's definition, or the name of one.
-func (p *printer) over(w *hogql.Window) {
-	if w.Name.Text != "" && len(w.PartitionBy) == 0 && len(w.OrderBy) == 0 && w.Frame == nil {
-		p.ident(w.Name.Text)
+func (p *printer) over(w *resolved.Window) {
+	if w.Name != "" && len(w.PartitionBy) == 0 && len(w.OrderBy) == 0 && w.Frame == nil {
+		p.ident(w.Name)
 		return
 	}
 	p.byte('(')
 	start := len(p.buf)
-	if w.Name.Text != "" {
+	if w.Name != "" {
 		p.byte(' ')
-		p.ident(w.Name.Text)
+		p.ident(w.Name)
 	}
 	if len(w.PartitionBy) > 0 {
 		p.str(" PARTITION BY ")
@@ -367,7 +357,7 @@ func (p *printer) over(w *hogql.Window) {
 	p.byte(')')
 }
 
-func (p *printer) bound(b hogql.Bound) {
+func (p *printer) bound(b resolved.Bound) {
 	switch b.Kind {
 	case hogql.CurrentRow:
 		p.str("CURRENT ROW")

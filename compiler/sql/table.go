@@ -1,9 +1,11 @@
 package sql
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -11,28 +13,23 @@ import (
 const guardColumn = schema.ProjectColumn
 
 // table writes what stands in FROM. joined reports whether it stands beside other tables.
-func (p *printer) table(t hogql.Table, joined bool) {
-	core, ok := t.(hogql.CoreTable)
-	if !ok {
-		p.bug("a table of type %T is not core", t)
-	}
-	switch t := core.(type) {
-	case *hogql.Scan:
+func (p *printer) table(t resolved.Table, joined bool) {
+	switch t := t.(type) {
+	case *resolved.Scan:
 		if joined {
 			p.bug("a bare scan of %q under a join", t.Table)
 		}
 		p.scan(t)
-	case *hogql.Derived:
+	case *resolved.Derived:
 		p.byte('(')
 		p.query(t.Query)
 		p.byte(')')
-		p.as(p.printed(t.Alias.Text))
-		p.columnNames(t.Columns)
-	case *hogql.TableName:
+		p.as(p.printed(t.Alias))
+	case *resolved.CTERef:
 		p.reference(t)
-	case *hogql.TableFunc:
+	case *resolved.Numbers:
 		p.numbers(t)
-	case *hogql.Join:
+	case *resolved.Join:
 		p.join(t)
 	}
 }
@@ -56,29 +53,14 @@ func (p *printer) as(name string) {
 	p.ident(name)
 }
 
-func (p *printer) columnNames(names []hogql.Name) {
-	if len(names) == 0 {
-		return
-	}
-	p.str(" (")
-	for i, name := range names {
-		if i > 0 {
-			p.str(", ")
-		}
-		p.ident(name.Text)
-	}
-	p.byte(')')
-}
-
 // scan writes a physical table. Its guard goes to WHERE: see where.
-func (p *printer) scan(t *hogql.Scan) {
+func (p *printer) scan(t *resolved.Scan) {
 	p.checkScan(t)
-	p.ident(t.Table)
-	name := t.Alias
-	if name == "" {
-		name = t.Table
+	if p.tables != nil {
+		p.tables = append(p.tables, t.Table)
 	}
-	if printed := p.printed(name); printed != t.Table {
+	p.ident(t.Table)
+	if printed := p.printed(cmp.Or(t.Alias, t.Table)); printed != t.Table {
 		p.as(printed)
 	}
 	p.sample(t.Sample)
@@ -86,7 +68,7 @@ func (p *printer) scan(t *hogql.Scan) {
 
 // checkScan refuses a table that is not one of the schema's, and one with rows of projects whose guard does not hold on to
 // this project's.
-func (p *printer) checkScan(t *hogql.Scan) {
+func (p *printer) checkScan(t *resolved.Scan) {
 	guarded, known := schema.PhysicalTable(t.Table)
 	if !known {
 		p.bug("table %q is not physical", t.Table)
@@ -97,59 +79,45 @@ func (p *printer) checkScan(t *hogql.Scan) {
 }
 
 // guards reports whether a condition can hold only for rows of the project.
-func (p *printer) guards(guard hogql.Expr) bool {
-	if all, ok := guard.(*hogql.Logic); ok {
+func (p *printer) guards(guard resolved.Expr) bool {
+	if all, ok := guard.(*resolved.Logic); ok {
 		return !all.Or && slices.ContainsFunc(all.Args, p.guards)
 	}
-	g, ok := guard.(*hogql.Native)
+	g, ok := guard.(*resolved.Native)
 	if !ok || g.Name != "equals" || len(g.Args) != 2 || g.Params != nil || g.Over != nil {
 		return false
 	}
-	column, isColumn := g.Args[0].(*hogql.Column)
-	project, isConst := g.Args[1].(*hogql.Const)
+	column, isColumn := g.Args[0].(*resolved.Column)
+	project, isConst := g.Args[1].(*resolved.Const)
 	return isColumn && isConst && column.Name == guardColumn && len(column.Path) == 0 && project.Value == p.db.Project
 }
 
 // reference writes the use of a common table expression.
-func (p *printer) reference(t *hogql.TableName) {
-	if len(t.Chain) != 1 {
-		p.bug("a table name of %d parts", len(t.Chain))
-	}
-	name := t.Chain[0].Text
+func (p *printer) reference(t *resolved.CTERef) {
 	for _, known := range slices.Backward(p.ctes) {
-		if known.name != name {
+		if known.name != t.Name {
 			continue
 		}
 		p.ident(known.printed)
-		called := t.Alias.Text
-		if called == "" {
-			called = name
-		}
-		if printed := p.printed(called); printed != known.printed {
+		if printed := p.printed(cmp.Or(t.Alias, t.Name)); printed != known.printed {
 			p.as(printed)
 		}
-		p.sample(t.Sample)
 		return
 	}
-	p.bug("%q is no common table expression in scope", name)
+	p.bug("%q is no common table expression in scope", t.Name)
 }
 
-// numbers writes the only table function.
-func (p *printer) numbers(t *hogql.TableFunc) {
-	if t.Name.Text != "numbers" {
-		p.bug("table function %q is not allowed", t.Name.Text)
-	}
-	p.str("numbers")
+// numbersName is the name of the only table function.
+const numbersName = "numbers"
+
+func (p *printer) numbers(t *resolved.Numbers) {
+	p.str(numbersName)
 	p.args(t.Args)
-	name := t.Alias.Text
-	if name == "" {
-		name = t.Name.Text
-	}
-	p.as(p.printed(name))
+	p.as(p.printed(cmp.Or(t.Alias, numbersName)))
 }
 
-func (p *printer) join(j *hogql.Join) {
-	if _, nested := j.Right.(*hogql.Join); nested {
+func (p *printer) join(j *resolved.Join) {
+	if _, nested := j.Right.(*resolved.Join); nested {
 		p.bug("a join on the right side of a join")
 	}
 	p.table(j.Left, true)
@@ -188,16 +156,13 @@ func (p *printer) join(j *hogql.Join) {
 	case j.On != nil:
 		p.str(" ON ")
 		p.expr(j.On)
-	case len(j.Using) > 0:
-		p.str(" USING")
-		p.columnNames(j.Using)
 	case j.Kind != hogql.CrossJoin:
 		p.bug("a join without a condition")
 	}
 }
 
 // sample writes SAMPLE, which takes plain numbers and fractions only.
-func (p *printer) sample(s *hogql.Sample) {
+func (p *printer) sample(s *resolved.Sample) {
 	if s == nil {
 		return
 	}
@@ -209,15 +174,15 @@ func (p *printer) sample(s *hogql.Sample) {
 	}
 }
 
-func (p *printer) ratio(e hogql.Expr) {
-	if c, ok := e.(*hogql.Const); ok {
+func (p *printer) ratio(e resolved.Expr) {
+	if c, ok := e.(*resolved.Const); ok {
 		switch c.Value.(type) {
 		case int64, uint64, float64:
 			p.constant(c)
 			return
 		}
 	}
-	if n, ok := e.(*hogql.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
+	if n, ok := e.(*resolved.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
 		p.ratio(n.Args[0])
 		p.str(" / ")
 		p.ratio(n.Args[1])

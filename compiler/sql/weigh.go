@@ -3,7 +3,7 @@ package sql
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
 // fewRefs is how many uses of aliases a SELECT may have without being weighed: what so few stand for is bounded by ClickHouse.
@@ -11,7 +11,7 @@ const fewRefs = 16
 
 // weigh refuses a SELECT whose aliases stand for too much. ClickHouse puts the expression of an alias in the place of each use, so that
 // aliases which use others twice double with each one.
-func (p *printer) weigh(s *hogql.Select) {
+func (p *printer) weigh(s *resolved.Select) {
 	w := weigher{printer: p, aliases: map[string]*weight{}}
 	w.collect = true
 	w.selection(s)
@@ -31,12 +31,12 @@ type weigher struct {
 
 // weight is that of an alias.
 type weight struct {
-	x     hogql.Expr
+	x     resolved.Expr
 	parts int
 	known bool // or being counted: an alias that uses its own name means a column
 }
 
-func (w *weigher) selection(s *hogql.Select) int {
+func (w *weigher) selection(s *resolved.Select) int {
 	n := w.list(s.Columns) + w.expr(s.Where) + w.expr(s.Having) + w.order(s.OrderBy)
 	if s.ArrayJoin != nil {
 		for _, array := range s.ArrayJoin.Arrays {
@@ -58,7 +58,7 @@ func (w *weigher) selection(s *hogql.Select) int {
 	return min(n, budget.MaxExpanded+1)
 }
 
-func (w *weigher) list(list []hogql.Expr) int {
+func (w *weigher) list(list []resolved.Expr) int {
 	n := 0
 	for _, e := range list {
 		n = min(n+w.expr(e), budget.MaxExpanded+1)
@@ -66,7 +66,7 @@ func (w *weigher) list(list []hogql.Expr) int {
 	return n
 }
 
-func (w *weigher) order(keys []*hogql.Order) int {
+func (w *weigher) order(keys []*resolved.Order) int {
 	n := 0
 	for _, key := range keys {
 		n = min(n+w.expr(key.X), budget.MaxExpanded+1)
@@ -74,37 +74,36 @@ func (w *weigher) order(keys []*hogql.Order) int {
 	return n
 }
 
-func (w *weigher) window(window *hogql.Window) int {
+func (w *weigher) window(window *resolved.Window) int {
 	if window == nil {
 		return 0
 	}
 	return w.list(window.PartitionBy) + w.order(window.OrderBy)
 }
 
-func (w *weigher) expr(e hogql.Expr) int {
+func (w *weigher) expr(e resolved.Expr) int {
 	w.spend.Work(1)
-	core, _ := e.(hogql.Core) // what is not is refused where it is printed
-	switch e := core.(type) {
-	case *hogql.Alias:
-		if w.collect && w.aliases[e.Name.Text] == nil {
-			w.aliases[e.Name.Text] = &weight{x: e.X}
+	switch e := e.(type) {
+	case *resolved.Alias:
+		if w.collect && w.aliases[e.Name] == nil {
+			w.aliases[e.Name] = &weight{x: e.X}
 		}
 		return 1 + w.expr(e.X)
-	case *hogql.AliasRef:
+	case *resolved.AliasRef:
 		return 1 + w.alias(e.Name)
-	case *hogql.Lambda:
+	case *resolved.Lambda:
 		return 1 + w.expr(e.Body)
-	case *hogql.Native:
+	case *resolved.Native:
 		return 1 + w.list(e.Params) + w.list(e.Args) + w.window(e.Over)
-	case *hogql.Logic:
+	case *resolved.Logic:
 		return 1 + w.list(e.Args)
-	case *hogql.Tuple:
+	case *resolved.Tuple:
 		return 1 + w.list(e.Items)
-	case *hogql.Array:
+	case *resolved.Array:
 		return 1 + w.list(e.Items)
 	case nil:
 		return 0
-	case *hogql.Const, *hogql.Subquery, *hogql.Column, *hogql.LambdaParam: // a subquery is a SELECT of its own
+	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam: // a subquery is a SELECT of its own
 	}
 	return 1
 }

@@ -1,0 +1,278 @@
+// Package resolved is the tree of a query whose names all have a meaning: text ─▶ parse ─▶ bind ─▶ resolve ─▶ [tree] ─▶ print.
+//
+// It is a tree of its own, and not a part of that of package hogql, so that what the resolver has to remove cannot be left in it: a field
+// chain, a placeholder, an asterisk or a function under the name that its author wrote is no node of it, and a node has no other
+// children. A place that hands a node of the text to the printer does not compile. What HogQL only writes differently has no node here
+// either: a join has no USING, a SELECT no PREWHERE, a table function no name.
+package resolved
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+
+// The interfaces are sealed: no other package can add a node.
+
+// Expr is anything that has a value.
+//
+//sumtype:decl
+type Expr interface {
+	At() hogql.Span
+	expr()
+}
+
+// Query is a SELECT or several of them joined by set operators.
+//
+//sumtype:decl
+type Query interface {
+	At() hogql.Span
+	query()
+}
+
+// Table is anything that can stand in FROM.
+//
+//sumtype:decl
+type Table interface{ table() }
+
+// Expressions.
+type (
+	// Const is a literal. It has the form of a hogql.Const, so that a pointer to one converts to it without a copy.
+	Const hogql.Const
+	// Column is a column of a table in FROM. Table is the alias that the table was given there, empty for the only one.
+	// Path descends into a native JSON column, one element a key.
+	Column struct {
+		Pos   hogql.Span
+		Table string
+		Name  string
+		Path  []string
+		Kind  PathKind
+		Type  hogql.Type
+	}
+	// LambdaParam is the use of a lambda's parameter.
+	LambdaParam struct {
+		Pos  hogql.Span
+		Name string
+		Type hogql.Type
+	}
+	// AliasRef is the use of a column alias in the SELECT that defines it.
+	AliasRef struct {
+		Pos  hogql.Span
+		Name string
+		Type hogql.Type
+	}
+	// Native is a function of ClickHouse by its own name. Over is nil when it is no window function.
+	Native struct {
+		Pos      hogql.Span
+		Name     string
+		Params   []Expr
+		Args     []Expr
+		Distinct bool
+		Over     *Window
+		Type     hogql.Type
+	}
+	// Logic is AND or OR over two or more operands.
+	Logic struct {
+		Pos  hogql.Span
+		Or   bool
+		Args []Expr
+	}
+	// Tuple is tuple(a, b).
+	Tuple struct {
+		Pos   hogql.Span
+		Items []Expr
+	}
+	// Array is [a, b].
+	Array struct {
+		Pos   hogql.Span
+		Items []Expr
+	}
+	// Lambda is (x, y) -> body.
+	Lambda struct {
+		Pos    hogql.Span
+		Params []string
+		Body   Expr
+	}
+	// Subquery is a query used as a value or as the right side of IN.
+	Subquery struct {
+		Pos   hogql.Span
+		Query Query
+	}
+	// Alias is expr AS name.
+	Alias struct {
+		Pos  hogql.Span
+		X    Expr
+		Name string
+	}
+)
+
+// PathKind says which view of a JSON path a Column reads.
+type PathKind uint8
+
+// The views of a JSON path.
+const (
+	PathDynamic PathKind = iota // the value at the path, of ClickHouse's Dynamic type
+	PathObject                  // the object below the path, of ClickHouse's JSON type
+	PathString                  // the value if it is a String, else NULL
+	PathInt                     // the value if it is an Int64, else NULL
+	PathFloat                   // the value if it is a Float64, else NULL
+	PathBool                    // the value if it is a Bool, else NULL
+)
+
+// Queries.
+type (
+	// Select is one SELECT. A nil field means that the clause is absent.
+	Select struct {
+		Pos       hogql.Span
+		With      []*CTE
+		Recursive bool
+		Distinct  bool
+		Columns   []Expr
+		From      Table
+		ArrayJoin *ArrayJoin
+		Where     Expr
+		GroupBy   *GroupBy
+		Having    Expr
+		Windows   []*NamedWindow
+		OrderBy   []*Order
+		LimitBy   *LimitBy
+		Limit     *Limit
+	}
+	// SetQuery joins two or more queries by set operators; Ops[i] stands before Members[i+1].
+	SetQuery struct {
+		Pos       hogql.Span
+		With      []*CTE
+		Recursive bool
+		Members   []Query
+		Ops       []hogql.SetOp
+		OrderBy   []*Order
+		Limit     *Limit
+	}
+)
+
+// Tables.
+type (
+	// Scan is the reading of one physical table. Guard holds the rows of the project and is nil only for tables that hold
+	// no project's rows.
+	Scan struct {
+		Table  string
+		Alias  string
+		Guard  Expr
+		Sample *Sample
+	}
+	// Derived is a query in FROM.
+	Derived struct {
+		Query Query
+		Alias string // empty when it has none
+	}
+	// CTERef is the use of a common table expression.
+	CTERef struct{ Name, Alias string }
+	// Numbers is numbers(n) or numbers(offset, n).
+	Numbers struct {
+		Args  []Expr
+		Alias string
+	}
+	// Join joins two tables. On is nil for a cross join.
+	Join struct {
+		Kind        hogql.JoinKind
+		Strictness  hogql.JoinStrictness
+		Left, Right Table
+		On          Expr
+	}
+)
+
+// Parts of a query.
+type (
+	// CTE is a named query in WITH.
+	CTE struct {
+		Name  string
+		Query Query
+	}
+	// ArrayJoin is [LEFT] ARRAY JOIN.
+	ArrayJoin struct {
+		Left   bool
+		Arrays []*Alias
+	}
+	// GroupBy is GROUP BY; Mode says how its keys combine.
+	GroupBy struct {
+		Mode   hogql.GroupMode
+		Keys   []Expr
+		Sets   [][]Expr // GROUPING SETS
+		Totals bool
+	}
+	// Order is one key of ORDER BY.
+	Order struct {
+		X     Expr
+		Desc  bool
+		Nulls hogql.NullsOrder
+		Fill  *Fill
+	}
+	// Fill is WITH FILL of an ORDER BY key.
+	Fill struct{ From, To, Step Expr }
+	// Limit is LIMIT n [OFFSET m]; N is nil for OFFSET alone.
+	Limit struct {
+		N, Offset Expr
+		WithTies  bool
+		Percent   bool
+	}
+	// LimitBy is LIMIT n [OFFSET m] BY keys.
+	LimitBy struct {
+		N, Offset Expr
+		Keys      []Expr
+	}
+	// Sample is SAMPLE ratio [OFFSET ratio].
+	Sample struct{ Ratio, Offset Expr }
+	// Window is OVER (…), or OVER name when Name is set.
+	Window struct {
+		Name        string
+		PartitionBy []Expr
+		OrderBy     []*Order
+		Frame       *Frame
+	}
+	// NamedWindow is one entry of the WINDOW clause.
+	NamedWindow struct {
+		Name   string
+		Window *Window
+	}
+	// Frame is ROWS or RANGE between two bounds; End.Kind is FrameNone when there is only one.
+	Frame struct {
+		Range      bool
+		Start, End Bound
+	}
+	// Bound is one end of a frame; N is set for the two kinds that count.
+	Bound struct {
+		Kind hogql.BoundKind
+		N    Expr
+	}
+)
+
+func (n *Const) At() hogql.Span       { return n.Pos }
+func (n *Column) At() hogql.Span      { return n.Pos }
+func (n *LambdaParam) At() hogql.Span { return n.Pos }
+func (n *AliasRef) At() hogql.Span    { return n.Pos }
+func (n *Native) At() hogql.Span      { return n.Pos }
+func (n *Logic) At() hogql.Span       { return n.Pos }
+func (n *Tuple) At() hogql.Span       { return n.Pos }
+func (n *Array) At() hogql.Span       { return n.Pos }
+func (n *Lambda) At() hogql.Span      { return n.Pos }
+func (n *Subquery) At() hogql.Span    { return n.Pos }
+func (n *Alias) At() hogql.Span       { return n.Pos }
+func (n *Select) At() hogql.Span      { return n.Pos }
+func (n *SetQuery) At() hogql.Span    { return n.Pos }
+
+func (*Const) expr()       {}
+func (*Column) expr()      {}
+func (*LambdaParam) expr() {}
+func (*AliasRef) expr()    {}
+func (*Native) expr()      {}
+func (*Logic) expr()       {}
+func (*Tuple) expr()       {}
+func (*Array) expr()       {}
+func (*Lambda) expr()      {}
+func (*Subquery) expr()    {}
+func (*Alias) expr()       {}
+
+func (*Select) query()   {}
+func (*SetQuery) query() {}
+
+func (*Scan) table()    {}
+func (*Derived) table() {}
+func (*CTERef) table()  {}
+func (*Numbers) table() {}
+func (*Join) table()    {}
