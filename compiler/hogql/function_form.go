@@ -10,20 +10,14 @@ var (
 		NotILike: "notILike", Match: "match",
 	}
 
-	// castFunctions are the functions of the types that a cast accepts (contract: hogql.md, section 5).
-	castFunctions = map[string]string{
-		"int": "toInt64", "integer": "toInt64",
-		"float": "toFloat64", "double": "toFloat64", "double precision": "toFloat64", "real": "toFloat64",
-		"text": "toString", "varchar": "toString", "char": "toString", "string": "toString",
-		"boolean": "toBool", "bool": "toBool", "date": "toDate",
-		"datetime": "toDateTime", "timestamp": "toDateTime", "timestamptz": "toDateTime",
-	}
-
 	intervalFunctions = map[string]string{
 		"second": "toIntervalSecond", "minute": "toIntervalMinute", "hour": "toIntervalHour", "day": "toIntervalDay",
 		"week": "toIntervalWeek", "month": "toIntervalMonth", "quarter": "toIntervalQuarter", "year": "toIntervalYear",
 	}
 )
+
+// Function is the name of the function that the operator stands for.
+func (op BinaryOp) Function() string { return binaryFunctions[op] }
 
 // functionForm writes e as a function when it is made by an operator; false: it is not, and nothing was written.
 func (p *printer) functionForm(e Expr) bool {
@@ -35,7 +29,7 @@ func (p *printer) functionForm(e Expr) bool {
 			p.call("minus", []Expr{&Const{Value: int64(0)}, n.X})
 		}
 	case *Binary:
-		p.call(binaryFunctions[n.Op], []Expr{n.Left, n.Right})
+		p.call(n.Op.Function(), []Expr{n.Left, n.Right})
 	case *Compare:
 		return p.compareFunction(n)
 	case *Logic:
@@ -47,11 +41,11 @@ func (p *printer) functionForm(e Expr) bool {
 	case *Case:
 		p.caseFunction(n)
 	case *Cast:
-		name, ok := castFunctions[n.Type]
+		to, ok := CastTypes[n.Type]
 		if !ok {
 			return false
 		}
-		p.call(name, []Expr{n.X})
+		p.call(to.Function, []Expr{n.X})
 	case *Tuple:
 		p.call("tuple", n.Items)
 	case *Dict:

@@ -33,3 +33,18 @@ const (
 
 // MayBeNull reports whether a value of the type can be NULL, as far as is known.
 func (t Type) MayBeNull() bool { return t.Nullable || t.Kind == Unknown || t.Kind == Null }
+
+// CastType is what a cast makes: values of a kind, by a function.
+type CastType struct {
+	Kind     Kind
+	Function string
+}
+
+// CastTypes are the types that a cast accepts, by name (contract: hogql.md, section 5).
+var CastTypes = map[string]CastType{
+	"int": {Int, "toInt64"}, "integer": {Int, "toInt64"},
+	"float": {Float, "toFloat64"}, "double": {Float, "toFloat64"}, "double precision": {Float, "toFloat64"}, "real": {Float, "toFloat64"},
+	"text": {String, "toString"}, "varchar": {String, "toString"}, "char": {String, "toString"}, "string": {String, "toString"},
+	"boolean": {Bool, "toBool"}, "bool": {Bool, "toBool"}, "date": {Date, "toDate"},
+	"datetime": {DateTime, "toDateTime"}, "timestamp": {DateTime, "toDateTime"}, "timestamptz": {DateTime, "toDateTime"},
+}

@@ -3,6 +3,7 @@ package resolve
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // boundGroups carries the bounds that WHERE sets to a time into the tables of groups that the SELECT reads, so that ClickHouse
@@ -31,7 +32,7 @@ func (s *scope) boundGroups() {
 			}
 			s.eachBound(t.given(g.Time), child.bound)
 			if inner {
-				s.eachBound(t.lifted(child, g.First), func(comparison string, moment resolved.Expr) { t.boundMembers(child, comparison, moment) })
+				s.eachBound(t.lifted(child, g.First), func(lower, _ bool, moment resolved.Expr) { t.boundMembers(child, lower, moment) })
 			}
 		}
 	}
@@ -60,10 +61,9 @@ func (t *tableSource) lifted(child *tableSource, field string) *resolved.Column 
 
 // boundMembers uses a lower bound on the first row of a group: no row of the group lies before it. An upper bound would
 // make rows without a group of those whose group is left out.
-func (t *tableSource) boundMembers(groups *tableSource, comparison string, moment resolved.Expr) {
-	switch comparison {
-	case "greater", "greaterOrEquals", "equals":
-		groups.bound("greaterOrEquals", moment)
+func (t *tableSource) boundMembers(groups *tableSource, lower bool, moment resolved.Expr) {
+	if lower {
+		groups.bound(true, false, moment)
 		row := native(boolType, hogql.Span{}, "greaterOrEquals", t.raw(groups.table.Grouping.Time), moment)
 		t.rows.tree.Where = both(t.rows.tree.Where, row)
 	}
@@ -80,8 +80,9 @@ func onlyInner(t resolved.Table) bool {
 	return inner && onlyInner(j.Left) && onlyInner(j.Right)
 }
 
-// eachBound calls use for the moments that WHERE compares a column with.
-func (s *scope) eachBound(c *resolved.Column, use func(comparison string, moment resolved.Expr)) {
+// eachBound calls use for the moments that WHERE compares a column with: those before which it does not lie, those after which it does
+// not, and those at which it lies, which are both.
+func (s *scope) eachBound(c *resolved.Column, use func(lower, upper bool, moment resolved.Expr)) {
 	if c == nil {
 		return
 	}
@@ -90,20 +91,27 @@ func (s *scope) eachBound(c *resolved.Column, use func(comparison string, moment
 		if !ok || len(n.Args) != 2 {
 			continue
 		}
-		left, right, name := bare(n.Args[0]), bare(n.Args[1]), n.Name
+		left, right := bare(n.Args[0]), bare(n.Args[1])
+		lower, upper := boundsOf(n)
 		if constant(left) {
-			left, right, name = right, left, mirrored[name]
+			left, right, lower, upper = right, left, upper, lower
 		}
 		read, ok := left.(*resolved.Column)
-		if ok && read.Table == c.Table && read.Name == c.Name && constant(right) && typeOf(right).Kind == hogql.DateTime {
-			use(name, right)
+		if ok && (lower || upper) && read.Table == c.Table && read.Name == c.Name && constant(right) && typeOf(right).Kind == hogql.DateTime {
+			use(lower, upper, right)
 		}
 	}
 }
 
-// mirrored are the comparisons with their sides exchanged.
-var mirrored = map[string]string{
-	"less": "greater", "lessOrEquals": "greaterOrEquals", "greater": "less", "greaterOrEquals": "lessOrEquals", "equals": "equals",
+// boundsOf reports whether a comparison bounds its left side from below and from above.
+func boundsOf(n *resolved.Native) (lower, upper bool) {
+	f, _ := schema.LookupFunction(n.Name)
+	if f == nil || f.Rule != schema.RuleCompare {
+		return false, false
+	}
+	lower = f.Op == hogql.Greater || f.Op == hogql.GreaterOrEquals || f.Op == hogql.Equals
+	upper = f.Op == hogql.Less || f.Op == hogql.LessOrEquals || f.Op == hogql.Equals
+	return lower, upper
 }
 
 // conjuncts lists the conditions that all must hold for a condition to hold.
@@ -123,15 +131,15 @@ func conjuncts(e resolved.Expr) []resolved.Expr {
 }
 
 // bound leaves out rows that are further from a moment than a group lasts.
-func (t *tableSource) bound(comparison string, moment resolved.Expr) {
+func (t *tableSource) bound(lower, upper bool, moment resolved.Expr) {
 	g := t.table.Grouping
 	row := bare(t.of.rowField(g.Time))
 	longest := native(hogql.Type{Kind: hogql.IntervalKind}, hogql.Span{}, "toIntervalDay", literal(g.MostDays))
 	var all resolved.Expr
-	if comparison == "greater" || comparison == "greaterOrEquals" || comparison == "equals" {
+	if lower {
 		all = native(boolType, hogql.Span{}, "greaterOrEquals", row, arithmetic(hogql.Span{}, "minus", moment, longest))
 	}
-	if comparison == "less" || comparison == "lessOrEquals" || comparison == "equals" {
+	if upper {
 		all = both(all, native(boolType, hogql.Span{}, "lessOrEquals", row, arithmetic(hogql.Span{}, "plus", moment, longest)))
 	}
 	t.rows.tree.Where = both(t.rows.tree.Where, all)

@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -125,10 +127,7 @@ func (s *scope) unary(e *hogql.Unary) resolved.Expr {
 }
 
 func (s *scope) binary(e *hogql.Binary) resolved.Expr {
-	name := [...]string{
-		hogql.Plus: "plus", hogql.Minus: "minus", hogql.Multiply: "multiply", hogql.Divide: "divide", hogql.Modulo: "modulo",
-	}[e.Op]
-	return arithmetic(e.Pos, name, s.expr(e.Left), s.expr(e.Right))
+	return arithmetic(e.Pos, e.Op.Function(), s.expr(e.Left), s.expr(e.Right))
 }
 
 // arithmetic makes an operation on numbers, times and intervals.
@@ -163,9 +162,7 @@ func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 // afterInterval is the type of a time with an interval added: hours make a time of a date.
 func afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
 	if n, ok := interval.(*resolved.Native); ok && t.Kind == hogql.Date {
-		switch n.Name {
-		case "toIntervalDay", "toIntervalWeek", "toIntervalMonth", "toIntervalQuarter", "toIntervalYear":
-		default:
+		if f, _ := schema.LookupFunction(n.Name); f == nil || !f.WholeDays {
 			t.Kind = hogql.DateTime
 		}
 	}
@@ -388,34 +385,13 @@ func choice(at hogql.Span, args []resolved.Expr) resolved.Expr {
 // cast resolves CAST(x AS type) and x::type.
 func (s *scope) cast(e *hogql.Cast) resolved.Expr {
 	x := s.expr(e.X)
-	null := typeOf(x).MayBeNull()
-	to := func(kind hogql.Kind, name string) resolved.Expr {
-		return native(hogql.Type{Kind: kind, Nullable: null}, e.Pos, name, x)
-	}
-	switch e.Type {
-	case "int", "integer":
-		return to(hogql.Int, "toInt64")
-	case "float", "double", "double precision", "real":
-		return to(hogql.Float, "toFloat64")
-	case "text", "varchar", "char", "string":
-		return to(hogql.String, "toString")
-	case "boolean", "bool":
-		return to(hogql.Bool, "toBool")
-	case "date":
-		return to(hogql.Date, "toDate")
-	case "datetime", "timestamp", "timestamptz":
+	to, ok := hogql.CastTypes[e.Type]
+	switch {
+	case !ok:
+		s.r.near(e.Type, maps.Keys(hogql.CastTypes), cmp.Or(e.TypePos, e.Pos), "Unsupported type cast: %s", e.Type)
+		return x
+	case to.Kind == hogql.DateTime:
 		return s.toDateTime(e.Pos, x, literal(s.r.zone))
 	}
-	at := e.TypePos
-	if at.IsZero() {
-		at = e.Pos
-	}
-	s.r.near(e.Type, slices.Values(castTypes), at, "Unsupported type cast: %s", e.Type)
-	return x
-}
-
-// castTypes are the names of types that cast knows.
-var castTypes = []string{
-	"int", "integer", "float", "double", "double precision", "real", "text", "varchar", "char", "string", "boolean", "bool", "date",
-	"datetime", "timestamp", "timestamptz",
+	return native(hogql.Type{Kind: to.Kind, Nullable: typeOf(x).MayBeNull()}, e.Pos, to.Function, x)
 }

@@ -58,7 +58,7 @@ func derive(base *Function, chain string) *Function {
 	}
 	f.Fold = false
 	f.Rule = RuleRename
-	f.Chains = nil
+	f.Chains, f.Reduces = nil, nil
 	f.Conditional = strings.HasSuffix(chain, "If")
 	if chain != "If" {
 		f.Gathers = GathersNothing
@@ -145,19 +145,8 @@ func (f *Function) nullWhenEmpty() {
 // needArgument makes the optional argument of count mandatory.
 func (f *Function) needArgument() { f.MinArgs = max(f.MinArgs, 1) }
 
-// reducing are the aggregates that arrayReduce takes by name, sorted.
-var reducing = []string{
-	"avg", "avgMap", "avgMapState", "avgState",
-	"count", "countMap", "countMapState",
-	"max", "maxMap", "maxMapState",
-	"median",
-	"min", "minMap", "minMapState",
-	"sum", "sumMap", "sumMapState",
-	"uniq", "uniqMap", "uniqMapState", "uniqState",
-}
-
 // ReducibleBy reports whether arrayReduce takes the aggregate of that name.
-func ReducibleBy(aggregate string) bool { return slices.Contains(reducing, aggregate) }
+func ReducibleBy(aggregate string) bool { return slices.Contains(functions.reducing, aggregate) }
 
 // ReducingAggregates lists the aggregates for which ReducibleBy holds, sorted.
-func ReducingAggregates() []string { return slices.Clone(reducing) }
+func ReducingAggregates() []string { return slices.Clone(functions.reducing) }

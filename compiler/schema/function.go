@@ -48,6 +48,10 @@ type Function struct {
 	KeepsText bool
 	// Op is the operator that a function with RuleCompare stands for.
 	Op hogql.CompareOp
+	// Operator is how ClickHouse writes a call; nil for a function that is no operator.
+	Operator *Operator
+	// WholeDays says that the result is an interval of whole days: a date with it added stays a date.
+	WholeDays bool
 	// Path says how a function with RuleJSON reads what lies at the end of its keys.
 	Path Path
 	// Lookup is the dictionary of a function with RuleLookup.
@@ -68,6 +72,8 @@ type Function struct {
 	Family string
 	// Chains are the combinators that may follow the name of an aggregate: If, StateIf.
 	Chains []string
+	// Reduces are the chains, "" for none, with which arrayReduce takes the name of an aggregate.
+	Reduces []string
 	// Base is the aggregate of which combinators made this one: sum for sumIf; empty for rows of their own.
 	Base string
 }
@@ -138,6 +144,29 @@ const (
 	NullsNever
 	NullsAlways  // may be NULL whatever the arguments are, as the …OrNull functions
 	NullsButLast // when an argument but the last is NULL: the condition of sumIf is false then
+)
+
+// Operator is how ClickHouse writes a function as an operator, which it turns back into this very function.
+type Operator struct {
+	Sign     string
+	Level    Level
+	Operands int  // 2: the sign is between them; 1: it is before it
+	Set      bool // the right operand is a set
+}
+
+// Level says how tightly an operator binds. An operand is put in parentheses unless it binds more tightly than its operator.
+type Level uint8
+
+// The levels, the loosest first.
+const (
+	LevelWhole Level = iota // whole expressions: no parentheses needed
+	LevelOr
+	LevelAnd
+	LevelNot
+	LevelCompare // does not chain; those after it, and AND and OR, group to the left
+	LevelSum
+	LevelProduct
+	LevelTight // names, literals, calls
 )
 
 // Gathers says which values an aggregate collects in an array.

@@ -83,6 +83,9 @@ func (f Function) gathers(what Gathers) Function        { f.Gathers = what; retu
 func (f Function) compares(op hogql.CompareOp) Function { f.Rule, f.Op = RuleCompare, op; return f }
 func (f Function) path(p Path) Function                 { f.Rule, f.Path = RuleJSON, p; return f }
 func (f Function) lookup(l Lookup) Function             { f.Rule, f.Lookup = RuleLookup, l; return f }
+func (f Function) operator(o Operator) Function         { f.Operator = &o; return f }
+func (f Function) wholeDays() Function                  { f.WholeDays = true; return f }
+func (f Function) reduces(chains ...string) Function    { f.Reduces = chains; return f }
 func (f Function) lambdaElems() Function                { f.LambdaElems = true; return f }
 func (f Function) lambdaFolds() Function                { f.LambdaFolds = true; return f }
 func (f Function) rule(r Rule) Function                 { f.Rule = r; return f }
@@ -92,6 +95,13 @@ func (f Function) params(minimum, maximum int) Function {
 	f.MinParams, f.MaxParams = minimum, maximum
 	return f
 }
+
+// infix and set make operators of two operands, prefix one of one.
+func infix(sign string, l Level) Operator { return Operator{Sign: sign, Level: l, Operands: 2} }
+func set(sign string) Operator {
+	return Operator{Sign: sign, Level: LevelCompare, Operands: 2, Set: true}
+}
+func prefix(sign string, l Level) Operator { return Operator{Sign: sign, Level: l, Operands: 1} }
 
 func family(name string, rows ...Function) []Function {
 	for i := range rows {

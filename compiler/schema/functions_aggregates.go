@@ -11,12 +11,12 @@ var (
 var state = Result{Kind: hogql.State, Nulls: NullsNever}
 
 var basicAggregates = family("Aggregates",
-	agg("count", 0, 1, integer.never(), allChains...).rule(RuleCount).fold(),
+	agg("count", 0, 1, integer.never(), allChains...).rule(RuleCount).fold().reduces("", "Map", "MapState"),
 	agg("countDistinct", 1, 1, integer.never(), allChains...).as("uniqExact"),
-	agg("sum", 1, 1, same, allChains...).fold(),
-	agg("min", 1, 1, same, allChains...).fold(),
-	agg("max", 1, 1, same, allChains...).fold(),
-	agg("avg", 1, 1, float, allChains...).fold(),
+	agg("sum", 1, 1, same, allChains...).fold().reduces(""),
+	agg("min", 1, 1, same, allChains...).fold().reduces(""),
+	agg("max", 1, 1, same, allChains...).fold().reduces(""),
+	agg("avg", 1, 1, float, allChains...).fold().reduces("", "State"),
 	agg("_avg", 1, 1, float, "IfForEach", "ArrayForEach").as("avg"),
 	agg("avgWeighted", 2, 2, float, withIf...),
 	agg("sumWithOverflow", 1, 1, same, withIf...),
@@ -49,7 +49,7 @@ var arrayAggregates = family("Aggregates: arrays",
 )
 
 var distinctAggregates = family("Aggregates: distinct values",
-	agg("uniq", 1, Any, integer.never(), withState...),
+	agg("uniq", 1, Any, integer.never(), withState...).reduces("", "State"),
 	agg("uniqExact", 1, Any, integer.never(), withState...),
 	agg("uniqHLL12", 1, Any, integer.never(), withState...),
 )
@@ -80,7 +80,7 @@ var quantileAggregates = family("Aggregates: quantiles",
 	agg("quantileExact", 1, 1, same).params(1, 1),
 	agg("_quantileInclusive", 1, 1, float, "If", "IfForEach", "ArrayForEach").as("quantileExactInclusive").params(1, 1),
 	agg("quantiles", 1, 1, array, withState...).params(1, Any),
-	agg("median", 1, 1, float, allChains...),
+	agg("median", 1, 1, float, allChains...).reduces(""),
 	agg("medianExact", 1, 1, same, withIf...),
 	agg("medianExactLow", 1, 1, same, withIf...),
 	agg("medianExactHigh", 1, 1, same, withIf...),
@@ -95,11 +95,11 @@ var quantileAggregates = family("Aggregates: quantiles",
 )
 
 var mapAggregates = family("Aggregates: maps",
-	agg("sumMap", 1, 2, unknown.never(), withState...),
-	agg("minMap", 1, 2, unknown.never(), withState...),
-	agg("maxMap", 1, 2, unknown.never(), withState...),
-	agg("avgMap", 1, 1, mapping, withState...),
-	agg("uniqMap", 1, 1, mapping, withState...),
+	agg("sumMap", 1, 2, unknown.never(), withState...).reduces("", "State"),
+	agg("minMap", 1, 2, unknown.never(), withState...).reduces("", "State"),
+	agg("maxMap", 1, 2, unknown.never(), withState...).reduces("", "State"),
+	agg("avgMap", 1, 1, mapping, withState...).reduces("", "State"),
+	agg("uniqMap", 1, 1, mapping, withState...).reduces("", "State"),
 )
 
 var bitAggregates = family("Aggregates: bits",

@@ -3,11 +3,11 @@ package schema
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
 var arithmeticFunctions = family("Arithmetic",
-	fn("plus", 2, 2, unknown).rule(RuleArithmetic),
-	fn("minus", 2, 2, unknown).rule(RuleArithmetic),
-	fn("multiply", 2, 2, unknown).rule(RuleArithmetic),
-	fn("divide", 2, 2, float).rule(RuleArithmetic),
-	fn("modulo", 2, 2, unknown).rule(RuleArithmetic),
+	fn("plus", 2, 2, unknown).rule(RuleArithmetic).operator(infix("+", LevelSum)),
+	fn("minus", 2, 2, unknown).rule(RuleArithmetic).operator(infix("-", LevelSum)),
+	fn("multiply", 2, 2, unknown).rule(RuleArithmetic).operator(infix("*", LevelProduct)),
+	fn("divide", 2, 2, float).rule(RuleArithmetic).operator(infix("/", LevelProduct)),
+	fn("modulo", 2, 2, unknown).rule(RuleArithmetic).operator(infix("%", LevelProduct)),
 	fn("intDiv", 2, 2, integer),
 	fn("intDivOrZero", 2, 2, integer),
 	fn("moduloOrZero", 2, 2, same),

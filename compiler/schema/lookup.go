@@ -2,17 +2,19 @@ package schema
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
 // catalogue holds every function by its name, derived aggregates too. It is made once and never changes, so that any
 // number of goroutines may read it.
 type catalogue struct {
-	byName  map[string]*Function
-	folded  map[string]*Function // by lower-case name, those whose case does not matter
-	native  map[string]bool
-	names   []string // in the order of the table, the derived behind
-	longest int      // bytes of the longest name: anything longer is unknown at once
+	byName   map[string]*Function
+	folded   map[string]*Function // by lower-case name, those whose case does not matter
+	native   map[string]*Operator // nil for most
+	names    []string             // in the order of the table, the derived behind
+	reducing []string             // the aggregates that arrayReduce takes, sorted
+	longest  int                  // bytes of the longest name: anything longer is unknown at once
 }
 
 var functions = newCatalogue(table)
@@ -21,7 +23,7 @@ func newCatalogue(rows []Function) *catalogue {
 	c := &catalogue{
 		byName: make(map[string]*Function, 2*len(rows)),
 		folded: make(map[string]*Function),
-		native: make(map[string]bool, 2*len(rows)),
+		native: make(map[string]*Operator, 2*len(rows)),
 	}
 	for i := range rows {
 		c.add(&rows[i])
@@ -30,9 +32,13 @@ func newCatalogue(rows []Function) *catalogue {
 		for _, chain := range rows[i].Chains {
 			c.derive(&rows[i], chain)
 		}
+		for _, chain := range rows[i].Reduces {
+			c.reducing = append(c.reducing, rows[i].Name+chain)
+		}
 	}
+	slices.Sort(c.reducing)
 	for _, name := range resolverNatives {
-		c.native[name] = true
+		c.allow(name, nil)
 	}
 	return c
 }
@@ -53,15 +59,18 @@ func (c *catalogue) add(f *Function) {
 	if f.Fold {
 		c.folded[strings.ToLower(f.Name)] = f
 	}
-	if native := f.ClickHouse(); native != "" {
-		c.native[native] = true
-	}
+	c.allow(f.ClickHouse(), f.Operator)
 	for _, cast := range f.Casts {
-		if cast != "" {
-			c.native[cast] = true
-		}
+		c.allow(cast, nil)
 	}
 	c.longest = max(c.longest, len(f.Name))
+}
+
+// allow lets the printer write a function of ClickHouse. It is an operator if one of the rows that compile to it is.
+func (c *catalogue) allow(native string, op *Operator) {
+	if native != "" && c.native[native] == nil {
+		c.native[native] = op
+	}
 }
 
 // LookupFunction finds a function by the name that its caller wrote: exactly, else without regard to case where the
@@ -79,7 +88,13 @@ func LookupFunction(name string) (*Function, bool) {
 
 // NativeFunction reports whether the printer may write a function of ClickHouse: it must be what a row of the table
 // compiles to, or one of the few that the resolver adds by itself.
-func NativeFunction(name string) bool { return functions.native[name] }
+func NativeFunction(name string) bool {
+	_, known := functions.native[name]
+	return known
+}
+
+// NativeOperator returns how a function of ClickHouse is written as an operator; nil when it is none.
+func NativeOperator(name string) *Operator { return functions.native[name] }
 
 // Functions yields every function, hidden ones too, family by family; the aggregates that combinators make come after
 // all that have rows of their own.

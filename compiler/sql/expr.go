@@ -6,103 +6,37 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// How tightly the operators bind that are written between their operands. An operand is put in parentheses unless it binds
-// more tightly than its operator.
-const (
-	loose = iota // whole expressions: no parentheses needed
-	orLevel
-	andLevel
-	notLevel
-	compareLevel
-	sumLevel
-	productLevel
-	tight // names, literals, calls
-)
-
-// infix are the functions that read better as operators. ClickHouse turns the operators back into these very functions.
-func infix(name string) (operator string, level int) {
-	switch name {
-	case "equals":
-		return " = ", compareLevel
-	case "notEquals":
-		return " != ", compareLevel
-	case "less":
-		return " < ", compareLevel
-	case "lessOrEquals":
-		return " <= ", compareLevel
-	case "greater":
-		return " > ", compareLevel
-	case "greaterOrEquals":
-		return " >= ", compareLevel
-	case "like":
-		return " LIKE ", compareLevel
-	case "notLike":
-		return " NOT LIKE ", compareLevel
-	case "ilike":
-		return " ILIKE ", compareLevel
-	case "notILike":
-		return " NOT ILIKE ", compareLevel
-	case "in":
-		return " IN ", compareLevel
-	case "notIn":
-		return " NOT IN ", compareLevel
-	case "plus":
-		return " + ", sumLevel
-	case "minus":
-		return " - ", sumLevel
-	case "multiply":
-		return " * ", productLevel
-	case "divide":
-		return " / ", productLevel
-	case "modulo":
-		return " % ", productLevel
-	case "and":
-		return " AND ", andLevel
-	case "or":
-		return " OR ", orLevel
-	}
-	return "", tight
-}
-
 // level reports how tightly an expression binds as it is printed.
-func level(e resolved.Expr) int {
+func level(e resolved.Expr) schema.Level {
 	switch e := e.(type) {
 	case *resolved.Lambda, *resolved.Alias:
-		return loose
+		return schema.LevelWhole
 	case *resolved.Logic:
 		if e.Or {
-			return orLevel
+			return schema.LevelOr
 		}
-		return andLevel
+		return schema.LevelAnd
 	case *resolved.Native:
-		if !operator(e) {
-			return tight
+		if op := operator(e); op != nil {
+			return op.Level
 		}
-		if e.Name == "not" {
-			return notLevel
-		}
-		_, level := infix(e.Name)
-		return level
 	case *resolved.Const, *resolved.Tuple, *resolved.Array, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam, *resolved.AliasRef:
 	}
-	return tight
+	return schema.LevelTight
 }
 
-// operator reports whether a call is written as an operator.
-func operator(n *resolved.Native) bool {
-	if n.Over != nil || n.Params != nil || n.Distinct {
-		return false
+// operator returns the operator that a call is written as, nil when it is written as a call.
+func operator(n *resolved.Native) *schema.Operator {
+	op := schema.NativeOperator(n.Name)
+	if op == nil || len(n.Args) != op.Operands || n.Over != nil || n.Params != nil || n.Distinct {
+		return nil
 	}
-	if n.Name == "not" {
-		return len(n.Args) == 1
-	}
-	_, level := infix(n.Name)
-	return level != tight && len(n.Args) == 2
+	return op
 }
 
-// operand writes an expression where only what binds more tightly than min can stand bare.
-func (p *printer) operand(e resolved.Expr, min int) {
-	if level(e) > min {
+// operand writes an expression, bare when it binds more tightly than its surroundings.
+func (p *printer) operand(e resolved.Expr, around schema.Level) {
+	if level(e) > around {
 		p.expr(e)
 		return
 	}
@@ -155,7 +89,7 @@ func (p *printer) exprs(list []resolved.Expr) {
 			p.str(", ")
 		}
 		if _, aliased := e.(*resolved.Alias); aliased {
-			p.operand(e, loose)
+			p.operand(e, schema.LevelWhole)
 			continue
 		}
 		p.expr(e)
@@ -174,7 +108,7 @@ func (p *printer) alias(a *resolved.Alias) {
 		p.column(column)
 		return
 	}
-	p.operand(a.X, loose)
+	p.operand(a.X, schema.LevelWhole)
 	p.str(" AS ")
 	p.ident(a.Name)
 }
@@ -193,9 +127,9 @@ func (p *printer) logic(l *resolved.Logic) {
 	if len(l.Args) == 0 {
 		p.bug("AND or OR of nothing")
 	}
-	operator, lowest := " AND ", andLevel
+	operator, lowest := " AND ", schema.LevelAnd
 	if l.Or {
-		operator, lowest = " OR ", orLevel
+		operator, lowest = " OR ", schema.LevelOr
 	}
 	for i, arg := range l.Args {
 		if i > 0 {
@@ -222,7 +156,7 @@ func (p *printer) lambda(l *resolved.Lambda) {
 		p.byte(')')
 	}
 	p.str(" -> ")
-	p.operand(l.Body, loose)
+	p.operand(l.Body, schema.LevelWhole)
 }
 
 // native writes a call of a function of ClickHouse.
@@ -230,19 +164,11 @@ func (p *printer) native(n *resolved.Native) {
 	if !schema.NativeFunction(n.Name) {
 		p.bug("function %q is not allowed", n.Name)
 	}
-	membership := n.Name == "in" || n.Name == "notIn"
-	switch {
-	case operator(n) && n.Name == "not":
-		p.str("NOT ")
-		p.operand(n.Args[0], notLevel)
+	if op := operator(n); op != nil {
+		p.operation(n, op)
 		return
-	case operator(n) && membership:
-		p.membership(n)
-		return
-	case operator(n):
-		p.infix(n)
-		return
-	case membership:
+	}
+	if op := schema.NativeOperator(n.Name); op != nil && op.Set {
 		p.bug("%s that is no operator", n.Name)
 	}
 	p.call(n.Name)
@@ -272,24 +198,30 @@ func (p *printer) call(name string) {
 	p.str(name)
 }
 
-func (p *printer) infix(n *resolved.Native) {
-	operator, level := infix(n.Name)
-	left := level
-	switch n.Name {
-	case "plus", "minus", "multiply", "divide", "modulo", "and", "or":
-		left-- // they group to the left, as ClickHouse reads them
+func (p *printer) operation(n *resolved.Native, op *schema.Operator) {
+	if op.Operands == 1 {
+		p.str(op.Sign)
+		p.byte(' ')
+		p.operand(n.Args[0], op.Level)
+		return
+	}
+	left := op.Level
+	if left != schema.LevelCompare {
+		left-- // it groups to the left, as ClickHouse reads it
 	}
 	p.operand(n.Args[0], left)
-	p.str(operator)
-	p.operand(n.Args[1], level)
+	p.byte(' ')
+	p.str(op.Sign)
+	p.byte(' ')
+	if op.Set {
+		p.members(n.Args[1])
+	} else {
+		p.operand(n.Args[1], op.Level)
+	}
 }
 
-// membership writes IN. ClickHouse takes a bare name on its right side for a table, so a name never stands there.
-func (p *printer) membership(n *resolved.Native) {
-	operator, _ := infix(n.Name)
-	p.operand(n.Args[0], compareLevel)
-	p.str(operator)
-	right := n.Args[1]
+// members writes the right side of IN. ClickHouse takes a bare name there for a table, so a name never stands there.
+func (p *printer) members(right resolved.Expr) {
 	if values, ok := constants(right); ok {
 		p.set(values, right.At())
 		return
@@ -304,7 +236,7 @@ func (p *printer) membership(n *resolved.Native) {
 		p.constant(right)
 		p.byte(')')
 	case *resolved.Subquery, *resolved.Native:
-		p.operand(right, compareLevel)
+		p.operand(right, schema.LevelCompare)
 	case *resolved.Column, *resolved.LambdaParam, *resolved.AliasRef, *resolved.Alias, *resolved.Logic, *resolved.Lambda:
 		p.bug("%T on the right side of IN", right)
 	}

@@ -193,9 +193,9 @@ func (p *printer) condition(clause string, guard, e resolved.Expr) {
 	switch {
 	case guard != nil && e != nil:
 		p.str(clause)
-		p.operand(guard, andLevel-1)
+		p.operand(guard, schema.LevelAnd-1)
 		p.str(" AND ")
-		p.operand(e, andLevel-1)
+		p.operand(e, schema.LevelAnd-1)
 	case guard != nil:
 		p.str(clause)
 		p.expr(guard)
@@ -245,7 +245,7 @@ func (p *printer) orderBy(keys []*resolved.Order) {
 		} else {
 			p.str(", ")
 		}
-		p.operand(key.X, loose)
+		p.operand(key.X, schema.LevelWhole)
 		if key.Desc {
 			p.str(" DESC")
 		} else {
@@ -272,7 +272,7 @@ func (p *printer) orderBy(keys []*resolved.Order) {
 func (p *printer) optional(word string, e resolved.Expr) {
 	if e != nil {
 		p.str(word)
-		p.operand(e, loose)
+		p.operand(e, schema.LevelWhole)
 	}
 }
 
@@ -287,7 +287,7 @@ func (p *printer) limit(l *resolved.Limit) {
 		p.percent(l.N)
 	default:
 		p.str(" LIMIT ")
-		p.operand(l.N, loose)
+		p.operand(l.N, schema.LevelWhole)
 	}
 	p.optional(" OFFSET ", l.Offset)
 	if l.WithTies {
