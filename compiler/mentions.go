@@ -13,7 +13,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -169,7 +168,11 @@ func (w *nodeWalker) value(v reflect.Value, depth int) {
 			w.value(v.Index(i), depth+1)
 		}
 	case reflect.Struct:
-		w.node(v)
+		if n, ok := v.Interface().(query.Namer); ok {
+			for _, named := range n.Names() {
+				w.note(named)
+			}
+		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
 				w.value(v.Field(i), depth+1)
@@ -179,82 +182,49 @@ func (w *nodeWalker) value(v reflect.Value, depth int) {
 	}
 }
 
-// node notes the names of one part of a query.
-func (w *nodeWalker) node(v reflect.Value) {
-	switch n := v.Interface().(type) {
-	case query.Series:
-		field := "event"
-		if strings.HasSuffix(n.At, "Entity") { // of a retention, whose events have another form
-			field = "id"
-		}
-		w.event(n.Event, join(n.At, field))
-		w.property(scopeOfMath(n.Math.PropertyType), 0, n.Math.Property, join(n.At, "math_property"))
-	case events.Query:
-		w.event(n.Event, join(n.At, "event"))
-	case query.Condition:
-		if n.Filter != nil {
-			w.property(scopesOfFilters[n.Filter.Type], n.Filter.Group, n.Filter.Key, join(n.At, "key"))
-		}
-	case query.Breakdown:
-		w.property(scopesOfFilters[n.Type], n.Group, n.Property, n.At)
-	}
-}
-
-func join(at, field string) string { return strings.TrimPrefix(at+"."+field, ".") }
-
-func (w *nodeWalker) event(name *string, attr string) {
-	if name != nil {
-		w.found = append(w.found, Mention{Name: *name, Attr: attr})
-	}
-}
-
-// scopesOfFilters are the types of filters and breakdowns by properties that are stored.
-var scopesOfFilters = map[string]schema.PropertyScope{"event": schema.EventProperty, "person": schema.PersonProperty, "group": schema.GroupProperty}
-
-func scopeOfMath(typ string) schema.PropertyScope {
-	switch typ {
-	case "", "event_properties":
-		return schema.EventProperty
-	case "person_properties":
-		return schema.PersonProperty
-	}
-	return schema.NoProperties
-}
-
-// tablesOfScopes have the properties of a scope in their field properties.
-var tablesOfScopes = map[schema.PropertyScope]string{
-	schema.EventProperty: "events", schema.PersonProperty: "raw_persons", schema.GroupProperty: "raw_groups",
-}
-
-func (w *nodeWalker) property(scope schema.PropertyScope, group int, name, attr string) {
-	table, ok := w.db.Table(tablesOfScopes[scope])
-	if !ok || name == "" {
+// note notes a name that a part of a query has in its own fields.
+func (w *nodeWalker) note(n query.Named) {
+	if n.Type == "" {
+		w.found = append(w.found, Mention{Name: n.Name, Attr: n.Attr})
 		return
 	}
-	if scope != schema.GroupProperty {
-		group = 0
+	of := propertiesOf[n.Type]
+	table, ok := w.db.Table(of.table)
+	if !ok || n.Name == "" {
+		return
 	}
 	field, ok := w.db.Field(table, "properties")
 	if !ok {
 		return
 	}
-	w.found = append(w.found, Mention{
-		Name: name, Key: schema.PropertyKey{Scope: scope, Group: group, Name: name}, Storage: w.db.Storage(table, field, name), Attr: attr,
-	})
+	key := schema.PropertyKey{Scope: of.scope, Name: n.Name}
+	if of.scope == schema.GroupProperty {
+		key.Group = n.Group
+	}
+	w.found = append(w.found, Mention{Name: n.Name, Key: key, Storage: w.db.Storage(table, field, n.Name), Attr: n.Attr})
+}
+
+// propertiesOf are the properties that are stored, by the type of the filters on them, each with the table whose field properties has them.
+var propertiesOf = map[string]struct {
+	scope schema.PropertyScope
+	table string
+}{
+	"event": {schema.EventProperty, "events"}, "person": {schema.PersonProperty, "raw_persons"}, "group": {schema.GroupProperty, "raw_groups"},
 }
 
 // Existence is the query that reports which of some names of events there are: a row for each of them. For a property it gives a row
 // if anything has it.
 func Existence(mentions []Mention) *query.HogQL {
 	first := mentions[0]
-	switch first.Key.Scope {
-	case schema.PersonProperty, schema.GroupProperty, schema.EventProperty:
-		text := "select 1 from " + tablesOfScopes[first.Key.Scope] + " where properties[{name}] is not null"
-		if first.Key.Scope == schema.GroupProperty {
+	for _, of := range propertiesOf {
+		if of.scope != first.Key.Scope {
+			continue
+		}
+		text := "select 1 from " + of.table + " where properties[{name}] is not null"
+		if of.scope == schema.GroupProperty {
 			text += fmt.Sprintf(" and index = %d", first.Key.Group)
 		}
 		return &query.HogQL{Query: text + " limit 1", Values: map[string]any{"name": first.Name}}
-	case schema.NoProperties: // events, below
 	}
 	names := make([]any, len(mentions))
 	for i := range mentions {

@@ -9,6 +9,8 @@ type Series struct {
 	Kind SeriesKind `json:"kind"`
 	// Event is the name of the event; nil for all events. Of an EventsNode only.
 	Event *string `json:"event,omitempty"`
+	// EventField is the field that has it; empty for event.
+	EventField string `json:"-"`
 	// Action is the id of the action, Name the name it is given. Of an ActionsNode only.
 	Action int `json:"action,omitempty"`
 	// Members are the nodes of a GroupNode: an event counts once when one of them matches.

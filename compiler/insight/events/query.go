@@ -54,6 +54,9 @@ func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Fie
 // Around gives the modifiers of the node itself, and the query inside it; nil for none.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
+// Names gives the name of the events.
+func (q Query) Names() []query.Named { return query.EventNames(q.Event, q.Field("event")) }
+
 // Rows gives the limit that is asked for, 0 for none, and its field.
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 

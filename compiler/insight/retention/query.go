@@ -193,10 +193,10 @@ func entity(r *query.Reader, f *query.Object, name string) query.Series {
 	given, ok := f.Take(name)
 	if !ok {
 		event := "$pageview"
-		return query.Series{At: at.Attr, Kind: query.EventsNode, Event: &event}
+		return query.Series{At: at.Attr, Kind: query.EventsNode, Event: &event, EventField: "id"}
 	}
 	o := r.Object(given, at)
-	out := query.Series{At: at.Attr, Kind: query.EventsNode}
+	out := query.Series{At: at.Attr, Kind: query.EventsNode, EventField: "id"}
 	kind := o.Choice("type", "events", "events", "actions", "data_warehouse", "new_entity", "groups")
 	switch kind {
 	case "data_warehouse", "new_entity", "groups":

@@ -20,13 +20,13 @@ func TestRead(t *testing.T) {
 		want         *retention.Query
 	}{
 		{"nothing but defaults", `"retentionFilter": {}`, &retention.Query{
-			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &view},
-			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
+			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
+			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
 			Type:   retention.Recurring, Period: query.Day, Intervals: 8, Minimum: 1,
 		}},
 		{"numbers that are 0 or null, and a sum of no property", `"retentionFilter": {"totalIntervals": null, "minimumOccurrences": 0, "aggregationType": "sum", "aggregationProperty": ""}`, &retention.Query{
-			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &view},
-			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, Event: &view},
+			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
+			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
 			Type:   retention.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
 		}},
 		{
@@ -40,12 +40,12 @@ func TestRead(t *testing.T) {
 			&retention.Query{
 				Common: query.Common{DateRange: query.DateRange{From: "-3m"}},
 				Start: query.Series{
-					At: "retentionFilter.targetEntity", Kind: query.EventsNode, Event: &a, Name: "n", CustomName: "c",
+					At: "retentionFilter.targetEntity", Kind: query.EventsNode, EventField: "id", Event: &a, Name: "n", CustomName: "c",
 					Properties: &query.Condition{At: "retentionFilter.targetEntity.properties", All: []query.Condition{{
 						At: "retentionFilter.targetEntity.properties.0", Filter: &query.Property{Type: "event", Key: "k", Operator: "is_set"},
 					}}},
 				},
-				Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode},
+				Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, EventField: "id"},
 				Type:   retention.FirstEver, Period: query.Month, Intervals: 7, Minimum: 3, Cumulative: true, Rolling: true, Brackets: []int{1, 2},
 				Values:     &retention.Values{Mean: true, Property: "revenue", Person: true},
 				Breakdowns: &query.Breakdowns{At: "breakdownFilter", Fields: []query.Breakdown{{At: "breakdownFilter.breakdown", Type: "event", Property: "b"}}},
