@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// analysis is what the stages behind the parser make of a query.
+// analysis is what the stages after the parser make of a query.
 type analysis struct {
 	bound    hogql.Query // with its placeholders filled in
 	limited  hogql.Query // and with its limit
@@ -22,7 +22,7 @@ type analysis struct {
 }
 
 // analyze binds and resolves a tree. A stage with mistakes does not end the work: the next one looks at what there is, so
-// that the author hears of everything at once. What it gives beside mistakes is what there is. Uses reports whether the uses
+// that the author sees everything at once. Beside mistakes, it returns what it could make. Uses reports whether the uses
 // of properties are asked for.
 func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	if t.text == nil {
@@ -90,7 +90,7 @@ func unplaced(err error) error {
 	return out
 }
 
-// note adds the mistakes that an error holds, without those at the given places, and tells false for an error of any
+// note adds the mistakes that an error holds, without those at the given places, and returns false for an error of any
 // other kind.
 func note(list *diag.List, err error, without []diag.Span) bool {
 	all, ok := errors.AsType[diag.Errors](err)
@@ -105,7 +105,7 @@ func note(list *diag.List, err error, without []diag.Span) bool {
 	return true
 }
 
-// withoutPlaceholders puts NULL, which fits nearly everywhere, in the place of the placeholders that are left in a query,
+// withoutPlaceholders puts NULL, which fits nearly everywhere, in place of the placeholders that are left in a query,
 // and gives their places. A query in which one stands for a table or a query makes no sense without it: then it is nil.
 func withoutPlaceholders(q hogql.Query) (hogql.Query, []diag.Span) {
 	var open []diag.Span

@@ -36,7 +36,7 @@ func buildEvents(n query.Node, env Env) (tree, error) {
 	return listing(events.Build(q, people, env.world(), env.most()))
 }
 
-// buildPeople builds a drill-down that stands alone: the rows are ids, and what the insight says of them.
+// buildPeople builds a drill-down on its own: the rows are ids, and what the insight says of them.
 func buildPeople(n query.Node, env Env) (tree, error) {
 	people, err := peopleBehind(n.(query.PeopleSource), env)
 	if err != nil {

@@ -260,7 +260,7 @@ func clippedName(name string) string {
 }
 
 // Warning is something about a query that runs all the same. Places are as in a Notice; Attr is the dotted field of a query that
-// is no text, nil for one that is.
+// is not text, nil for one that is.
 type Warning struct {
 	Notice
 	Attr *string `json:"attr"`
@@ -304,7 +304,7 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 	return list
 }
 
-// Reversed warns of a range of time that ends before it begins. Of insights it does not know; see Answer.Range for these.
+// Reversed warns of a range of time that ends before it begins. It does not know about insights; see Answer.Range for these.
 func Reversed(q query.Node, env Env) []Warning {
 	var from, to, attr string
 	if ranged, ok := q.(interface {

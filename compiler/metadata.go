@@ -31,7 +31,7 @@ type Metadata struct {
 	// sorted, each name once.
 	Tables   []string `json:"table_names"`
 	Physical []string `json:"ch_table_names"`
-	// Indices reports whether ClickHouse can skip rows by its indices. To tell, it would have to be asked.
+	// Indices reports whether ClickHouse can skip rows by its indices. To know, it would have to be asked.
 	Indices string `json:"isUsingIndices"`
 }
 
@@ -47,7 +47,7 @@ type Notice struct {
 // undecided is PostHog's word for an index that may or may not be used.
 const undecided = "undecisive"
 
-// Describe reports what is right and what is wrong with a text. Mistakes in the text are no error of Describe.
+// Describe reports what is right and what is wrong with a text. Mistakes in the text are not an error of Describe.
 func Describe(q *query.Metadata, env Env) (*Metadata, error) {
 	env.spend = budget.New(env.Expired)
 	m, err := describe(q, env)
@@ -86,14 +86,14 @@ func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	return m, nil
 }
 
-// Refusal is what an error answer tells of a query that does not compile (contract: hogql.md, section 16).
+// Refusal is what an error answer says of a query that does not compile (contract: hogql.md, section 16).
 type Refusal struct {
 	IsValid bool     `json:"isValid"`
 	Errors  []Notice `json:"errors"`
 	Tables  []string `json:"table_names"`
 }
 
-// DescribeMistakes words the mistakes of a text that Compile refused.
+// DescribeMistakes describes the mistakes of a text that Compile refused.
 func DescribeMistakes(text string, mistakes diag.Errors) *Refusal {
 	m := &Refusal{Errors: notices(text, mistakes), Tables: []string{}}
 	if parsed, err := hogql.Parse(text); err == nil {
@@ -103,7 +103,7 @@ func DescribeMistakes(text string, mistakes diag.Errors) *Refusal {
 }
 
 // parseAsked makes one query of what is asked about. The positions in an expression are those in its text; what belongs to
-// the query around it lies behind the end of the text.
+// the query around it lies after the end of the text.
 func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	if q.Language == query.LanguageHogQL {
 		return hogql.ParseWithin(q.Query, env.spend)
@@ -136,7 +136,7 @@ func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	return &hogql.Select{Columns: []hogql.Expr{e}, From: &hogql.Derived{Query: bound}}, nil
 }
 
-// refuse puts the mistakes into the answer. An error that is no mistake is given back.
+// refuse puts the mistakes into the answer. An error that is not a mistake is returned.
 func (m *Metadata) refuse(err error, q *query.Metadata) (*Metadata, error) {
 	mistakes := Mistakes(err)
 	if mistakes == nil {
@@ -153,7 +153,7 @@ func (m *Metadata) refuse(err error, q *query.Metadata) (*Metadata, error) {
 	return m, nil
 }
 
-// notices words mistakes, with their places in characters.
+// notices describes mistakes, with their places in characters.
 func notices(text string, mistakes diag.Errors) []Notice {
 	out := make([]Notice, len(mistakes))
 	start, end := counter{text: text}, counter{text: text}
@@ -186,7 +186,7 @@ func (c *counter) to(offset int) int {
 	return c.seen
 }
 
-// fixOf is what to write at the place of a mistake to mend it: the name in its hint, quoted as what stands there.
+// fixOf is what to write at the place of a mistake to mend it: the name in its hint, quoted as what is there.
 func fixOf(text string, e *diag.Error) (string, bool) {
 	at := e.Span
 	if at.IsZero() || at.End > len(text) || e.Fix == "" && e.Hint == "" {
@@ -209,7 +209,7 @@ func identifier(name string) string {
 	return hogql.PrintExpr(&hogql.Field{Chain: []hogql.Name{{Text: name}}})
 }
 
-// tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are none.
+// tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are left out.
 func tableNames(q hogql.Query) []string {
 	names := []string{}
 	ctes := map[string]bool{}
@@ -260,7 +260,7 @@ func chainText(chain []hogql.Name) string {
 	return strings.Join(parts, ".")
 }
 
-// note adds the warnings and notices. They are worded as mistakes are, and only of what stands in the text itself.
+// note adds the warnings and notices. They are worded as mistakes are, and only of what is in the text itself.
 func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 	var warnings, remarks diag.List
 	beside := definedBeside(env.Database)
@@ -294,7 +294,7 @@ var scopeNames = map[schema.PropertyScope]string{
 	schema.EventProperty: "Event", schema.PersonProperty: "Person", schema.GroupProperty: "Group",
 }
 
-// remark tells the type of a property, and how it is stored for those who ask.
+// remark says the type of a property, and how it is stored for those who ask.
 func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string {
 	shown := string(typ)
 	if typ == schema.NumericProperty {
@@ -355,7 +355,7 @@ func warnLimit(warnings *diag.List, q hogql.Query, most int) {
 	}
 }
 
-// warnScan warns of a query that reads events and nowhere speaks of their time.
+// warnScan warns of a query that reads events and has no condition on their time.
 func warnScan(warnings *diag.List, q hogql.Query) {
 	var scans []diag.Span
 	timed := false

@@ -48,7 +48,7 @@ type Variable struct {
 }
 
 // Placeholders gives q with every placeholder replaced. It reports every placeholder that it cannot replace, as
-// diag.Errors; then these still stand in what it gives. It leaves q as it is.
+// diag.Errors; then these are still in what it returns. It leaves q as it is.
 func Placeholders(q hogql.Query, v Values) (hogql.Query, error) {
 	b := binder{values: v}
 	b.walk = hogql.Rewriter{Expr: b.expr, Query: b.query, Table: b.table}
@@ -175,7 +175,7 @@ func (b *binder) lookup(f *hogql.Field) (any, bool) {
 	return v, true
 }
 
-// unresolved reports the name of a chain that is not among those that could stand there.
+// unresolved reports the name of a chain that is not among those that are possible there.
 func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
 	name := strings.Join(names(f), ".")
 	if len(b.values.Values) == 0 {

@@ -84,7 +84,7 @@ func (b *binder) unbounded(e hogql.Expr) bool {
 	return false
 }
 
-// bound gives one end of the date range. A text that is no date is a mistake.
+// bound gives one end of the date range. A text that is not a date is a mistake.
 func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	f := b.values.Filters
 	if f == nil {

@@ -26,13 +26,13 @@ const (
 
 // What one query may hold that ClickHouse takes long to plan, however little it costs to compile.
 const (
-	// MaxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in the place of each use, so that CTEs which use others
+	// MaxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in place of each use, so that CTEs which use others
 	// twice would double with each one; and a thousand SELECTs take it seconds to plan.
 	MaxSelects = 500
 	// MaxGrown bounds what a query reads of one table that it joins or merges: each property of native JSON is several
 	// sub-columns, and ClickHouse takes ten seconds for two thousand of a joined person.
 	MaxGrown = 500
-	// MaxExpanded bounds the parts of a SELECT once each alias stands in the place of its uses, as ClickHouse has it: four million
+	// MaxExpanded bounds the parts of a SELECT once each alias is put in place of its uses, as ClickHouse has it: four million
 	// take it two seconds.
 	MaxExpanded = 500_000
 	// MaxKeys bounds the keys of a clause, and those of all windows: the time that ClickHouse takes to plan GROUP BY grows with their
@@ -53,7 +53,7 @@ const bytesPerStep = 64
 const stepsPerHint = 4
 
 // Budget is what is left to one compile. A nil Budget bounds nothing: it is for texts of the program itself. Its methods end the
-// compile by a panic with a Stop when the budget is overspent; whoever makes a Budget recovers it.
+// compile by a panic with a Stop when the budget is overspent; the caller that made the Budget recovers it.
 type Budget struct {
 	nodes, columns, bytes, hints int
 

@@ -51,7 +51,7 @@ type Error struct {
 	Span   Span   // bytes of the query text; zero when the query came as JSON
 	Attr   string // dotted field of the JSON body, such as series.1.math
 	Hint   string // the nearest name that would have been right; empty when none is near
-	Fix    string // what mends it in the place of Span; empty where that is the Hint, or not known
+	Fix    string // what mends it in place of Span; empty where that is the Hint, or not known
 	Advice string // what to write instead, in a sentence, where no Hint is enough; may be empty
 }
 

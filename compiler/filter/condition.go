@@ -159,7 +159,7 @@ func UserExpr(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 }
 
 // UserValue is UserExpr for an expression of which the value alone counts. Names that it gives with AS and does not use itself
-// are taken off: they would stand beside names of the query around it.
+// are taken off: they would be beside names of the query around it.
 func UserValue(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	e, err := UserExpr(text, spend)
 	if err != nil {

@@ -15,7 +15,7 @@ var zonedLayouts = []string{
 }
 
 // Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
-// relative to now such as -7d, -1mStart, dEnd or today. It tells false for any other text.
+// relative to now such as -7d, -1mStart, dEnd or today. It returns false for any other text.
 func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	m, ok := ReadDate(text, now, zone)
 	return m.Time, ok
@@ -36,7 +36,7 @@ type Moment struct {
 	Count int
 }
 
-// Relative tells a date that counts from now.
+// Relative reports whether a date counts from now.
 func (m Moment) Relative() bool { return m.Unit != 0 }
 
 // ReadDate is Date, and reports how the text names its time.

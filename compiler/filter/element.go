@@ -2,7 +2,7 @@ package filter
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// oneElement matches an element of elements_chain. Elements are parted by semicolons, which may stand in a value too.
+// oneElement matches an element of elements_chain. Elements are parted by semicolons, which may be in a value too.
 const oneElement = `(?:[^;"]|"` + inQuotes + `")+`
 
 // opposites are the operators that shut out what another one looks for.
@@ -92,7 +92,7 @@ func (s Subject) elements(f Property) (out hogql.Expr, ok bool, wrong string) {
 	return out, ok, wrong
 }
 
-// nested is the condition that elements of a chain are inside one another. For each part there is an array that tells of
+// nested is the condition that elements of a chain are inside one another. For each part there is an array that says of
 // each element whether it ends a row of elements that match the parts so far; the chain goes from the inside to the outside.
 func (c propertyCondition) nested(parts []selectorPart) hogql.Expr {
 	chain := func() hogql.Expr {

@@ -68,7 +68,7 @@ func listed(value any) []any {
 	return []any{value}
 }
 
-// build makes the condition. It tells false for an operator that does not exist or does not go with the value.
+// build makes the condition. It returns false for an operator that does not exist or does not go with the value.
 func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	values := listed(f.Value)
 	switch f.Operator {
@@ -151,7 +151,7 @@ func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Ex
 	return &hogql.Logic{Pos: c.at, Or: or, Args: all}, true
 }
 
-// equal compares with a value in the field's declared type: text, a number or a boolean. A value that is none of the type
+// equal compares with a value in the field's declared type: text, a number or a boolean. A value that is not of the type
 // equals nothing.
 func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool) {
 	return func(v any) (hogql.Expr, bool) {
@@ -203,7 +203,7 @@ func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }
 
-// Containing makes the LIKE pattern of «contains»: the text's own wildcards stand for themselves.
+// Containing makes the LIKE pattern of "contains": the text's own wildcards match themselves.
 func Containing(s string) string { return "%" + escapeLike(s) + "%" }
 
 func (c propertyCondition) pattern(op hogql.CompareOp, make func(string) string) func(any) (hogql.Expr, bool) {

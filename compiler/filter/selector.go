@@ -64,7 +64,7 @@ const selectorBlanks = " \t\r\n\f"
 
 func (r *selectorReader) blanks() { r.rest = strings.TrimLeft(r.rest, selectorBlanks) }
 
-// combinator reads what stands between two elements: it reports whether the second is a child of the first.
+// combinator reads what is between two elements: it reports whether the second is a child of the first.
 func (r *selectorReader) combinator() (child bool) {
 	r.blanks()
 	if child = r.take(">"); child {
@@ -104,7 +104,7 @@ func (r *selectorReader) element() (tests []string) {
 	return tests
 }
 
-// name reads a name. A backslash takes its meaning from the character behind it.
+// name reads a name. A backslash takes its meaning from the character after it.
 func (r *selectorReader) name() string {
 	var out strings.Builder
 	for r.rest != "" && strings.IndexByte(selectorBlanks+`>.#[]:*^$+~,()="'`, r.rest[0]) < 0 {
@@ -139,7 +139,7 @@ func (r *selectorReader) place() string {
 	return number
 }
 
-// attribute reads what stands in brackets: the name of an attribute, and what its value is to be.
+// attribute reads what is in brackets: the name of an attribute, and what its value is to be.
 func (r *selectorReader) attribute() string {
 	key := r.need("an attribute")
 	switch key {

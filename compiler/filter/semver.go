@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// version compares versions of the form X.Y.Z. What is no version satisfies semver_neq alone.
+// version compares versions of the form X.Y.Z. What is not a version satisfies semver_neq alone.
 func (c propertyCondition) version(operator string, values []any) (hogql.Expr, bool) {
 	if len(values) != 1 {
 		return nil, false
@@ -63,7 +63,7 @@ func (v version) nextBreaking() version {
 	return version{0, 0, v[2] + 1}
 }
 
-// parseVersion reads X.Y.Z, X.Y or X, with a v before it and a pre-release or build behind it.
+// parseVersion reads X.Y.Z, X.Y or X, with a v before it and a pre-release or build after it.
 func parseVersion(text string) (version, bool) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "v")
 	if end := strings.IndexAny(text, "-+"); end >= 0 {
@@ -104,7 +104,7 @@ func (c propertyCondition) versions(low, high version) hogql.Expr {
 	return &hogql.Logic{Pos: c.at, Args: []hogql.Expr{c.versionIs(hogql.GreaterOrEquals, low), c.versionIs(hogql.Less, high)}}
 }
 
-// versionIs compares the numbers of a version. Of what is no version there is one number, which is NULL.
+// versionIs compares the numbers of a version. What is not a version has one number, which is NULL.
 func (c propertyCondition) versionIs(op hogql.CompareOp, v version) hogql.Expr {
 	numbers := func() hogql.Expr {
 		return c.call("sortableSemVer", c.call("ifNull", c.text(), &hogql.Const{Pos: c.at, Value: ""}))

@@ -25,7 +25,7 @@ type Query interface {
 	query()
 }
 
-// Table is anything that can stand in FROM.
+// Table is anything that can be in FROM.
 //
 //sumtype:decl
 type Table interface {
@@ -69,7 +69,7 @@ type (
 		Distinct bool
 		OrderBy  []*Order // agg(x ORDER BY y)
 		Filter   Expr     // agg(x) FILTER (WHERE e)
-		Over     *Window  // nil when it is no window function
+		Over     *Window  // nil when it is not a window function
 	}
 	// Unary is NOT x or -x.
 	Unary struct {
@@ -264,7 +264,7 @@ type (
 		LimitBy   *LimitBy
 		Limit     *Limit
 	}
-	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] stands before Members[i+1].
+	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] comes before Members[i+1].
 	// ByName reports which operators are BY NAME; it is nil when none is.
 	SetQuery struct {
 		Pos       Span

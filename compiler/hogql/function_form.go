@@ -84,7 +84,7 @@ func (p *printer) compareFunction(n *Compare) bool {
 	return true
 }
 
-// foldMatch writes the match that takes no notice of case.
+// foldMatch writes the match that ignores case.
 func (p *printer) foldMatch(n *Compare) {
 	pattern := &Call{Name: "concat", Args: []Expr{&Const{Value: "(?i)"}, n.Right}}
 	p.call("match", []Expr{n.Left, pattern})

@@ -20,7 +20,7 @@ func (n Name) SingleQuotes() (hint, fix string) {
 	return inSingleQuotes(n.Text)
 }
 
-// strayAdvice says what is probably wrong where a query goes on behind what could have been its end: people forget to double a quote
+// strayAdvice says what is probably wrong where a query goes on after what could have been its end: people forget to double a quote
 // in a text, mistype FROM so that it becomes an alias, and write intervals as other databases have them.
 func (p *parser) strayAdvice() string {
 	if p.pos == 0 {

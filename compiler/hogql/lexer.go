@@ -20,8 +20,8 @@ type lexer struct {
 
 const byteOrderMark = '\ufeff'
 
-// lex gives the tokens of text, the last of them tokEnd. Where the text is no token there stands a tokBad, nothing but
-// tokEnd behind it, and the mistake says what is wrong with it.
+// lex gives the tokens of text, the last of them tokEnd. Where the text is not a token there is a tokBad, nothing but
+// tokEnd after it, and the mistake says what is wrong with it.
 func lex(text string) ([]token, *diag.Error) {
 	l := lexer{text: text, tokens: make([]token, 0, len(text)/4+8)}
 	for l.mistake == nil && l.pos < len(text) {
@@ -35,7 +35,7 @@ func lex(text string) ([]token, *diag.Error) {
 	return l.tokens, l.mistake
 }
 
-// emit adds the token of the next n bytes and goes behind it.
+// emit adds the token of the next n bytes and moves past it.
 func (l *lexer) emit(k kind, n int) {
 	l.tokens = append(l.tokens, token{kind: k, start: offset(l.pos), end: offset(l.pos + n)})
 	l.pos += n
@@ -190,7 +190,7 @@ func (l *lexer) behindDot() bool {
 	return n > 0 && (l.tokens[n-1].kind == tokDot || l.tokens[n-1].kind == tokNullDot)
 }
 
-// dotIsPath reports whether a dot at the place belongs to what stands directly before it, as in t.1, and does not start a
+// dotIsPath reports whether a dot at the place belongs to what comes directly before it, as in t.1, and does not start a
 // number, as in .5.
 func (l *lexer) dotIsPath() bool {
 	n := len(l.tokens)
@@ -303,7 +303,7 @@ func (l *lexer) quoted(k kind, what string) {
 	l.tokens[len(l.tokens)-1].escaped = escaped
 }
 
-// content finds the end of what stands in quotes from pos on: the place of the closing quote, or the end of the text.
+// content finds the end of what is in quotes from pos on: the place of the closing quote, or the end of the text.
 // For template strings, whose what is "template string", an opening brace ends it too.
 func (l *lexer) content(pos int, quote byte, what string) (end int, escaped, ok bool) {
 	template := what == templateWhat
@@ -366,7 +366,7 @@ func (l *lexer) templateText() {
 	}
 }
 
-// escapes maps the letter behind a backslash to the byte that both stand for.
+// escapes maps the letter after a backslash to the byte that both stand for.
 var escapes = map[byte]byte{
 	'b': '\b', 'f': '\f', 'r': '\r', 'n': '\n', 't': '\t', '0': 0, 'a': '\a', 'v': '\v', '\\': '\\',
 }

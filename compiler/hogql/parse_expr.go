@@ -115,7 +115,7 @@ func (c *chain) wordOperator(w word) bool {
 			return c.compare(2, NotILike)
 		case wordBetween:
 			return c.between(true)
-		default: // NOT is no operator between two operands itself
+		default: // NOT itself is not an operator between two operands
 		}
 	case wordIs:
 		return c.is()
@@ -245,7 +245,7 @@ func (c *chain) logical(level int, or bool) bool {
 	return true
 }
 
-// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL at large: the AND behind the
+// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL at large: the AND after the
 // upper bound joins conditions.
 func (c *chain) between(not bool) bool {
 	tokens := 1
@@ -274,7 +274,7 @@ func (c *chain) ternary() bool {
 	return true
 }
 
-// prefix takes what stands before the first operator: a prefix operator with its operand, or a primary with its postfix
+// prefix takes what comes before the first operator: a prefix operator with its operand, or a primary with its postfix
 // operators.
 func (p *parser) prefix() Expr {
 	start := p.start()
@@ -365,7 +365,7 @@ func (p *parser) element(start int, x Expr, nullSafe bool) Expr {
 	return &Member{Pos: p.from(start), X: x, Name: name, NullSafe: nullSafe}
 }
 
-// exprs takes expressions up to the closing token, with a comma allowed behind the last.
+// exprs takes expressions up to the closing token, with a comma allowed after the last.
 func (p *parser) exprs(closing kind, what string) []Expr {
 	var out []Expr
 	for p.mistake == nil && !p.at(closing) {

@@ -84,7 +84,7 @@ func (p *parser) joinOperator() *Join {
 			return nil
 		}
 		if kinds > 1 || strict > 1 || j.Kind == CrossJoin && strict > 0 {
-			p.unexpected("JOIN behind '" + p.text[first.start:p.tokens[p.pos-1].end] + "'")
+			p.unexpected("JOIN after '" + p.text[first.start:p.tokens[p.pos-1].end] + "'")
 		}
 		p.next()
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// number takes a number behind its sign.
+// number takes a number after its sign.
 func (p *parser) number(start int, negative bool) Expr {
 	t := p.next()
 	at := p.from(start)
@@ -181,7 +181,7 @@ func (p *parser) interval(start int) Expr {
 	return &Interval{Pos: p.from(start), N: n, Unit: unit}
 }
 
-// trimFunction gives the function that TRIM(BOTH …) and its kin, which come next, stand for; empty: it is a plain call.
+// trimFunction gives the function that TRIM(BOTH …) and similar forms, which come next, stand for; empty: it is a plain call.
 func (p *parser) trimFunction() string {
 	if !startsExpr(p.ahead(3)) {
 		return "" // a column of that name
@@ -193,7 +193,7 @@ func (p *parser) trimFunction() string {
 		return "trimLeft"
 	case wordTrailing:
 		return "trimRight"
-	default: // no other word tells the side
+	default: // no other word names the side
 	}
 	return ""
 }

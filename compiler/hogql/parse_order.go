@@ -44,7 +44,7 @@ func (p *parser) order() *Order {
 	return o
 }
 
-// fill takes [FROM a] [TO b] [STEP c], behind WITH FILL.
+// fill takes [FROM a] [TO b] [STEP c], after WITH FILL.
 func (p *parser) fill() *Fill {
 	f := new(Fill)
 	if p.acceptWord(wordFrom) {

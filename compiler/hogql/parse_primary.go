@@ -43,7 +43,7 @@ func (p *parser) primary() Expr {
 	return badExpr()
 }
 
-// worded takes what starts with a name, which may be a keyword.
+// worded takes an expression that starts with a name, which may be a keyword.
 func (p *parser) worded(start int, t token) Expr {
 	follows := p.ahead(1).kind
 	switch t.word {
@@ -142,7 +142,7 @@ func (p *parser) chainLength() int {
 	return n
 }
 
-// link takes a name or index of a chain, behind its dot.
+// link takes a name or index of a chain, after its dot.
 func (p *parser) link() Name {
 	if t := p.cur(); t.kind == tokPathIndex {
 		p.next()
@@ -306,7 +306,7 @@ func (p *parser) wordLambda(start int) Expr {
 	return &Lambda{Pos: p.from(start), Params: params, Body: body}
 }
 
-// array takes the elements of an array, behind its opening bracket.
+// array takes the elements of an array, after its opening bracket.
 func (p *parser) array(start int) Expr {
 	items := p.exprs(tokRBracket, "',' or ']'")
 	return &Array{Pos: p.from(start), Items: items}

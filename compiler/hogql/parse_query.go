@@ -19,7 +19,7 @@ func (p *parser) setQuery() Query {
 }
 
 // setTail takes what follows the first member of a set query. Closed reports whether the member is in parentheses, so that an
-// ORDER BY or LIMIT behind it belongs to the whole.
+// ORDER BY or LIMIT after it belongs to the whole.
 func (p *parser) setTail(start int, first Query, closed bool) Query {
 	s := &SetQuery{Members: []Query{first}}
 	for p.mistake == nil {
@@ -57,7 +57,7 @@ func (p *parser) setTail(start int, first Query, closed bool) Query {
 	return outer
 }
 
-// allOf makes SELECT * FROM (q): what a clause behind or before a query in parentheses belongs to.
+// allOf makes SELECT * FROM (q): what a clause after or before a query in parentheses belongs to.
 func (p *parser) allOf(q Query, at Span) *Select {
 	p.links += 2
 	return &Select{Pos: at, Columns: []Expr{&Star{Pos: q.At()}}, From: &Derived{Pos: q.At(), Query: q}}
@@ -283,7 +283,7 @@ func (p *parser) refusedClauses() {
 	}
 }
 
-// misplacedClause fails at a clause behind the last that can come.
+// misplacedClause fails at a clause after the last that can come.
 func (p *parser) misplacedClause() {
 	t := p.cur()
 	switch t.word {
@@ -394,7 +394,7 @@ func (p *parser) arrayJoin(from Table) *ArrayJoin {
 	return a
 }
 
-// groupBy takes GROUP BY and the words behind its keys.
+// groupBy takes GROUP BY and the words after its keys.
 func (p *parser) groupBy() *GroupBy {
 	start := p.start()
 	p.next()

@@ -11,7 +11,7 @@ import (
 const (
 	// maxText is the longest query in bytes.
 	maxText = 1 << 20
-	// maxDepth bounds how deep a tree may be. ClickHouse takes a depth of 1000 (max_ast_depth), and the stages behind put
+	// maxDepth bounds how deep a tree may be. ClickHouse takes a depth of 1000 (max_ast_depth), and the later stages put
 	// up to three functions around each node.
 	maxDepth = 256
 )
@@ -63,7 +63,7 @@ func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 	return e, nil
 }
 
-// parser goes through the tokens of a text. After the first mistake it stands on the last token, tokEnd: every list ends
+// parser goes through the tokens of a text. After the first mistake it is at the last token, tokEnd: every list ends
 // there, so that all functions return soon, with nodes that nobody sees.
 type parser struct {
 	text    string
@@ -111,7 +111,7 @@ func invalidUTF8(text string) (at int, found bool) {
 // cur is the token to be taken next.
 func (p *parser) cur() token { return p.tokens[p.pos] }
 
-// ahead is the token n places behind the current one.
+// ahead is the token n places after the current one.
 func (p *parser) ahead(n int) token { return p.tokens[min(p.pos+n, len(p.tokens)-1)] }
 
 func (p *parser) at(k kind) bool { return p.tokens[p.pos].kind == k }
@@ -321,7 +321,7 @@ func (p *parser) name(what string) Name {
 	return p.nameOf(p.next())
 }
 
-// memberName takes a name behind a dot, where keywords are nothing special.
+// memberName takes a name after a dot, where keywords are nothing special.
 func (p *parser) memberName() Name {
 	if !p.at(tokName) && !p.at(tokQuoted) {
 		p.unexpected("a name")
@@ -344,7 +344,7 @@ func (p *parser) names(what string) []Name {
 	return out
 }
 
-// alias takes the name of a column, behind AS or alone.
+// alias takes the name of a column, after AS or alone.
 func (p *parser) alias(what string) Name {
 	if !p.at(tokString) {
 		return p.plainAlias(what)

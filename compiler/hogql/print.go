@@ -50,7 +50,7 @@ func Excerpt(e Expr) (text string, whole bool) {
 	return strings.ToValidUTF8(text[:longestExcerpt], "") + "…", false
 }
 
-// ShortForm gives at least the first most bytes of FunctionForm, as far as there are so many, with the word value in the place of
+// ShortForm gives at least the first most bytes of FunctionForm, as far as there are so many, with the word value in place of
 // each text: the values of clients have no place in what is logged.
 func ShortForm(e Expr, most int) string {
 	p := printer{functions: true, quiet: true, most: most}
@@ -87,7 +87,7 @@ func commas[T any](p *printer, list []T, write func(T)) {
 // item writes an element of a list.
 func (p *printer) item(e Expr) { p.expr(e, levelAlias) }
 
-// ident writes a name that stands first in a chain, or alone.
+// ident writes a name that comes first in a chain, or alone.
 func (p *printer) ident(s string) {
 	if isPlain(s) && standings[lookupWord(s)] == standsFree {
 		p.put(s)

@@ -409,8 +409,8 @@ func (p *printer) slice(n *Slice) {
 	p.put("]")
 }
 
-// owner writes what stands before the dot of an element or member, and the dot. A field needs parentheses, else the dot
-// would go on with its chain, and so do a number and an asterisk, behind which the dot would start a number.
+// owner writes what comes before the dot of an element or member, and the dot. A field needs parentheses, else the dot
+// would go on with its chain, and so do a number and an asterisk, after which the dot would start a number.
 func (p *printer) owner(x Expr, nullSafe bool) {
 	dot, level := ".", levelPostfix
 	if nullSafe {
@@ -429,7 +429,7 @@ func (p *printer) owner(x Expr, nullSafe bool) {
 }
 
 func (p *printer) interval(n *Interval) {
-	level := levelPrimary        // in parentheses, but for what starts an interval wherever the word stands
+	level := levelPrimary        // in parentheses, but for what starts an interval wherever the word is
 	switch count := n.N.(type) { //nolint:gochecksumtype // Everything else could be misread.
 	case *Const:
 		switch count.Value.(type) {

@@ -161,7 +161,7 @@ func (p *printer) call(word string, args []Expr) {
 	p.put(")")
 }
 
-// orderBy writes ORDER BY behind the given text, if there are keys.
+// orderBy writes ORDER BY after the given text, if there are keys.
 func (p *printer) orderBy(before string, keys []*Order) {
 	if len(keys) == 0 {
 		return

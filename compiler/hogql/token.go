@@ -5,12 +5,12 @@ type kind uint8
 
 // The kinds of tokens.
 const (
-	tokEnd    kind = iota // behind the last byte of the text
-	tokBad                // the text here is no token; the lexer's mistake says why
+	tokEnd    kind = iota // after the last byte of the text
+	tokBad                // the text here is not a token; the lexer's mistake says why
 	tokName               // a plain identifier or keyword
 	tokQuoted             // an identifier in backquotes or double quotes
 	tokNumber
-	tokPathIndex // digits behind a dot: t.1
+	tokPathIndex // digits after a dot: t.1
 	tokString
 	tokTemplate     // f' of a template string
 	tokTemplateText // the text of a template between its quotes and braces
@@ -184,7 +184,7 @@ const (
 	wordWithin
 )
 
-// standing says where a keyword can be used as a name without quotes. Behind a dot every keyword can.
+// standing says where a keyword can be used as a name without quotes. After a dot every keyword can.
 type standing uint8
 
 // The standings of keywords.

@@ -1,7 +1,7 @@
 package hogql
 
 // Rewriter makes new trees from old ones. Each of its functions takes a node and gives the node to put in its place,
-// itself for «leave it»; a nil function leaves all nodes of its family. No node that it is given is ever changed: a node
+// itself to leave it; a nil function leaves all nodes of its family. No node that it is given is ever changed: a node
 // is copied when something below it was replaced, and whole branches without a change are shared.
 //
 // There are two ways to use it. RewriteExpr, RewriteQuery and RewriteTable go through the whole tree, children first.
@@ -9,7 +9,7 @@ package hogql
 // TableChildren, which put only the direct children of one node through the functions and leave the descent to them.
 //
 // Children are visited in the order of the text, with two exceptions: in a Select, WITH comes first, then FROM and ARRAY
-// JOIN, then the columns; the clauses behind follow in their order. The aliases in ARRAY JOIN and REPLACE stay; only
+// JOIN, then the columns; the later clauses follow in their order. The aliases in ARRAY JOIN and REPLACE stay; only
 // their expressions are visited.
 type Rewriter struct {
 	Expr  func(Expr) Expr
@@ -60,19 +60,19 @@ type Visitor struct {
 	Table func(Table) bool
 }
 
-// WalkExpr visits e and all that lies below it. A nil e is no visit.
+// WalkExpr visits e and all that lies below it. A nil e is not visited.
 func (v *Visitor) WalkExpr(e Expr) {
 	r := Rewriter{visitor: v}
 	r.expr(e)
 }
 
-// WalkQuery visits q and all that lies below it. A nil q is no visit.
+// WalkQuery visits q and all that lies below it. A nil q is not visited.
 func (v *Visitor) WalkQuery(q Query) {
 	r := Rewriter{visitor: v}
 	r.query(q)
 }
 
-// WalkTable visits t and all that lies below it. A nil t is no visit.
+// WalkTable visits t and all that lies below it. A nil t is not visited.
 func (v *Visitor) WalkTable(t Table) {
 	r := Rewriter{visitor: v}
 	r.table(t)

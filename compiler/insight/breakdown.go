@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// What stands for values that are none (contract: api.md, section 1.5).
+// What stands for missing values (contract: api.md, section 1.5).
 const (
 	NullValue  = "$$_posthog_breakdown_null_$$"
 	OtherValue = "$$_posthog_breakdown_other_$$"

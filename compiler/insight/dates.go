@@ -223,7 +223,7 @@ func (r *Range) Floor(t time.Time) time.Time {
 	return startOfDay(t)
 }
 
-// Next gives the start of the bucket behind the one that starts at t.
+// Next gives the start of the bucket after the one that starts at t.
 func (r *Range) Next(t time.Time) time.Time { return r.Step(t, 1) }
 
 // Step goes n buckets on, or back, from the start of one. A bucket of an hour is shorter where a clock was moved by a part of
@@ -311,7 +311,7 @@ func wholeWeeks(m filter.Moment) bool {
 	return m.Count > 0 && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
 }
 
-// shiftLower puts the first event that counts as far behind the start of p as it is in r.
+// shiftLower puts the first event that counts as far after the start of p as it is in r.
 func (p *Range) shiftLower(r *Range) {
 	p.Lower = unwall(wall(p.From).Add(wall(r.Lower).Sub(wall(r.From))), p.From.Location())
 	if r.Lower.Before(r.From) {
@@ -324,7 +324,7 @@ func startOfDay(t time.Time) time.Time {
 }
 
 // startOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
-// an hour, as on Lord Howe Island, the hours behind the change begin with it, as ClickHouse has them.
+// an hour, as on Lord Howe Island, the hours after the change begin with it, as ClickHouse has them.
 func startOfHour(t time.Time) time.Time {
 	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
 		start := startOfDay(t)

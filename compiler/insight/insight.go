@@ -61,7 +61,7 @@ type Answer struct {
 // Span is a closed interval of time.
 type Span struct{ From, To time.Time }
 
-// Template reads HogQL and puts values in the place of its {placeholders}: expressions, tables, queries or constants. The
+// Template reads HogQL and puts values in place of its {placeholders}: expressions, tables, queries or constants. The
 // text is part of the program; one that does not parse is a bug.
 func Template(text string, values map[string]any) hogql.Query {
 	q, err := hogql.Parse(text)
@@ -78,7 +78,7 @@ func Template(text string, values map[string]any) hogql.Query {
 func TemplateExpr(text string, values map[string]any) hogql.Expr {
 	s, ok := Template("select "+text, values).(*hogql.Select)
 	if !ok {
-		panic("BUG: template of an insight is no expression: " + text)
+		panic("BUG: template of an insight is not an expression: " + text)
 	}
 	return s.Columns[0]
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Object appends what an answer shows in the place of a tuple, whose values are JSON.
+// Object appends what an answer shows in place of a tuple, whose values are JSON.
 type Object func(dst []byte, values []json.RawMessage) ([]byte, error)
 
 // Member is one member of an object: its name, and whether its value is text that holds JSON.
@@ -49,7 +49,7 @@ func textJSON(value json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// Objects puts objects in the place of the tuples of some columns of a row; nil when there are none.
+// Objects puts objects in place of the tuples of some columns of a row; nil when there are none.
 func Objects(columns int, objects map[int]Object) func(row []byte) ([]byte, error) {
 	if len(objects) == 0 {
 		return nil

@@ -33,7 +33,7 @@ type People struct {
 	Query hogql.Query
 	// Group is the type of the groups that are listed; nil for people.
 	Group *int
-	// Extra are the names of the columns behind the first, such as event_count.
+	// Extra are the names of the columns after the first, such as event_count.
 	Extra []string
 	// Shaky reports whether the query may have other rows when it is asked twice.
 	Shaky bool

@@ -109,7 +109,7 @@ func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 	panic("BUG: a series of kind " + string(s.Kind))
 }
 
-// Gone tells a series on an action that no longer exists, as none does here. Trends and stickiness give no item for it.
+// Gone reports whether a series is on an action that no longer exists, as none does here. Trends and stickiness give no item for it.
 func Gone(s *query.Series) bool { return s.Kind == query.ActionsNode }
 
 // NoAction says that an action does not exist, as none does here: an event with filters takes its place.

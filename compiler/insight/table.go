@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Cell is a JSON value as it stands in a table: texts bare, everything else as JSON; a member that is missing is empty.
+// Cell is a JSON value as it is shown in a table: texts bare, everything else as JSON; a member that is missing is empty.
 func Cell(raw json.RawMessage) string {
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
@@ -39,7 +39,7 @@ func (i *item) name() string {
 	return name
 }
 
-// heads are the names of a series' points: days, or numbers of intervals as they are told to people.
+// heads are the names of a series' points: days, or numbers of intervals as they are shown to people.
 func (i *item) heads() []string {
 	if len(i.Days) == 0 || i.Days[0][0] != '"' {
 		return i.Labels
@@ -52,7 +52,7 @@ func (i *item) heads() []string {
 }
 
 // SeriesTable writes results that are series as a table with a column for each. Those of a period that is compared have other days,
-// and a table of their own behind an empty line.
+// and a table of their own after an empty line.
 func SeriesTable(results []byte) ([][]string, error) {
 	var items []item
 	if err := json.Unmarshal(results, &items); err != nil {

@@ -76,7 +76,7 @@ func GroupBy(keys ...hogql.Expr) *hogql.GroupBy {
 	return &hogql.GroupBy{Keys: keys}
 }
 
-// Union puts the rows of queries behind one another.
+// Union puts the rows of queries one after another.
 func Union(members ...hogql.Query) hogql.Query {
 	if len(members) == 1 {
 		return members[0]

@@ -169,7 +169,7 @@ func (r *Reader) filters(o *Object) *Filters {
 // propertyTypes are the types of property filters that mean something here.
 var propertyTypes = []string{"event", "person", "group", "session", "cohort", "element", "event_metadata", "feature", "hogql"}
 
-// property reads one property filter. It tells false for the empty filter, which filters nothing.
+// property reads one property filter. It returns false for the empty filter, which filters nothing.
 func (r *Reader) property(v any, at Place) (Property, bool) {
 	o := r.Object(v, at)
 	typ := o.Text("type")

@@ -543,6 +543,6 @@ func (o *Object) IntegerOrNil(name string) *int {
 	return &n
 }
 
-// Displays are the words of the wire for charts.
+// Displays are the API's words for charts.
 var Displays = strings.Fields(`Auto ActionsLineGraph ActionsBar ActionsUnstackedBar ActionsStackedBar ActionsAreaGraph
 ActionsLineGraphCumulative BoldNumber ActionsPie ActionsBarValue ActionsTable WorldMap CalendarHeatmap TwoDimensionalHeatmap BoxPlot`)

@@ -1,5 +1,5 @@
 // Package query reads the JSON query nodes of the API: bytes ─▶ [query] ─▶ typed nodes. It has what kinds share, and the nodes that hold
-// HogQL; those of insights and lists stand in the folders of their kinds. Models are closed: a field that a
+// HogQL; those of insights and lists are in the folders of their kinds. Models are closed: a field that a
 // kind does not have is a mistake, and every mistake names its place (contract: api.md, sections 1.2, 3 and 7).
 package query
 
@@ -12,7 +12,7 @@ import (
 
 // Node is a query that can be run.
 type Node interface {
-	// Kind is the node's name on the wire, such as HogQLQuery.
+	// Kind is the node's name in the API, such as HogQLQuery.
 	Kind() string
 	// Text is the HogQL text that the positions of mistakes point into; empty for kinds that have none.
 	Text() string
@@ -63,17 +63,17 @@ var known = []string{
 
 // Kind is how the nodes of one kind are read.
 type Kind struct {
-	// Name is the kind's name on the wire, such as TrendsQuery.
+	// Name is the kind's name in the API, such as TrendsQuery.
 	Name string
 	// Read reads the fields of a node. It gives nil when these make no node, which it has noted then.
 	Read func(r *Reader, o *Object) Node
 	// Unlisted keeps the kind out of the list that a mistake in the kind shows.
 	Unlisted bool
-	// Insight tells an insight kind.
+	// Insight reports whether the kind is an insight.
 	Insight bool
 	// Actors reads a node that asks for the actors behind a number of an insight of this kind; nil for other kinds.
 	Actors func(r *Reader, o *Object, d Drill, behind Insight) PeopleSource
-	// Drills tells a kind that asks for the actors behind an insight.
+	// Drills reports whether the kind asks for the actors behind an insight.
 	Drills bool
 }
 

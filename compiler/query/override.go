@@ -115,7 +115,7 @@ func both(a, b *Condition) *Condition {
 	return &Condition{At: a.At, All: []Condition{*a, *b}}
 }
 
-// Echo gives the property filters of a condition in the form of the wire.
+// Echo gives the property filters of a condition in the form that the API has.
 func (c *Condition) Echo() any {
 	switch {
 	case c == nil:

@@ -68,7 +68,7 @@ func (m members) object(name string) (members, error) {
 	return out, json.Unmarshal(m[name], &out) // Overlaid wraps it
 }
 
-// has tells a member that is there and not null.
+// has reports whether a member is there and not null.
 func (m members) has(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" }
 
 // set writes a member.
@@ -78,7 +78,7 @@ func (m members) set(name string, v any) error {
 	return err // Overlaid wraps it
 }
 
-// inner changes the query that is shown, which stands below its wrappers.
+// inner changes the query that is shown, which is below its wrappers.
 func (m members) inner(change func(members) error) error {
 	var kind string
 	if err := json.Unmarshal(m["kind"], &kind); err != nil {
@@ -137,7 +137,7 @@ func (m members) overlayInsight(n Insight, over members, parsed *Overrides) erro
 	if over.has("breakdown_filter") && parts.Breakdowns != nil {
 		m["breakdownFilter"] = over["breakdown_filter"]
 	}
-	switch { // a list or group without filters is none
+	switch { // a list or group without filters counts as none
 	case parsed.Properties == nil:
 		return nil
 	case parts.Properties == nil:

@@ -11,7 +11,7 @@ import (
 type PathCleaning struct {
 	// Regex is in the syntax of RE2, which Go and the engine share.
 	Regex string `json:"regex"`
-	// Alias is what stands in the place of a match; \1 is its first group.
+	// Alias replaces a match; \1 is its first group.
 	Alias string `json:"alias,omitempty"`
 }
 

@@ -123,7 +123,7 @@ func (r *Reader) Near(at Place, typ, words, word string, others []string) {
 	}
 }
 
-// Refuse notes a value that has the right form and makes no sense, in words that stand for themselves. It is told when nothing
+// Refuse notes a value that has the right form and makes no sense, in words that need no explanation. It is reported when nothing
 // has a wrong form.
 func (r *Reader) Refuse(at Place, words string) {
 	if r.refused == nil {
@@ -138,7 +138,7 @@ func (r *Reader) unsupported(at Place, words, what string) {
 	}
 }
 
-// err gives all problems as one mistake in the words of the contract, nil when there are none.
+// err gives all problems as one mistake in PostHog's words, nil when there are none.
 func (r *Reader) err() error {
 	switch {
 	case r.ended != nil:
@@ -174,9 +174,9 @@ func (r *Reader) firstErr() error {
 
 // Object reads the fields of one closed model. A field that is null counts as absent.
 type Object struct {
-	// At is where the object stands in the JSON.
+	// At is where the object is in the JSON.
 	At Place
-	// Given are its fields as they were decoded, numbers as json.Number; nil for a value that is no object.
+	// Given are its fields as they were decoded, numbers as json.Number; nil for a value that is not an object.
 	Given map[string]any
 	r     *Reader
 	seen  []string

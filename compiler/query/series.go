@@ -38,7 +38,7 @@ const (
 
 // Math is how the events of a series become a number (contract: api.md, section 2.3).
 type Math struct {
-	// Kind is the word of the wire, such as dau; empty for the kind's default.
+	// Kind is the API's word, such as dau; empty for the kind's default.
 	Kind string `json:"math,omitempty"`
 	// Property is what sums and quantiles are taken of, PropertyType whose it is: event_properties, person_properties,
 	// session_properties, or empty.

@@ -5,7 +5,7 @@ import "strconv"
 // This file reads the settings of a project that take part in its queries.
 
 // ParseTestAccounts reads the field test_account_filters of a project: a list of property filters that all must hold for an
-// event that is none of a test account's. It gives nil for an empty list. The error is a *diag.Error.
+// event that is not of a test account. It gives nil for an empty list. The error is a *diag.Error.
 func ParseTestAccounts(raw []byte) (*Condition, error) {
 	const name = "test_account_filters"
 	r, o, err := settings(name, raw)

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// byName arranges the members of a set whose operators are BY NAME, so that columns of one name stand at one place. A union
+// byName arranges the members of a set whose operators are BY NAME, so that columns of one name are at one place. A union
 // has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT want the same names.
 func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 	var names []string

@@ -177,7 +177,7 @@ func (s *scope) toFloat(c *calling) resolved.Expr {
 	return s.finish(c, []resolved.Expr{x})
 }
 
-// finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone behind them.
+// finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone after them.
 func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	f := c.f
 	s.constants(c, args)

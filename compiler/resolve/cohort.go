@@ -16,7 +16,7 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	}
 	person := s.expr(n.Left)
 	switch typeOf(person).Kind {
-	case hogql.UUID, hogql.Unknown, hogql.Null: // what is wrong with a value of no known type is told elsewhere
+	case hogql.UUID, hogql.Unknown, hogql.Null: // what is wrong with a value of unknown type is reported elsewhere
 	default:
 		s.r.mistake(n.Left.At(), "IN COHORT takes the id of a person on its left side, such as person_id")
 	}

@@ -136,5 +136,5 @@ func (s *scope) aliasValue(printed string) resolved.Expr {
 	return nil
 }
 
-// isMistake reports whether an expression is a NULL that stands in the place of what was refused.
+// isMistake reports whether an expression is a NULL in place of what was refused.
 func (s *scope) isMistake(e resolved.Expr) bool { return isNull(e) && s.r.mistakes.Any() }

@@ -23,9 +23,9 @@ func (s *scope) expr(e hogql.Expr) resolved.Expr {
 	case *hogql.Field:
 		return s.field(e)
 	case *hogql.Star:
-		s.r.mistake(e.Pos, "An asterisk can stand only in a select list or in count(*)")
+		s.r.mistake(e.Pos, "An asterisk is only allowed in a select list or in count(*)")
 	case *hogql.ColumnsMatching:
-		s.r.mistake(e.Pos, "COLUMNS can stand only in a select list")
+		s.r.mistake(e.Pos, "COLUMNS is only allowed in a select list")
 	case *hogql.Call:
 		return s.call(e)
 	case *hogql.Unary:
@@ -91,7 +91,7 @@ func (s *scope) list(items []hogql.Expr) []resolved.Expr {
 	return out
 }
 
-// aliased resolves an alias inside an expression: it is defined where it stands.
+// aliased resolves an alias inside an expression: it is defined where it is written.
 func (s *scope) aliased(e *hogql.Alias) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
 		a := fr.byName[e.Name.Text]
@@ -251,7 +251,7 @@ func (s *scope) member(x resolved.Expr, n hogql.Name, at hogql.Span) resolved.Ex
 		return fromText(x, []hogql.Name{n}, at)
 	case hogql.TupleKind, hogql.Unknown, hogql.ArrayKind, hogql.MapKind, hogql.State:
 	default:
-		if !isNull(x) { // which a mistake left in the place of a value
+		if !isNull(x) { // which a mistake left in place of a value
 			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is not JSON, a tuple or a map", n.Text)
 		}
 		return &resolved.Const{Pos: at}

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// groupsByProperty reports whether a SELECT has a property itself among the keys of its GROUP BY. Behind such a GROUP BY the
+// groupsByProperty reports whether a SELECT has a property itself among the keys of its GROUP BY. After such a GROUP BY the
 // property is known in the form of the key alone.
 func (s *scope) groupsByProperty(sel *hogql.Select) bool {
 	if sel.GroupBy == nil {
@@ -30,7 +30,7 @@ func (s *scope) groupsByProperty(sel *hogql.Select) bool {
 }
 
 // anyForm reports whether what is being resolved may read a property in another form than the one that it has by itself:
-// everywhere but behind a GROUP BY with a property among its keys.
+// everywhere but after a GROUP BY with a property among its keys.
 func (s *scope) anyForm() bool {
 	return !s.byProperty || s.aggregate != "" || s.clause != "" && s.clause != "GROUP BY"
 }

@@ -54,7 +54,7 @@ func (t *tableSource) ofGroup(f *schema.Field) *resolved.Column {
 
 // computed makes the value of a field that has a formula.
 //
-// A formula over the fields of the table itself stands in whole, where it is computed once, whatever the clauses are that
+// A formula over the fields of the table itself is a column of whole, where it is computed once, whatever the clauses are that
 // use it; another formula there refers to it by its name.
 func (t *tableSource) computed(f *schema.Field) resolved.Expr {
 	if f.Formula.OfGroup {

@@ -105,7 +105,7 @@ func (s *scope) addSource(src source, at hogql.Span) {
 	s.sources = append(s.sources, src)
 }
 
-// table resolves what stands in FROM beside or below other tables.
+// table resolves what is in FROM beside or below other tables.
 func (s *scope) table(t hogql.Table) resolved.Table {
 	if !s.r.enter(t.At()) {
 		return nil
@@ -325,7 +325,7 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 	return &resolved.Logic{Pos: j.Pos, Args: conditions}
 }
 
-// sample resolves SAMPLE; all of the rows is no sample. A number above 1 would be a number of rows, of which ClickHouse
+// sample resolves SAMPLE; all of the rows is the same as no sample. A number above 1 would be a number of rows, of which ClickHouse
 // makes a share by counting the rows of every project.
 func (s *scope) sample(sm *hogql.Sample) *resolved.Sample {
 	if sm == nil {
@@ -406,7 +406,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 	s.tree.ArrayJoin = out
 }
 
-// selected gives the expression that a name stands for which no table has and the select list defines.
+// selected gives the expression of a name that no table has and the select list defines.
 func (s *scope) selected(e hogql.Expr, columns []hogql.Expr) hogql.Expr {
 	f, ok := e.(*hogql.Field)
 	if !ok || len(f.Chain) != 1 || s.aliases.byName[f.Chain[0].Text] != nil || s.r.find(s.env, f.Chain[0].Text) != nil {

@@ -28,7 +28,7 @@ func (r *resolver) unresolved(name string, at hogql.Span, among iter.Seq[string]
 	r.near(name, among, at, "Unable to resolve field: %s", name)
 }
 
-// nameAt is the place of a name; that of the whole for a name that stands nowhere in the text.
+// nameAt is the place of a name; that of the whole for a name that is not in the text.
 func nameAt(n hogql.Name, whole hogql.Span) hogql.Span {
 	if n.Pos.IsZero() {
 		return whole

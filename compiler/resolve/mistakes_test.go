@@ -79,7 +79,7 @@ func TestMistakes(t *testing.T) {
 		{"asterisk without a table", "select *", "7:8: Cannot use '*' when there are no tables in the query"},
 		{"asterisk of two tables", "select * from events a, events b", "7:8: Cannot use '*' without table name when there are multiple tables in the query"},
 		{"asterisk of no table", "select x.* from events", "7:8: Unable to resolve field: x"},
-		{"asterisk inside", "select upper(*) from events", "13:14: An asterisk can stand only in a select list or in count(*)"},
+		{"asterisk inside", "select upper(*) from events", "13:14: An asterisk is only allowed in a select list or in count(*)"},
 		{"no correlation", "select (select e.event) from events e", "15:16: Unable to resolve field: e"},
 		{"CTE that uses itself", "with x as (select * from x) select * from x", "25:26: Unknown table `x`."},
 		{"CTE twice", "with x as (select 1), x as (select 2) select 1", "22:23: Cannot redefine a CTE with the name: x"},
@@ -128,7 +128,7 @@ func TestMistakes(t *testing.T) {
 		{"columns of a subquery beside IN", "select event from events where event in (select event, 1 from events)", "40:69: The left side of IN is one value, the subquery gives 2 columns"},
 		{"columns of a subquery beside a tuple", "select 1 where (1, 2) in (select 1, 2, 3)", "25:41: The left side of IN is a tuple of 2, the subquery gives 3 columns"},
 		{"limit by a column", "select event from events limit event", "31:36: Unable to resolve field: event"},
-		{"totals below", "select * from (select event, count() from events group by event with totals)", "49:75: WITH TOTALS can stand only in the outermost SELECT: a query around it would not see the totals"},
+		{"totals below", "select * from (select event, count() from events group by event with totals)", "49:75: WITH TOTALS is only allowed in the outermost SELECT: a query around it would not see the totals"},
 		{"totals and having", "select event, count() as c from events group by event with totals having c > 1", "39:65: WITH TOTALS is not supported together with HAVING: filter in a subquery"},
 		{"table function without arguments", "select * from numbers", "14:21: Table function 'numbers' requires arguments"},
 		{"macro over a window", "select every(1) over () from events", "7:12: Function 'every' cannot have OVER or DISTINCT"},
@@ -218,7 +218,7 @@ func TestLargeQueries(t *testing.T) {
 	}
 	tooLarge := fmt.Sprintf("The query is too large: it grows beyond %d parts once its common table expressions, asterisks, filters and macros "+
 		"are expanded.", budget.MaxNodes)
-	expanded := fmt.Sprintf("The query is too large: it grows beyond %d parts once its aliases are put in the place of their names.", budget.MaxExpanded)
+	expanded := fmt.Sprintf("The query is too large: it grows beyond %d parts once its aliases are put in place of their names.", budget.MaxExpanded)
 	const tooMany = "The query has more than 500 SELECTs, each use of a CTE counted."
 	tests := []struct{ name, in, want string }{
 		{"list", "select event from events where event in (" + list + ")", ""},

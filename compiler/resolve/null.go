@@ -50,7 +50,7 @@ func (s *scope) compare(n *hogql.Compare, filter bool) resolved.Expr {
 	return s.compared(n, left, right, filter)
 }
 
-// compared makes a comparison of sides that are resolved. It is none of membership.
+// compared makes a comparison of sides that are resolved. It is not a test of membership.
 func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter bool) resolved.Expr {
 	c := comparisons[n.Op]
 	left, right = s.r.comparands(left, right)
@@ -173,7 +173,7 @@ func (p *property) isText(r *resolver) bool {
 }
 
 // isWord reports whether an expression is a text that is not JSON value other than a string, and not one of the two texts that
-// a column which holds a property may have in the place of nothing.
+// a column which holds a property may have in place of nothing.
 func isWord(e hogql.Expr) bool {
 	s, ok := writtenText(e)
 	if !ok || s == "" {

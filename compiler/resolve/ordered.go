@@ -66,7 +66,7 @@ func orderable(f *schema.Function) bool {
 	return f.Gathers != schema.GathersNothing || f.Rule == schema.RuleMacro && f.Aggregate
 }
 
-// ordered resolves groupArray(x ORDER BY y) and its kin, for which ClickHouse has no syntax: the values are collected
+// ordered resolves groupArray(x ORDER BY y) and similar calls, for which ClickHouse has no syntax: the values are collected
 // with their keys, sorted by them, and taken out again.
 func (s *scope) ordered(c *calling) resolved.Expr {
 	desc := c.OrderBy[0].Desc

@@ -89,7 +89,7 @@ func (s *scope) documentOfAlias(a *alias) *property {
 	return d
 }
 
-// documentBelow goes on from a place to the JSON document that names behind it lead to.
+// documentBelow goes on from a place to the JSON document that the names after it lead to.
 func (p place) documentBelow(rest []hogql.Name) *property {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
@@ -264,7 +264,7 @@ func (p *property) whole(at hogql.Span) resolved.Expr {
 	})
 }
 
-// keyText tells paths apart: a number is no text of digits.
+// keyText tells paths apart: a number is not a text of digits.
 func keyText(keys []hogql.Name) string {
 	var b strings.Builder
 	for _, k := range keys {

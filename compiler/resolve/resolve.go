@@ -7,7 +7,7 @@
 // The parts, in the order in which a query meets them:
 //
 //	select.go      the clauses of one SELECT, and sets of them; byname.go and totals.go hold BY NAME and WITH TOTALS
-//	from.go        what stands in FROM: tables, joins, subqueries, CTEs; recursive.go holds the CTEs that use themselves
+//	from.go        what is in FROM: tables, joins, subqueries, CTEs; recursive.go holds the CTEs that use themselves
 //	table.go       one table of the schema: its guarded rows, grown column by column as they are used
 //	formula.go     fields that are computed, and tables whose rows are groups of the rows of another
 //	bounds.go      which part of time a group of rows has to be looked for in

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// lambdaCall resolves a function whose first argument may be a lambda over the elements of the arrays behind it.
+// lambdaCall resolves a function whose first argument may be a lambda over the elements of the arrays after it.
 func (s *scope) lambdaCall(c *calling) resolved.Expr {
 	l, ok := c.args[0].(*hogql.Lambda)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// unit reads the name of a unit of time, which must be a constant, for use in the way that ok tells of.
+// unit reads the name of a unit of time, which must be a constant, that ok accepts.
 func (s *scope) unit(c *calling, ok func(schema.Unit) bool) (schema.Unit, bool) {
 	name, constant := writtenText(c.args[0])
 	if !constant {

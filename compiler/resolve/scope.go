@@ -104,7 +104,7 @@ type place struct {
 	missing bool // of a table that does not exist
 }
 
-// collectAliases registers the aliases of a SELECT, wherever in it they stand.
+// collectAliases registers the aliases of a SELECT, wherever in it they are.
 func (s *scope) collectAliases(sel *hogql.Select) {
 	own := *sel
 	own.With, own.From, own.ArrayJoin = nil, nil, nil
@@ -325,7 +325,7 @@ func (s *scope) unqualified(name hogql.Name) (place, int) {
 	return found, n
 }
 
-// read makes the value of a place and of what a chain leads to behind it.
+// read makes the value of a place and of what a chain leads to after it.
 func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
@@ -345,7 +345,7 @@ func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	return s.below(s.r.zoned(p.value(at), p.zone(s.r)), rest, at)
 }
 
-// below makes the value of what a chain leads to behind a value.
+// below makes the value of what a chain leads to after a value.
 func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for _, n := range rest {
 		e = s.member(e, n, at)
@@ -353,7 +353,7 @@ func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolve
 	return e
 }
 
-// columnCTE puts the expression of a column CTE in the place of its name.
+// columnCTE puts the expression of a column CTE in place of its name.
 func (s *scope) columnCTE(env *environment, f *hogql.Field) resolved.Expr {
 	if len(f.Chain) > 1 {
 		s.r.mistake(f.Pos, "Cannot access fields on CTE %s yet", f.Chain[0].Text)

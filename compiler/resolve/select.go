@@ -35,7 +35,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.clause = "WHERE"
 	s.tree.Where = s.conditionOf(sel.Where)
 	// ClickHouse runs its own PREWHERE before additional_table_filters, the second fence. It also moves conditions there by
-	// itself, behind both.
+	// itself, after both.
 	s.tree.Where = both(prewhere, s.tree.Where)
 	s.boundGroups()
 	s.clause = "GROUP BY"
@@ -87,7 +87,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 	return out
 }
 
-// outputName names a column without an alias (contract: hogql.md, section 1): the keys behind the last «properties» of a
+// outputName names a column without an alias (contract: hogql.md, section 1): the keys after the last "properties" of a
 // chain joined by __, else the chain's last name, else the expression in function form.
 func (r *resolver) outputName(e hogql.Expr) string {
 	if name, ok := chainName(e); ok {
@@ -134,7 +134,7 @@ func quietName(e hogql.Expr) string {
 	return hogql.ShortForm(e, longestName)
 }
 
-// quietKey puts a word in the place of a text.
+// quietKey puts a word in place of a text.
 func quietKey(e hogql.Expr) hogql.Expr {
 	if _, ok := writtenText(e); ok {
 		return &hogql.Const{Pos: e.At(), Value: "value"}

@@ -90,7 +90,7 @@ func (n *numbersSource) columns() []place { return []place{{name: numbersColumn,
 
 func (n *numbersSource) each(yield func(string) bool) { yield(numbersColumn) }
 
-// missingSource stands for a table that does not exist, so that its columns are no further mistakes.
+// missingSource stands for a table that does not exist, so that its columns are not further mistakes.
 type missingSource struct{ name string }
 
 func (m *missingSource) called() string { return m.name }
@@ -146,7 +146,7 @@ func (p place) fieldValue(at hogql.Span) resolved.Expr {
 }
 
 // typed gives a column the type that its field has for queries, where it is stored as something that functions refuse: an
-// Int8 is no condition, an Enum no text.
+// Int8 is not a condition, an Enum not a text.
 func (t *tableSource) typed(f *schema.Field, c *resolved.Column) resolved.Expr {
 	stored := t.r.db.StoredType(t.table, f)
 	switch {

@@ -52,7 +52,7 @@ func (s *scope) matching(e *hogql.ColumnsMatching) []item {
 // stepsPerMatch is about what it costs to look for a pattern in the name of a column.
 const stepsPerMatch = 16
 
-// Bounds on a pattern of COLUMNS, so that what it compiles to is small: a few signs can stand for a hundred megabytes.
+// Bounds on a pattern of COLUMNS, so that what it compiles to is small: a few characters can mean a hundred megabytes.
 const (
 	maxPattern       = 256   // bytes
 	maxPatternStates = 5_000 // once its repetitions are written out

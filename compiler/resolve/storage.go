@@ -23,7 +23,7 @@ func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, sc
 	return ofText(value, want, at)
 }
 
-// materialized reads a property that has a text column of its own. One that is not nullable does not tell an absent
+// materialized reads a property that has a text column of its own. One that is not nullable does not distinguish an absent
 // property from an empty one, nor null from "null": for these two texts the document decides.
 func materialized(storage schema.Storage, fromDocument resolved.Expr, want wanted, scanned string, at hogql.Span) resolved.Expr {
 	own := &resolved.Column{Pos: at, Table: scanned, Name: storage.Column, Type: hogql.Type{Kind: hogql.String, Nullable: storage.Nullable}}
@@ -74,7 +74,7 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, want wanted, a
 			present(value), native(stringType, at, "assumeNotNull", valueText), filled(object), objectText, literal(""))
 	case typedValue, textValue, stringValue, floatValue, boolValue:
 	}
-	// The string is taken out of the Dynamic, which is read anyway for the other types; and the rare forms stand in a branch
+	// The string is taken out of the Dynamic, which is read anyway for the other types; and the rare forms are in a branch
 	// of their own. Together that is a third less time than reading the string's sub-column beside it in one multiIf.
 	bare := native(nullableString, at, "dynamicElement", value, literal("String"))
 	return native(nullableString, at, "if", present(bare), bare,

@@ -14,9 +14,9 @@ import (
 // tableSource is one table of the schema in FROM, or one that was joined to it because a query uses its fields.
 //
 // The only table of a SELECT, without joined ones, is scanned directly. Any other is a subquery, so that no condition and
-// no kind of join around it can reach past its guard: rows is the SELECT that reads the physical table, behind the guard
+// no kind of join around it can reach past its guard: rows is the SELECT that reads the physical table, under the guard
 // and merged where the table asks for that, and it gives just the columns that are used. Once a lazy join is used, whole
-// joins rows with the tables that it leads to, and stands in FROM in the place of rows.
+// joins rows with the tables that it leads to, and is in FROM in place of rows.
 type tableSource struct {
 	r      *resolver
 	table  *schema.Table
@@ -24,7 +24,7 @@ type tableSource struct {
 	alias  string // in the resolved tree
 	direct bool
 
-	placed *resolved.Derived // what stands in FROM when the table is not scanned directly
+	placed *resolved.Derived // what is in FROM when the table is not scanned directly
 	rows   *grown
 	whole  *grown
 	joins  map[string]*tableSource
@@ -32,7 +32,7 @@ type tableSource struct {
 	parent *tableSource // of a lazily joined table
 	group  int          // the type of group that rows are held to; -1 for all
 	of     *grouped     // whose rows are grouped; nil for a table whose rows are stored
-	// inside reports whether a formula of the table is being resolved: columns are read where it stands.
+	// inside reports whether a formula of the table is being resolved: columns are read where it is.
 	inside bool
 	// untyped reports whether properties read as text, whatever their declared types.
 	untyped bool
@@ -74,7 +74,7 @@ func (t *tableSource) each(yield func(string) bool) {
 	}
 }
 
-// from makes what stands in FROM for the table.
+// from makes what is in FROM for the table.
 func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 	if t.table.Grouping != nil {
 		t.placed = &resolved.Derived{Query: t.grouping(), Alias: t.alias}
@@ -185,7 +185,7 @@ func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	return native(typ, hogql.Span{}, "tupleElement", row, literal(int64(1)))
 }
 
-// column makes a value out of columns of the physical table, for use where the source stands. Key tells values apart, name
+// column makes a value out of columns of the physical table, for use where the source is. Key tells values apart, name
 // is what a column for it is called as far as that is free, and made gets the name by which the scan's columns are called.
 // Field is the one that the value comes from.
 func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) resolved.Expr {
@@ -215,7 +215,7 @@ func (t *tableSource) rowField(name string) *resolved.Column {
 	return t.row(f, f.Key(), name, func(string) resolved.Expr { return t.raw(name) })
 }
 
-// outside lifts a column of rows to where the source stands.
+// outside lifts a column of rows to where the source is.
 func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	if t.inside {
 		return c
@@ -226,7 +226,7 @@ func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	return t.upwards(key, c)
 }
 
-// upwards lifts a column of the source to where the table stands that it was joined to, and so on to the first.
+// upwards lifts a column of the source to where the table is that it was joined to, and so on to the first.
 func (t *tableSource) upwards(key string, c *resolved.Column) *resolved.Column {
 	if t.parent == nil {
 		return c

@@ -7,14 +7,14 @@ import (
 
 // totals resolves WITH TOTALS, once the rest of its SELECT is. ClickHouse keeps totals apart from the rows, and most of its
 // formats drop them; here they are the last row, with the default values of the keys' types, as its native clients show
-// them. So they are grouped beside the keys as a set without keys, which sorts behind all else and which a LIMIT does not
+// them. So they are grouped beside the keys as a set without keys, which sorts after all else and which a LIMIT does not
 // count.
 func (s *scope) totals(sel *hogql.Select) {
 	g := s.tree.GroupBy
 	refuse := func(why string) { s.r.mistake(sel.GroupBy.Pos, "WITH TOTALS %s", why) }
 	switch {
 	case s.r.depth > 1:
-		refuse("can stand only in the outermost SELECT: a query around it would not see the totals")
+		refuse("is only allowed in the outermost SELECT: a query around it would not see the totals")
 	case g.Mode != hogql.GroupKeys || len(g.Keys) == 0:
 		refuse("needs plain keys: the other forms of GROUP BY give the totals themselves")
 	case s.tree.Having != nil:

@@ -21,7 +21,7 @@ func (r *resolver) zoned(e resolved.Expr, shown string) resolved.Expr {
 }
 
 // bare takes the zone off a time of a table. An instant stays the same in any zone, and on the bare column ClickHouse can
-// tell which rows a comparison is about.
+// see which rows a comparison is about.
 func bare(e resolved.Expr) resolved.Expr {
 	if n, ok := e.(*resolved.Native); ok && n.Name == "toTimeZone" && len(n.Args) == 2 {
 		if c, ok := n.Args[0].(*resolved.Column); ok {
@@ -54,7 +54,7 @@ func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolve
 	return left, right
 }
 
-// instant makes a time of a constant text or of a date, as they stand beside a time.
+// instant makes a time of a constant text or of a date, for use beside a time.
 func (r *resolver) instant(e resolved.Expr) resolved.Expr {
 	if s, ok := text(e); ok {
 		return r.timeOf(s, e.At())

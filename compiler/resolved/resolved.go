@@ -1,7 +1,7 @@
 // Package resolved is the tree of a query whose names all have a meaning: text ─▶ parse ─▶ bind ─▶ resolve ─▶ [tree] ─▶ print.
 //
 // It is a tree of its own, and not a part of that of package hogql, so that what the resolver has to remove cannot be left in it: a field
-// chain, a placeholder, an asterisk or a function under the name that its author wrote is no node of it, and a node has no other
+// chain, a placeholder, an asterisk or a function under the name that its author wrote is not a node of it, and a node has no other
 // children. A place that hands a node of the text to the printer does not compile. What HogQL only writes differently has no node here
 // either: a join has no USING, a SELECT no PREWHERE, a table function no name.
 package resolved
@@ -26,7 +26,7 @@ type Query interface {
 	query()
 }
 
-// Table is anything that can stand in FROM.
+// Table is anything that can be in FROM.
 //
 //sumtype:decl
 type Table interface{ table() }
@@ -57,7 +57,7 @@ type (
 		Name string
 		Type hogql.Type
 	}
-	// Native is a function of ClickHouse by its own name. Over is nil when it is no window function.
+	// Native is a function of ClickHouse by its own name. Over is nil when it is not a window function.
 	Native struct {
 		Pos      hogql.Span
 		Name     string
@@ -134,7 +134,7 @@ type (
 		LimitBy   *LimitBy
 		Limit     *Limit
 	}
-	// SetQuery joins two or more queries by set operators; Ops[i] stands before Members[i+1].
+	// SetQuery joins two or more queries by set operators; Ops[i] comes before Members[i+1].
 	SetQuery struct {
 		Pos       hogql.Span
 		With      []*CTE

@@ -18,7 +18,7 @@ const (
 )
 
 // sources are the known sources by their kind: values of utm_source, domains, and Android's names of apps. A name with .*
-// behind it stands for that site under any country's domain, and for the name alone.
+// after it stands for that site under any country's domain, and for the name alone.
 var sources = map[sourceKind]string{
 	searchSource: `google.* bing.* yahoo.* yandex.* duckduckgo.* baidu.* ecosia.* qwant.* startpage.* ask.* aol.* naver.* seznam.* sogou.*
 		360.cn so.com sm.cn daum daum.net coccoc coccoc.com kagi kagi.com search.brave.com brave swisscows.com mojeek mojeek.com
@@ -121,7 +121,7 @@ func mediaDictionary(paid bool) ChannelDictionary {
 	return d
 }
 
-// kindDictionary gives the channel type of a kind of source: mail is no channel that is paid for.
+// kindDictionary gives the channel type of a kind of source: nobody pays for mail.
 func kindDictionary(paid bool) ChannelDictionary {
 	var d ChannelDictionary
 	prefix := "Organic "

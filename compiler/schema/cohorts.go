@@ -50,7 +50,7 @@ func (c Cohorts) ByName(name string) (id int64, ok bool) {
 // Names yields the names of the cohorts, in no order.
 func (c Cohorts) Names() iter.Seq[string] { return maps.Keys(c.ids) }
 
-// MissingMembers names a table of members that the physical layout lacks, so that nobody's membership can be told; it is
+// MissingMembers names a table of members that the physical layout lacks, so that nobody's membership can be known; it is
 // empty when both are there.
 func (db *Database) MissingMembers() string {
 	for _, name := range []string{computedMembers, givenMembers} {

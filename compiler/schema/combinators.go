@@ -49,7 +49,7 @@ func chainsFrom(first []string) []string {
 	return chains
 }
 
-// derive makes the row of base with a chain of combinators behind its name.
+// derive makes the row of base with a chain of combinators after its name.
 func derive(base *Function, chain string) *Function {
 	f := *base
 	f.Base, f.Name = base.Name, base.Name+chain

@@ -25,7 +25,7 @@ type Function struct {
 	Aggregate            bool
 	WindowOnly           bool // needs OVER
 	Volatile             bool // calls with the same arguments may differ: now, today, rand
-	// Extra are constants put behind the arguments: toInt(x) is accurateCastOrNull(x, 'Int64').
+	// Extra are constants put after the arguments: toInt(x) is accurateCastOrNull(x, 'Int64').
 	Extra []any
 	// Zone is the number of arguments from which on the caller has given the time zone; with fewer, the project's zone is
 	// put last. 0: the function takes no zone.
@@ -48,7 +48,7 @@ type Function struct {
 	KeepsText bool
 	// Op is the operator that a function with RuleCompare stands for.
 	Op hogql.CompareOp
-	// Operator is how ClickHouse writes a call; nil for a function that is no operator.
+	// Operator is how ClickHouse writes a call; nil for a function that is not an operator.
 	Operator *Operator
 	// WholeDays says that the result is an interval of whole days: a date with it added stays a date.
 	WholeDays bool
@@ -185,8 +185,8 @@ type Path uint8
 // The ways to read it.
 const (
 	PathRaw    Path = iota // as JSON
-	PathTyped              // as JSON, with a type behind the keys
-	PathScalar             // as a value that is no object and no array
+	PathTyped              // as JSON, with a type after the keys
+	PathScalar             // as a value that is neither an object nor an array
 	PathText               // as text, empty where there is none
 	PathExists             // not at all: whether there is anything
 )
@@ -215,7 +215,7 @@ const (
 	RuleConcat      // NULL counts as '', other types go through toString
 	RuleToDateTime  // depends on the argument being a constant, a string or a time
 	RuleToDate      // toDate of a time, else toDateOrNull
-	RuleDateTime64  // the scale, second, is 6 unless given; the zone comes behind it
+	RuleDateTime64  // the scale, second, is 6 unless given; the zone comes after it
 	RuleParseTime   // f(x[, zone]) is Native(x, 6, zone)
 	RuleNow         // now64(6, zone)
 	RuleStartOfWeek // the project's first day of the week is the default mode
@@ -226,7 +226,7 @@ const (
 	RuleLagLead     // lag and lead as PostgreSQL has them
 	RuleCount       // count(*) and count(DISTINCT x)
 	RuleArrayReduce // the first argument is a constant for which ReducibleBy holds
-	RuleLambda      // the first argument may be a lambda over the elements of the arrays behind it
+	RuleLambda      // the first argument may be a lambda over the elements of the arrays after it
 	RuleIf          // the result is of the type of the branches
 	RuleCoalesce    // the result is not nullable when one argument is not
 	RuleArithmetic  // plus, minus, …: typed as their operators are

@@ -25,7 +25,7 @@ type materialized struct {
 }
 
 // The comment by which PostHog marks a column that holds one property of another column:
-// column_materializer::properties::$browser, and ::disabled behind it when the column must not be read.
+// column_materializer::properties::$browser, and ::disabled after it when the column must not be read.
 const (
 	materializerPrefix   = "column_materializer"
 	materializerSplit    = "::"
@@ -60,7 +60,7 @@ func NewLayout(columns []physical.Column) *Layout {
 	return l
 }
 
-// addMaterialized notes a column; where two hold the same property, the nullable one wins, for it tells ” from absence.
+// addMaterialized notes a column; where two hold the same property, the nullable one wins, because it distinguishes an empty text from absence.
 func (l *Layout) addMaterialized(c physical.Column, source, property string, nullable bool) {
 	key := propertyKey{c.Table, source, property}
 	if known, ok := l.materialized[key]; ok && known.nullable {

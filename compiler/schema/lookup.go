@@ -12,7 +12,7 @@ type catalogue struct {
 	byName   map[string]*Function
 	folded   map[string]*Function // by lower-case name, those whose case does not matter
 	native   map[string]*Operator // nil for most
-	names    []string             // in the order of the table, the derived behind
+	names    []string             // in the order of the table, the derived last
 	reducing []string             // the aggregates that arrayReduce takes, sorted
 	longest  int                  // bytes of the longest name: anything longer is unknown at once
 }
@@ -93,7 +93,7 @@ func NativeFunction(name string) bool {
 	return known
 }
 
-// NativeOperator returns how a function of ClickHouse is written as an operator; nil when it is none.
+// NativeOperator returns how a function of ClickHouse is written as an operator; nil when it is not one.
 func NativeOperator(name string) *Operator { return functions.native[name] }
 
 // Functions yields every function, hidden ones too, family by family; the aggregates that combinators make come after

@@ -10,7 +10,7 @@ type Modifiers struct {
 	Channels []ChannelRule
 }
 
-// defaultBounceSeconds is the least duration of a session that is no bounce.
+// defaultBounceSeconds is the shortest session that does not count as a bounce.
 const defaultBounceSeconds = 10
 
 func (m Modifiers) bounceSeconds() float64 {

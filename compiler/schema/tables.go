@@ -96,7 +96,7 @@ func (f *Field) PhysicalName() string {
 	return f.Column
 }
 
-// Key tells the field from others of the same name in other parts of its table.
+// Key distinguishes the field from others of the same name in other parts of its table.
 func (f *Field) Key() string { return f.Name + " " + f.PhysicalName() }
 
 // The types of fields.

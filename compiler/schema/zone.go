@@ -7,7 +7,7 @@ import (
 )
 
 // zoneText lists the time zones, one a line: a name, or a name and the name of the zone of which it is another name. It
-// holds the names of the IANA database that both Go and ClickHouse know, but not those that are no places (Factory,
+// holds the names of the IANA database that both Go and ClickHouse know, but not those that are not places (Factory,
 // localtime, posixrules). The tests compare it with Go and with the engine. Names that releases of the database disagree
 // on, such as EST, stand for themselves.
 //

@@ -89,7 +89,7 @@ func (p *printer) aliasesOf(s *resolved.Select, e resolved.Expr) {
 	}
 }
 
-// alsoNamed notes a name, and what stands before the first dot where it holds one.
+// alsoNamed notes a name, and the part before the first dot if it has one.
 func (p *printer) alsoNamed(name string) {
 	p.names = append(p.names, name)
 	if head, _, dotted := strings.Cut(name, "."); dotted {

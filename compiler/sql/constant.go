@@ -66,7 +66,7 @@ func appendFloat(b []byte, f float64) []byte {
 const near = 3 * time.Hour
 
 // time writes an instant as a DateTime64(6) in the project's zone. The wall clock of the zone names it, except around a
-// change of offset, where one reading of the clock can stand for two instants: there it is UTC that names it.
+// change of offset, where one reading of the clock can mean two instants: there UTC names it.
 func (p *printer) time(t time.Time) {
 	const layout = "2006-01-02 15:04:05.000000"
 	local := t.In(p.db.Location)
@@ -159,7 +159,7 @@ func (p *printer) arrayParam(items []any) (typ, text string, ok bool) {
 	return "Array(" + typ + ")", string(append(b, ']')), true
 }
 
-// appendQuoted writes a string as it stands inside the text of an array value.
+// appendQuoted writes a string as it is inside the text of an array value.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '\'')
 	for i := range len(s) {

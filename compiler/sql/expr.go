@@ -82,7 +82,7 @@ func (p *printer) expr(e resolved.Expr) {
 	}
 }
 
-// exprs writes a list, with commas. Parentheses keep an alias apart from the comma behind it.
+// exprs writes a list, with commas. Parentheses keep an alias apart from the comma after it.
 func (p *printer) exprs(list []resolved.Expr) {
 	for i, e := range list {
 		if i > 0 {
@@ -169,7 +169,7 @@ func (p *printer) native(n *resolved.Native) {
 		return
 	}
 	if op := schema.NativeOperator(n.Name); op != nil && op.Set {
-		p.bug("%s that is no operator", n.Name)
+		p.bug("%s that is not an operator", n.Name)
 	}
 	p.call(n.Name)
 	if n.Params != nil {
@@ -192,7 +192,7 @@ func (p *printer) call(name string) {
 	for i := range len(name) {
 		c := name[i]
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
-			p.bug("function name %q is no word", name)
+			p.bug("function name %q is not a word", name)
 		}
 	}
 	p.str(name)
@@ -220,7 +220,7 @@ func (p *printer) operation(n *resolved.Native, op *schema.Operator) {
 	}
 }
 
-// members writes the right side of IN. ClickHouse takes a bare name there for a table, so a name never stands there.
+// members writes the right side of IN. ClickHouse takes a bare name there for a table, so no name is ever written there.
 func (p *printer) members(right resolved.Expr) {
 	if values, ok := constants(right); ok {
 		p.set(values, right.At())

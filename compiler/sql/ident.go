@@ -37,7 +37,7 @@ func (p *printer) quoted(name string) {
 	p.byte('`')
 }
 
-// plain reports whether a name can stand without backquotes: a word that is no keyword.
+// plain reports whether a name can be written without backquotes: a word that is not a keyword.
 func plain(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -67,7 +67,7 @@ func keyword(word string) bool {
 	return found
 }
 
-// keywords are words that ClickHouse's parser looks for where a name can stand, and the names of its constants. A word too
+// keywords are words that ClickHouse's parser looks for where a name can be, and the names of its constants. A word too
 // many costs a pair of backquotes.
 var keywords = makeKeywords(`all alter and anti any array as asc ascending asof between both by case cast check cluster collate create
 cross cube current desc descending describe distinct div drop else end escape except exists explain extract

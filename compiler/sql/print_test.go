@@ -271,8 +271,8 @@ func TestPrintRefuses(t *testing.T) {
 			`BUG: printing SQL: a bare scan of "events" under a join`,
 		},
 		{
-			"a name that is no common table expression", from(&resolved.CTERef{Name: "person"}, col("x")),
-			`BUG: printing SQL: "person" is no common table expression in scope`,
+			"a name that is not a common table expression", from(&resolved.CTERef{Name: "person"}, col("x")),
+			`BUG: printing SQL: "person" is not a common table expression in scope`,
 		},
 		{"a name on the right side of IN", pick(fn("in", c(int64(1)), col("person"))), "BUG: printing SQL: *resolved.Column on the right side of IN"},
 		{"a stranger named team_id", pick(as(c(int64(7)), "team_id")), "BUG: printing SQL: something else is named team_id"},
@@ -280,7 +280,7 @@ func TestPrintRefuses(t *testing.T) {
 			"a lambda parameter named team_id", pick(&resolved.Lambda{Params: []string{"team_id"}, Body: c(int64(1))}),
 			"BUG: printing SQL: a lambda parameter is named team_id",
 		},
-		{"a column of no table", pick(of("other", "event")), `BUG: printing SQL: column "event" of "other", which is no table of its SELECT`},
+		{"a column of no table", pick(of("other", "event")), `BUG: printing SQL: column "event" of "other", which is not a table of its SELECT`},
 		{"a constant of another type", pick(c(struct{}{})), "BUG: printing SQL: a constant of type struct {}"},
 		{"a percent sign in a name", pick(as(c(int64(1)), "a%b")), `The HogQL identifier "a%b" is not permitted as it contains the "%" character`},
 	}

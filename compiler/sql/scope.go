@@ -117,7 +117,7 @@ func (p *printer) source(column *resolved.Column) source {
 			}
 		}
 	}
-	p.bug("column %q of %q, which is no table of its SELECT", column.Name, column.Table)
+	p.bug("column %q of %q, which is not a table of its SELECT", column.Name, column.Table)
 	return source{}
 }
 

@@ -109,8 +109,8 @@ func (p *printer) setQuery(s *resolved.SetQuery) {
 	p.ctes = p.ctes[:outer]
 }
 
-// needsParentheses reports whether a member of a set operation cannot stand bare: a set of its own, or a SELECT whose WITH
-// would reach the members behind it.
+// needsParentheses reports whether a member of a set operation cannot be written bare: a set of its own, or a SELECT whose WITH
+// would reach the members after it.
 func needsParentheses(member resolved.Query) bool {
 	s, ok := member.(*resolved.Select)
 	return !ok || len(s.With) > 0
@@ -295,7 +295,7 @@ func (p *printer) limit(l *resolved.Limit) {
 	}
 }
 
-// percent writes LIMIT n % as a fraction of one; all of the rows is no limit.
+// percent writes LIMIT n % as a fraction of one; all of the rows is the same as no limit.
 func (p *printer) percent(e resolved.Expr) {
 	c, ok := e.(*resolved.Const)
 	if !ok {

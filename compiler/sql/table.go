@@ -12,7 +12,7 @@ import (
 // guardColumn is the column that guards hold on to.
 const guardColumn = schema.ProjectColumn
 
-// table writes what stands in FROM. joined reports whether it stands beside other tables.
+// table writes what is in FROM. joined reports whether it is beside other tables.
 func (p *printer) table(t resolved.Table, joined bool) {
 	switch t := t.(type) {
 	case *resolved.Scan:
@@ -104,7 +104,7 @@ func (p *printer) reference(t *resolved.CTERef) {
 		}
 		return
 	}
-	p.bug("%q is no common table expression in scope", t.Name)
+	p.bug("%q is not a common table expression in scope", t.Name)
 }
 
 // numbersName is the name of the only table function.

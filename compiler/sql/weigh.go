@@ -6,10 +6,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// fewRefs is how many uses of aliases a SELECT may have without being weighed: what so few stand for is bounded by ClickHouse.
+// fewRefs is how many uses of aliases a SELECT may have without being weighed: what so few of them expand to is bounded by ClickHouse.
 const fewRefs = 16
 
-// weigh refuses a SELECT whose aliases stand for too much. ClickHouse puts the expression of an alias in the place of each use, so that
+// weigh refuses a SELECT whose aliases expand to too much. ClickHouse puts the expression of an alias in place of each use, so that
 // aliases which use others twice double with each one.
 func (p *printer) weigh(s *resolved.Select) {
 	w := weigher{printer: p, aliases: map[string]*weight{}}
@@ -17,7 +17,7 @@ func (p *printer) weigh(s *resolved.Select) {
 	w.selection(s)
 	w.collect = false
 	if w.selection(s) > budget.MaxExpanded {
-		panic(mistake{diag.New(diag.QueryError, s.Pos, "The query is too large: it grows beyond %d parts once its aliases are put in the place of their names.",
+		panic(mistake{diag.New(diag.QueryError, s.Pos, "The query is too large: it grows beyond %d parts once its aliases are put in place of their names.",
 			budget.MaxExpanded)})
 	}
 }
@@ -25,7 +25,7 @@ func (p *printer) weigh(s *resolved.Select) {
 // weigher counts the parts that expressions have once the aliases in them are expanded. Weights stay just above the bound.
 type weigher struct {
 	*printer
-	collect bool // the aliases, in the place of counting
+	collect bool // the aliases, in place of counting
 	aliases map[string]*weight
 }
 

@@ -1,4 +1,4 @@
-// Package taxonomy has the queries that tell what a project's data holds: which events there are, what properties they have, and
+// Package taxonomy has the queries for what a project's data holds: which events there are, what properties they have, and
 // what values these have. Whatever a caller names is a value of a placeholder, and never a part of the text.
 package taxonomy
 

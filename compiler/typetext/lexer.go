@@ -12,7 +12,7 @@ const (
 	word        // a name without quotes
 	quoted      // a name in backquotes or double quotes
 	text        // '…'
-	number      // digits, perhaps behind a minus
+	number      // digits, perhaps after a minus
 	sign        // one of ( ) , =
 )
 
@@ -23,7 +23,7 @@ type token struct {
 	value      string
 }
 
-// next reads the token behind the present one.
+// next reads the token after the present one.
 func (p *parser) next() {
 	at := p.token.end
 	for at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[at]) >= 0 {
@@ -63,10 +63,10 @@ func letter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// escapes are the characters that a letter behind a backslash stands for.
+// escapes are the characters that a letter after a backslash stands for.
 var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', '0': 0, '\\': '\\', '\'': '\'', '"': '"', '`': '`'}
 
-// quote reads what stands between two quotes, of which a doubled one stands for itself.
+// quote reads what is between two quotes, of which a doubled one stands for itself.
 func (p *parser) quote(k kind, mark byte) {
 	var value strings.Builder
 	for at := p.token.start + 1; at < len(p.text); at++ {

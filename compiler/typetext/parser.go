@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parser reads a type and writes it at the same time. After a mistake it stands at the end of the text.
+// parser reads a type and writes it at the same time. After a mistake it is at the end of the text.
 type parser struct {
 	text  string
 	zones Zones
@@ -159,7 +159,7 @@ func (p *parser) element(depth int) {
 	p.typ(depth + 1)
 }
 
-// wordFollows reports whether the token behind the present one is a word.
+// wordFollows reports whether the token after the present one is a word.
 func (p *parser) wordFollows() bool {
 	ahead := parser{text: p.text, token: p.token}
 	ahead.next()

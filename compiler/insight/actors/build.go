@@ -83,7 +83,7 @@ func (b *builder) defaults() []string {
 	return columns
 }
 
-// deleteButton is a column that only tells PostHog's own pages to show a button; its value is always 1.
+// deleteButton is a column that only makes PostHog's own pages show a button; its value is always 1.
 const deleteButton = "person.$delete"
 
 func (b *builder) readColumns() error {
@@ -150,7 +150,7 @@ func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
 	return e, nil
 }
 
-// page makes the rows that are asked for, with the actor's id in the place of objects.
+// page makes the rows that are asked for, with the actor's id in place of objects.
 func (b *builder) page(limit int) (*hogql.Select, error) {
 	conditions, err := b.conditions()
 	if err != nil {

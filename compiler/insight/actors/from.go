@@ -179,7 +179,7 @@ func (b *builder) over(page *hogql.Select) hogql.Query {
 	}
 	s, ok := insight.Template(b.kind.known, values).(*hogql.Select)
 	if !ok {
-		panic("BUG: what is known of actors is no SELECT")
+		panic("BUG: what is known of actors is not a SELECT")
 	}
 	s.With = []*hogql.CTE{{Name: hogql.Name{Text: pageName}, Query: once(page)}}
 	s.Columns = nil

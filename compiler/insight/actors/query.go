@@ -19,7 +19,7 @@ type Query struct {
 	// Properties and Fixed are two conditions on people, which both count; nil for none.
 	Properties *query.Condition `json:"properties,omitempty"`
 	Fixed      *query.Condition `json:"fixedProperties,omitempty"`
-	// OrderBy are HogQL expressions, each with ASC or DESC behind it; nil for the default order.
+	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
 	OrderBy   []string        `json:"orderBy,omitempty"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`

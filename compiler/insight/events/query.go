@@ -27,7 +27,7 @@ type Query struct {
 	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
 	After  string `json:"after,omitempty"`
 	Before string `json:"before,omitempty"`
-	// OrderBy are HogQL expressions, each with ASC or DESC behind it; nil for the default order.
+	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
 	OrderBy   []string        `json:"orderBy,omitempty"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`

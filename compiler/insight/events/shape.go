@@ -11,7 +11,7 @@ import (
 type field struct {
 	name  string
 	chain []string
-	hogql string // in the place of chain: the expression of the value
+	hogql string // in place of chain: the expression of the value
 	json  bool   // the value is JSON as text
 }
 

@@ -5,11 +5,11 @@ import "maps"
 
 // Form is the form of a JSON value. The zero value is any value.
 type Form struct {
-	// Name is that of a form that documents show once and refer to; empty for those that stand where they are used.
+	// Name is that of a form that documents show once and refer to; empty for those that are written where they are used.
 	Name string
 	// Type is array, boolean, integer, number, object or string; empty for any.
 	Type string
-	// Format tells more of the type, such as double or date-time; empty for nothing.
+	// Format says more of the type, such as double or date-time; empty for nothing.
 	Format      string
 	Description string
 	Nullable    bool

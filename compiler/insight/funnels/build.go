@@ -29,7 +29,7 @@ type builder struct {
 	actor hogql.Expr
 	// text reports whether actors are texts: the values of an expression, neither people nor groups.
 	text bool
-	// sources are the steps, and behind them the exclusions.
+	// sources are the steps, and after them the exclusions.
 	sources []source
 	// apart reports whether an event is of one source at most, because their names differ.
 	apart bool

@@ -35,7 +35,7 @@ func (b *builder) timeToConvert() (*insight.Built, error) {
 		"attempts": &hogql.Derived{Query: b.attempts().query},
 	}).(*hogql.Select)
 	if !ok {
-		panic("BUG: times to convert are no SELECT")
+		panic("BUG: times to convert are not a SELECT")
 	}
 	q.Columns = append(q.Columns, b.earliest()...)
 	return &insight.Built{Query: q, Shape: b.shapeConversions}, nil

@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// marks is how an event is packed into an integer, its item: the time in microseconds, and behind it one bit for each
+// marks is how an event is packed into an integer, its item: the time in microseconds, and after it one bit for each
 // step, one for each group of moves that exclusions guard alike, one that says "held" (see runs.go) and one that says
 // "mixed" (see ties.go). Items sort by time, and at one time by these bits.
 type marks struct {
@@ -13,7 +13,7 @@ type marks struct {
 	// guards are the bits of exclusions; guard[k] is the bit that guards the move into step k (from 1), 0 for none.
 	guards int
 	guard  []int64
-	// shift is added to times, so that an item that is no attempt (0 or less) is always out of the window.
+	// shift is added to times, so that an item that is not an attempt (0 or less) is always out of the window.
 	shift int64
 	// window is the conversion window in microseconds.
 	window int64
@@ -21,7 +21,7 @@ type marks struct {
 	wide bool
 }
 
-// width is how many bits stand behind the time.
+// width is how many bits come after the time.
 func (m *marks) width() int { return m.steps + m.guards + 2 }
 
 func (m *marks) step(k int) int64 { return 1 << (k - 1) }

@@ -93,7 +93,7 @@ func (b *builder) times(s stage) stage {
 		s = s.then(column{nameOf("here", k), expr("if(level = {k} or ("+before+"), indexOf({entry}, began), {next})", v(k))})
 	}
 	for k := 1; k <= n; k++ {
-		at := "items[indexOf({entry}, began)]" // 0 behind the last step that was reached
+		at := "items[indexOf({entry}, began)]" // 0 after the last step that was reached
 		if free {
 			at = "if({here} != {next}, items[{here}], 0)"
 		}

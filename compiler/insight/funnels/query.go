@@ -42,7 +42,7 @@ const (
 	VizSteps         Viz = "steps"
 	VizTrends        Viz = "trends"
 	VizTimeToConvert Viz = "time_to_convert"
-	// VizFlow is a word of the wire whose answer nobody describes.
+	// VizFlow is a word of the API whose answer nobody describes.
 	VizFlow Viz = "flow"
 )
 
@@ -70,7 +70,7 @@ const (
 // Exclusion is an event that spoils an attempt when it comes between two steps.
 type Exclusion struct {
 	Series query.Series `json:"series"`
-	// From and To are steps, counted from 0: it guards the moves into the steps behind From up to To.
+	// From and To are steps, counted from 0: it guards the moves into the steps after From up to To.
 	From int `json:"from"`
 	To   int `json:"to"`
 }
@@ -102,7 +102,7 @@ func (w Window) Duration() time.Duration {
 	return time.Duration(w.Count) * windowUnits[w.Unit].length
 }
 
-// TooLong tells a window longer than a year of its unit.
+// TooLong reports whether a window is longer than a year of its unit.
 func (w Window) TooLong() bool { return w.Count > windowUnits[w.Unit].most }
 
 // FromStep and ToStep are the steps, counted from 0, that trends and times to convert are about.

@@ -33,7 +33,7 @@ func (b *builder) runOfEachValue(s stage) stage {
 }
 
 // openedByValue takes the values of all events; in an unordered funnel an event with another value only counts while there
-// are others in the window (contract: section 9). A part begins behind an exclusion, and behind a gap longer than the
+// are others in the window (contract: section 9). A part begins after an exclusion, and after a gap longer than the
 // window; of each part the events from the first with the value on are kept.
 func (b *builder) openedByValue(s stage) stage {
 	v := values{"steps": b.marks.allSteps(), "all": b.marks.all(), "window": b.marks.span(b.marks.window)}

@@ -45,7 +45,7 @@ type cells struct {
 	err error
 }
 
-// cells begins to read a row of so many cells, behind which there is the earliest event when the range begins with it.
+// cells begins to read a row of so many cells, after which there is the earliest event when the range begins with it.
 func (b *builder) cells(row []byte, want int) *cells {
 	if b.dates.All {
 		want++

@@ -11,10 +11,10 @@ import (
 )
 
 // The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its
-// step last. Beside the items stands, for each step k, what is in slot k after that event:
+// step last. Beside the items is, for each step k, what is in slot k after that event:
 //
 //	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none
-//	spoiled_k  1 when an exclusion came since, else 0 or 2; where exclusions guard the move behind k
+//	spoiled_k  1 when an exclusion came since, else 0 or 2; where exclusions guard the move after k
 //	used_k     the simultaneous events that the attempt is made of; where an event may be of several steps
 //
 // A pass finds the events that fill slot k, and carries each entry on to the next: slot k is filled by an event of step k
@@ -69,7 +69,7 @@ func (b *builder) slots(s stage, last int) stage {
 	return s
 }
 
-// spoiled is that column of slot k, when exclusions guard the move behind it.
+// spoiled is that column of slot k, when exclusions guard the move after it.
 func (b *builder) spoiled(k int) []column {
 	if !b.guarded(k + 1) {
 		return nil

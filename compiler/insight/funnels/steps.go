@@ -97,7 +97,7 @@ func (b *builder) ranking(attempts stage) *hogql.Select {
 	ranking, ok := insight.Template("SELECT value, counts, took, row_number() OVER (ORDER BY arrayReverse(counts) DESC, value) AS rank FROM {counted}",
 		values{"counted": &hogql.Derived{Query: counted}}).(*hogql.Select)
 	if !ok {
-		panic("BUG: a ranking is no SELECT")
+		panic("BUG: a ranking is not a SELECT")
 	}
 	return ranking
 }

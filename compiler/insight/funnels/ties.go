@@ -12,7 +12,7 @@ const tie = 50_000
 const idsName = "ids"
 
 // ties puts simultaneous events in the order of the steps. A group of them begins with its first event, and reaches no
-// further than tie behind it. When the events of a group differ in their marks, each becomes one copy a step, in the order
+// further than tie after it. When the events of a group differ in their marks, each becomes one copy a step, in the order
 // of the steps, with the mark "mixed" and without those of exclusions. Only actors that have such a group are touched:
 //
 //	crowded  whether there is one: the last bits of the difference of two items are 0 when their marks are the same

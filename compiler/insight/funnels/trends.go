@@ -56,7 +56,7 @@ func (b *builder) wentOn(to int) hogql.Expr {
 	return insight.Or(further, insight.And(expr("began = 0", nil), insight.Call("multiIf", replaced...)))
 }
 
-// replaced tells, when all attempts in slot k were spoiled, that an event of step k met one more behind the last of them. That
+// replaced says, when all attempts in slot k were spoiled, that an event of step k met one more after the last of them. That
 // one was spoiled too, since it did not fill the slot.
 func (b *builder) replaced(k int) hogql.Expr {
 	return expr(`arrayExists((x, e, own, s, i) -> s = 1 and bitAnd(x, {bit}) > 0 and e > own and x - e <= {window} and i > {filled},

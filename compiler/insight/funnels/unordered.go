@@ -8,7 +8,7 @@ import (
 )
 
 // The matching of unordered funnels (contract: section 8). The queues hold the events of the window in their order, so what
-// counts for an event is which steps come from it on, before its window ends: beside the items stand
+// counts for an event is which steps come from it on, before its window ends: beside the items are
 //
 //	next_k     the next event of step k, this one included; 0 for none
 //	gone       the next exclusion, which clears the queues

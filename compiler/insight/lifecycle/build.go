@@ -19,7 +19,7 @@ const (
 
 // changes gives one row for each status that an actor has in a bucket. The active buckets of an actor become a sorted list,
 // which is looked at twice: beside the one before, which says how the actor came, and beside the one after, which says
-// whether it went. Nowhere stands beside the first and the last of them, and is next to no bucket.
+// whether it went. Nowhere is beside the first and the last of them, and is next to no bucket.
 //
 // Only actors made within the range can be new, so the join is with those alone. Without a match born is 0, which is the
 // number of no bucket of a range.
@@ -82,7 +82,7 @@ func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	return insight.Resolve(w, &common, q.Interval)
 }
 
-// transitions makes the query of the statuses of actors. The range reaches over whole buckets, and the one before tells who
+// transitions makes the query of the statuses of actors. The range reaches over whole buckets, and the one before says who
 // returns in the first.
 func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)
@@ -113,7 +113,7 @@ func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Selec
 		),
 	}).(*hogql.Select)
 	if !ok {
-		panic("BUG: the statuses of actors are no SELECT")
+		panic("BUG: the statuses of actors are not a SELECT")
 	}
 	return s, nil
 }

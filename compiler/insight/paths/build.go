@@ -18,7 +18,7 @@ const (
 	sorted = `SELECT person_id, arraySort((name, moment) -> moment, names, moments) AS names, arraySort(moments) AS times FROM {people}`
 	// visits numbers the sessions: a new one begins after a gap.
 	visits = `SELECT person_id, names, times, arrayCumSum(gap -> gap >= {gap}, arrayDifference({clock})) AS visits FROM {sorted}`
-	// runs keeps the last event of a run of equal names. The name behind a session's last one is taken to be '', so that a run
+	// runs keeps the last event of a run of equal names. The name after a session's last one is taken to be '', so that a run
 	// of '' at its end goes altogether (contract: section 5).
 	runs = `SELECT person_id, names, times, visits, arrayMap(
 		(name, visit, next, later) -> name != if(visit = later, next, ''),
@@ -173,7 +173,7 @@ func (b *builder) limited(tree hogql.Query) hogql.Query {
 	return over(shortened, "limited", over(between, "sessions", tree, values), values)
 }
 
-// point is a start or end point that stands alone: it loses a slash at its end, as the addresses of pages do.
+// point is a start or end point on its own: it loses a slash at its end, as the addresses of pages do.
 func point(name string) string {
 	if len(name) > 1 {
 		return strings.TrimSuffix(name, "/")

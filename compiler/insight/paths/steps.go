@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// Events become steps: a person, a moment and a name. What a name is made of stands in columns of its own, so that each is
+// Events become steps: a person, a moment and a name. What a name is made of is in columns of its own, so that each is
 // read once.
 const (
 	raw     = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen FROM {events} WHERE {condition}`

@@ -157,7 +157,7 @@ func (b *builder) column(name string) bool {
 // currentPerson is the person of an event with the properties of now, so that no value splits an actor.
 const currentPerson = "_current_person"
 
-// cohorts reads a breakdown by cohort. All people alone are no breakdown.
+// cohorts reads a breakdown by cohort. All people alone are not a breakdown.
 func (b *builder) cohorts(field *query.Breakdown) error {
 	if len(field.Cohorts) == 1 && field.Cohorts[0].ID == schema.Everybody {
 		return nil
@@ -192,7 +192,7 @@ func (b *builder) first() bool { return b.q.Type != Recurring }
 func stage(text string, values map[string]any, of hogql.Expr) *hogql.Select {
 	s, ok := insight.Template(text, values).(*hogql.Select)
 	if !ok {
-		panic("BUG: a stage that is no SELECT: " + text)
+		panic("BUG: a stage that is not a SELECT: " + text)
 	}
 	if of == nil {
 		return s
@@ -210,7 +210,7 @@ func stage(text string, values map[string]any, of hogql.Expr) *hogql.Select {
 // valueName is the column of the breakdown's value.
 const valueName = "value"
 
-// kept is the column of the value in a step behind the first; nil for no breakdown.
+// kept is the column of the value in a step after the first; nil for no breakdown.
 func (b *builder) kept() hogql.Expr {
 	if b.value == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// earliestRow marks, in the place of a row's number, the row that holds the time of the earliest event.
+// earliestRow marks, in place of a row's number, the row that holds the time of the earliest event.
 const earliestRow = -1
 
 // final is the whole query. Its rows are cells:
@@ -14,7 +14,7 @@ const earliestRow = -1
 //	place, value, row, column, actors[, amount]   with one
 //
 // Place is the rank of the value, from 1; one past the limit is what is left. Where the range begins with the earliest event,
-// a row with the number earliestRow has its time in the place of the column.
+// a row with the number earliestRow has its time in place of the column.
 func (b *builder) final() hogql.Query {
 	var cells hogql.Query = b.cells()
 	if b.value != nil {
@@ -74,7 +74,7 @@ func (b *builder) columns() hogql.Expr {
 	return insight.TemplateExpr("arrayConcat([0], {later})", map[string]any{"later": later})
 }
 
-// laterColumns is the array of the columns behind the first that an array of periods is in.
+// laterColumns is the array of the columns after the first that an array of periods is in.
 func (b *builder) laterColumns(returned hogql.Expr) hogql.Expr {
 	values := map[string]any{"returned": returned, "columns": int64(b.q.Columns())}
 	if b.q.Brackets == nil {

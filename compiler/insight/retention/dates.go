@@ -19,12 +19,12 @@ const (
 // dates are the periods of the rows (contract: retention.md, section 2).
 type dates struct {
 	insight.Range
-	// first is the start of the first row, and end that of the period behind the last one.
+	// first is the start of the first row, and end that of the period after the last one.
 	first, end time.Time
 	rows       int
 	columns    int
 	attr       string // of the number of columns, or of the beginning of the range
-	// since is the start of the first row where only the events tell; nil elsewhere.
+	// since is the start of the first row where only the events say so; nil elsewhere.
 	since hogql.Expr
 }
 
@@ -81,7 +81,7 @@ func (d *dates) span() *insight.Span {
 	return &insight.Span{From: d.first, To: d.end.Add(-time.Microsecond)}
 }
 
-// upper is the condition that an event is not behind the rows, and on a day that counts.
+// upper is the condition that an event is not after the rows, and on a day that counts.
 func (d *dates) upper() hogql.Expr {
 	moment := insight.Field("timestamp")
 	return insight.And(insight.Compare(moment, hogql.Less, insight.Const(d.end)), d.Weekdays(moment))

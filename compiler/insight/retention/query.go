@@ -27,7 +27,7 @@ type Query struct {
 	Cumulative bool `json:"cumulative,omitempty"`
 	// Rolling counts windows of 24 hours from an actor's own start in place of periods of the calendar.
 	Rolling bool `json:"rolling,omitempty"`
-	// Brackets are how many periods each column behind the first covers; nil for one each.
+	// Brackets are how many periods each column after the first covers; nil for one each.
 	Brackets []int `json:"brackets,omitempty"`
 	// Values adds up a property of the events; nil for counts alone.
 	Values     *Values           `json:"values,omitempty"`
@@ -145,7 +145,7 @@ func intervals(r *query.Reader, o *query.Object) int {
 	return n
 }
 
-// brackets reads how many periods the columns behind the first cover; fractions are cut off.
+// brackets reads how many periods the columns after the first cover; fractions are cut off.
 func brackets(r *query.Reader, f *query.Object) []int {
 	list := f.List("retentionCustomBrackets")
 	if len(list) >= maxRetentionColumns {

@@ -132,7 +132,7 @@ func (s shape) results(dates dates, all []matrix) ([]result, error) {
 		}
 		for _, f := range m.cells {
 			if f.row >= int64(dates.rows) {
-				if s.dates.All { // the windows of 24 hours go on behind the last period
+				if s.dates.All { // the windows of 24 hours go on after the last period
 					continue
 				}
 				return nil, fmt.Errorf("reading a row of a retention: there is no row %d", f.row)

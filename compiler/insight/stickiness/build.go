@@ -27,7 +27,7 @@ const (
 	nothing = `SELECT 0 AS item, 0 AS intervals, 0 AS actors LIMIT 0`
 )
 
-// earliest marks the row of the earliest event, in the place of an item's number.
+// earliest marks the row of the earliest event, in place of an item's number.
 const earliest = -1
 
 // item is one series over one range of time.
@@ -140,7 +140,7 @@ func (b *builder) active(it *item) (hogql.Query, error) {
 	return insight.Template(byEnough, values), nil
 }
 
-// operators are those of the wire as comparisons.
+// operators are those of the API as comparisons.
 var operators = map[CriteriaOperator]hogql.CompareOp{
 	AtLeast: hogql.GreaterOrEquals, AtMost: hogql.LessOrEquals, Exactly: hogql.Equals,
 }

@@ -91,7 +91,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}, nil
 }
 
-// total tells a display that shows one number for the whole range.
+// total reports whether the display shows one number for the whole range.
 func (b *builder) total() bool { return b.q.Display.Total() }
 
 // split reports whether the query has a breakdown.

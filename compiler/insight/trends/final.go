@@ -298,6 +298,6 @@ func bin(x, low, high hogql.Expr, bins int) hogql.Expr {
 		"toString(round(if({n} > {last}, {high} + 0.01, {low} + {n} * ({high} - {low}) / {bins}), {digits})), ']'))", values)
 }
 
-// binDigits is how many digits behind the point the ends of ranges have: enough for money and shares, and too few to show
+// binDigits is how many digits after the point the ends of ranges have: enough for money and shares, and too few to show
 // how floats are rounded.
 const binDigits = 9

@@ -184,7 +184,7 @@ func actionOf(s *query.Series, order int, days []time.Time) *action {
 	return a
 }
 
-// customName is the name that an author gave a series: a name that only repeats the event's is none.
+// customName is the name that an author gave a series: a name that only repeats the event's does not count.
 func customName(s *query.Series) string {
 	if s.CustomName == "" && s.Name != insight.Label(s) {
 		return s.Name

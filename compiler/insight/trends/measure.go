@@ -169,7 +169,7 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 	return measure{way: alone, of: e, merge: mergeSum}, nil
 }
 
-// statistic is an aggregate by the word of the wire.
+// statistic is an aggregate by the API's word.
 func statistic(word string) measure {
 	if level, ok := quantiles[word]; ok {
 		return measure{function: "_quantileInclusive", level: level, merge: mergeSum}

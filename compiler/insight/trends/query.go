@@ -47,7 +47,7 @@ var totals = map[Display]bool{
 	"CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
 }
 
-// Total tells a display that shows one number for the whole range.
+// Total reports whether a display shows one number for the whole range.
 func (d Display) Total() bool { return totals[d] }
 
 // shown are the fields of trendsFilter that change no number.

@@ -350,7 +350,7 @@ func (l *line) size() float64 {
 	return sum(l.points)
 }
 
-// rank puts lines with a missing value behind those without, and what is left behind all.
+// rank puts lines with a missing value after those without, and what is left after all of them.
 func (l *line) rank() int {
 	switch {
 	case l.other:
