@@ -72,7 +72,7 @@ func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	return found, unplaced(err)
 }
 
-// unplaced takes the places off mistakes: they are in the program's own text, or in an expression inside the JSON. It leaves out those
+// unplaced removes the places from mistakes: they are in the program's own text, or in an expression inside the JSON. It leaves out those
 // that are the same then: what is selected may be grouped and ordered by too.
 func unplaced(err error) error {
 	all := Mistakes(err)

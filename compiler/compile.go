@@ -20,7 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Mode says for whom a query is cut: see bind.Mode.
+// Mode says what a query without LIMIT gives: see bind.Mode.
 type Mode = bind.Mode
 
 // The modes.
@@ -48,8 +48,8 @@ type Env struct {
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
-	// Expired is asked now and then, about once a millisecond of work, whether the compile has to end; its error is then that of the
-	// compile. It is how a caller bounds processor time and stops when nobody waits any more: the compiler has no clock. Nil is never.
+	// Expired is called about once a millisecond of work. An error ends the compile, which then returns it. It is how a caller bounds
+	// processor time and stops when nobody waits any more: the compiler has no clock. Nil never ends a compile.
 	Expired func() error
 
 	spend *budget.Budget
@@ -72,7 +72,7 @@ type Compiled struct {
 	HogQL string
 	// Columns are the names of the result's columns.
 	Columns []string
-	// Limit is the number of rows to hand out at most. SQL asks for one more when Probe is set.
+	// Limit is the most rows to return. SQL asks for one more when Probe is set.
 	Limit int
 	Probe bool
 	// Offset is the number of rows that SQL passes over, of a query whose own fields say so.
@@ -81,10 +81,10 @@ type Compiled struct {
 	DefaultLimit bool
 	// SetQuery reports whether the outermost level is a set operation, which has no pages.
 	SetQuery bool
-	// Shape makes the answer of an insight of the rows; nil for queries whose rows are the answer. Its error is a *diag.Error
+	// Shape turns the rows into the answer of an insight; nil for queries whose rows are the answer. Its error is a *diag.Error
 	// or a bug.
 	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
-	// Row makes a row of the answer of a row of the result, both JSON arrays; nil when they are the same.
+	// Row turns a row of the result into a row of the answer, both JSON arrays; nil when they are the same.
 	Row func(row []byte) ([]byte, error)
 	// Types are those that columns have in the answer, where they differ from the result's.
 	Types map[int]string
@@ -100,7 +100,7 @@ type tree struct {
 	answer Compiled
 }
 
-// Compile makes SQL of a query, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
+// Compile turns a query into SQL, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
 // error is what Expired returned, or a bug.
 func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
@@ -142,7 +142,7 @@ func (found *analysis) compiled(t tree, text string, params []sql.Param, spend *
 	return out
 }
 
-// recoverBug makes an error of a stage's own panic, and of the end of the budget. Panics of the Go runtime are bugs too, and no query may end the
+// recoverBug turns a panic of a stage, and the end of the budget, into an error. Panics of the Go runtime are bugs too, and no query may end the
 // process; but those keep their type, so that the log has it.
 func recoverBug(err *error) {
 	switch r := recover().(type) {

@@ -54,7 +54,7 @@ func buildPeople(n query.Node, env Env) (tree, error) {
 	return listing(&insight.Listing{Query: s, Limit: limit, Columns: columns}, nil)
 }
 
-// listing makes a tree of a list of rows, which has a limit of its own, and reports it as a query without one does.
+// listing returns the tree for a list of rows, which has a limit of its own, and reports it as a query without one does.
 func listing(built *insight.Listing, err error) (tree, error) {
 	if err != nil {
 		return tree{}, err

@@ -18,7 +18,7 @@ import (
 )
 
 // Mention is the name of an event or of a property that a query looks for. A name that nothing in the project has is mostly a
-// mistake, which shows in no other way than an answer without rows.
+// mistake, which otherwise shows only as an answer without rows.
 type Mention struct {
 	Name string
 	// Key is the property's; zero for an event.
@@ -327,7 +327,7 @@ func Reversed(q query.Node, env Env) []Warning {
 	return []Warning{EndsBeforeItBegins(attr)}
 }
 
-// EndsBeforeItBegins warns of a range of time in which nothing lies; attr is the dotted field of its end.
+// EndsBeforeItBegins warns of an empty range of time; attr is the dotted field of its end.
 func EndsBeforeItBegins(attr string) Warning {
-	return warning(&diag.Error{Detail: "The range of time ends before it begins, so that nothing lies in it"}, "", attr)
+	return warning(&diag.Error{Detail: "The range of time ends before it begins, so there is nothing in it"}, "", attr)
 }

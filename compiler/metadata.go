@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Metadata is what can be said of a HogQL text without running it, as the answer shows it (contract: api.md, section 1.6).
+// Metadata is what can be said about a HogQL text without running it, as the answer shows it (contract: api.md, section 1.6).
 type Metadata struct {
 	IsValid bool   `json:"isValid"`
 	Query   string `json:"query"`
@@ -36,7 +36,7 @@ type Metadata struct {
 }
 
 // Notice is one thing about a part of a text. Start and End count the characters (code points) before its ends; they are nil for
-// what concerns no part of the text. Fix is what to write there instead, nil when that is not known.
+// what is not about a part of the text. Fix is what to write there instead, nil when that is not known.
 type Notice struct {
 	Message string  `json:"message"`
 	Start   *int    `json:"start"`

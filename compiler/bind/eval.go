@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// toConstant makes the value of a hogql.Const of a value as callers have it. Objects and values of other Go types are
+// toConstant turns a value as callers have it into the value of a hogql.Const. Objects and values of other Go types are
 // refused.
 func (b *binder) toConstant(v any) (any, error) {
 	switch v := v.(type) {

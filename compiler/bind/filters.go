@@ -27,7 +27,7 @@ type Placed struct {
 	At string
 }
 
-// filterTime names the column that date bounds hold on to, by the table of the SELECT.
+// filterTime names the column that date bounds compare, by the table of the SELECT.
 func filterTime(table string) (string, bool) {
 	switch table {
 	case "events", "logs", "traces":
@@ -155,7 +155,7 @@ func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
 // filtered is the table that {filters} is about, by its own name and by the name that it has in its SELECT.
 type filtered struct{ name, alias string }
 
-// field makes the field of a column or property of the table.
+// field returns the field of a column or property of the table.
 func (t filtered) field(at hogql.Span, chain ...string) *hogql.Field {
 	f := &hogql.Field{Pos: at, Chain: make([]hogql.Name, 0, len(chain)+1)}
 	for _, name := range slices.Concat([]string{t.alias}, chain) {

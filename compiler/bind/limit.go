@@ -41,7 +41,7 @@ type Limits struct {
 
 // Cut reports how a query was limited.
 type Cut struct {
-	Limit   int  // the rows to hand out at most
+	Limit   int  // the most rows to return
 	Probe   bool // the query asks for one row more than Limit
 	Default bool // the query had no LIMIT of its own
 	Set     bool // its outermost level is a set operation

@@ -64,7 +64,7 @@ type Budget struct {
 // Stop is the panic value that ends a compile. Err is a *diag.Error for the author of the query, or what Expired returned.
 type Stop struct{ Err error }
 
-// New makes the budget of one compile. Expired is asked now and then whether the compile has to end, with an error that says why;
+// New returns the budget of one compile. Expired is called now and then; an error ends the compile;
 // nil is never.
 func New(expired func() error) *Budget {
 	return &Budget{nodes: MaxNodes, columns: MaxColumns, bytes: MaxBytes, hints: MaxHints, until: step, expired: expired}
@@ -147,7 +147,7 @@ func (b *Budget) Hints(names iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// Catch makes an error of a Stop. It is deferred.
+// Catch turns a Stop into an error. It is deferred.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:

@@ -66,12 +66,12 @@ func (e *Error) Error() string {
 	return e.Detail
 }
 
-// New makes a single mistake with a place.
+// New returns a single mistake with a place.
 func New(code Code, at Span, format string, args ...any) *Error {
 	return &Error{Code: code, Span: at, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Field makes a single mistake in a field of a JSON body; attr is its dotted path.
+// Field returns a single mistake in a field of a JSON body; attr is its dotted path.
 func Field(code Code, attr, format string, args ...any) *Error {
 	return &Error{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
 }

@@ -35,7 +35,7 @@ type Subject struct {
 	Attr string
 }
 
-// field makes the field of a column or property of events.
+// field returns the field of a column or property of events.
 func (s Subject) field(chain ...string) hogql.Expr {
 	f := &hogql.Field{Pos: s.At, Chain: make([]hogql.Name, 0, len(chain)+1)}
 	if s.Table != "" {

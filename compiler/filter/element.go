@@ -2,10 +2,10 @@ package filter
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// oneElement matches an element of elements_chain. Elements are parted by semicolons, which may be in a value too.
+// oneElement matches an element of elements_chain. Elements are separated by semicolons, which may be in a value too.
 const oneElement = `(?:[^;"]|"` + inQuotes + `")+`
 
-// opposites are the operators that shut out what another one looks for.
+// opposites are the operators that exclude what another one looks for.
 var opposites = map[string]string{
 	"is_not": "exact", "not_in": "in", "not_icontains": "icontains", "not_icontains_multi": "icontains_multi", "not_regex": "regex",
 	"not_starts_with": "starts_with", "not_ends_with": "ends_with", "is_not_set": "is_set",

@@ -68,7 +68,7 @@ func listed(value any) []any {
 	return []any{value}
 }
 
-// build makes the condition. It returns false for an operator that does not exist or does not go with the value.
+// build returns the condition. It returns false for an operator that does not exist or does not go with the value.
 func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	values := listed(f.Value)
 	switch f.Operator {
@@ -126,7 +126,7 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 // nodesPerValue is about how many parts the comparison with one value has.
 const nodesPerValue = 3
 
-// each joins the conditions on several values: OR for operators that look for one, AND for those that shut all out.
+// each joins the conditions on several values: OR for operators that look for one, AND for those that exclude all.
 func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Expr, bool)) (hogql.Expr, bool) {
 	var all []hogql.Expr
 	for _, v := range values {
@@ -203,7 +203,7 @@ func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }
 
-// Containing makes the LIKE pattern of "contains": the text's own wildcards match themselves.
+// Containing returns the LIKE pattern of "contains": the text's own wildcards match themselves.
 func Containing(s string) string { return "%" + escapeLike(s) + "%" }
 
 func (c propertyCondition) pattern(op hogql.CompareOp, make func(string) string) func(any) (hogql.Expr, bool) {

@@ -245,7 +245,7 @@ func (c *chain) logical(level int, or bool) bool {
 	return true
 }
 
-// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL at large: the AND after the
+// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL in general: the AND after the
 // upper bound joins conditions.
 func (c *chain) between(not bool) bool {
 	tokens := 1

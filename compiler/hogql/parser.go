@@ -64,7 +64,7 @@ func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 }
 
 // parser goes through the tokens of a text. After the first mistake it is at the last token, tokEnd: every list ends
-// there, so that all functions return soon, with nodes that nobody sees.
+// there, so that all functions return soon, with nodes that are never used.
 type parser struct {
 	text    string
 	whole   string // what the text is, for messages
@@ -289,7 +289,7 @@ func (p *parser) atName() bool { return isName(p.cur(), standsClose) }
 // atBareAlias reports whether the next token is an alias without AS.
 func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
 
-// nameOf makes the Name of a token that is one.
+// nameOf returns the Name of a token that is one.
 func (p *parser) nameOf(t token) Name {
 	n := Name{Pos: t.span(), Text: p.textOf(t)}
 	if t.kind == tokQuoted || t.kind == tokString {

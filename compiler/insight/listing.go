@@ -17,7 +17,7 @@ type Listing struct {
 	Columns []string
 	// Types are those that columns have in the answer, where they differ from the query's.
 	Types map[int]string
-	// Row makes a row of the answer of a row of the query, both JSON arrays; nil when they are the same.
+	// Row turns a row of the query into a row of the answer, both JSON arrays; nil when they are the same.
 	Row func(row []byte) ([]byte, error)
 	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for lists that hold no actors.
 	Missing func(row []byte) (bool, error)

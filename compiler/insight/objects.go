@@ -14,7 +14,7 @@ type Member struct {
 	JSON bool
 }
 
-// ObjectOf makes an object of a tuple of as many values as it has members.
+// ObjectOf builds an object from a tuple of as many values as it has members.
 func ObjectOf(members []Member) Object {
 	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
 		if len(values) != len(members) {

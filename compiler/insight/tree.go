@@ -65,7 +65,7 @@ func As(x hogql.Expr, name string) hogql.Expr {
 	return &hogql.Alias{X: x, Name: hogql.Name{Text: name}}
 }
 
-// From makes a table of a query.
+// From makes a query a table.
 func From(q hogql.Query) hogql.Table { return &hogql.Derived{Query: q} }
 
 // GroupBy groups by names or expressions, nil for none.

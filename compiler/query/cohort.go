@@ -15,7 +15,7 @@ const CohortType = "cohort"
 // maxCohorts bounds the cohorts of a breakdown: each is a set of people that ClickHouse makes.
 const maxCohorts = 50
 
-// cohorts reads the cohorts of a breakdown, each by its id; "all" and 0 are everybody. One that stands there twice counts once.
+// cohorts reads the cohorts of a breakdown, each by its id; "all" and 0 are everybody. One that is there twice counts once.
 func (r *Reader) cohorts(items []any, at Place, list bool) []Cohort {
 	if len(items) > maxCohorts {
 		r.Add(at, "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxCohorts, len(items)))

@@ -100,7 +100,7 @@ func (r *Reader) Source(o *Object, kinds ...string) Node {
 // Drills are the names of the kinds that ask for the actors behind an insight.
 func (r *Reader) Drills() []string { return r.kinds.names(func(k *Kind) bool { return k.Drills }) }
 
-// ReadActorsOf makes the reader of a kind that asks for the actors behind an insight of one of some kinds, or of any when none is
+// ReadActorsOf returns the reader of a kind that asks for the actors behind an insight of one of some kinds, or of any when none is
 // named. Which node that gives is up to the insight's kind.
 func ReadActorsOf(kinds ...string) func(*Reader, *Object) Node {
 	return func(r *Reader, o *Object) Node {

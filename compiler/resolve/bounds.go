@@ -7,7 +7,7 @@ import (
 )
 
 // boundGroups carries the bounds that WHERE sets to a time into the tables of groups that the SELECT reads, so that ClickHouse
-// reads the rows of that time instead of all that there are. A group lasts some days at most (schema.Grouping), so the
+// reads the rows of that time instead of all that there are. A group lasts a few days at most (schema.Grouping), so the
 // bounds on its first or last row, or on an event that belongs to it, hold for all of its rows when they are moved by that.
 // WHERE itself stays as it is: no group that it lets through has lost a row.
 func (s *scope) boundGroups() {

@@ -8,7 +8,7 @@ import (
 )
 
 // byName arranges the members of a set whose operators are BY NAME, so that columns of one name are at one place. A union
-// has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT want the same names.
+// has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT need the same names.
 func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 	var names []string
 	known := map[string]bool{}

@@ -177,7 +177,7 @@ func (s *scope) toFloat(c *calling) resolved.Expr {
 	return s.finish(c, []resolved.Expr{x})
 }
 
-// finish makes the call of ClickHouse's function out of resolved arguments, with the constants and the zone after them.
+// finish returns the call of ClickHouse's function out of resolved arguments, with the constants and the zone after them.
 func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	f := c.f
 	s.constants(c, args)
@@ -271,7 +271,7 @@ func (s *scope) unknownFunction(c *hogql.Call) {
 	s.r.mistakes.Add(e)
 }
 
-// rest resolves the arguments of a call that is a mistake itself, for the mistakes in them.
+// rest resolves the arguments of a call that is a mistake itself, to find the mistakes in them.
 func (s *scope) rest(c *hogql.Call) {
 	for _, arg := range c.Args {
 		if _, star := arg.(*hogql.Star); !star {

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// inCohort resolves IN COHORT and NOT IN COHORT: the test whether a person is in the set of a cohort's members, which
+// inCohort resolves IN COHORT and NOT IN COHORT: the test of whether a person is in the set of a cohort's members, which
 // ClickHouse makes once for a query (contract: hogql.md, section 5, and api.md, section 9.2).
 func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	name := "in"

@@ -27,7 +27,7 @@ func (s *scope) constants(c *calling, args []resolved.Expr) {
 	}
 }
 
-// zoneName makes the name of a time zone of an argument, which must be one that we know. The project's own zone keeps the
+// zoneName returns the time zone that an argument names, which must be a known one. The project's own zone keeps the
 // name that the project has for it.
 func (s *scope) zoneName(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
@@ -54,7 +54,7 @@ func (r *resolver) zoneTarget(name string) (string, bool) {
 	return target, ok
 }
 
-// typeText reads the text of a type, and writes it anew.
+// typeText reads the text of a type, and writes it again.
 func (s *scope) typeText(f *schema.Function, e resolved.Expr) resolved.Expr {
 	written, ok := s.constantText(e)
 	if !ok {
@@ -94,7 +94,7 @@ func (z zoneNames) Lookup(name string) (string, bool) { return z.r.zoneTarget(na
 // Names yields all of them.
 func (zoneNames) Names() iter.Seq[string] { return schema.ZoneNames() }
 
-// listed makes one of the names that a function knows of an argument.
+// listed returns the name in an argument, which must be one that the function knows.
 func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
 	if !ok {

@@ -130,7 +130,7 @@ func (s *scope) binary(e *hogql.Binary) resolved.Expr {
 	return arithmetic(e.Pos, e.Op.Function(), s.expr(e.Left), s.expr(e.Right))
 }
 
-// arithmetic makes an operation on numbers, times and intervals.
+// arithmetic returns an operation on numbers, times and intervals.
 func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.Expr {
 	l, r := typeOf(left), typeOf(right)
 	var typ hogql.Type
@@ -159,7 +159,7 @@ func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.
 
 func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 
-// afterInterval is the type of a time with an interval added: hours make a time of a date.
+// afterInterval is the type of a time with an interval added: hours turn a date into a time.
 func afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
 	if n, ok := interval.(*resolved.Native); ok && t.Kind == hogql.Date {
 		if f, _ := schema.LookupFunction(n.Name); f == nil || !f.WholeDays {
@@ -179,7 +179,7 @@ func (s *scope) interval(e *hogql.Interval) resolved.Expr {
 	return native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(n).MayBeNull()}, e.Pos, unit.Interval, n)
 }
 
-// dict makes a dictionary a tuple that says of itself what it is.
+// dict turns a dictionary into a tuple that is marked as one.
 func (s *scope) dict(e *hogql.Dict) resolved.Expr {
 	items := []resolved.Expr{literal("__hx_tag"), literal("__hx_obj")}
 	for i := range e.Keys {

@@ -1,6 +1,6 @@
 package resolve
 
-// few is a map from names whose zero value is ready and that is cheap while it is small: it looks along its entries, which
+// few is a map from names whose zero value is ready and that is cheap while it is small: it searches its entries, which
 // keep their order, until there are many.
 type few[V any] struct {
 	entries []entry[V]

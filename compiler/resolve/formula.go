@@ -31,7 +31,7 @@ func (t *tableSource) grouping() *resolved.Select {
 	return tree
 }
 
-// apart makes a scope for a SELECT that no query has written.
+// apart returns a scope for a SELECT that no query has written.
 func (r *resolver) apart(tree *resolved.Select, taken *names) *scope {
 	s := &scope{r: r, tree: tree, names: taken}
 	s.aliases.byName = map[string]*alias{}
@@ -47,12 +47,12 @@ func (s *scope) formula(f *schema.Formula) resolved.Expr {
 	return s.expr(e)
 }
 
-// ofGroup makes a field over the rows of a group into a column of rows.
+// ofGroup turns a field over the rows of a group into a column of rows.
 func (t *tableSource) ofGroup(f *schema.Field) *resolved.Column {
 	return t.rows.column(f.Key(), f.Name, t.alias, func() resolved.Expr { return t.of.scope.formula(f.Formula) })
 }
 
-// computed makes the value of a field that has a formula.
+// computed returns the value of a field that has a formula.
 //
 // A formula over the fields of the table itself is a column of whole, where it is computed once, whatever the clauses are that
 // use it; another formula there refers to it by its name.

@@ -42,7 +42,7 @@ func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 	return s.compared(equal, left, right, false)
 }
 
-// inSubquery resolves the test whether a subquery gives a value, or a tuple of values in as many columns.
+// inSubquery resolves the test of whether a subquery gives a value, or a tuple of values in as many columns.
 func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) resolved.Expr {
 	left := s.expr(n.Left)
 	rel := s.r.query(sub.Query, s.env)
@@ -81,7 +81,7 @@ func (s *scope) members(e hogql.Expr) ([]hogql.Expr, bool) {
 	return items, true
 }
 
-// inList resolves the test whether a value is one of several.
+// inList resolves the test of whether a value is one of several.
 func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolved.Expr {
 	not := name == "notIn"
 	var left resolved.Expr

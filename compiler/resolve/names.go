@@ -11,7 +11,7 @@ import (
 // value is ready.
 type names struct{ taken few[int] }
 
-// unique makes a printable name that is not taken, and takes it.
+// unique returns a printable name that is not taken, and takes it.
 func (n *names) unique(name string) string {
 	base := printable(name)
 	made := n.taken.at(base)
@@ -32,7 +32,7 @@ func (n *names) unique(name string) string {
 // longestName bounds printed names, in bytes.
 const longestName = 60
 
-// printable makes a plain word of a name: dots would lead below a column, long expressions help nobody, and what begins
+// printable turns a name into a plain word: dots would lead below a column, long expressions are no help, and what begins
 // with an underscore may be ClickHouse's own: _part, or __grouping_set, with which a query of ours then fails.
 func printable(name string) string {
 	if len(name) > longestName {

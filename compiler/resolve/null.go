@@ -50,7 +50,7 @@ func (s *scope) compare(n *hogql.Compare, filter bool) resolved.Expr {
 	return s.compared(n, left, right, filter)
 }
 
-// compared makes a comparison of sides that are resolved. It is not a test of membership.
+// compared returns a comparison of sides that are resolved. It is not a test of membership.
 func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter bool) resolved.Expr {
 	c := comparisons[n.Op]
 	left, right = s.r.comparands(left, right)
@@ -113,7 +113,7 @@ func (c comparison) call(at hogql.Span, left, right resolved.Expr, null bool) re
 	return e
 }
 
-// truthOf makes a constant condition.
+// truthOf returns a constant condition.
 func truthOf(b bool, at hogql.Span) resolved.Expr { return &resolved.Const{Pos: at, Value: b} }
 
 // sides resolves the two sides of a comparison. A property beside a word is read as a string only: nothing else that a

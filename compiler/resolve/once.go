@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// once makes an expression that needs values more than once and computes each but once, so that no nesting of such
+// once returns an expression that needs values more than once and computes each but once, so that no nesting of such
 // expressions can blow up. Body gets the values for their first use and for those after it.
 //
 // A value is given an alias where it is first used. Inside a lambda, where an alias would be the same for all elements,

@@ -356,7 +356,7 @@ func (rel *relation) extensible(i int) bool {
 	return len(rel.members) > 0
 }
 
-// converted makes the wanted form of a property from its text.
+// converted returns the wanted form of a property from its text.
 func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at hogql.Span) resolved.Expr {
 	if want == typedValue {
 		switch p.definition(r.db) {
@@ -372,7 +372,7 @@ func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at h
 	return ofText(value, want, at)
 }
 
-// ofText makes a form that needs no definition from a text; for other forms than numbers and booleans it is the text.
+// ofText returns a form that needs no definition from a text; for other forms than numbers and booleans it is the text.
 func ofText(value resolved.Expr, want wanted, at hogql.Span) resolved.Expr {
 	switch want {
 	case floatValue:

@@ -83,7 +83,7 @@ type resolver struct {
 	zone     string
 	spend    *budget.Budget
 	mistakes diag.List
-	survey   *survey // nil when nobody asks
+	survey   *survey // nil when not asked for
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
@@ -210,7 +210,7 @@ func (r *resolver) count(n int, at hogql.Span) {
 	}
 }
 
-// fillEmpty gives a column to each table of which none is used: ClickHouse wants one.
+// fillEmpty gives a column to each table of which none is used: ClickHouse needs one.
 func (r *resolver) fillEmpty() {
 	for _, sel := range r.grown {
 		if len(sel.Columns) == 0 {

@@ -2,7 +2,7 @@ package resolve
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 
-// Limits of multiFuzzyMatchAny and its like. The engine makes a machine of the patterns and keeps those of the last 500
+// Limits of multiFuzzyMatchAny and similar functions. The engine builds an automaton from the patterns and keeps those of the last 500
 // calls: at these limits one takes a megabyte, at a distance of 4 three of them.
 const (
 	maxDistance = 2

@@ -9,7 +9,7 @@ import (
 )
 
 // jsonCall resolves JSONExtractString(properties, 'key', …) and the like over a document in ClickHouse's JSON type. The
-// function wants text, and the text of a whole document is costly to make; so the path goes into the reading of the
+// function needs text, and the text of a whole document is costly to make; so the path goes into the reading of the
 // document, and the function gets just the text of what lies there.
 func (s *scope) jsonCall(c *calling) resolved.Expr {
 	if e := s.jsonPath(c); e != nil {

@@ -15,7 +15,7 @@ func (s *scope) toDateTimeCall(c *calling) resolved.Expr {
 	return s.toDateTime(c.Pos, x, zone)
 }
 
-// toDateTime makes a time of a value (contract: hogql.md, section 11). A constant text that is not a time fails; what comes
+// toDateTime turns a value into a time (contract: hogql.md, section 11). A constant text that is not a time fails; what comes
 // out of the data and is not a time gives NULL.
 func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	typ := typeOf(x)

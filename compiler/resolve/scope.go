@@ -68,7 +68,7 @@ type alias struct {
 	value   resolved.Expr // once it is defined
 	typ     hogql.Type
 	grouped bool  // holds an aggregate
-	window  *bool // whether it is the result of a window function; nil until somebody asks
+	window  *bool // whether it is the result of a window function; nil until it is asked for
 }
 
 type aliasState uint8
@@ -141,7 +141,7 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 	f.byName[name] = &alias{name: name, node: e, home: f, printed: s.unique(name)}
 }
 
-// unique makes a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
+// unique returns a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
 // ClickHouse can hold; what people see is not printed.
 func (s *scope) unique(name string) string {
 	if s.names == nil {
@@ -150,7 +150,7 @@ func (s *scope) unique(name string) string {
 	return s.names.unique(name)
 }
 
-// uniqueTable makes a name for a table in FROM that no other has.
+// uniqueTable returns a name for a table in FROM that no other has.
 func (s *scope) uniqueTable(name string) string {
 	if name == "" {
 		name = "q"
@@ -174,7 +174,7 @@ func (s *scope) define(a *alias) resolved.Expr {
 	return a.value
 }
 
-// reference makes the use of an alias. What is a mere column is written again, so that conditions on it reach the table.
+// reference returns the use of an alias. What is a mere column is written again, so that conditions on it reach the table.
 func (s *scope) reference(a *alias, at hogql.Span) resolved.Expr {
 	value := a.value
 	if a.state != aliasDefined {
@@ -325,7 +325,7 @@ func (s *scope) unqualified(name hogql.Name) (place, int) {
 	return found, n
 }
 
-// read makes the value of a place and of what a chain leads to after it.
+// read returns the value of a place and of what a chain leads to after it.
 func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
@@ -345,7 +345,7 @@ func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	return s.below(s.r.zoned(p.value(at), p.zone(s.r)), rest, at)
 }
 
-// below makes the value of what a chain leads to after a value.
+// below returns the value of what a chain leads to after a value.
 func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for _, n := range rest {
 		e = s.member(e, n, at)

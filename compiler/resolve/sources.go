@@ -12,7 +12,7 @@ import (
 // labels are the names of columns, of which several may be the same.
 type labels struct {
 	names  []string
-	byName map[string]int // the first of each name; once somebody looks for one among many
+	byName map[string]int // the first of each name; once one is looked for among many
 }
 
 // find returns the place of the first column of a name.
@@ -209,7 +209,7 @@ func (p place) example() string {
 	return p.name
 }
 
-// overridden makes the value of a field that another table's row takes the place of, where there is one. A row without
+// overridden returns the value of a field that another table's row takes the place of, where there is one. A row without
 // partner has the default value, which is empty.
 func (t *tableSource) overridden(f *schema.Field) resolved.Expr {
 	t.join(f.Override)
@@ -217,7 +217,7 @@ func (t *tableSource) overridden(f *schema.Field) resolved.Expr {
 	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() resolved.Expr { return t.joinKey(f.Name) }))
 }
 
-// joinKey makes the value of a field among the tables that are joined in whole.
+// joinKey returns the value of a field among the tables that are joined in whole.
 func (t *tableSource) joinKey(field string) resolved.Expr {
 	f, _ := t.r.db.Field(t.table, field)
 	if f.Override == nil {

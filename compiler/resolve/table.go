@@ -46,7 +46,7 @@ type grown struct {
 	byKey few[*resolved.Column] // as the query around sees them, in the order of the columns
 }
 
-// newTable makes the source for a table that a query names.
+// newTable returns the source for a table that a query names.
 func (s *scope) newTable(t *schema.Table, name string) *tableSource {
 	return &tableSource{r: s.r, table: t, name: name, alias: s.uniqueTable(name), group: -1}
 }
@@ -89,7 +89,7 @@ func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 	return t.placed
 }
 
-// scan makes the guarded reading of the physical table.
+// scan returns the guarded reading of the physical table.
 func (t *tableSource) scan() *resolved.Scan {
 	name := t.scanned()
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
@@ -153,13 +153,13 @@ func (t *tableSource) newest(scan *resolved.Scan, m *schema.Merge) resolved.Expr
 	return native(boolType, hogql.Span{}, "in", &resolved.Tuple{Items: []resolved.Expr{key, version}}, &resolved.Subquery{Query: newest})
 }
 
-// grow makes a SELECT whose columns are added later.
+// grow returns a SELECT whose columns are added later.
 func (r *resolver) grow(tree *resolved.Select) *grown {
 	r.grown = append(r.grown, tree)
 	return &grown{r: r, tree: tree, names: new(names)}
 }
 
-// raw makes the physical column of a field, as the scan gives it.
+// raw returns the physical column of a field, as the scan gives it.
 func (t *tableSource) raw(field string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, field)
 	return &resolved.Column{Table: t.scanned(), Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
@@ -173,7 +173,7 @@ func (t *tableSource) scanned() string {
 	return t.table.Physical
 }
 
-// latest makes the value that an expression has in the latest version of a row. A NULL counts as a value like any other,
+// latest returns the value that an expression has in the latest version of a row. A NULL counts as a value like any other,
 // which it does for argMax only inside a tuple.
 func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	typ := typeOf(e)
@@ -185,8 +185,8 @@ func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	return native(typ, hogql.Span{}, "tupleElement", row, literal(int64(1)))
 }
 
-// column makes a value out of columns of the physical table, for use where the source is. Key tells values apart, name
-// is what a column for it is called as far as that is free, and made gets the name by which the scan's columns are called.
+// column returns a value computed from columns of the physical table, for use where the source is. Key tells values apart, name
+// is what a column for it is called if that name is free, and made gets the name by which the scan's columns are called.
 // Field is the one that the value comes from.
 func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) resolved.Expr {
 	if t.direct {
@@ -206,7 +206,7 @@ func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned s
 	})
 }
 
-// rowField makes a field into a column of rows, as it is stored.
+// rowField turns a field into a column of rows, as it is stored.
 func (t *tableSource) rowField(name string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, name)
 	if f.Formula != nil {

@@ -195,7 +195,7 @@ func allConstant(items []resolved.Expr) bool {
 	return true
 }
 
-// native makes a call of a ClickHouse function.
+// native returns a call of a ClickHouse function.
 func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *resolved.Native {
 	return &resolved.Native{Pos: at, Name: name, Args: args, Type: typ}
 }

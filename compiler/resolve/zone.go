@@ -54,7 +54,7 @@ func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolve
 	return left, right
 }
 
-// instant makes a time of a constant text or of a date, for use beside a time.
+// instant turns a constant text or a date into a time, for use beside a time.
 func (r *resolver) instant(e resolved.Expr) resolved.Expr {
 	if s, ok := text(e); ok {
 		return r.timeOf(s, e.At())
@@ -82,7 +82,7 @@ var (
 	plainDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// timeOf makes a time of a text, in the project's zone unless the text names another.
+// timeOf turns a text into a time, in the project's zone unless the text names another.
 func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 	if !readableTime(s) {
 		r.mistake(at, "The text '%s' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: "+
@@ -97,8 +97,8 @@ func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 
 var monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)
 
-// readableTime reports whether ClickHouse may be able to read a time from a text. It knows two kinds that it cannot: words, and days
-// that no month has. ClickHouse takes a month or day of zero for the first one.
+// readableTime reports whether ClickHouse may be able to read a time from a text. Two kinds it cannot: words, and days
+// that no month has. ClickHouse reads a month or day of zero as the first one.
 func readableTime(s string) bool {
 	if !strings.ContainsAny(s, "0123456789") {
 		return monthName.MatchString(s)

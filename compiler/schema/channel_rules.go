@@ -32,7 +32,7 @@ type channelInputs struct {
 	gclid, fbclid, gadSource string // the first two are conditions
 }
 
-// decide makes the expression for rules of the project: the channel type of the first that holds, else NULL.
+// decide returns the expression for rules of the project: the channel type of the first that holds, else NULL.
 func (in *channelInputs) decide(rules []ChannelRule) hogql.Expr {
 	args := make([]hogql.Expr, 0, 2*len(rules)+1)
 	for _, rule := range rules {
@@ -72,7 +72,7 @@ var channelOperators = map[string]hogql.CompareOp{
 	"regex": hogql.Match, "not_regex": hogql.NotMatch,
 }
 
-// joined makes one condition of several. Of none, it is one that always holds.
+// joined makes one condition of several; of none, one that always holds.
 func joined(conditions []hogql.Expr, one bool) hogql.Expr {
 	switch len(conditions) {
 	case 0:
@@ -83,7 +83,7 @@ func joined(conditions []hogql.Expr, one bool) hogql.Expr {
 	return &hogql.Logic{Or: one, Args: conditions}
 }
 
-// channelType makes the formula of the channel type (contract: hogql.md, section 7). The rules, in order: what says that it
+// channelType returns the formula of the channel type (contract: hogql.md, section 7). The rules, in order: what says that it
 // was paid for, then a visit without any referrer, then all others. Of the facts, utm_source goes before utm_medium, that
 // before the referring domain, and that before an ad's click id.
 func channelType(in channelInputs) *Formula {

@@ -17,7 +17,7 @@ type Cohorts struct {
 	open  bool
 }
 
-// NewCohorts makes the cohorts of a project from their names by id; no two have the same name. With open there are others
+// NewCohorts returns the cohorts of a project from their names by id; no two have the same name. With open there are others
 // too, which can be asked for by their ids: the members are in the tables of another product, which alone knows its cohorts.
 func NewCohorts(names map[int64]string, open bool) Cohorts {
 	c := Cohorts{names: names, ids: make(map[string]int64, len(names)), open: open}

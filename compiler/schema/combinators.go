@@ -27,7 +27,7 @@ var combinators = []combinator{
 	{"ArgMax", []string{"If", "OrDefault", "OrNull"}, (*Function).addKey},
 }
 
-// allChains is every chain of combinators that PostHog allows after sum, count and their like: sumStateIf has the
+// allChains is every chain of combinators that PostHog allows after sum, count and similar functions: sumStateIf has the
 // chain StateIf.
 var allChains = chainsFrom(nil)
 
@@ -49,7 +49,7 @@ func chainsFrom(first []string) []string {
 	return chains
 }
 
-// derive makes the row of base with a chain of combinators after its name.
+// derive returns the row of base with a chain of combinators after its name.
 func derive(base *Function, chain string) *Function {
 	f := *base
 	f.Base, f.Name = base.Name, base.Name+chain

@@ -20,12 +20,12 @@ type Formula struct {
 // The names that formulas have for what a project sets.
 const bounceSeconds = "bounce"
 
-// formula makes a formula over the fields of its own table.
+// formula returns a formula over the fields of its own table.
 func formula(text string) *Formula {
 	return &Formula{parse: sync.OnceValue(func() hogql.Expr { return mustParse(text) })}
 }
 
-// ofGroup makes a formula over the rows of a group.
+// ofGroup returns a formula over the rows of a group.
 func ofGroup(text string) *Formula {
 	f := formula(text)
 	f.OfGroup = true

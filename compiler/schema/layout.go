@@ -32,7 +32,7 @@ const (
 	materializerDisabled = "disabled"
 )
 
-// NewLayout makes a layout of the columns that a ClickHouse server has. Columns of tables that are not physical tables
+// NewLayout returns a layout of the columns that a ClickHouse server has. Columns of tables that are not physical tables
 // of the schema are of no account.
 func NewLayout(columns []physical.Column) *Layout {
 	l := &Layout{

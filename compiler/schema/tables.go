@@ -70,7 +70,7 @@ type Field struct {
 	Formula *Formula
 }
 
-// LazyJoin joins another table as soon as a query uses one of its fields.
+// LazyJoin joins another table once a query uses one of its fields.
 type LazyJoin struct {
 	Name    string // distinguishes the joins of one table
 	Table   string

@@ -175,7 +175,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '\'')
 }
 
-// fewParams is the number of parameters up to which a look along them is quicker than a map.
+// fewParams is the number of parameters up to which a search is quicker than a map.
 const fewParams = 8
 
 // paramKey tells parameters apart.

@@ -113,7 +113,7 @@ func (p *printer) alias(a *resolved.Alias) {
 	p.ident(a.Name)
 }
 
-// checkAlias refuses an alias that could take the place of the column which guards hold on to.
+// checkAlias refuses an alias that could take the place of the column that guards compare.
 func (p *printer) checkAlias(a *resolved.Alias) {
 	if a.Name != guardColumn {
 		return
@@ -187,7 +187,7 @@ func (p *printer) native(n *resolved.Native) {
 	}
 }
 
-// call writes a function's name. The allow-list holds words only; this is the second look.
+// call writes a function's name. The allow-list holds words only; this is a second check.
 func (p *printer) call(name string) {
 	for i := range len(name) {
 		c := name[i]

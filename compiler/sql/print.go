@@ -1,6 +1,6 @@
 // Package sql prints a resolved tree as ClickHouse SQL: tree ─▶ [sql] ─▶ text and parameters.
 //
-// It is the last gate before the engine, and trusts nobody: it prints only functions on the allow-list, only physical
+// It is the last gate before the engine and trusts no earlier stage: it prints only functions on the allow-list, only physical
 // tables of the schema, each with its project guard, and every string as a bound parameter (contract: hogql.md, section
 // 15). What does not fit is a bug of an earlier stage; a node that the resolver should have removed does not compile here.
 package sql
@@ -49,7 +49,7 @@ func Tables(q resolved.Query, db *schema.Database, spend *budget.Budget) (names 
 	return slices.Compact(p.tables), nil
 }
 
-// recover makes an error of the panics of the printer itself.
+// recover turns the panics of the printer itself into an error.
 func (*printer) recover(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -72,7 +72,7 @@ type printer struct {
 	refs   int      // uses of aliases seen
 	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
 	ctes   []cte
-	tables []string // physical ones that were printed; nil when nobody asks
+	tables []string // physical ones that were printed; nil when not asked for
 }
 
 // cte is a common table expression in scope, by its name and by the name that it was printed with.

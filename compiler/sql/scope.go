@@ -96,7 +96,7 @@ func (p *printer) name(s *scope, t resolved.Table) {
 	s.tables = append(s.tables, source{name, printed})
 }
 
-// free makes a name for a table that nothing else in the SELECT has.
+// free returns a name for a table that nothing else in the SELECT has.
 func (s *scope) free(name string) string {
 	for s.defines(name) || slices.ContainsFunc(s.tables, func(t source) bool { return t.printed == name }) {
 		name += "_"

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// guardColumn is the column that guards hold on to.
+// guardColumn is the column that guards compare.
 const guardColumn = schema.ProjectColumn
 
 // table writes what is in FROM. joined reports whether it is beside other tables.
@@ -66,7 +66,7 @@ func (p *printer) scan(t *resolved.Scan) {
 	p.sample(t.Sample)
 }
 
-// checkScan refuses a table that is not one of the schema's, and one with rows of projects whose guard does not hold on to
+// checkScan refuses a table that is not one of the schema's, and one with rows of projects whose guard does not compare it with
 // this project's.
 func (p *printer) checkScan(t *resolved.Scan) {
 	guarded, known := schema.PhysicalTable(t.Table)

@@ -48,7 +48,7 @@ func values(table, condition, property string) *query.HogQL {
 	}
 }
 
-// list makes the value of a placeholder of texts.
+// list returns the value of a placeholder of texts.
 func list(texts []string) []any {
 	out := make([]any, len(texts))
 	for i, text := range texts {

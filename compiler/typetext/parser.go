@@ -34,7 +34,7 @@ func (p *parser) take(s string) bool {
 	return true
 }
 
-// want passes a sign by that must be there.
+// want reads a sign that must be there.
 func (p *parser) want(s string) {
 	if !p.take(s) {
 		p.fail(p.token, "Unexpected %s in a type, expected %q", p.shown(p.token), s)

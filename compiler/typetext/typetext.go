@@ -1,5 +1,5 @@
 // Package typetext reads the texts of ClickHouse types that stand in queries, such as 'Array(Tuple(day Date, n Int64))', and
-// writes them anew, so that the engine never reads a caller's own text: a type may name a time zone, which the engine
+// writes them again, so that the engine never reads a caller's own text: a type may name a time zone, which the engine
 // looks for among files.
 //
 // What there is: Bool, String, FixedString(n), the whole numbers of 8 to 256 bits, Float32, Float64, Decimal(p, s) and

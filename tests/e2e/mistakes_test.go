@@ -121,7 +121,7 @@ func TestWarnings(t *testing.T) {
 			"a range", map[string]any{
 				"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2024-02-01", "date_to": "2024-01-01"},
 				"series": []any{map[string]any{"kind": "EventsNode", "event": "a"}},
-			}, []string{"The range of time ends before it begins, so that nothing lies in it"},
+			}, []string{"The range of time ends before it begins, so there is nothing in it"},
 		},
 	} {
 		for _, refresh := range []string{"force_blocking", "force_cache"} {

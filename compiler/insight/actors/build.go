@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// builder makes the parts of one query.
+// builder builds the parts of one query.
 //
 // The query has two levels when it shows actors as objects: a page of rows, with its conditions, order and limit; and over
 // it the joins with all that is known of the actors of the page, and of no others.
@@ -35,7 +35,7 @@ type cell struct {
 	object insight.Object
 }
 
-// Build makes the tree of a list of actors; people are those of its source, nil for all people. Most is the highest limit.
+// Build returns the tree of a list of actors; people are those of its source, nil for all people. Most is the highest limit.
 // The error is a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := &builder{query: q, world: w, people: people, kind: personKind}
@@ -150,7 +150,7 @@ func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
 	return e, nil
 }
 
-// page makes the rows that are asked for, with the actor's id in place of objects.
+// page builds the rows that are asked for, with the actor's id in place of objects.
 func (b *builder) page(limit int) (*hogql.Select, error) {
 	conditions, err := b.conditions()
 	if err != nil {

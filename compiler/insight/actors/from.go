@@ -29,7 +29,7 @@ func (b *builder) id() hogql.Expr {
 	return insight.Field(sourceName, insight.ActorID)
 }
 
-// from makes the table that the page reads: the source, the table of people or groups, or both.
+// from builds the table that the page reads: the source, the table of people or groups, or both.
 func (b *builder) from() hogql.Table {
 	known := &hogql.TableName{Chain: []hogql.Name{{Text: b.kind.table}}}
 	if b.people == nil {

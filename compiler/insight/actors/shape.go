@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// object makes the object of an actor of its tuple. One of whom nothing is known has its id alone, and the distinct ids of its
+// object turns the tuple of an actor into an object. One of whom nothing is known has its id alone, and the distinct ids of its
 // events where the query shows these.
 func (b *builder) object(dst []byte, values []json.RawMessage) ([]byte, error) {
 	columns := b.kind.columns

@@ -16,14 +16,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// builder makes the parts of one query.
+// builder builds the parts of one query.
 type builder struct {
 	query  *Query
 	people *insight.People // whose events are listed; nil for everybody's
 	world  *insight.World
 }
 
-// Build makes the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
+// Build returns the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
 // error is a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, people, w}
@@ -60,7 +60,7 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 	return built, nil
 }
 
-// columns makes the expressions to select. * and person become tuples, which shape makes objects of.
+// columns builds the expressions to select. * and person become tuples, which shape turns into objects.
 func (b builder) columns() ([]hogql.Expr, error) {
 	out := make([]hogql.Expr, len(b.query.Select))
 	for i, text := range b.query.Select {

@@ -67,7 +67,7 @@ func objectOf(column string) ([]field, bool) {
 	return fields, ok
 }
 
-// shapes makes what turns the tuples of a row into objects; nil when no column is one.
+// shapes returns what turns the tuples of a row into objects; nil when no column is one.
 func shapes(columns []string) func(row []byte) ([]byte, error) {
 	wanted := map[int]insight.Object{}
 	for i, column := range columns {

@@ -44,7 +44,7 @@ type source struct {
 	mask      int64
 }
 
-// Build makes the query of a funnel. Its errors are mistakes of the author: *diag.Error.
+// Build returns the query of a funnel. Its errors are mistakes of the author: *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {

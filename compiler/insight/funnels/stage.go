@@ -66,7 +66,7 @@ func (s stage) without(names ...string) stage {
 	return s
 }
 
-// each makes a row of every element of an array, under another name.
+// each turns every element of an array into a row, under another name.
 func (s stage) each(array hogql.Expr, name string) stage {
 	s = s.around(func(string) bool { return true })
 	s.open.ArrayJoin = &hogql.ArrayJoin{Arrays: []*hogql.Alias{{X: array, Name: hogql.Name{Text: name}}}}
@@ -78,7 +78,7 @@ func (s stage) each(array hogql.Expr, name string) stage {
 // has reports whether there is a column of that name.
 func (s stage) has(name string) bool { return slices.Contains(s.names, name) }
 
-// around makes a query around the one that is there, with those of its columns that are to be kept.
+// around builds a query around the one that is there, with those of its columns that are to be kept.
 func (s stage) around(keep func(name string) bool) stage {
 	q := &hogql.Select{From: insight.From(s.query)}
 	out := stage{query: q, open: q, written: map[string]int{}}

@@ -54,7 +54,7 @@ const (
 // reached is how many reached each step.
 const reached = "sumForEach(arrayMap(t -> t > 0, times))"
 
-// steps makes the query of the funnel's steps, a row for each row of the result.
+// steps builds the query of the funnel's steps, a row for each row of the result.
 func (b *builder) steps() (*insight.Built, error) {
 	attempts := b.attempts()
 	built := &insight.Built{Shape: b.shapeSteps}

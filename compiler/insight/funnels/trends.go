@@ -67,7 +67,7 @@ func (b *builder) replaced(k int) hogql.Expr {
 	})
 }
 
-// trends makes the query of rates over time: a row for each value, with its periods.
+// trends builds the query of rates over time: a row for each value, with its periods.
 func (b *builder) trends() (*insight.Built, error) {
 	first, last := int64(b.q.FromStep()+1), int64(b.q.ToStep()+1)
 	v := values{"first": first, "last": last}

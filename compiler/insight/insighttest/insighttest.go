@@ -39,7 +39,7 @@ func Node[Q query.Node](tb testing.TB, text string) Q {
 	return q
 }
 
-// Shape makes the answer of rows, each a JSON array.
+// Shape turns rows, each a JSON array, into the answer.
 func Shape(tb testing.TB, built *insight.Built, rows ...string) *insight.Answer {
 	tb.Helper()
 	raw := make([][]byte, len(rows))

@@ -52,7 +52,7 @@ const since = `SELECT {earliest} AS status, toUnixTimestamp(min(timestamp)) AS b
 // withPerson keeps out events that were sent without a person.
 const withPerson = `toString(properties.$process_person_profile) != 'false'`
 
-// Build makes the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
+// Build returns the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {
@@ -82,7 +82,7 @@ func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	return insight.Resolve(w, &common, q.Interval)
 }
 
-// transitions makes the query of the statuses of actors. The range reaches over whole buckets, and the one before says who
+// transitions builds the query of the statuses of actors. The range reaches over whole buckets, and the one before says who
 // returns in the first.
 func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)

@@ -32,7 +32,7 @@ type action struct {
 	CustomName string  `json:"custom_name,omitempty"`
 }
 
-// shape makes answers of rows.
+// shape turns rows into answers.
 type shape struct {
 	query *Query
 	dates insight.Range

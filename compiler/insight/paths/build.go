@@ -95,7 +95,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, err
 }
 
-// Build makes the tree of paths, and what shapes its rows. The error is a *diag.Error.
+// Build returns the tree of paths, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {

@@ -20,7 +20,7 @@ type edge struct {
 	Average float64 `json:"average_conversion_time"`
 }
 
-// shape makes answers of rows.
+// shape turns rows into answers.
 type shape struct {
 	scale float64 // of values, because of sampling
 	dates insight.Range

@@ -43,7 +43,7 @@ type builder struct {
 	cohort *query.Breakdown
 }
 
-// Build makes the tree of a retention, and what shapes its rows. The error is a *diag.Error.
+// Build returns the tree of a retention, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {

@@ -77,7 +77,7 @@ func (b *builder) gather(index, condition hogql.Expr) periods {
 	return periods{bits, aggregate("groupBitOr", condition, bit)}
 }
 
-// history makes the query of the actors.
+// history builds the query of the actors.
 func (b *builder) history() history {
 	switch {
 	case b.q.Rolling:
@@ -90,7 +90,7 @@ func (b *builder) history() history {
 	return b.recurring()
 }
 
-// recurring makes the query of actors with all periods that have a start.
+// recurring builds the query of actors with all periods that have a start.
 func (b *builder) recurring() history {
 	index := b.dates.period(insight.Field("timestamp"))
 	start, comeback := b.start, b.comeback
@@ -165,7 +165,7 @@ func (b *builder) anchoredIn() hogql.Expr {
 	return in
 }
 
-// anchored makes the query of actors with the period of their first start event ever.
+// anchored builds the query of actors with the period of their first start event ever.
 func (b *builder) anchored() history {
 	moment := insight.Field("timestamp")
 	inRows := b.dates.lower(moment)

@@ -20,7 +20,7 @@ func (b *builder) window() (unit, int) {
 	return hours, 24
 }
 
-// rolling makes the query of actors with the window of their start, and those that they came back in.
+// rolling builds the query of actors with the window of their start, and those that they came back in.
 func (b *builder) rolling() history {
 	unit, size := b.window()
 	moment := insight.Field("timestamp")

@@ -27,7 +27,7 @@ type cell struct {
 	Amount *float64 `json:"aggregation_value,omitempty"`
 }
 
-// shape makes answers of rows.
+// shape turns rows into answers.
 type shape struct {
 	q     *Query
 	dates dates

@@ -8,7 +8,7 @@ import (
 // earlier is the period that all events before the rows are put in.
 const earlier = -1
 
-// counted makes the query of actors whose events are counted, or their values added up, in each period.
+// counted builds the query of actors whose events are counted, or their values added up, in each period.
 func (b *builder) counted() history {
 	perPeriod := b.perPeriod()
 	period, inRows := insight.Field("period"), insight.Compare(insight.Field("period"), hogql.Greater, insight.Const(int64(earlier)))
@@ -47,7 +47,7 @@ func (b *builder) counted() history {
 	return h
 }
 
-// perPeriod makes the query of what each actor did in each period.
+// perPeriod builds the query of what each actor did in each period.
 func (b *builder) perPeriod() *hogql.Select {
 	moment := insight.Field("timestamp")
 	period, comeback := b.dates.period(moment), b.comeback

@@ -70,7 +70,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, nil
 }
 
-// Build makes the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
+// Build returns the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -109,7 +109,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: insight.Union(members...), Shape: answer.answer}, nil
 }
 
-// item makes the query of one item, whose rows carry its number.
+// item builds the query of one item, whose rows carry its number.
 func (b *builder) item(it *item, number int) (hogql.Query, error) {
 	active, err := b.active(it)
 	if err != nil {
@@ -211,7 +211,7 @@ func (b *builder) lower(dates *insight.Range) time.Time {
 	return dates.Lower
 }
 
-// since makes the query of the earliest event of any item.
+// since builds the query of the earliest event of any item.
 func (b *builder) since(items []item) (hogql.Query, error) {
 	var all []hogql.Expr
 	for i := range items {

@@ -31,7 +31,7 @@ type action struct {
 	CustomName *string `json:"custom_name"`
 }
 
-// shape makes answers of rows.
+// shape turns rows into answers.
 type shape struct {
 	query    *Query
 	dates    insight.Range

@@ -58,7 +58,7 @@ type column struct {
 	seen bool
 }
 
-// Build makes the query of a trend. Its errors are mistakes of the author: *diag.Error.
+// Build returns the query of a trend. Its errors are mistakes of the author: *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b := &builder{q: q, w: w}
 	if err := b.prepare(); err != nil {
@@ -189,7 +189,7 @@ func (b *builder) eachPeriod() []scope {
 	return out
 }
 
-// series makes the sources of all series.
+// series builds the sources of all series.
 func (b *builder) series() error {
 	var shared []plain
 	for i := range b.q.Series {
@@ -373,7 +373,7 @@ func (b *builder) addSeen(src *source, index int, condition hogql.Expr) {
 
 func (b *builder) add(src *source) { b.sources = append(b.sources, src) }
 
-// single makes a source for one series and one part of time.
+// single builds a source for one series and one part of time.
 func (b *builder) single(series int, m measure, part scope, stage *hogql.Select, number hogql.Expr) {
 	src := &source{stage: stage, merge: m.merge, keyed: !b.total()}
 	index := b.addColumn(src, number)

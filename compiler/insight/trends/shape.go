@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// shaper makes results of rows. It is immutable.
+// shaper turns rows into results. It is immutable.
 type shaper struct {
 	q        *Query
 	periods  []insight.Range
@@ -300,7 +300,7 @@ func (s *shaper) newLine(l lane, axes []*axis) line {
 	return out
 }
 
-// finish makes the final points of a line: running sums, means.
+// finish builds the final points of a line: running sums, means.
 func (s *shaper) finish(l *line) {
 	if s.q.Display == CumulativeLine {
 		for i := 1; i < len(l.points); i++ {
