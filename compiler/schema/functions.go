@@ -98,6 +98,7 @@ func (f Function) params(minimum, maximum int) Function {
 
 // infix and set make operators of two operands, prefix one of one.
 func infix(sign string, l Level) Operator { return Operator{Sign: sign, Level: l, Operands: 2} }
+
 func set(sign string) Operator {
 	return Operator{Sign: sign, Level: LevelCompare, Operands: 2, Set: true}
 }
