@@ -168,7 +168,7 @@ func (w *nodeWalker) value(v reflect.Value, depth int) {
 			w.value(v.Index(i), depth+1)
 		}
 	case reflect.Struct:
-		if n, ok := v.Interface().(query.Namer); ok {
+		if n, ok := reflect.TypeAssert[query.Namer](v); ok {
 			for _, named := range n.Names() {
 				w.note(named)
 			}

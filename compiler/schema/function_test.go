@@ -67,6 +67,7 @@ func TestRows(t *testing.T) {
 			checkNative(t, f, legal)
 			checkResult(t, f)
 			checkRule(t, f)
+			checkOperator(t, f)
 		})
 	}
 }
@@ -128,6 +129,27 @@ func checkResult(t *testing.T, f *schema.Function) {
 	}
 }
 
+// checkOperator holds the operator of a row against its arguments, and against what the printer finds by ClickHouse's name.
+func checkOperator(t *testing.T, f *schema.Function) {
+	t.Helper()
+	op := f.Operator
+	if op == nil {
+		return
+	}
+	if op.Operands < 1 || op.Operands > 2 || f.MinArgs != op.Operands {
+		t.Errorf("an operator with %d operands for %d arguments", op.Operands, f.MinArgs)
+	}
+	if op.Level <= schema.LevelWhole || op.Level >= schema.LevelTight || op.Sign == "" {
+		t.Errorf("the operator %+v has no sign or no level", *op)
+	}
+	if op.Set != (f.Rule == schema.RuleCompare && (f.Op == hogql.In || f.Op == hogql.NotIn)) {
+		t.Errorf("the right operand is a set: %t", op.Set)
+	}
+	if found := schema.NativeOperator(f.ClickHouse()); found != op {
+		t.Errorf("the printer finds the operator %v", found)
+	}
+}
+
 // checkRule holds what a row says of itself against the rule that asks for it.
 func checkRule(t *testing.T, f *schema.Function) {
 	t.Helper()
@@ -142,6 +164,9 @@ func checkRule(t *testing.T, f *schema.Function) {
 	}
 	if f.Rule == schema.RuleLookup && !f.Lookup.Kind && f.Lookup.In == nil {
 		t.Error("looks nothing up")
+	}
+	if f.WholeDays && f.Result.Kind != hogql.IntervalKind || f.Reduces != nil && !f.Aggregate {
+		t.Error("is no interval of days, or no aggregate to reduce by")
 	}
 	if (f.LambdaElems || f.LambdaFolds) && f.Rule != schema.RuleLambda {
 		t.Error("takes no lambda")
