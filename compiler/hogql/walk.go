@@ -4,7 +4,7 @@ package hogql
 // itself to leave it; a nil function leaves all nodes of its family. No node that it is given is ever changed: a node
 // is copied when something below it was replaced, and whole branches without a change are shared.
 //
-// There are two ways to use it. RewriteExpr, RewriteQuery and RewriteTable go through the whole tree, children first.
+// There are two ways to use it. RewriteExpr and RewriteQuery go through the whole tree, children first.
 // A stage that must see a node before its children (to open a scope, say) calls ExprChildren, QueryChildren and
 // TableChildren, which put only the direct children of one node through the functions and leave the descent to them.
 //
@@ -32,12 +32,6 @@ func (r *Rewriter) RewriteExpr(e Expr) Expr {
 func (r *Rewriter) RewriteQuery(q Query) Query {
 	d := Rewriter{below: r}
 	return d.query(q)
-}
-
-// RewriteTable rewrites t, children first. A nil t stays nil.
-func (r *Rewriter) RewriteTable(t Table) Table {
-	d := Rewriter{below: r}
-	return d.table(t)
 }
 
 // RewriteExpr puts every expression below e through f, children first, those in subqueries included.
@@ -70,12 +64,6 @@ func (v *Visitor) WalkExpr(e Expr) {
 func (v *Visitor) WalkQuery(q Query) {
 	r := Rewriter{visitor: v}
 	r.query(q)
-}
-
-// WalkTable visits t and all that lies below it. A nil t is not visited.
-func (v *Visitor) WalkTable(t Table) {
-	r := Rewriter{visitor: v}
-	r.table(t)
 }
 
 // WalkExpr shows f every expression at and below e, parents first, those in subqueries included; f returns false to keep

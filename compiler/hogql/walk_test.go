@@ -176,11 +176,10 @@ func TestChildrenLeaveTheDescent(t *testing.T) {
 
 func TestNilTrees(t *testing.T) {
 	var r hogql.Rewriter
-	if r.RewriteExpr(nil) != nil || r.RewriteQuery(nil) != nil || r.RewriteTable(nil) != nil {
+	if r.RewriteExpr(nil) != nil || r.RewriteQuery(nil) != nil {
 		t.Error("a nil tree became something")
 	}
 	v := hogql.Visitor{Expr: func(hogql.Expr) bool { t.Error("a visit of nothing"); return true }}
 	v.WalkExpr(nil)
 	v.WalkQuery(nil)
-	v.WalkTable(nil)
 }
