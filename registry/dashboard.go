@@ -74,11 +74,10 @@ func (d *Dashboard) checkNew() error {
 }
 
 // put shows the dashboard with the tiles that it has there.
-func (d *Dashboard) put(in *draft, p *projectState) (was Stored, err error) {
+func (d *Dashboard) put(in *draft, p *projectState) (Stored, error) {
 	next := *d
 	next.Tiles = nil
-	if before, ok := p.dashboards.Get(d.ID); ok {
-		was = Stored{1, int64(before.size())}
+	if before := p.dashboards.get(d.ID); before != nil {
 		next.Tiles = before.Tiles
 		if before.Deleted != d.Deleted {
 			for i := range next.Tiles {
@@ -89,13 +88,12 @@ func (d *Dashboard) put(in *draft, p *projectState) (was Stored, err error) {
 			own[d.ID] = &next
 		}
 	}
-	p.dashboards = p.dashboards.Set(d.ID, &next)
-	return was, nil
+	return p.dashboards.put(&next), nil
 }
 
 func (d *Dashboard) remove(in *draft, p *projectState) Stored {
-	before, ok := p.dashboards.Get(d.ID)
-	if !ok {
+	before := p.dashboards.get(d.ID)
+	if before == nil {
 		return Stored{}
 	}
 	if !before.Deleted {
@@ -106,10 +104,14 @@ func (d *Dashboard) remove(in *draft, p *projectState) Stored {
 	for i := range before.Tiles {
 		p.stands(&before.Tiles[i], false)
 	}
-	p.dashboards = p.dashboards.Delete(d.ID)
 	delete(in.own[d.Project].tiles, d.ID)
-	return Stored{1, int64(before.size())}
+	return p.dashboards.remove(d.ID)
 }
+
+func (d *Dashboard) key() int64                   { return d.ID }
+func (d *Dashboard) code() string                 { return "" }
+func (d *Dashboard) listed() bool                 { return !d.Deleted }
+func (d *Dashboard) compare(other *Dashboard) int { return cmp.Compare(d.ID, other.ID) }
 
 func readTile(rec *Record) (entity, error) {
 	t := &Tile{Project: rec.Project}
@@ -191,14 +193,14 @@ func (d *draft) ownTiles(p *projectState, project, id int64) *Dashboard {
 	if board := own[id]; board != nil {
 		return board
 	}
-	before, ok := p.dashboards.Get(id)
-	if !ok {
+	before := p.dashboards.get(id)
+	if before == nil {
 		return nil
 	}
 	next := *before
 	next.Tiles = slices.Clone(before.Tiles)
 	own[id] = &next
-	p.dashboards = p.dashboards.Set(id, &next)
+	p.dashboards.put(&next)
 	return &next
 }
 
@@ -243,8 +245,7 @@ func (p *projectState) allTilesOf(insight int64) []Tile {
 	boards, _ := p.placed.Get(insight)
 	var tiles []Tile
 	for _, id := range boards {
-		d, _ := p.dashboards.Get(id)
-		for _, t := range d.Tiles {
+		for _, t := range p.dashboards.get(id).Tiles {
 			if t.Insight == insight {
 				tiles = append(tiles, t)
 			}
@@ -477,7 +478,7 @@ type author struct {
 
 // put changes a tile of a dashboard, or adds one; at is its place in the request.
 func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by author) error {
-	d, _ := p.dashboards.Get(dashboard)
+	d := p.dashboards.get(dashboard)
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
 		return f.ID != 0 && t.ID == f.ID || f.ID == 0 && f.Insight != 0 && t.Insight == f.Insight
 	})
@@ -524,7 +525,7 @@ func (t *tx) addTile(p *projectState, tile Tile) error {
 	if err := tile.checkNew(); err != nil {
 		return err
 	}
-	if d, _ := p.dashboards.Get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
+	if d := p.dashboards.get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
 		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
 			"30 days later or by `caddy analytics project purge`.", d.ID, len(d.Tiles))
 	}
@@ -542,7 +543,7 @@ func (t *Text) changed(body *string, by author) *Text {
 
 // checkDashboard reports that an insight can't be put on a dashboard.
 func (p *projectState) checkDashboard(id int64) error {
-	if d, ok := p.dashboards.Get(id); !ok || d.Deleted {
+	if d := p.dashboards.get(id); d == nil || d.Deleted {
 		return &FieldError{Field: "dashboards", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", id)}
 	}
 	return nil
@@ -553,7 +554,7 @@ func (p *projectState) dashboardsOf(insight int64) []Dashboard {
 	tiles, _ := p.tiles.Get(insight)
 	var on []Dashboard
 	for _, t := range tiles {
-		if d, ok := p.dashboards.Get(t.Dashboard); ok {
+		if d := p.dashboards.get(t.Dashboard); d != nil {
 			on = append(on, *d)
 		}
 	}
