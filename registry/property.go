@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // PropertyScope reports what a property belongs to.
@@ -163,7 +165,6 @@ func (p *projectState) schemaChanged() {
 const (
 	maxPropertyName  = 400
 	maxGroupType     = 400
-	maxGroupTypes    = 5
 	groupTypeIsTaken = "The group type, or its index, already stands for another one."
 )
 
@@ -248,7 +249,7 @@ func (d PropertyDefinition) validate() error {
 			return invalid("group_type_index", "Only a group property has a group type index.")
 		}
 	case GroupProperty:
-		if err := inRange("group_type_index", d.GroupTypeIndex, 0, maxGroupTypes-1); err != nil {
+		if err := inRange("group_type_index", d.GroupTypeIndex, 0, physical.GroupTypes-1); err != nil {
 			return err
 		}
 	default:
@@ -268,5 +269,5 @@ func (g GroupType) validate() error {
 	case utf8.RuneCountInString(g.Name) > maxGroupType:
 		return tooLong("group_type", maxGroupType)
 	}
-	return inRange("group_type_index", g.Index, 0, maxGroupTypes-1)
+	return inRange("group_type_index", g.Index, 0, physical.GroupTypes-1)
 }
