@@ -102,7 +102,7 @@ func (d *Dashboard) remove(in *draft, p *projectState) Stored {
 		}
 	}
 	for i := range before.Tiles {
-		p.stands(&before.Tiles[i], false)
+		p.place(&before.Tiles[i], false)
 	}
 	delete(in.own[d.Project].tiles, d.ID)
 	return p.dashboards.remove(d.ID)
@@ -129,7 +129,7 @@ func (t *Tile) unique() []string {
 	if t.Insight == 0 {
 		return nil
 	}
-	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // an insight stands once on a dashboard
+	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // a dashboard has an insight once
 }
 
 func (t *Tile) size() int {
@@ -165,7 +165,7 @@ func (t *Tile) put(in *draft, p *projectState) (Stored, error) {
 		d.Tiles[at] = *t
 	} else {
 		d.Tiles = slices.Insert(d.Tiles, at, *t)
-		p.stands(t, true)
+		p.place(t, true)
 	}
 	p.show(t, !d.Deleted)
 	return was, nil
@@ -182,7 +182,7 @@ func (t *Tile) remove(in *draft, p *projectState) Stored {
 	}
 	was := Stored{1, int64(d.Tiles[at].size())}
 	p.show(&d.Tiles[at], false)
-	p.stands(&d.Tiles[at], false)
+	p.place(&d.Tiles[at], false)
 	d.Tiles = slices.Delete(d.Tiles, at, at+1)
 	return was
 }
@@ -204,7 +204,7 @@ func (d *draft) ownTiles(p *projectState, project, id int64) *Dashboard {
 	return &next
 }
 
-// show says that an insight stands on a dashboard that is not deleted, or takes that back.
+// show records that an insight is on a dashboard that is not deleted, or that it no longer is.
 func (p *projectState) show(t *Tile, on bool) {
 	if t.Insight == 0 || t.Deleted {
 		return
@@ -223,8 +223,8 @@ func (p *projectState) show(t *Tile, on bool) {
 	p.tiles = p.tiles.Set(t.Insight, tiles)
 }
 
-// stands notes on which dashboards an insight has a tile, deleted or not.
-func (p *projectState) stands(t *Tile, on bool) {
+// place records that an insight has a tile on a dashboard, deleted or not, or that it no longer has.
+func (p *projectState) place(t *Tile, on bool) {
 	if t.Insight == 0 {
 		return
 	}
@@ -533,7 +533,7 @@ func (t *tx) addTile(p *projectState, tile Tile) error {
 	return t.put(&tile)
 }
 
-// changed gives the text with another body; nil stands for a text that is not there yet.
+// changed returns the text with another body. A nil text is one that is not there yet.
 func (t *Text) changed(body *string, by author) *Text {
 	if t == nil {
 		return &Text{Body: body, CreatedBy: by.key, LastModifiedAt: by.at}

@@ -310,7 +310,7 @@ const (
 
 var endpointName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,127}$`)
 
-// ValidEndpointName tells the names that an endpoint may have: a letter, then letters, digits, - and _; at most 128.
+// ValidEndpointName reports whether an endpoint may have a name: a letter, then letters, digits, - and _; at most 128 in all.
 func ValidEndpointName(name string) bool { return endpointName.MatchString(name) }
 
 // NewEndpoint says what an endpoint is to be.

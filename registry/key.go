@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// KeyKind tells who a key stands for.
+// KeyKind says who uses a key: a person or a project.
 type KeyKind string
 
 // The kinds of keys (contract: api.md, sections 6.2 and 6.3).

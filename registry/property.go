@@ -165,7 +165,7 @@ func (p *projectState) schemaChanged() {
 const (
 	maxPropertyName  = 400
 	maxGroupType     = 400
-	groupTypeIsTaken = "The group type, or its index, already stands for another one."
+	groupTypeIsTaken = "Another group type has this name or this index already."
 )
 
 // SetProperty declares the type of a property, whatever it was before. Mistakes are *FieldError; an unknown project is ErrNotFound.

@@ -12,13 +12,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Snapshot is the registry at one moment. It never changes, and so do the values that it hands out: they are shared, and
-// must not be written to. Lookups of a single thing take no lock and allocate nothing.
+// Snapshot is the registry at one moment. It never changes, nor do the values that it returns: they are shared, and must not be
+// modified. Lookups of a single thing take no lock and allocate nothing.
 type Snapshot struct {
 	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
 	// restored counts the same revisions again.
 	Revision uint64
-	// Serial is another one for each snapshot of this process: what follows from a snapshot can be known by it.
+	// Serial is different for each snapshot of this process, so it can be the key of what is derived from a snapshot.
 	Serial uint64
 
 	keys      *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
@@ -330,7 +330,7 @@ func (s *Snapshot) AnyInsightByShortID(project int64, shortID string) *Insight {
 	return nil
 }
 
-// TilesOf returns where an insight stands on dashboards, by number of the tile.
+// TilesOf returns the tiles of an insight on dashboards that are not deleted, by number of the tile.
 func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
 	if p := s.project(project); p != nil {
 		tiles, _ := p.tiles.Get(insight)

@@ -54,7 +54,7 @@ func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 }
 
 // LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
-// counts too. Version 0 stands for all of them. Zero: never.
+// counts too. Version 0 means all of them. The zero time means never.
 func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
 	entry := s.endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID {
