@@ -137,7 +137,7 @@ func waitForQuery(t *testing.T, c *clickhouse.Client, project int64, mark string
 			t.Error(err)
 			return
 		}
-		if (out.rows[0] != "[0]") == runs {
+		if (out.Texts[0] != "[0]") == runs {
 			return
 		}
 	}

@@ -70,7 +70,7 @@ func TestFence(t *testing.T) {
 			if err := c.QueryBlocks(t.Context(), clickhouse.Query{SQL: tt.sql, Project: mine}, &blocks); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, blocks.rows); diff != "" {
+			if diff := cmp.Diff(tt.want, blocks.Texts); diff != "" {
 				t.Errorf("rows from blocks (-want +got):\n%s", diff)
 			}
 		})

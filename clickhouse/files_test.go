@@ -60,7 +60,7 @@ func TestPage(t *testing.T) {
 		if _, err := c.Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: project(), Limit: tt.limit, Offset: tt.offset}, &out); err != nil {
 			t.Fatalf("%s: %v", tt.sql, err)
 		}
-		if diff := cmp.Diff(tt.want, out.rows); diff != "" {
+		if diff := cmp.Diff(tt.want, out.Texts); diff != "" {
 			t.Errorf("%d rows at offset %d of %s (-want +got):\n%s", tt.limit, tt.offset, tt.sql, diff)
 		}
 	}
@@ -76,12 +76,12 @@ func TestUnbounded(t *testing.T) {
 	}
 	q.Unbounded = true
 	var out rows
-	if _, err := c.Query(t.Context(), q, &out); err != nil || len(out.rows) != 100_000 {
-		t.Errorf("unbounded: %d rows, %v", len(out.rows), err)
+	if _, err := c.Query(t.Context(), q, &out); err != nil || len(out.Texts) != 100_000 {
+		t.Errorf("unbounded: %d rows, %v", len(out.Texts), err)
 	}
 	q.SQL = "SELECT max(blockSize()) FROM numbers(100000)"
-	if _, err := c.Query(t.Context(), q, &out); err != nil || out.rows[len(out.rows)-1] != "[4096]" {
-		t.Errorf("rows per block: %v, %v", out.rows[len(out.rows)-1], err)
+	if _, err := c.Query(t.Context(), q, &out); err != nil || out.Texts[len(out.Texts)-1] != "[4096]" {
+		t.Errorf("rows per block: %v, %v", out.Texts[len(out.Texts)-1], err)
 	}
 }
 

@@ -134,11 +134,11 @@ func nativeValues(t *testing.T, c *clickhouse.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Rows != 1_000_000 || stats.ReadRows < 1_000_000 || len(out.rows) != 1_000_000 || out.rows[999_999] != `[999999, "999999"]` {
-		t.Errorf("stats %+v, last row %s", stats, out.rows[len(out.rows)-1])
+	if stats.Rows != 1_000_000 || stats.ReadRows < 1_000_000 || len(out.Texts) != 1_000_000 || out.Texts[999_999] != `[999999, "999999"]` {
+		t.Errorf("stats %+v, last row %s", stats, out.Texts[len(out.Texts)-1])
 	}
 	want := []clickhouse.Column{{Name: "n", Type: "UInt64"}, {Name: "toString(number)", Type: "String"}}
-	if diff := cmp.Diff(want, out.columns); diff != "" {
+	if diff := cmp.Diff(want, out.Header); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 }

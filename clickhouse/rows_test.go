@@ -59,16 +59,16 @@ func TestValues(t *testing.T) {
 			if _, err := c.Query(t.Context(), q, &printed); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"[" + tt.want + "]"}, printed.rows); diff != "" {
+			if diff := cmp.Diff([]string{"[" + tt.want + "]"}, printed.Texts); diff != "" {
 				t.Errorf("rows as printed (-want +got):\n%s", diff)
 			}
 			if err := c.QueryBlocks(t.Context(), q, &blocks); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"[" + tt.want + "]"}, blocks.rows); diff != "" {
+			if diff := cmp.Diff([]string{"[" + tt.want + "]"}, blocks.Texts); diff != "" {
 				t.Errorf("rows from blocks (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(printed.columns, blocks.columns); diff != "" {
+			if diff := cmp.Diff(printed.Header, blocks.Header); diff != "" {
 				t.Errorf("columns (-printed +blocks):\n%s", diff)
 			}
 		})

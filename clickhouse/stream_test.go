@@ -194,8 +194,8 @@ func TestStream(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got, ignoreCause); diff != "" {
 				t.Errorf("error (-want +got):\n%s\n%v", diff, errors.Unwrap(got))
 			}
-			if len(out.rows) != tt.rows || stats.Rows != uint64(tt.rows) {
-				t.Errorf("got %d rows, stats %d, want %d", len(out.rows), stats.Rows, tt.rows)
+			if len(out.Texts) != tt.rows || stats.Rows != uint64(tt.rows) {
+				t.Errorf("got %d rows, stats %d, want %d", len(out.Texts), stats.Rows, tt.rows)
 			}
 			waitForIdle(t, c)
 		})

@@ -43,7 +43,7 @@ func (b *batch) add(project int64, r record.Record) {
 	b.records = append(b.records, r)
 }
 
-// eventUUID is the uuid of an event that has none. A text that stands in the batch again is another event.
+// eventUUID is the uuid of an event that has none. A text that occurs again in the batch is another event.
 func (b *batch) eventUUID(project int64, text []byte) uuid.UUID {
 	id := eventUUID(project, text)
 	again := b.seen[id]

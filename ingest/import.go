@@ -98,7 +98,7 @@ func New(client *clickhouse.Client) *Ingester {
 // reported.
 //
 // Importing the same records again adds nothing: an event without uuid gets one from its text, and from how often
-// the same text stands before it in its batch; events whose uuid is there already are passed over. An import that
+// the same text occurs before it in its batch; events whose uuid is there already are passed over. An import that
 // broke off is completed by running it again.
 //
 // Imports into one project wait for each other. The report is valid also with an error: it says what was done

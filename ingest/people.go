@@ -93,7 +93,7 @@ func (p *people) owner(line int, name string) *person {
 	return entry.person
 }
 
-// create makes the person that a distinct id stands for.
+// create creates the person of a distinct id.
 func (p *people) create(line int, name string) *person {
 	id := personUUID(p.store.project, name)
 	one := p.persons[id]

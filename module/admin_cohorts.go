@@ -13,8 +13,8 @@ func recordCohort(c *registry.Cohort) adminapi.Cohort {
 	return adminapi.Cohort{ID: c.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt}
 }
 
-// adminCreateCohort makes a cohort. In front of tables that another product fills it needs the number that the cohort has there:
-// one of our own would name a cohort of somebody else's.
+// adminCreateCohort creates a cohort. If another product fills the tables, it needs the number that the cohort has there: a number of
+// our own could be that of another cohort.
 func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := readAdmin[adminapi.CohortFields](r)
 	if err != nil {

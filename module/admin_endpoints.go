@@ -43,7 +43,7 @@ func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles,
 	return rt.planFiles(ctx, body.Project, files, body.Prune, now)
 }
 
-// adminExportEndpoints gives the endpoints of a project as files.
+// adminExportEndpoints returns the endpoints of a project as files.
 func adminExportEndpoints(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	snap := rt.registry.Snapshot()
 	project, err := adminProject(snap, r.URL.Query().Get("project"))

@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// The paths that tell whether the server is alive and whether it can answer. They stand on the admin address, and on sites whose
-// directive says health.
+// The paths that report whether the server is alive and whether it can answer. The admin address has them, and sites whose directive
+// says health.
 const (
 	livePath  = "/healthz"
 	readyPath = "/readyz"
@@ -23,10 +23,10 @@ const (
 
 const (
 	probeTimeout = 2 * time.Second // the longest that one part may take to say that it is ready
-	probeEvery   = time.Second     // how long a finding holds
+	probeEvery   = time.Second     // how long a result is kept
 )
 
-// readiness is what a server says of its parts: "ok" or "unavailable", and nothing of the reasons, which stand in the log.
+// readiness is what a server says of its parts: "ok" or "unavailable", without the reasons, which are in the log.
 type readiness struct {
 	Status     string `json:"status"`
 	ClickHouse string `json:"clickhouse"`
@@ -45,8 +45,8 @@ func (r readiness) httpStatus() int {
 	return http.StatusServiceUnavailable
 }
 
-// probe looks whether the parts of a runtime answer: one look at a time, whose finding holds for a while, so that asking often costs
-// nothing.
+// probe checks whether the parts of a runtime answer. It runs one check at a time and keeps the result for a while, so that asking often
+// costs nothing.
 type probe struct {
 	clickhouse, registry func(context.Context) error
 	logger               *zap.Logger
@@ -58,12 +58,12 @@ type probe struct {
 
 var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry: partMissing}
 
-// newProbe asks ClickHouse for a sign of life, for which it needs no place, and the registry for its revision.
+// newProbe returns a probe that pings ClickHouse, without a place, and asks the registry for its revision.
 func (rt *runtime) newProbe() *probe {
 	return &probe{clickhouse: rt.Warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
-// ready gives the finding. It takes little more than probeTimeout at most.
+// ready returns the state of the parts. It takes little more than probeTimeout at most.
 func (p *probe) ready(ctx context.Context) readiness {
 	select {
 	case p.looking <- struct{}{}:
@@ -88,7 +88,7 @@ func (p *probe) ready(ctx context.Context) readiness {
 	return now
 }
 
-// ask gives the state of a part, and logs a change of it. A part that does not answer in time is not ready, even when it does not
+// ask returns the state of a part, and logs when it changes. A part that does not answer in time is not ready, even when it does not
 // notice that its time is up.
 func (p *probe) ask(ctx context.Context, name, before string, part func(context.Context) error) string {
 	answered := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collect gives the counters, those of the cache, and the queries that run and wait.
+// collect sends the counters, those of the cache, and the numbers of running and waiting queries.
 func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	rt.Metrics.Collect(ch)
 	s := rt.Cache.Stats()
@@ -32,7 +32,7 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	})
 }
 
-// collectEngine gives how ClickHouse is, and the embedded engine where there is one.
+// collectEngine sends the state of ClickHouse, and of the embedded engine if there is one.
 func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	if rt.Warehouse != nil {
 		reachable := rt.Warehouse.Reachable()
@@ -76,10 +76,10 @@ var (
 // collector shows the metrics of an app in the registry of its config. What it collects outlives the config.
 type collector struct{ app *App }
 
-// Describe gives nothing, which tells the registry that the metrics are known only once the app runs.
+// Describe sends nothing: which metrics there are is known only once the app runs.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the metrics of a running app.
+// Collect sends the metrics of a running app.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if rt := c.app.runtime.Load(); rt != nil {
 		rt.collect(ch)

@@ -187,10 +187,10 @@ const placesFactor = 4
 // spareConnections are for what needs no place: pings and discovery.
 const spareConnections = 2
 
-// runsShare is the part of the cache's size that the answers of ended background runs may take beside it.
+// runsShare is the part of the cache's size that the answers of finished background runs may take in addition to it.
 const runsShare = 4
 
-// results is the cache of answers beside what was understood before, requests and the schemas of projects, and what was counted.
+// results is the cache of answers, with the plans of requests and the schemas of projects that were made before, and the counters.
 type results struct {
 	cache     *cache.Cache
 	plans     *cache.Memo[*result.Plan]

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names of tables that are spoken of elsewhere.
+// The names of tables that other packages use.
 const (
 	Events = "events"
 	// ComputedMembers holds the members of cohorts that PostHog computes.
@@ -28,7 +28,7 @@ type Table struct {
 	Order     string // the expressions of ORDER BY
 	Partition string // the expression of PARTITION BY; empty for none
 	Sample    string // the expression of SAMPLE BY; empty for none
-	Settings  string // beside those that all tables have; empty for none
+	Settings  string // in addition to those that all tables have; empty for none
 	Columns   []Column
 	Indexes   []string // data-skipping indexes, as CREATE TABLE has them
 	Optional  bool     // queries that do not name it can do without it

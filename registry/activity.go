@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The activities that a log tells of (contract: api.md, section 4.5).
+// The activities that a log records (contract: api.md, section 4.5).
 const (
 	ActivityCreated  = "created"
 	ActivityUpdated  = "updated"
@@ -208,7 +208,7 @@ func changeOf(typ, field string, before, after any) FieldChange {
 	return c
 }
 
-// names are what a log tells of dashboards.
+// names returns what a log records of dashboards.
 func names(dashboards []Dashboard) any {
 	type named struct {
 		ID   int64   `json:"id"`

@@ -1,10 +1,12 @@
 package registry_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -70,32 +72,92 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkInsights measures writes and the first page of a list in projects with few and many insights. Both cost the same.
-func BenchmarkInsights(b *testing.B) {
-	for _, many := range []int{10, 1000, 10_000} {
+// writesOf are writes that add or change one entity of each kind in project 1.
+var writesOf = []struct {
+	kind  registry.Kind
+	write func(context.Context, *registry.Registry) error
+}{
+	{registry.KindInsight, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateInsight(ctx, 1, 5, registry.InsightFields{Favorited: registry.To(true)}, false, "k", now)
+		return err
+	}},
+	{registry.KindDashboard, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateDashboard(ctx, 1, 5, registry.DashboardFields{Pinned: registry.To(true)}, "k", now)
+		return err
+	}},
+	{registry.KindTile, func(ctx context.Context, r *registry.Registry) error {
+		f := registry.DashboardFields{Tiles: []registry.TileFields{{Insight: 5, Color: registry.To(new("red"))}}}
+		_, err := r.UpdateDashboard(ctx, 1, 5, f, "k", now)
+		return err
+	}},
+	{registry.KindKey, func(ctx context.Context, r *registry.Registry) error {
+		_, _, err := r.RollKey(ctx, "k5", nil, now)
+		return err
+	}},
+	{registry.KindEndpoint, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateEndpoint(ctx, 1, "e5", registry.EndpointUpdate{Active: new(true)}, now)
+		return err
+	}},
+	{registry.KindVersion, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateEndpoint(ctx, 1, "e5", registry.EndpointUpdate{Description: new("new")}, now)
+		return err
+	}},
+	{registry.KindVariable, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateVariable(ctx, 1, "v5", registry.VariableUpdate{Name: new("new")})
+		return err
+	}},
+	{registry.KindCohort, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.RenameCohort(ctx, 1, 5, "new")
+		return err
+	}},
+	{registry.KindProperty, func(ctx context.Context, r *registry.Registry) error {
+		name := fmt.Sprint("new", r.Snapshot().Revision) // to set the same type again writes nothing
+		return r.SetProperty(ctx, 1, registry.PropertyDefinition{Scope: registry.EventProperty, Name: name, Type: registry.PropertyNumeric})
+	}},
+	{registry.KindProject, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateProject(ctx, 1, registry.ProjectChange{Name: new("new")})
+		return err
+	}},
+}
+
+// BenchmarkWrites measures writes in projects that have few and many entities of each kind. They cost the same.
+func BenchmarkWrites(b *testing.B) {
+	for _, many := range []int{10, 10_000} {
 		path := filled(b, many)
-		r := openAt(b, path, quiet)
-		other := openAt(b, path, quiet)
-		query := query("select 1")
-		b.Run(fmt.Sprintf("a write among %d", many), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				must(r.UpdateInsight(b.Context(), 1, 5, registry.InsightFields{Query: registry.To(query)}, false, "k", now))(b)
-			}
-		})
-		if err := other.Refresh(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		b.Run(fmt.Sprintf("a write among %d, and another process reads it", many), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				must(r.UpdateInsight(b.Context(), 1, 5, registry.InsightFields{Query: registry.To(query)}, false, "k", now))(b)
-				if err := other.Refresh(b.Context()); err != nil {
+		r, other := openAt(b, path, quiet), openAt(b, path, quiet)
+		for _, w := range writesOf {
+			write := func() {
+				if err := w.write(b.Context(), r); err != nil {
 					b.Fatal(err)
 				}
 			}
-		})
-		b.Run(fmt.Sprintf("the first page of %d", many), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s among %d", w.kind, many), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					write()
+				}
+			})
+			if err := other.Refresh(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.Run(fmt.Sprintf("%s among %d, and another process reads it", w.kind, many), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					write()
+					if err := other.Refresh(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkInsightPage measures the first page of a list in projects with few and many insights. It costs the same.
+func BenchmarkInsightPage(b *testing.B) {
+	for _, many := range []int{10, 10_000} {
+		r := openAt(b, filled(b, many), quiet)
+		b.Run(strconv.Itoa(many), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				page, total := r.Snapshot().InsightPage(1, 0, 10)
@@ -112,7 +174,7 @@ func BenchmarkInsights(b *testing.B) {
 	}
 }
 
-// filled makes a store with one project of many insights, and returns its path.
+// filled makes a store with one project that has many entities of each kind, and returns its path.
 func filled(tb testing.TB, many int) string {
 	tb.Helper()
 	path := sqlitetest.Path(tb)
@@ -124,11 +186,23 @@ func filled(tb testing.TB, many int) string {
 	s := openStore(tb, path)
 	var w registry.Write
 	for n := 1; n <= many; n++ {
+		q, at := query("select 1"), now.Format(time.RFC3339)
+		put := func(kind registry.Kind, id, data string, args ...any) {
+			text := fmt.Appendf(nil, data, args...)
+			rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: text}
+			rec.Unique = must(registry.UniqueKeys(&rec))(tb)
+			w.Put = append(w.Put, rec)
+		}
 		id := strconv.Itoa(n)
-		w.Put = append(w.Put, registry.Record{
-			Project: 1, Kind: registry.KindInsight, ID: id, Unique: []string{"1 " + id},
-			Data: fmt.Appendf(nil, `{"id": %d, "short_id": "%d", "name": "insight %d", "query": %s, "filters": {}, "saved": true, "tags": []}`, n, n, n, query("select 1")),
-		})
+		put(registry.KindInsight, id, `{"short_id": "%d", "name": "insight %d", "query": %s, "filters": {}, "saved": true, "tags": []}`, n, n, q)
+		put(registry.KindDashboard, id, `{"filters": {}, "variables": {}, "tags": []}`)
+		put(registry.KindTile, id+"/"+id, `{"id": %d, "insight": %d, "layouts": {}, "filter_overrides": {}}`, n, n)
+		put(registry.KindKey, "k"+id, `{"id": "k%d", "user": %d, "kind": "personal", "hash": "%064x", "scopes": ["*"], "created_at": %q}`, n, n, n, at)
+		put(registry.KindEndpoint, "e"+id, `{"id": "e%d", "name": "e%d", "active": true, "current_version": 1, "created_at": %q}`, n, n, at)
+		put(registry.KindVersion, "e"+id+"/1", `{"id": "v%d", "number": 1, "query": %s, "active": true}`, n, q)
+		put(registry.KindVariable, "v"+id, `{"id": "v%d", "name": "v%d", "code_name": "v%d", "type": "String", "default": null, "values": null, "created_at": %q}`, n, n, n, at)
+		put(registry.KindCohort, id, `{"name": "c%d"}`, n)
+		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})
 	}
 	if _, err := s.Write(tb.Context(), &w); err != nil {
@@ -140,35 +214,46 @@ func filled(tb testing.TB, many int) string {
 	return path
 }
 
-// TestWritesDoNotGrowWithTheProject holds that neither a write nor a page touches all insights of a project: what they allocate stays.
+// TestWritesDoNotGrowWithTheProject holds that neither a write nor a page touches all entities of a kind: what they allocate stays.
 func TestWritesDoNotGrowWithTheProject(t *testing.T) {
-	type cost struct{ write, page, refresh float64 }
-	measured := make(map[int]cost)
-	for _, many := range []int{10, 5000} {
-		path := filled(t, many)
-		r, other := openAt(t, path, quiet), openAt(t, path, quiet)
-		write := func() {
-			must(r.UpdateInsight(t.Context(), 1, 5, registry.InsightFields{Favorited: registry.To(true)}, false, "k", now))(t)
-		}
-		c := cost{write: bytesOf(20, write), page: bytesOf(20, func() { r.Snapshot().InsightPage(1, 0, 10) })}
-		c.refresh = bytesOf(20, func() {
-			write()
-			if err := other.Refresh(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}) - c.write
-		measured[many] = c
-	}
-	few, more := measured[10], measured[5000]
-	for what, grown := range map[string]float64{"a write": more.write / few.write, "a page": more.page / few.page, "reading what changed": more.refresh / few.refresh} {
-		if grown > 4 {
-			t.Errorf("%s allocates %.1f times as much among 5,000 insights as among 10: %+v", what, grown, measured)
+	few, more := costs(t, 10), costs(t, 5000)
+	for what, cost := range more {
+		if grown := cost / few[what]; grown > 4 {
+			t.Errorf("%s allocates %.1f times as much among 5,000 as among 10: %.0f bytes, not %.0f", what, grown, cost, few[what])
 		}
 	}
 }
 
+// costs returns the bytes that writes and pages allocate in a project that has many entities of each kind.
+func costs(t *testing.T, many int) map[string]float64 {
+	t.Helper()
+	path := filled(t, many)
+	r, other := openAt(t, path, quiet), openAt(t, path, quiet)
+	measured := map[string]float64{
+		"a page of insights":  bytesOf(func() { r.Snapshot().InsightPage(1, 0, 10) }),
+		"a page of variables": bytesOf(func() { r.Snapshot().VariablePage(1, 0, 10) }),
+	}
+	for _, w := range writesOf {
+		write := func() {
+			if err := w.write(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cost := bytesOf(write)
+		measured["a write of kind "+string(w.kind)] = cost
+		measured["reading a change of kind "+string(w.kind)] = bytesOf(func() {
+			write()
+			if err := other.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}) - cost
+	}
+	return measured
+}
+
 // bytesOf returns how many bytes a call of do allocates.
-func bytesOf(runs int, do func()) float64 {
+func bytesOf(do func()) float64 {
+	const runs = 20
 	var before, after runtime.MemStats
 	do()
 	runtime.ReadMemStats(&before)
@@ -176,5 +261,5 @@ func bytesOf(runs int, do func()) float64 {
 		do()
 	}
 	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc-before.TotalAlloc) / float64(runs)
+	return float64(after.TotalAlloc-before.TotalAlloc) / runs
 }

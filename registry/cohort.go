@@ -1,11 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,23 +46,34 @@ func (c *cohortEntry) unique() []string {
 func (c *cohortEntry) size() int        { return len(c.Name) }
 func (c *cohortEntry) checkSize() error { return nil } // the name has a limit
 
-func (c *cohortEntry) put(d *draft, p *projectState) (Stored, error) {
-	was := c.remove(d, p)
-	p.cohorts[c.ID] = c
+func (c *cohortEntry) put(_ *draft, p *projectState) (Stored, error) {
+	before := p.cohorts.get(c.ID)
+	was := p.cohorts.put(c)
+	if shown := before != nil && before.listed(); shown != c.listed() || shown && before.Cohort != c.Cohort {
+		p.schemaChanged()
+	}
 	return was, nil
 }
 
-func (c *cohortEntry) remove(d *draft, p *projectState) Stored {
-	if own := d.own[c.Project]; !own.cohorts {
-		own.cohorts = true
-		p.cohorts = maps.Clone(p.cohorts)
+func (c *cohortEntry) remove(_ *draft, p *projectState) Stored {
+	shown := p.cohort(c.ID) != nil
+	was := p.cohorts.remove(c.ID)
+	if shown {
+		p.schemaChanged()
 	}
-	before := p.cohorts[c.ID]
-	if before == nil {
-		return Stored{}
+	return was
+}
+
+func (c *cohortEntry) key() int64                     { return c.ID }
+func (c *cohortEntry) listed() bool                   { return c.DeletedAt.IsZero() }
+func (c *cohortEntry) compare(other *cohortEntry) int { return cmp.Compare(c.ID, other.ID) }
+
+// code returns the name, which a deleted cohort leaves to others.
+func (c *cohortEntry) code() string {
+	if c.listed() {
+		return c.Name
 	}
-	delete(p.cohorts, c.ID)
-	return Stored{1, int64(before.size())}
+	return ""
 }
 
 // cohort returns a cohort that is not deleted; nil when there is none.
@@ -71,18 +81,24 @@ func (p *projectState) cohort(id int64) *cohortEntry {
 	if p == nil {
 		return nil
 	}
-	if c := p.cohorts[id]; c != nil && c.DeletedAt.IsZero() {
+	if c := p.cohorts.get(id); c != nil && c.listed() {
 		return c
 	}
 	return nil
 }
 
+// lastCohort returns the greatest number of a cohort, deleted or not; 0 for none.
+func (p *projectState) lastCohort() int64 {
+	each := p.cohorts.byID.Iterator()
+	each.Last()
+	id, _, _ := each.Next()
+	return id
+}
+
 // checkCohort reports that another cohort has the name of c.
 func (p *projectState) checkCohort(c *Cohort) error {
-	for _, other := range p.cohorts {
-		if other.ID != c.ID && other.DeletedAt.IsZero() && other.Name == c.Name {
-			return &FieldError{Field: "name", Code: CodeUnique, Message: cohortNameTaken}
-		}
+	if other := p.cohorts.coded(c.Name); other != nil && other.ID != c.ID {
+		return &FieldError{Field: "name", Code: CodeUnique, Message: cohortNameTaken}
 	}
 	return nil
 }
@@ -114,10 +130,7 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 			return err
 		}
 		if c.ID = n.ID; c.ID == 0 {
-			c.ID = 1
-			if len(p.cohorts) > 0 {
-				c.ID = 1 + slices.Max(slices.Collect(maps.Keys(p.cohorts)))
-			}
+			c.ID = p.lastCohort() + 1
 		}
 		if p.cohort(c.ID) != nil {
 			return &FieldError{Field: "id", Code: CodeUnique, Message: cohortTaken}
@@ -191,7 +204,7 @@ func (c *Cohort) validate() error {
 // Cohorts returns the cohorts of a project that have names, by number.
 func (s *Snapshot) Cohorts(project int64) []Cohort {
 	if p := s.project(project); p != nil {
-		return p.schema.Cohorts
+		return p.schema().Cohorts
 	}
 	return nil
 }

@@ -74,11 +74,10 @@ func (d *Dashboard) checkNew() error {
 }
 
 // put shows the dashboard with the tiles that it has there.
-func (d *Dashboard) put(in *draft, p *projectState) (was Stored, err error) {
+func (d *Dashboard) put(in *draft, p *projectState) (Stored, error) {
 	next := *d
 	next.Tiles = nil
-	if before, ok := p.dashboards.Get(d.ID); ok {
-		was = Stored{1, int64(before.size())}
+	if before := p.dashboards.get(d.ID); before != nil {
 		next.Tiles = before.Tiles
 		if before.Deleted != d.Deleted {
 			for i := range next.Tiles {
@@ -89,13 +88,12 @@ func (d *Dashboard) put(in *draft, p *projectState) (was Stored, err error) {
 			own[d.ID] = &next
 		}
 	}
-	p.dashboards = p.dashboards.Set(d.ID, &next)
-	return was, nil
+	return p.dashboards.put(&next), nil
 }
 
 func (d *Dashboard) remove(in *draft, p *projectState) Stored {
-	before, ok := p.dashboards.Get(d.ID)
-	if !ok {
+	before := p.dashboards.get(d.ID)
+	if before == nil {
 		return Stored{}
 	}
 	if !before.Deleted {
@@ -104,12 +102,16 @@ func (d *Dashboard) remove(in *draft, p *projectState) Stored {
 		}
 	}
 	for i := range before.Tiles {
-		p.stands(&before.Tiles[i], false)
+		p.place(&before.Tiles[i], false)
 	}
-	p.dashboards = p.dashboards.Delete(d.ID)
 	delete(in.own[d.Project].tiles, d.ID)
-	return Stored{1, int64(before.size())}
+	return p.dashboards.remove(d.ID)
 }
+
+func (d *Dashboard) key() int64                   { return d.ID }
+func (d *Dashboard) code() string                 { return "" }
+func (d *Dashboard) listed() bool                 { return !d.Deleted }
+func (d *Dashboard) compare(other *Dashboard) int { return cmp.Compare(d.ID, other.ID) }
 
 func readTile(rec *Record) (entity, error) {
 	t := &Tile{Project: rec.Project}
@@ -127,7 +129,7 @@ func (t *Tile) unique() []string {
 	if t.Insight == 0 {
 		return nil
 	}
-	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // an insight stands once on a dashboard
+	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // a dashboard has an insight once
 }
 
 func (t *Tile) size() int {
@@ -163,7 +165,7 @@ func (t *Tile) put(in *draft, p *projectState) (Stored, error) {
 		d.Tiles[at] = *t
 	} else {
 		d.Tiles = slices.Insert(d.Tiles, at, *t)
-		p.stands(t, true)
+		p.place(t, true)
 	}
 	p.show(t, !d.Deleted)
 	return was, nil
@@ -180,7 +182,7 @@ func (t *Tile) remove(in *draft, p *projectState) Stored {
 	}
 	was := Stored{1, int64(d.Tiles[at].size())}
 	p.show(&d.Tiles[at], false)
-	p.stands(&d.Tiles[at], false)
+	p.place(&d.Tiles[at], false)
 	d.Tiles = slices.Delete(d.Tiles, at, at+1)
 	return was
 }
@@ -191,18 +193,18 @@ func (d *draft) ownTiles(p *projectState, project, id int64) *Dashboard {
 	if board := own[id]; board != nil {
 		return board
 	}
-	before, ok := p.dashboards.Get(id)
-	if !ok {
+	before := p.dashboards.get(id)
+	if before == nil {
 		return nil
 	}
 	next := *before
 	next.Tiles = slices.Clone(before.Tiles)
 	own[id] = &next
-	p.dashboards = p.dashboards.Set(id, &next)
+	p.dashboards.put(&next)
 	return &next
 }
 
-// show says that an insight stands on a dashboard that is not deleted, or takes that back.
+// show records that an insight is on a dashboard that is not deleted, or that it no longer is.
 func (p *projectState) show(t *Tile, on bool) {
 	if t.Insight == 0 || t.Deleted {
 		return
@@ -221,8 +223,8 @@ func (p *projectState) show(t *Tile, on bool) {
 	p.tiles = p.tiles.Set(t.Insight, tiles)
 }
 
-// stands notes on which dashboards an insight has a tile, deleted or not.
-func (p *projectState) stands(t *Tile, on bool) {
+// place records that an insight has a tile on a dashboard, deleted or not, or that it no longer has.
+func (p *projectState) place(t *Tile, on bool) {
 	if t.Insight == 0 {
 		return
 	}
@@ -243,8 +245,7 @@ func (p *projectState) allTilesOf(insight int64) []Tile {
 	boards, _ := p.placed.Get(insight)
 	var tiles []Tile
 	for _, id := range boards {
-		d, _ := p.dashboards.Get(id)
-		for _, t := range d.Tiles {
+		for _, t := range p.dashboards.get(id).Tiles {
 			if t.Insight == insight {
 				tiles = append(tiles, t)
 			}
@@ -477,7 +478,7 @@ type author struct {
 
 // put changes a tile of a dashboard, or adds one; at is its place in the request.
 func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by author) error {
-	d, _ := p.dashboards.Get(dashboard)
+	d := p.dashboards.get(dashboard)
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
 		return f.ID != 0 && t.ID == f.ID || f.ID == 0 && f.Insight != 0 && t.Insight == f.Insight
 	})
@@ -524,7 +525,7 @@ func (t *tx) addTile(p *projectState, tile Tile) error {
 	if err := tile.checkNew(); err != nil {
 		return err
 	}
-	if d, _ := p.dashboards.Get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
+	if d := p.dashboards.get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
 		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
 			"30 days later or by `caddy analytics project purge`.", d.ID, len(d.Tiles))
 	}
@@ -532,7 +533,7 @@ func (t *tx) addTile(p *projectState, tile Tile) error {
 	return t.put(&tile)
 }
 
-// changed gives the text with another body; nil stands for a text that is not there yet.
+// changed returns the text with another body. A nil text is one that is not there yet.
 func (t *Text) changed(body *string, by author) *Text {
 	if t == nil {
 		return &Text{Body: body, CreatedBy: by.key, LastModifiedAt: by.at}
@@ -542,7 +543,7 @@ func (t *Text) changed(body *string, by author) *Text {
 
 // checkDashboard reports that an insight can't be put on a dashboard.
 func (p *projectState) checkDashboard(id int64) error {
-	if d, ok := p.dashboards.Get(id); !ok || d.Deleted {
+	if d := p.dashboards.get(id); d == nil || d.Deleted {
 		return &FieldError{Field: "dashboards", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", id)}
 	}
 	return nil
@@ -553,7 +554,7 @@ func (p *projectState) dashboardsOf(insight int64) []Dashboard {
 	tiles, _ := p.tiles.Get(insight)
 	var on []Dashboard
 	for _, t := range tiles {
-		if d, ok := p.dashboards.Get(t.Dashboard); ok {
+		if d := p.dashboards.get(t.Dashboard); d != nil {
 			on = append(on, *d)
 		}
 	}

@@ -312,7 +312,7 @@ func TestPropertiesAndGroupTypesRefuse(t *testing.T) {
 	field := func(field string, code registry.Code, message string) *registry.FieldError {
 		return &registry.FieldError{Field: field, Code: code, Message: message}
 	}
-	contradiction := field("group_type", registry.CodeUnique, "The group type, or its index, already stands for another one.")
+	contradiction := field("group_type", registry.CodeUnique, "Another group type has this name or this index already.")
 	tests := []struct {
 		name string
 		do   func() error

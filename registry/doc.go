@@ -1,4 +1,4 @@
-// Package registry keeps who may ask what: projects, keys, endpoints with their versions, insight variables, saved insights,
+// Package registry keeps what the server serves and to whom: projects, keys, endpoints with their versions, insight variables, saved insights,
 // dashboards, property definitions, group types and the names of cohorts.
 //
 //	requests ─▶ Snapshot (memory, immutable)      no lock, no I/O, no allocation
@@ -8,5 +8,5 @@
 //
 // A Store keeps records of JSON and knows nothing of what they mean. An entity is one file here, with its fields, its checks and its
 // place in the snapshot, and one row in kinds; what is allowed is decided here. Mistakes of the caller are *FieldError, in the words of
-// contract api.md; ErrNotFound says that the thing to change is not there; any other error is an outage.
+// contract api.md; ErrNotFound means that the thing to change does not exist; any other error is an outage.
 package registry

@@ -9,27 +9,24 @@ import (
 	"github.com/benbjohnson/immutable"
 )
 
-// draft is the next snapshot in the making. What is not changed stays shared with the one before: insights, dashboards and tiles in
-// persistent trees, of which a change copies a path; the rest by kind and project.
+// draft is the next snapshot in the making. What is not changed stays shared with the one before.
 type draft struct {
 	next      *Snapshot
 	own       map[int64]*ownParts
 	sequences bool // are the draft's own
 }
 
-// ownParts says which parts of a project the draft has copied already.
+// ownParts are the parts of a project that the draft has copied already.
 type ownParts struct {
-	keys, variables, endpoints, cohorts bool
-
-	versions   map[string]*endpointEntry // endpoints whose versions are the draft's own, by id
-	tiles      map[int64]*Dashboard      // dashboards whose tiles are the draft's own
-	properties map[PropertyDefinition]PropertyType
+	versions map[string]*endpointEntry // endpoints whose versions are the draft's own, by id
+	tiles    map[int64]*Dashboard      // dashboards whose tiles are the draft's own
 }
 
 func newDraft(from *Snapshot) *draft {
 	next := *from
 	if next.projects == nil {
 		next.projects, next.keys = immutable.NewMap[int64, *projectState](projectHasher{}), immutable.NewMap[[32]byte, *keyEntry](hashHasher{})
+		next.endpoints = immutable.NewMap[endpointKey, *endpointEntry](endpointHasher{})
 	}
 	return &draft{next: &next, own: make(map[int64]*ownParts)}
 }
@@ -142,11 +139,14 @@ func turn(rec *Record) int {
 	return ranks[rec.Kind]
 }
 
-// leaveOut takes a project and its keys out.
+// leaveOut takes a project out, with its keys and its endpoints.
 func (d *draft) leaveOut(id int64) {
 	if p := d.next.project(id); p != nil {
-		for _, e := range p.keys {
+		for _, e := range valuesOf(p.keys.byID, nil) {
 			d.next.keys = d.next.keys.Delete(e.Hash)
+		}
+		for _, e := range valuesOf(p.endpoints.list, nil) {
+			d.next.endpoints = d.next.endpoints.Delete(endpointKey{id, e.Name})
 		}
 		d.next.projects = d.next.projects.Delete(id)
 	}
@@ -170,16 +170,6 @@ func (p *projectState) check(own *ownParts) error {
 
 // finish returns the snapshot; the draft can't be used again.
 func (d *draft) finish(revision uint64) *Snapshot {
-	for id, own := range d.own {
-		p := d.next.project(id)
-		if own.endpoints {
-			p.listEndpoints()
-		}
-		if own.variables {
-			p.listVariables()
-		}
-		p.listSchema(own)
-	}
 	d.next.Revision, d.next.Serial = revision, serials.Add(1)
 	return d.next
 }

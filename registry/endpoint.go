@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -79,63 +79,85 @@ func (e *endpointRecord) unique() []string {
 	return keys
 }
 
-func (e *endpointRecord) size() int { return len(e.Name) + listBytes(e.Tags) }
+func (e *Endpoint) size() int { return len(e.Name) + listBytes(e.Tags) }
 
 func (e *endpointRecord) checkSize() error {
 	return checkSize("tags", "This endpoint", listBytes(e.Tags), MaxSmallRecord)
 }
 
 // put shows the endpoint with the versions that it has there.
-func (e *endpointRecord) put(d *draft, p *projectState) (was Stored, err error) {
-	entry := d.ownEndpoint(p, e.Project, e.ID)
-	if entry.Name != "" {
-		was = Stored{1, int64((&endpointRecord{Endpoint: &entry.Endpoint}).size())}
-		if p.names[entry.Name] == entry {
-			delete(p.names, entry.Name)
-		}
+func (e *endpointRecord) put(d *draft, p *projectState) (Stored, error) {
+	next := &endpointEntry{Endpoint: *e.Endpoint, deleted: e.DeletedAt}
+	next.Versions = nil
+	if before := d.ownVersions(p, e.Project, e.ID); before != nil {
+		next.Versions, next.executed = before.Versions, before.executed
 	}
-	versions := entry.Versions
-	entry.Endpoint, entry.deleted = *e.Endpoint, e.DeletedAt
-	entry.Versions = versions
-	if entry.deleted.IsZero() {
-		p.names[entry.Name] = entry
-	}
-	return was, nil
+	d.own[e.Project].versions[e.ID] = next
+	d.forgetName(p, e.ID)
+	return d.putEndpoint(p, next), nil
 }
 
 func (e *endpointRecord) remove(d *draft, p *projectState) Stored {
-	if p.endpoints[e.ID] == nil {
-		return Stored{}
-	}
-	entry := d.ownEndpoint(p, e.Project, e.ID)
-	delete(p.endpoints, e.ID)
 	delete(d.own[e.Project].versions, e.ID)
-	if p.names[entry.Name] == entry {
-		delete(p.names, entry.Name)
-	}
-	return Stored{1, int64((&endpointRecord{Endpoint: &entry.Endpoint}).size())}
+	d.forgetName(p, e.ID)
+	was := p.endpoints.remove(e.ID)
+	p.endpointsChanged()
+	return was
 }
 
-// ownEndpoint returns the entry of an endpoint, the draft's own, and makes one that is not there.
-func (d *draft) ownEndpoint(p *projectState, project int64, id string) *endpointEntry {
-	own := d.own[project]
-	if entry := own.versions[id]; entry != nil {
+func (e *endpointEntry) key() string  { return e.ID }
+func (e *endpointEntry) code() string { return "" } // the snapshot has them by name
+func (e *endpointEntry) listed() bool { return e.deleted.IsZero() }
+
+// compare puts new endpoints first.
+func (e *endpointEntry) compare(other *endpointEntry) int {
+	return cmp.Or(other.CreatedAt.Compare(e.CreatedAt), cmp.Compare(other.ID, e.ID))
+}
+
+// putEndpoint shows an endpoint in place of the one of its id, and returns what was there.
+func (d *draft) putEndpoint(p *projectState, e *endpointEntry) Stored {
+	was := p.endpoints.put(e)
+	p.endpointsChanged()
+	if e.listed() {
+		d.next.endpoints = d.next.endpoints.Set(endpointKey{e.Project, e.Name}, e)
+	}
+	return was
+}
+
+// forgetName frees the name of an endpoint, unless another one has it.
+func (d *draft) forgetName(p *projectState, id string) {
+	if before := p.endpoints.get(id); before != nil && d.next.endpoint(before.Project, before.Name) == before {
+		d.next.endpoints = d.next.endpoints.Delete(endpointKey{before.Project, before.Name})
+	}
+}
+
+// endpointsChanged makes the list of endpoints anew, when it is next asked for.
+func (p *projectState) endpointsChanged() {
+	list := p.endpoints.list
+	p.endpointList = sync.OnceValue(func() []*Endpoint {
+		all := make([]*Endpoint, 0, list.Len())
+		for _, e := range valuesOf(list, nil) {
+			all = append(all, &e.Endpoint)
+		}
+		return all
+	})
+}
+
+// ownVersions returns the entry of an endpoint whose versions are the draft's own; nil when there is no such endpoint.
+func (d *draft) ownVersions(p *projectState, project int64, id string) *endpointEntry {
+	own := d.own[project].versions
+	if entry := own[id]; entry != nil {
 		return entry
 	}
-	if !own.endpoints {
-		own.endpoints = true
-		p.endpoints, p.names = maps.Clone(p.endpoints), maps.Clone(p.names)
+	before := p.endpoints.get(id)
+	if before == nil {
+		return nil
 	}
-	entry := &endpointEntry{}
-	if before := p.endpoints[id]; before != nil {
-		*entry = *before
-		entry.Versions, entry.executed = slices.Clone(before.Versions), slices.Clone(before.executed)
-		if p.names[entry.Name] == before {
-			p.names[entry.Name] = entry
-		}
-	}
-	own.versions[id], p.endpoints[id] = entry, entry
-	return entry
+	next := *before
+	next.Versions, next.executed = slices.Clone(before.Versions), slices.Clone(before.executed)
+	own[id] = &next
+	d.putEndpoint(p, &next)
+	return &next
 }
 
 // versionRecord is the record of a version.
@@ -179,10 +201,10 @@ func (v *versionRecord) checkSize() error {
 }
 
 func (v *versionRecord) put(d *draft, p *projectState) (was Stored, err error) {
-	if p.endpoints[v.endpoint] == nil {
+	entry := d.ownVersions(p, v.project, v.endpoint)
+	if entry == nil {
 		return Stored{}, nil // purged
 	}
-	entry := d.ownEndpoint(p, v.project, v.endpoint)
 	for len(entry.Versions) < v.Number {
 		entry.Versions, entry.executed = append(entry.Versions, Version{}), append(entry.executed, new(atomic.Int64))
 	}
@@ -197,7 +219,7 @@ func (v *versionRecord) put(d *draft, p *projectState) (was Stored, err error) {
 
 // remove counts the version out; it goes with its endpoint.
 func (v *versionRecord) remove(_ *draft, p *projectState) Stored {
-	entry := p.endpoints[v.endpoint]
+	entry := p.endpoints.get(v.endpoint)
 	if entry == nil || v.Number > len(entry.Versions) {
 		return Stored{}
 	}
@@ -229,11 +251,10 @@ func (t *tx) putEndpoint(e Endpoint, versions ...int) error {
 
 // addEndpoint adds an endpoint whose name is free.
 func (t *tx) addEndpoint(e Endpoint) error {
-	p, err := t.state()
-	if err != nil {
+	if _, err := t.state(); err != nil {
 		return err
 	}
-	if p.names[e.Name] != nil {
+	if t.next.Endpoint(t.project, e.Name) != nil {
 		return &FieldError{Field: "name", Code: CodeUnique, Message: endpointTaken}
 	}
 	return t.putEndpoint(e, 1)
@@ -246,16 +267,6 @@ func (t *tx) deleteEndpoint(name string, at time.Time) error {
 		return err
 	}
 	return t.put(&endpointRecord{&e, at})
-}
-
-func (p *projectState) listEndpoints() {
-	p.endpointList = make([]*Endpoint, 0, len(p.names))
-	for _, e := range p.names {
-		p.endpointList = append(p.endpointList, &e.Endpoint)
-	}
-	slices.SortFunc(p.endpointList, func(a, b *Endpoint) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
-	})
 }
 
 // Draft reports whether the version never was the current one.
@@ -299,7 +310,7 @@ const (
 
 var endpointName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,127}$`)
 
-// ValidEndpointName tells the names that an endpoint may have: a letter, then letters, digits, - and _; at most 128.
+// ValidEndpointName reports whether an endpoint may have a name: a letter, then letters, digits, - and _; at most 128 in all.
 func ValidEndpointName(name string) bool { return endpointName.MatchString(name) }
 
 // NewEndpoint says what an endpoint is to be.

@@ -77,7 +77,7 @@ func invalid(field, format string, args ...any) *FieldError {
 	return &FieldError{Field: field, Code: CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// inRange tells of an integer outside [least, most].
+// inRange returns an error for an integer outside [least, most].
 func inRange(field string, n, least, most int) error {
 	switch {
 	case n < least:

@@ -65,53 +65,25 @@ func (i *Insight) checkNew() error {
 	return checkSize("query", "This insight", i.size(), MaxRecord)
 }
 
-// insightPlace is where an insight stands in a list.
-type insightPlace struct {
-	ordered bool
-	order   int
-	id      int64
-}
+func (i *Insight) key() int64   { return i.ID }
+func (i *Insight) code() string { return i.ShortID }
+func (i *Insight) listed() bool { return !i.Deleted }
 
-func (i *Insight) place() insightPlace {
-	if i.Order == nil {
-		return insightPlace{id: i.ID}
-	}
-	return insightPlace{true, *i.Order, i.ID}
-}
-
-// insightPlaces puts those that have an order first.
-type insightPlaces struct{}
-
-func (insightPlaces) Compare(a, b insightPlace) int {
-	if a.ordered != b.ordered {
-		if a.ordered {
-			return -1
-		}
+// compare puts those that have an order first.
+func (i *Insight) compare(other *Insight) int {
+	switch {
+	case i.Order != nil && other.Order != nil:
+		return cmp.Or(cmp.Compare(*i.Order, *other.Order), cmp.Compare(i.ID, other.ID))
+	case i.Order != nil:
+		return -1
+	case other.Order != nil:
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
+	return cmp.Compare(i.ID, other.ID)
 }
 
-func (i *Insight) put(d *draft, p *projectState) (Stored, error) {
-	was := i.remove(d, p)
-	p.insights, p.insightCodes = p.insights.Set(i.ID, i), p.insightCodes.Set(i.ShortID, i)
-	if !i.Deleted {
-		p.insightList = p.insightList.Set(i.place(), i)
-	}
-	return was, nil
-}
-
-func (i *Insight) remove(_ *draft, p *projectState) Stored {
-	was, ok := p.insights.Get(i.ID)
-	if !ok {
-		return Stored{}
-	}
-	p.insights, p.insightCodes = p.insights.Delete(i.ID), p.insightCodes.Delete(was.ShortID)
-	if !was.Deleted {
-		p.insightList = p.insightList.Delete(was.place())
-	}
-	return Stored{1, int64(was.size())}
-}
+func (i *Insight) put(_ *draft, p *projectState) (Stored, error) { return p.insights.put(i), nil }
+func (i *Insight) remove(_ *draft, p *projectState) Stored       { return p.insights.remove(i.ID) }
 
 // Title is what an insight is called in its activity log: its name, else its derived name, else nothing.
 func (i *Insight) Title() string {
@@ -203,8 +175,7 @@ func newShortID(p *projectState) string {
 	for {
 		text := randomText(2 * shortIDLength) // many more characters than are needed, so that the last ones are evenly spread
 		text = text[max(0, len(text)-shortIDLength):]
-		_, taken := p.insightCodes.Get(text)
-		if !taken && len(text) == shortIDLength && strings.ContainsFunc(text, func(c rune) bool { return c > '9' }) {
+		if p.insights.coded(text) == nil && len(text) == shortIDLength && strings.ContainsFunc(text, func(c rune) bool { return c > '9' }) {
 			return text
 		}
 	}

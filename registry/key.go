@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// KeyKind tells who a key stands for.
+// KeyKind says who uses a key: a person or a project.
 type KeyKind string
 
 // The kinds of keys (contract: api.md, sections 6.2 and 6.3).
@@ -102,32 +103,41 @@ func (k *Key) size() int {
 func (k *Key) checkSize() error { return nil } // each field has a limit
 
 func (k *Key) put(d *draft, p *projectState) (Stored, error) {
-	before := p.keys[k.ID]
-	was := k.remove(d, p)
 	e := &keyEntry{Key: *k, used: new(atomic.Int64)}
-	if before != nil {
+	if before := p.keys.get(k.ID); before != nil {
 		e.used = before.used
+		d.next.keys = d.next.keys.Delete(before.Hash)
 	}
 	raise(e.used, k.LastUsedAt)
-	p.keys[k.ID] = e
 	if k.RevokedAt.IsZero() {
 		d.next.keys = d.next.keys.Set(k.Hash, e)
 	}
-	return was, nil
+	return p.keys.put(e), nil
 }
 
 func (k *Key) remove(d *draft, p *projectState) Stored {
-	if own := d.own[k.Project]; !own.keys {
-		own.keys = true
-		p.keys = maps.Clone(p.keys)
+	if before := p.keys.get(k.ID); before != nil {
+		d.next.keys = d.next.keys.Delete(before.Hash)
 	}
-	e := p.keys[k.ID]
-	if e == nil {
-		return Stored{}
+	return p.keys.remove(k.ID)
+}
+
+func (e *keyEntry) key() string { return e.ID }
+
+// code returns the label of a secret key: it finds another key that has it.
+func (e *keyEntry) code() string {
+	if e.labels() {
+		return e.Label
 	}
-	delete(p.keys, k.ID)
-	d.next.keys = d.next.keys.Delete(e.Hash)
-	return Stored{1, int64(e.size())}
+	return ""
+}
+
+// listed reports whether the key is a secret key that is not revoked.
+func (e *keyEntry) listed() bool { return e.Kind == Secret && e.RevokedAt.IsZero() }
+
+// compare puts new keys first.
+func (e *keyEntry) compare(other *keyEntry) int {
+	return cmp.Or(other.CreatedAt.Compare(e.CreatedAt), cmp.Compare(e.ID, other.ID))
 }
 
 // checkLabel reports that another secret key of the project has the label of k.
@@ -135,10 +145,8 @@ func (p *projectState) checkLabel(k *Key) error {
 	if !k.labels() {
 		return nil
 	}
-	for _, other := range p.keys {
-		if other.ID != k.ID && other.labels() && other.Label == k.Label {
-			return &FieldError{Field: "label", Code: CodeUnique, Message: labelTaken}
-		}
+	if other := p.keys.coded(k.Label); other != nil && other.ID != k.ID {
+		return &FieldError{Field: "label", Code: CodeUnique, Message: labelTaken}
 	}
 	return nil
 }
@@ -257,7 +265,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		k := created
 		switch k.Kind {
 		case Secret:
-			if p.secretKeys() >= maxSecretKeys {
+			if p.keys.list.Len() >= maxSecretKeys {
 				return invalid("label", "A project can have at most %d secret keys.", maxSecretKeys)
 			}
 		case Personal:
@@ -273,16 +281,6 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		return nil, "", fmt.Errorf("creating a key: %w", err)
 	}
 	return &created, text, nil
-}
-
-// secretKeys counts the secret keys that are not revoked.
-func (p *projectState) secretKeys() (n int) {
-	for _, k := range p.keys {
-		if k.Kind == Secret && k.RevokedAt.IsZero() {
-			n++
-		}
-	}
-	return n
 }
 
 // labelTaken is the message of a label that another secret key of the project has.
@@ -429,9 +427,12 @@ func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) e
 
 // anyKey returns the key of an id in any project; nil when there is none.
 func (s *Snapshot) anyKey(id string) *keyEntry {
-	for _, p := range s.Projects() {
-		if e := s.project(p.ID).keys[id]; e != nil {
-			return e
+	if s.projects == nil {
+		return nil
+	}
+	for each := s.projects.Iterator(); !each.Done(); {
+		if _, p, _ := each.Next(); p.keys.get(id) != nil {
+			return p.keys.get(id)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func (u *Usage) bytes() (total int64) {
 	return total
 }
 
-// SetLimits changes the limits from the next write on; zeros stand for the defaults.
+// SetLimits changes the limits from the next write on; zeros mean the defaults.
 func (r *Registry) SetLimits(l Limits) {
 	l.Records, l.Bytes = cmp.Or(l.Records, DefaultRecords), cmp.Or(l.Bytes, DefaultRecordsBytes)
 	r.limits.Store(&l)

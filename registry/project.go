@@ -44,13 +44,10 @@ func (p *Project) put(_ *draft, in *projectState) (Stored, error) {
 	if err != nil {
 		return Stored{}, err
 	}
-	next := ProjectSchema{}
-	if in.schema != nil {
-		if in.schema.Project == *p {
-			return Stored{1, 0}, nil
-		}
-		next = *in.schema
+	if in.settings.Project == *p {
+		return Stored{1, 0}, nil
 	}
+	next := in.settings
 	next.Project, next.Location = *p, location
 	if next.TestAccounts, err = testAccounts(p); err != nil {
 		return Stored{}, fmt.Errorf("reading the filters against test accounts: %w", err)
@@ -58,7 +55,8 @@ func (p *Project) put(_ *draft, in *projectState) (Stored, error) {
 	if next.PathCleaning, err = pathCleaning(p); err != nil {
 		return Stored{}, fmt.Errorf("reading the rules of path cleaning: %w", err)
 	}
-	in.schema = &next
+	in.settings = next
+	in.schemaChanged()
 	return Stored{1, 0}, nil
 }
 

@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // PropertyScope reports what a property belongs to.
@@ -62,12 +65,16 @@ func (p *property) unique() []string { return nil }
 func (p *property) size() int        { return len(p.Name) }
 func (p *property) checkSize() error { return nil } // the name has a limit
 
-func (p *property) put(d *draft, in *projectState) (Stored, error) {
-	was, defs, place := Stored{}, d.ownProperties(in, p.project), p.place()
-	if _, there := defs[place]; there {
+func (p *property) put(_ *draft, in *projectState) (Stored, error) {
+	was, place := Stored{}, p.place()
+	typ, there := in.properties.Get(place)
+	if there {
 		was = Stored{1, int64(p.size())}
 	}
-	defs[place] = p.Type
+	if typ != p.Type {
+		in.properties = in.properties.Set(place, p.Type)
+		in.schemaChanged()
+	}
 	return was, nil
 }
 
@@ -80,16 +87,11 @@ func (d PropertyDefinition) place() PropertyDefinition {
 	return d
 }
 
-// ownProperties returns the types of a project's properties by definitions without one, the draft's own.
-func (d *draft) ownProperties(p *projectState, project int64) map[PropertyDefinition]PropertyType {
-	own := d.own[project]
-	if own.properties == nil {
-		own.properties = make(map[PropertyDefinition]PropertyType, len(p.schema.Properties)+1)
-		for _, def := range p.schema.Properties {
-			own.properties[def.place()] = def.Type
-		}
-	}
-	return own.properties
+// propertyOrder is by scope, group type index and name.
+type propertyOrder struct{}
+
+func (propertyOrder) Compare(a, b PropertyDefinition) int {
+	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex), cmp.Compare(a.Name, b.Name))
 }
 
 // GroupType gives one of a project's five kinds of groups a name.
@@ -123,62 +125,47 @@ func (g *groupType) size() int        { return 0 } // there are at most five
 func (g *groupType) checkSize() error { return nil }
 
 func (g *groupType) put(d *draft, p *projectState) (Stored, error) {
-	if slices.Contains(p.schema.GroupTypes, g.GroupType) {
+	if slices.Contains(p.settings.GroupTypes, g.GroupType) {
 		return Stored{1, 0}, nil
 	}
 	was := g.remove(d, p)
-	next := *p.schema
-	next.GroupTypes = append(slices.Clone(next.GroupTypes), g.GroupType)
-	slices.SortFunc(next.GroupTypes, func(a, b GroupType) int { return cmp.Compare(a.Index, b.Index) })
-	p.schema = &next
+	p.settings.GroupTypes = append(slices.Clone(p.settings.GroupTypes), g.GroupType)
+	slices.SortFunc(p.settings.GroupTypes, func(a, b GroupType) int { return cmp.Compare(a.Index, b.Index) })
+	p.schemaChanged()
 	return was, nil
 }
 
 func (g *groupType) remove(_ *draft, p *projectState) Stored {
-	next := *p.schema
-	next.GroupTypes = slices.DeleteFunc(slices.Clone(next.GroupTypes), func(other GroupType) bool { return other.Index == g.Index })
-	if len(next.GroupTypes) == len(p.schema.GroupTypes) {
+	before := p.settings.GroupTypes
+	p.settings.GroupTypes = slices.DeleteFunc(slices.Clone(before), func(other GroupType) bool { return other.Index == g.Index })
+	if len(before) == len(p.settings.GroupTypes) {
 		return Stored{}
 	}
-	p.schema = &next
+	p.schemaChanged()
 	return Stored{1, 0}
 }
 
-// listSchema brings the lists of the schema up to date. Without a change it stays the same value.
-func (p *projectState) listSchema(own *ownParts) {
-	if own.properties == nil && !own.cohorts {
-		return
-	}
-	next := *p.schema
-	if own.properties != nil {
-		next.Properties = make([]PropertyDefinition, 0, len(own.properties))
-		for def, typ := range own.properties {
+// schemaChanged makes the schema anew, when it is next asked for.
+func (p *projectState) schemaChanged() {
+	next, properties, cohorts := p.settings, p.properties, p.cohorts.list
+	p.schema = sync.OnceValue(func() *ProjectSchema {
+		next.Properties = make([]PropertyDefinition, 0, properties.Len())
+		for each := properties.Iterator(); !each.Done(); {
+			def, typ, _ := each.Next()
 			def.Type = typ
 			next.Properties = append(next.Properties, def)
 		}
-		slices.SortFunc(next.Properties, func(a, b PropertyDefinition) int {
-			return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex), cmp.Compare(a.Name, b.Name))
-		})
-	}
-	if own.cohorts {
-		next.Cohorts = nil
-		for _, c := range p.cohorts {
-			if c.DeletedAt.IsZero() {
-				next.Cohorts = append(next.Cohorts, c.Cohort)
-			}
+		for _, c := range valuesOf(cohorts, nil) {
+			next.Cohorts = append(next.Cohorts, c.Cohort)
 		}
-		slices.SortFunc(next.Cohorts, func(a, b Cohort) int { return cmp.Compare(a.ID, b.ID) })
-	}
-	if !slices.Equal(next.Properties, p.schema.Properties) || !slices.Equal(next.Cohorts, p.schema.Cohorts) {
-		p.schema = &next
-	}
+		return &next
+	})
 }
 
 const (
 	maxPropertyName  = 400
 	maxGroupType     = 400
-	maxGroupTypes    = 5
-	groupTypeIsTaken = "The group type, or its index, already stands for another one."
+	groupTypeIsTaken = "Another group type has this name or this index already."
 )
 
 // SetProperty declares the type of a property, whatever it was before. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -222,13 +209,13 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 			return err
 		}
 		for _, g := range groups {
-			i := slices.IndexFunc(p.schema.GroupTypes, func(known GroupType) bool { return known.Index == g.Index || known.Name == g.Name })
+			i := slices.IndexFunc(p.settings.GroupTypes, func(known GroupType) bool { return known.Index == g.Index || known.Name == g.Name })
 			switch {
 			case i < 0:
 				if err := t.put(&groupType{g, project}); err != nil {
 					return err
 				}
-			case p.schema.GroupTypes[i] != g:
+			case p.settings.GroupTypes[i] != g:
 				return &FieldError{Field: "group_type", Code: CodeUnique, Message: groupTypeIsTaken}
 			}
 		}
@@ -243,10 +230,9 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 // putProperties sets the types of properties. What an import learns never replaces a type, and reads as a String when the project
 // has no room for it.
 func (t *tx) putProperties(p *projectState, defs []PropertyDefinition, learn bool) error {
-	known := t.ownProperties(p, t.project)
 	for _, d := range defs {
-		typ, there := known[d.place()]
-		if there && (learn || typ == d.Type) || learn && (utf8.RuneCountInString(d.Name) > maxPropertyName || len(known) >= MaxProperties) {
+		typ, there := p.properties.Get(d.place())
+		if there && (learn || typ == d.Type) || learn && (utf8.RuneCountInString(d.Name) > maxPropertyName || p.properties.Len() >= MaxProperties) {
 			continue
 		}
 		if err := t.put(&property{PropertyDefinition: d, project: t.project}); err != nil {
@@ -263,7 +249,7 @@ func (d PropertyDefinition) validate() error {
 			return invalid("group_type_index", "Only a group property has a group type index.")
 		}
 	case GroupProperty:
-		if err := inRange("group_type_index", d.GroupTypeIndex, 0, maxGroupTypes-1); err != nil {
+		if err := inRange("group_type_index", d.GroupTypeIndex, 0, physical.GroupTypes-1); err != nil {
 			return err
 		}
 	default:
@@ -283,5 +269,5 @@ func (g GroupType) validate() error {
 	case utf8.RuneCountInString(g.Name) > maxGroupType:
 		return tooLong("group_type", maxGroupType)
 	}
-	return inRange("group_type_index", g.Index, 0, maxGroupTypes-1)
+	return inRange("group_type_index", g.Index, 0, physical.GroupTypes-1)
 }

@@ -67,7 +67,7 @@ type purge struct {
 func (u *purge) due(deleted time.Time) bool { return !deleted.IsZero() && !deleted.After(u.before) }
 
 func (u *purge) insights() {
-	for _, i := range valuesOf(u.p.insights, func(i *Insight) bool { return i.Deleted && u.due(i.UpdatedAt) }) {
+	for _, i := range valuesOf(u.p.insights.byID, func(i *Insight) bool { return i.Deleted && u.due(i.UpdatedAt) }) {
 		for _, t := range u.p.allTilesOf(i.ID) {
 			u.tile(&t)
 		}
@@ -78,7 +78,7 @@ func (u *purge) insights() {
 }
 
 func (u *purge) dashboards() {
-	for _, d := range valuesOf(u.p.dashboards, nil) {
+	for _, d := range valuesOf(u.p.dashboards.byID, nil) {
 		gone := d.Deleted && u.due(d.DeletedAt)
 		for _, t := range slices.Clone(d.Tiles) {
 			if gone || t.Deleted && u.due(t.DeletedAt) {
@@ -98,10 +98,7 @@ func (u *purge) tile(t *Tile) {
 }
 
 func (u *purge) endpoints() {
-	for _, e := range u.p.endpoints {
-		if !u.due(e.deleted) {
-			continue
-		}
+	for _, e := range valuesOf(u.p.endpoints.byID, func(e *endpointEntry) bool { return u.due(e.deleted) }) {
 		for _, v := range e.Versions {
 			u.remove(&versionRecord{Version: v, project: u.project, endpoint: e.ID})
 		}
@@ -113,7 +110,7 @@ func (u *purge) endpoints() {
 // keys removes all keys that are due but personal ones that are the author of something that stays.
 func (u *purge) keys(logged map[string]bool) {
 	authors := u.p.authors()
-	for _, k := range u.p.keys {
+	for _, k := range valuesOf(u.p.keys.byID, nil) {
 		if !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) || k.Kind == Personal && (authors[k.ID] || logged[k.ID]) {
 			continue
 		}
@@ -125,25 +122,20 @@ func (u *purge) keys(logged map[string]bool) {
 
 // cohorts removes those that are due but the one with the greatest number, so that it is not given again.
 func (u *purge) cohorts() {
-	var last int64
-	for id := range u.p.cohorts {
-		last = max(last, id)
-	}
-	for id, c := range u.p.cohorts {
-		if id < last && u.due(c.DeletedAt) {
-			u.remove(c)
-			u.out.Cohorts++
-		}
+	last := u.p.lastCohort()
+	for _, c := range valuesOf(u.p.cohorts.byID, func(c *cohortEntry) bool { return c.ID < last && u.due(c.DeletedAt) }) {
+		u.remove(c)
+		u.out.Cohorts++
 	}
 }
 
 // authors returns the keys that something of the project names as its author.
 func (p *projectState) authors() map[string]bool {
 	named := make(map[string]bool)
-	for _, i := range valuesOf(p.insights, nil) {
+	for _, i := range valuesOf(p.insights.byID, nil) {
 		named[i.CreatedBy], named[i.LastModifiedBy] = true, true
 	}
-	for _, d := range valuesOf(p.dashboards, nil) {
+	for _, d := range valuesOf(p.dashboards.byID, nil) {
 		named[d.CreatedBy] = true
 		for _, t := range d.Tiles {
 			if t.Text != nil {
@@ -151,16 +143,16 @@ func (p *projectState) authors() map[string]bool {
 			}
 		}
 	}
-	for _, v := range p.variables {
+	for _, v := range valuesOf(p.variables.byID, nil) {
 		named[v.CreatedBy] = true
 	}
-	for _, e := range p.endpoints {
+	for _, e := range valuesOf(p.endpoints.byID, nil) {
 		named[e.CreatedBy] = true
 		for i := range e.Versions {
 			named[e.Versions[i].CreatedBy] = true
 		}
 	}
-	for _, k := range p.keys {
+	for _, k := range valuesOf(p.keys.byID, nil) {
 		if k.RevokedAt.IsZero() {
 			named[k.CreatedBy] = true
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rate is a number of queries in a period, written as 240/m. The zero Rate stands for none.
+// Rate is a number of queries in a period, written as 240/m. The zero Rate means no limit.
 type Rate struct {
 	Queries int
 	Per     time.Duration

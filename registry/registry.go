@@ -22,7 +22,7 @@ type Options struct {
 	Purge time.Duration
 	// What one project may keep. Default: those of Limits. See [Registry.SetLimits].
 	Limits Limits
-	// Told of failures of the store in the background. Default: nobody.
+	// Logs failures of the store in the background. Default: none.
 	Logger *zap.Logger
 }
 
@@ -136,7 +136,7 @@ func (r *Registry) watch(ctx context.Context, again time.Duration) {
 		err := r.store.Watch(ctx, func() {
 			limited, cancel := context.WithTimeout(ctx, storeTimeout)
 			defer cancel()
-			_ = r.Refresh(limited) // the poll tells of a store that does not answer
+			_ = r.Refresh(limited) // the poll logs that a store does not answer
 		})
 		if err != nil && ctx.Err() == nil {
 			r.log.Debug("watching the store; the poll goes on", zap.Error(err))

@@ -3,7 +3,6 @@ package registry
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,16 +12,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Snapshot is the registry at one moment. It never changes, and so do the values that it hands out: they are shared, and
-// must not be written to. Lookups of a single thing take no lock and allocate nothing.
+// Snapshot is the registry at one moment. It never changes, nor do the values that it returns: they are shared, and must not be
+// modified. Lookups of a single thing take no lock and allocate nothing.
 type Snapshot struct {
 	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
 	// restored counts the same revisions again.
 	Revision uint64
-	// Serial is another one for each snapshot of this process: what follows from a snapshot can be known by it.
+	// Serial is different for each snapshot of this process, so it can be the key of what is derived from a snapshot.
 	Serial uint64
 
-	keys      *immutable.Map[[32]byte, *keyEntry] // those that are not revoked, by hash
+	keys      *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
+	endpoints *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted
 	projects  *immutable.Map[int64, *projectState]
 	sequences map[Kind]int64 // the last number given of each kind
 	broken    map[int64]bool // projects that are left out
@@ -33,36 +33,37 @@ var serials atomic.Uint64
 
 // projectState is all of one project.
 type projectState struct {
-	schema       *ProjectSchema
+	settings     ProjectSchema // without lists that are in tables
 	usage        Usage
-	keys         map[string]*keyEntry      // by id, revoked ones too
-	endpoints    map[string]*endpointEntry // by id, deleted ones too
-	names        map[string]*endpointEntry // those that are not deleted, by name
-	endpointList []*Endpoint               // newest first
-	variables    map[string]*Variable      // by code name
-	variableList []*Variable               // oldest first
-	defaults     map[string]any
-	cohorts      map[int64]*cohortEntry // deleted ones too
+	tokenSecrets []TokenSecret // newest first
 
-	insights     *immutable.SortedMap[int64, *Insight] // deleted ones too
-	insightCodes *immutable.Map[string, *Insight]
-	insightList  *immutable.SortedMap[insightPlace, *Insight] // those that are not deleted
-	dashboards   *immutable.SortedMap[int64, *Dashboard]      // deleted ones too
-	tiles        *immutable.SortedMap[int64, []*Tile]         // by insight, those that are not deleted on dashboards that are not
+	keys       table[string, *keyEntry]
+	endpoints  table[string, *endpointEntry]
+	variables  table[string, *Variable]
+	insights   table[int64, *Insight]
+	dashboards table[int64, *Dashboard]
+	cohorts    table[int64, *cohortEntry]
+	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
+	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
 	placed *immutable.SortedMap[int64, []int64] // by insight: the dashboards that have a tile of it, deleted or not
 
-	tokenSecrets []TokenSecret // newest first
+	// What is made of the tables when it is first asked for. Snapshots share it until a write changes it.
+	schema       func() *ProjectSchema
+	endpointList func() []*Endpoint
+	defaults     func() map[string]any
 }
 
 func newProjectState() *projectState {
-	return &projectState{
-		keys: make(map[string]*keyEntry), endpoints: make(map[string]*endpointEntry), names: make(map[string]*endpointEntry),
-		variables: make(map[string]*Variable), cohorts: make(map[int64]*cohortEntry),
-		insights: immutable.NewSortedMap[int64, *Insight](numbers{}), insightCodes: immutable.NewMap[string, *Insight](textHasher{}),
-		insightList: immutable.NewSortedMap[insightPlace, *Insight](insightPlaces{}), dashboards: immutable.NewSortedMap[int64, *Dashboard](numbers{}),
-		tiles: immutable.NewSortedMap[int64, []*Tile](numbers{}), placed: immutable.NewSortedMap[int64, []int64](numbers{}),
+	p := &projectState{
+		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
+		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *cohortEntry](),
+		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
+		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}
+	p.endpointsChanged()
+	p.variablesChanged()
+	return p
 }
 
 // project returns the state of a project; nil when there is none.
@@ -74,35 +75,28 @@ func (s *Snapshot) project(id int64) *projectState {
 	return p
 }
 
-// What the persistent maps and trees ask of their keys.
+// What the maps of all projects ask of their keys.
 type (
-	projectHasher struct{}
-	hashHasher    struct{}
-	textHasher    struct{}
-	numbers       struct{}
+	projectHasher  struct{}
+	hashHasher     struct{}
+	endpointHasher struct{}
 )
 
-var textSeed = maphash.MakeSeed()
-
-func (textHasher) Hash(text string) uint32 { return uint32(maphash.String(textSeed, text)) } //nolint:gosec // a hash may lose bits
-func (textHasher) Equal(a, b string) bool  { return a == b }
-func (numbers) Compare(a, b int64) int     { return cmp.Compare(a, b) }
+// endpointKey names an endpoint.
+type endpointKey struct {
+	project int64
+	name    string
+}
 
 func (projectHasher) Hash(id int64) uint32   { return uint32(id ^ id>>32) } //nolint:gosec // a hash may lose bits
 func (projectHasher) Equal(a, b int64) bool  { return a == b }
 func (hashHasher) Hash(hash [32]byte) uint32 { return binary.LittleEndian.Uint32(hash[:4]) }
 func (hashHasher) Equal(a, b [32]byte) bool  { return a == b }
 
-// valuesOf returns the values of a tree in its order for which keep holds.
-func valuesOf[K, V any](tree *immutable.SortedMap[K, V], keep func(V) bool) []V {
-	values := make([]V, 0, tree.Len())
-	for each := tree.Iterator(); !each.Done(); {
-		if _, v, _ := each.Next(); keep == nil || keep(v) {
-			values = append(values, v)
-		}
-	}
-	return values
+func (endpointHasher) Hash(e endpointKey) uint32 {
+	return textHasher{}.Hash(e.name) ^ projectHasher{}.Hash(e.project)
 }
+func (endpointHasher) Equal(a, b endpointKey) bool { return a == b }
 
 type keyEntry struct {
 	Key
@@ -145,20 +139,31 @@ func (s *Snapshot) Keys(project int64) []*Key {
 	if p == nil {
 		return nil
 	}
-	keys := make([]*Key, 0, len(p.keys))
-	for _, e := range p.keys {
-		keys = append(keys, &e.Key)
+	entries := valuesOf(p.keys.byID, nil)
+	slices.SortFunc(entries, (*keyEntry).compare)
+	return keysOf(entries)
+}
+
+// SecretKeys returns the secret keys of a project that are not revoked, newest first.
+func (s *Snapshot) SecretKeys(project int64) []*Key {
+	if p := s.project(project); p != nil {
+		return keysOf(valuesOf(p.keys.list, nil))
 	}
-	slices.SortFunc(keys, func(a, b *Key) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
+	return nil
+}
+
+func keysOf(entries []*keyEntry) []*Key {
+	keys := make([]*Key, len(entries))
+	for i, e := range entries {
+		keys[i] = &e.Key
+	}
 	return keys
 }
 
 // KeyByID returns a key of a project, revoked ones too; nil when there is none.
 func (s *Snapshot) KeyByID(project int64, id string) *Key {
 	if p := s.project(project); p != nil {
-		if e := p.keys[id]; e != nil {
+		if e := p.keys.get(id); e != nil {
 			return &e.Key
 		}
 	}
@@ -176,7 +181,7 @@ func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
 // Project returns a project; nil when there is none.
 func (s *Snapshot) Project(id int64) *Project {
 	if p := s.project(id); p != nil {
-		return &p.schema.Project
+		return &p.settings.Project
 	}
 	return nil
 }
@@ -189,7 +194,7 @@ func (s *Snapshot) Projects() []*Project {
 	}
 	for each := s.projects.Iterator(); !each.Done(); {
 		_, p, _ := each.Next()
-		projects = append(projects, &p.schema.Project)
+		projects = append(projects, &p.settings.Project)
 	}
 	slices.SortFunc(projects, func(a, b *Project) int { return cmp.Compare(a.ID, b.ID) })
 	return projects
@@ -198,25 +203,31 @@ func (s *Snapshot) Projects() []*Project {
 // Schema returns what decides how a project's queries are compiled; nil when there is no such project.
 func (s *Snapshot) Schema(project int64) *ProjectSchema {
 	if p := s.project(project); p != nil {
-		return p.schema
+		return p.schema()
 	}
 	return nil
 }
 
 // Endpoint returns the endpoint of this name; nil when there is none.
 func (s *Snapshot) Endpoint(project int64, name string) *Endpoint {
-	if p := s.project(project); p != nil {
-		if e := p.names[name]; e != nil {
-			return &e.Endpoint
-		}
+	if e := s.endpoint(project, name); e != nil {
+		return &e.Endpoint
 	}
 	return nil
+}
+
+func (s *Snapshot) endpoint(project int64, name string) *endpointEntry {
+	if s.endpoints == nil {
+		return nil
+	}
+	e, _ := s.endpoints.Get(endpointKey{project, name})
+	return e
 }
 
 // Endpoints returns the endpoints of a project, newest first.
 func (s *Snapshot) Endpoints(project int64) []*Endpoint {
 	if p := s.project(project); p != nil {
-		return p.endpointList
+		return p.endpointList()
 	}
 	return nil
 }
@@ -224,25 +235,32 @@ func (s *Snapshot) Endpoints(project int64) []*Endpoint {
 // Variables returns the insight variables of a project, oldest first.
 func (s *Snapshot) Variables(project int64) []*Variable {
 	if p := s.project(project); p != nil {
-		return p.variableList
+		return valuesOf(p.variables.list, nil)
 	}
 	return nil
+}
+
+// VariablePage returns a part of the insight variables of a project, oldest first, and how many there are in all. It takes as long as
+// offset and limit are, however many there are.
+func (s *Snapshot) VariablePage(project int64, offset, limit int) (page []*Variable, total int) {
+	if p := s.project(project); p != nil {
+		return p.variables.page(offset, limit), p.variables.list.Len()
+	}
+	return nil, 0
 }
 
 // VariableByCode returns the insight variable of a code name; nil when there is none.
 func (s *Snapshot) VariableByCode(project int64, code string) *Variable {
 	if p := s.project(project); p != nil {
-		return p.variables[code]
+		return p.variables.coded(code)
 	}
 	return nil
 }
 
 // VariableByID returns an insight variable; nil when there is none.
 func (s *Snapshot) VariableByID(project int64, id string) *Variable {
-	for _, v := range s.Variables(project) {
-		if v.ID == id {
-			return v
-		}
+	if p := s.project(project); p != nil {
+		return p.variables.get(id)
 	}
 	return nil
 }
@@ -250,7 +268,7 @@ func (s *Snapshot) VariableByID(project int64, id string) *Variable {
 // VariableDefaults returns the default value of each insight variable by code name.
 func (s *Snapshot) VariableDefaults(project int64) map[string]any {
 	if p := s.project(project); p != nil {
-		return p.defaults
+		return p.defaults()
 	}
 	return nil
 }
@@ -258,7 +276,7 @@ func (s *Snapshot) VariableDefaults(project int64) map[string]any {
 // PropertyDefinitions returns the types of a project's properties, by scope, group type index and name.
 func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 	if p := s.project(project); p != nil {
-		return p.schema.Properties
+		return p.schema().Properties
 	}
 	return nil
 }
@@ -266,7 +284,7 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 // GroupTypes returns a project's group types by index.
 func (s *Snapshot) GroupTypes(project int64) []GroupType {
 	if p := s.project(project); p != nil {
-		return p.schema.GroupTypes
+		return p.settings.GroupTypes
 	}
 	return nil
 }
@@ -274,7 +292,7 @@ func (s *Snapshot) GroupTypes(project int64) []GroupType {
 // Insights returns the insights of a project that are not deleted, by number. It takes as long as there are insights; see InsightPage.
 func (s *Snapshot) Insights(project int64) []*Insight {
 	if p := s.project(project); p != nil {
-		return valuesOf(p.insights, func(i *Insight) bool { return !i.Deleted })
+		return valuesOf(p.insights.byID, func(i *Insight) bool { return !i.Deleted })
 	}
 	return nil
 }
@@ -282,17 +300,10 @@ func (s *Snapshot) Insights(project int64) []*Insight {
 // InsightPage returns a part of the insights of a project that are not deleted, by Order, those without one last, and then by number;
 // and how many there are in all. It takes as long as offset and limit are, however many there are.
 func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insight, total int) {
-	p := s.project(project)
-	if p == nil {
-		return nil, 0
+	if p := s.project(project); p != nil {
+		return p.insights.page(offset, limit), p.insights.list.Len()
 	}
-	each := p.insightList.Iterator()
-	for at := 0; len(page) < limit && !each.Done(); at++ { // offset + limit may not fit
-		if _, i, _ := each.Next(); at >= offset {
-			page = append(page, i)
-		}
-	}
-	return page, p.insightList.Len()
+	return nil, 0
 }
 
 // Insight returns an insight; nil when there is none, or it is deleted.
@@ -306,8 +317,7 @@ func (s *Snapshot) Insight(project, id int64) *Insight {
 // AnyInsight returns an insight, deleted or not; nil when there is none.
 func (s *Snapshot) AnyInsight(project, id int64) *Insight {
 	if p := s.project(project); p != nil {
-		i, _ := p.insights.Get(id)
-		return i
+		return p.insights.get(id)
 	}
 	return nil
 }
@@ -315,13 +325,12 @@ func (s *Snapshot) AnyInsight(project, id int64) *Insight {
 // AnyInsightByShortID returns an insight, deleted or not; nil when there is none.
 func (s *Snapshot) AnyInsightByShortID(project int64, shortID string) *Insight {
 	if p := s.project(project); p != nil {
-		i, _ := p.insightCodes.Get(shortID)
-		return i
+		return p.insights.coded(shortID)
 	}
 	return nil
 }
 
-// TilesOf returns where an insight stands on dashboards, by number of the tile.
+// TilesOf returns the tiles of an insight on dashboards that are not deleted, by number of the tile.
 func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
 	if p := s.project(project); p != nil {
 		tiles, _ := p.tiles.Get(insight)
@@ -333,7 +342,7 @@ func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
 // Dashboards returns the dashboards of a project that are not deleted, by number.
 func (s *Snapshot) Dashboards(project int64) []*Dashboard {
 	if p := s.project(project); p != nil {
-		return valuesOf(p.dashboards, func(d *Dashboard) bool { return !d.Deleted })
+		return valuesOf(p.dashboards.list, nil)
 	}
 	return nil
 }
@@ -349,8 +358,7 @@ func (s *Snapshot) Dashboard(project, id int64) *Dashboard {
 // AnyDashboard returns a dashboard, deleted or not; nil when there is none.
 func (s *Snapshot) AnyDashboard(project, id int64) *Dashboard {
 	if p := s.project(project); p != nil {
-		d, _ := p.dashboards.Get(id)
-		return d
+		return p.dashboards.get(id)
 	}
 	return nil
 }

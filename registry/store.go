@@ -19,8 +19,9 @@ type Store interface {
 	Write(ctx context.Context, w *Write) (revision uint64, err error)
 	// Entries returns a part of a log, latest first and then by greatest id, and how many entries there are in all parts.
 	Entries(ctx context.Context, project int64, log string, page EntryPage) (entries []Entry, total int, err error)
-	// Watch calls changed after another process may have put records, until ctx ends. It may miss some, and call it in vain: the
-	// registry also asks for the revision from time to time. An error says that it can't watch now.
+	// Watch calls changed after another process, or another store on the same data, may have put records. It returns nil when ctx
+	// ends. It may miss some writes and report others that were not there: the registry also asks for the revision from time to time.
+	// An error says that it can't watch now.
 	Watch(ctx context.Context, changed func()) error
 	// Close releases the store's resources.
 	Close() error

@@ -8,7 +8,7 @@ import (
 // StoreType is how stores of a DSN scheme are opened.
 type StoreType struct {
 	Scheme string
-	// Open opens the store of a DSN, and makes it where it is missing. An empty DSN stands for the default in dataDir.
+	// Open opens the store of a DSN, and creates it if it does not exist. An empty DSN means the default in dataDir.
 	Open func(ctx context.Context, dsn, dataDir string) (Store, error)
 	// Check reports what is wrong with a DSN. Its error holds no password.
 	Check func(dsn string) error
@@ -19,7 +19,7 @@ const defaultScheme = "sqlite"
 
 var storeTypes = make(map[string]StoreType)
 
-// RegisterStore makes stores of a scheme known. It is called by init functions.
+// RegisterStore registers the stores of a DSN scheme. Call it in an init function.
 func RegisterStore(t StoreType) { storeTypes[t.Scheme] = t }
 
 // OpenStore opens the store that a DSN names.

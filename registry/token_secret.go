@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TokenSecret is what the tokens for browsers of a project are signed with. A project has at most two: the newest signs, the one
-// before it is believed until it is rotated out.
+// TokenSecret is what the tokens for browsers of a project are signed with. A project has at most two: the newest signs, and the one
+// before it is accepted until it is rotated out.
 type TokenSecret struct {
-	ID        string // stands in tokens
+	ID        string // is part of tokens
 	Secret    [32]byte
 	CreatedAt time.Time
 }

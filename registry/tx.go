@@ -107,7 +107,7 @@ func (t *tx) finished() *Write {
 const writeTries = 1000
 
 // write persists what do does to a project, and then shows it. Nothing is shown that isn't persisted. The project is held to its
-// limits; 0 stands for a write that adds nothing to any. do may run more than once: what it finds wrong counts only when the
+// limits; 0 means a write that adds nothing to any. do may run more than once: what it finds wrong counts only when the
 // snapshot that it has seen was the latest.
 func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error) error {
 	r.mu.Lock()

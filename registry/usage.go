@@ -46,11 +46,7 @@ func (r *Registry) Touch(k *Key, now time.Time) {
 // Executed says that a version of an endpoint was run with a key. It never waits: the time is written later, together with
 // others, and at most every half hour.
 func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
-	p := r.Snapshot().project(e.Project)
-	if p == nil {
-		return
-	}
-	entry := p.names[e.Name]
+	entry := r.Snapshot().endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID || version < 1 || version > len(entry.executed) {
 		return // deleted in between
 	}
@@ -58,13 +54,9 @@ func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 }
 
 // LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
-// counts too. Version 0 stands for all of them. Zero: never.
+// counts too. Version 0 means all of them. The zero time means never.
 func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
-	p := s.project(e.Project)
-	if p == nil {
-		return time.Time{}
-	}
-	entry := p.names[e.Name]
+	entry := s.endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID {
 		return time.Time{}
 	}
@@ -150,7 +142,7 @@ func (t *tx) used(u use, at time.Time) error {
 		return nil
 	}
 	if u.key != "" {
-		e := p.keys[u.key]
+		e := p.keys.get(u.key)
 		if e == nil || !e.LastUsedAt.Before(at) {
 			return nil
 		}
@@ -158,7 +150,7 @@ func (t *tx) used(u use, at time.Time) error {
 		k.LastUsedAt = at
 		return t.put(&k)
 	}
-	entry := p.endpoints[u.endpoint]
+	entry := p.endpoints.get(u.endpoint)
 	if entry == nil || !entry.deleted.IsZero() || u.version > len(entry.Versions) || !entry.Versions[u.version-1].LastExecutedAt.Before(at) {
 		return nil
 	}

@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -83,46 +82,37 @@ func (v *Variable) checkSize() error {
 	return checkSize("default_value", "This variable", v.size(), MaxSmallRecord)
 }
 
-func (v *Variable) put(d *draft, p *projectState) (Stored, error) {
-	was := v.remove(d, p)
-	p.variables[v.CodeName] = v
+func (v *Variable) put(_ *draft, p *projectState) (Stored, error) {
+	was := p.variables.put(v)
+	p.variablesChanged()
 	return was, nil
 }
 
-func (v *Variable) remove(d *draft, p *projectState) Stored {
-	if own := d.own[v.Project]; !own.variables {
-		own.variables = true
-		p.variables = maps.Clone(p.variables)
-	}
-	before := p.variable(v.ID)
-	if before == nil {
-		return Stored{}
-	}
-	delete(p.variables, before.CodeName)
-	return Stored{1, int64(before.size())}
+func (v *Variable) remove(_ *draft, p *projectState) Stored {
+	was := p.variables.remove(v.ID)
+	p.variablesChanged()
+	return was
 }
 
-// variable returns a variable; nil when there is none.
-func (p *projectState) variable(id string) *Variable {
-	if p == nil {
-		return nil
-	}
-	for _, v := range p.variables {
-		if v.ID == id {
-			return v
+func (v *Variable) key() string  { return v.ID }
+func (v *Variable) code() string { return v.CodeName }
+func (v *Variable) listed() bool { return true }
+
+// compare puts old variables first.
+func (v *Variable) compare(other *Variable) int {
+	return cmp.Or(v.CreatedAt.Compare(other.CreatedAt), cmp.Compare(v.ID, other.ID))
+}
+
+// variablesChanged makes what follows from the variables anew, when it is next asked for.
+func (p *projectState) variablesChanged() {
+	list := p.variables.list
+	p.defaults = sync.OnceValue(func() map[string]any {
+		defaults := make(map[string]any, list.Len())
+		for _, v := range valuesOf(list, nil) {
+			defaults[v.CodeName] = v.Default
 		}
-	}
-	return nil
-}
-
-func (p *projectState) listVariables() {
-	p.variableList = slices.SortedFunc(maps.Values(p.variables), func(a, b *Variable) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return defaults
 	})
-	p.defaults = make(map[string]any, len(p.variables))
-	for code, v := range p.variables {
-		p.defaults[code] = v.Default
-	}
 }
 
 const (
@@ -179,7 +169,7 @@ func (t *tx) addVariable(v Variable) error {
 	if err != nil {
 		return err
 	}
-	if p.variables[v.CodeName] != nil {
+	if p.variables.coded(v.CodeName) != nil {
 		return &FieldError{Field: "code_name", Code: CodeUnique, Message: variableTaken}
 	}
 	return t.put(&v)
@@ -187,7 +177,7 @@ func (t *tx) addVariable(v Variable) error {
 
 // updateVariable changes a variable.
 func (t *tx) updateVariable(id string, u VariableUpdate) (v Variable, err error) {
-	before := t.draft.project(t.project).variable(id)
+	before := t.next.VariableByID(t.project, id)
 	if before == nil {
 		return v, ErrNotFound
 	}
@@ -238,7 +228,7 @@ func (u VariableUpdate) apply(v *Variable) error {
 // DeleteVariable removes an insight variable. An unknown one is ErrNotFound.
 func (r *Registry) DeleteVariable(ctx context.Context, project int64, id string) error {
 	err := r.write(ctx, project, func(t *tx) error {
-		v := t.draft.project(project).variable(id)
+		v := t.next.VariableByID(project, id)
 		if v == nil {
 			return ErrNotFound
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // HogQL is a query in the SQL dialect (contract: api.md, section 3).
@@ -45,6 +46,9 @@ type Filters struct {
 type Property = filter.Property
 
 const noGroup = -1
+
+// groupTypeRange is the message of a group type index that is out of range.
+var groupTypeRange = "Input should be from 0 to " + strconv.Itoa(physical.GroupTypes-1)
 
 // Kind returns HogQLQuery.
 func (*HogQL) Kind() string { return "HogQLQuery" }
@@ -193,8 +197,8 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	if !plainValue(p.Value) {
 		r.Add(o.Field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")
 	}
-	if (p.Group < 0 || p.Group > 4) && p.Group != noGroup {
-		r.Add(o.Field("group_type_index"), "value_error", "Input should be from 0 to 4")
+	if (p.Group < 0 || p.Group >= physical.GroupTypes) && p.Group != noGroup {
+		r.Add(o.Field("group_type_index"), "value_error", groupTypeRange)
 	}
 	o.Ignore("label", "group_key_names", "cohort_name")
 	o.Close()

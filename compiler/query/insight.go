@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Insight is a node of one of the six insight kinds.
@@ -248,8 +250,8 @@ func (r *Reader) groupType(o *Object, name string) *int {
 	if !ok {
 		return nil
 	}
-	if i < 0 || i > 4 {
-		r.Add(o.Field(name), "value_error", "Input should be from 0 to 4")
+	if i < 0 || i >= physical.GroupTypes {
+		r.Add(o.Field(name), "value_error", groupTypeRange)
 	}
 	return &i
 }

@@ -25,7 +25,7 @@ const (
 
 // Record is an event, or what is said about a person, a group, or the people of a cohort.
 type Record struct {
-	Line       int // where it stands, from 1
+	Line       int // number of the line, from 1
 	Kind       Kind
 	Properties Object
 	CreatedAt  time.Time // of a person or group; zero when it is not given
@@ -53,7 +53,7 @@ type Record struct {
 
 // Error is a record that cannot be used. Others can be read after it.
 type Error struct {
-	Line   int // where it stands, from 1
+	Line   int // number of the line, from 1
 	Reason error
 }
 

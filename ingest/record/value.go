@@ -69,7 +69,7 @@ func (v Value) Type() string {
 // IsNull reports whether the value is null.
 func (v Value) IsNull() bool { return string(v) == "null" }
 
-// Names counts the names of the objects in the value: what stands before a colon outside of strings.
+// Names counts the names of the objects in the value: what is before a colon outside of strings.
 func (v Value) Names() (n int) {
 	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return 0

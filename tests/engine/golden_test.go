@@ -2,19 +2,17 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
 	"golang.org/x/tools/txtar"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/internal/golden/layout"
 )
 
@@ -27,31 +25,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	embeddedtest.Main(func() (int, error) { return withEngine(m) })
-}
-
-func withEngine(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "engine-test-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx := context.Background()
-	engine, err := embeddedtest.Start(ctx, filepath.Join(dir, "data"))
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	dsn = engine.DSN()
-	client, err = clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	if err := client.Migrate(ctx); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	clickhousetest.Main(m, func(e *embedded.Engine, c *clickhouse.Client) { dsn, client = e.DSN(), c })
 }
 
 // nothing takes a result that nobody looks at.

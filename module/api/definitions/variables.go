@@ -47,8 +47,8 @@ func recordVariable(c *api.Caller, v *registry.Variable) variableRecord {
 const variablesPage = 500
 
 func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	all := c.Snapshot.Variables(c.Project.ID)
-	pages := max(1, (len(all)+variablesPage-1)/variablesPage)
+	_, count := c.Snapshot.VariablePage(c.Project.ID, 0, 0)
+	pages := max(1, (count+variablesPage-1)/variablesPage)
 	number := 1
 	switch asked := in.URL.Query().Get("page"); asked {
 	case "":
@@ -60,9 +60,9 @@ func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Inpu
 			return api.Response{}, api.NotFound("Invalid page.")
 		}
 	}
-	from := (number - 1) * variablesPage
-	out := api.Page[variableRecord]{Count: len(all), Results: []variableRecord{}}
-	for _, v := range all[from:min(from+variablesPage, len(all))] {
+	page, _ := c.Snapshot.VariablePage(c.Project.ID, (number-1)*variablesPage, variablesPage)
+	out := api.Page[variableRecord]{Count: count, Results: []variableRecord{}}
+	for _, v := range page {
 		out.Results = append(out.Results, recordVariable(&c, v))
 	}
 	if number < pages {

@@ -55,10 +55,8 @@ func secretKey(c *api.Caller, in api.Input) (*registry.Key, error) {
 
 func listSecretKeys(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	records := []secretKeyRecord{}
-	for _, k := range c.Snapshot.Keys(c.Project.ID) {
-		if k.Kind == registry.Secret && k.RevokedAt.IsZero() {
-			records = append(records, recordSecretKey(&c, k, ""))
-		}
+	for _, k := range c.Snapshot.SecretKeys(c.Project.ID) {
+		records = append(records, recordSecretKey(&c, k, ""))
 	}
 	return api.PageOf(in, records)
 }

@@ -14,30 +14,30 @@ const intro = `# Functions
 
 <!-- Generated from compiler/schema by go generate; change the table there. -->
 
-These are the functions that a HogQL query may call. Any other name is refused, with the nearest one that exists. Names are
-case-sensitive unless marked «any case». Functions with a zone read or show times in the project's time zone unless the
-last argument names another. The rules on NULL, on constants given to ` + "`toDateTime`" + ` and on the first day of the week are
-those of HogQL, not of ClickHouse.
+These are the functions that a HogQL query may call. Any other name is an error that suggests the nearest one. Names are
+case-sensitive unless marked "any case". Functions marked "zone" read or show times in the project's time zone unless the
+last argument names another. NULL, constants in ` + "`toDateTime`" + ` and the first day of the week follow the rules of HogQL,
+not those of ClickHouse.
 `
 
 const combinators = `## Combinators
 
-A suffix makes another aggregate of one. %s take every chain of them; the tables name those that other aggregates take.
+A suffix turns an aggregate into another one. %s take every chain of suffixes; the tables name those that other aggregates take.
 
 | Suffix | What it does | Arguments |
 | --- | --- | --- |
-| If | only rows for which the condition holds count | one more, last: the condition |
+| If | only rows that meet the condition count | one more, last: the condition |
 | Array | each element of the arrays counts like a row | arrays |
 | Map | the values of each key are aggregated on their own | a map |
 | ForEach | the elements at each position of the arrays are aggregated on their own | arrays |
-| State | gives the intermediate state instead of the result | the same |
-| Merge | goes on from states | a state |
+| State | returns the intermediate state instead of the result | the same |
+| Merge | continues from states | a state |
 | OrDefault | the type's default when there are no rows | the same |
 | OrNull | NULL when there are no rows | the same |
 | ArgMin, ArgMax | only the rows with the least or the greatest key count | one more, last: the key |
 
-Behind Array, Map, State, Merge, ForEach, ArgMin and ArgMax may follow If, OrDefault or OrNull; behind OrDefault and OrNull may
-follow If: ` + "`sumStateOrDefaultIf(x, condition)`" + `.
+If, OrDefault and OrNull may follow Array, Map, State, Merge, ForEach, ArgMin and ArgMax; If may also follow OrDefault and
+OrNull: ` + "`sumStateOrDefaultIf(x, condition)`" + `.
 
 ` + "`arrayReduce('name', array, …)`" + ` takes a few aggregates only: %s.
 `
