@@ -166,25 +166,18 @@ type savedKinds struct {
 	} `json:"source"`
 }
 
-// kindFilter finds wrapped queries only, as the peer does: insights in an InsightVizNode, SQL in any wrapper, and as JSON the
-// others.
+// kindFilter finds wrapped queries only, as PostHog does: insights in the node that shows them, SQL in any, and as JSON the others.
 func kindFilter(_ *request, _, value string) (rowFilter, error) {
-	insights := compiler.KindNames(func(k *compiler.Kind) bool { return k.Insight })
 	return func(row *insightRow) bool {
 		var kinds savedKinds
 		if row.Query == nil || json.Unmarshal(row.Query, &kinds) != nil {
 			return false
 		}
-		wrapped := kinds.Source.Kind
-		isSQL := wrapped == "HogQLQuery"
-		switch value {
-		case "SQL":
-			return isSQL
-		case "JSON":
-			return !isSQL && !slices.Contains(insights, wrapped)
+		kind := compiler.KindNamed(kinds.Source.Kind)
+		if kind == nil || kind.ListName == "" {
+			return value == "JSON"
 		}
-		name, isInsight := strings.CutSuffix(wrapped, "Query")
-		return isInsight && strings.ToUpper(name) == value && slices.Contains(insights, wrapped) && kinds.Kind == "InsightVizNode"
+		return kind.ListName == value && (!kind.Insight || kinds.Kind == kind.Wrapper)
 	}, nil
 }
 
@@ -211,12 +204,12 @@ func eventsIn(raw json.RawMessage) []string {
 				walk(item)
 			}
 		case map[string]any:
-			name := v["event"]
-			if v["kind"] != "EventsNode" && v["kind"] != "EventsQuery" {
-				name = nil
-			}
-			if v["type"] == "events" { // an entity of retention
+			var name any
+			switch {
+			case v["type"] == "events": // an entity of retention
 				name = v["id"]
+			case v["kind"] != nil: // a series, or a list of events
+				name = v["event"]
 			}
 			if event, ok := name.(string); ok {
 				events = append(events, event)

@@ -38,18 +38,21 @@ func holdsHogQL(raw json.RawMessage) bool {
 	if err != nil {
 		return true
 	}
-	if _, ok := node.(query.Insight); !ok {
+	if !compiler.KindOf(node).Insight {
 		return true
 	}
 	var value any
 	return json.Unmarshal(raw, &value) != nil || namesHogQL(value)
 }
 
+// hogqlKinds are the kinds of queries that are texts of HogQL.
+var hogqlKinds = compiler.KindNames(func(k *compiler.Kind) bool { return k.HogQL })
+
 // namesHogQL reports whether a value is of a kind or type called HogQL, or a field that is called so is set.
 func namesHogQL(value any) bool {
 	switch v := value.(type) {
 	case string:
-		return strings.EqualFold(v, "hogql") || strings.EqualFold(v, "HogQLQuery")
+		return strings.EqualFold(v, "hogql") || slices.ContainsFunc(hogqlKinds, func(kind string) bool { return strings.EqualFold(v, kind) })
 	case []any:
 		return slices.ContainsFunc(v, namesHogQL)
 	case map[string]any:

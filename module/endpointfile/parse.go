@@ -219,7 +219,7 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 		if text.Style&yaml.LiteralStyle != 0 {
 			f.text = textPlace{line: text.Line + 1, block: true}
 		}
-		f.Query = encode(map[string]string{"kind": "HogQLQuery", "query": hogql})
+		f.Query = encode(map[string]string{"kind": new(query.HogQL).Kind(), "query": hogql})
 	case definition != nil:
 		if f.Query = r.json(definition); f.Query == nil {
 			return
@@ -241,12 +241,10 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 func (r *reader) syntax(f *File) {
 	node, err := compiler.Parse(f.Query)
 	if err == nil {
-		_, isInsight := node.(query.Insight)
-		_, isHogQL := node.(*query.HogQL)
-		switch {
-		case isHogQL:
+		switch kind := compiler.KindOf(node); {
+		case kind.HogQL:
 			_, err = compiler.Variables(node.Text())
-		case !isInsight:
+		case !kind.Endpoint:
 			r.mistakes = append(r.mistakes, f.QueryMistake(0, "an endpoint cannot run a query of kind "+node.Kind()))
 		}
 	}
