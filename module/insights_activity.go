@@ -83,12 +83,7 @@ func (rq *request) writeActivity(item string) error {
 			Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
 		})
 	}
-	if number*limit < total {
-		out.Next = rq.numberedPage(number + 1)
-	}
-	if number > 1 {
-		out.Previous = rq.numberedPage(number - 1)
-	}
+	out.Next, out.Previous = rq.input().NumberedPages(number, (total+limit-1)/limit)
 	rq.reply(http.StatusOK, out)
 	return nil
 }

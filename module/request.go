@@ -134,8 +134,6 @@ func (rq *request) queryInt(name string) (n int, given bool, err error) {
 
 func (rq *request) origin() string { return rq.input().Origin() }
 
-func (rq *request) numberedPage(number int) *string { return rq.input().NumberedPage(number) }
-
 func (rq *request) writeList(l *api.List) { rq.write(l.Response(rq.input())) }
 
 func writePage[T any](rq *request, all []T) error {
