@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/mcp"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -67,16 +68,13 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 // newAPI makes the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
-	a.Serve(rt.routesOf(endpointRoutes(), insightRoutes(), dashboardRoutes(), toolRoutes())...)
+	a.Serve(rt.routesOf(endpointRoutes(), insightRoutes(), dashboardRoutes())...)
 	a.Serve(rt.runRoutes()...)
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
-	a.Serve(rt.definitions().Routes()...)
+	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
 	return a
-}
-
-func (rt *runtime) definitions() *definitions.Definitions {
-	return &definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}
 }
 
 // write sends an answer.

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -78,14 +76,6 @@ func searched(in api.Input, name string) bool {
 		}
 	}
 	return true
-}
-
-// MaxAge is how old a list of names may be.
-const MaxAge = 5 * time.Minute
-
-// ask runs a query of our own over the caller's project, through the cache. Without an error there is an entry.
-func (d *Definitions) ask(ctx context.Context, c *api.Caller, q *query.HogQL) (execution.Result, error) {
-	return result.Ask(ctx, d.Executor, c, q, MaxAge)
 }
 
 // listGroupTypes answers GET groups_types/, which is no page.
