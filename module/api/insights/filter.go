@@ -1,9 +1,8 @@
-package module
+package insights
 
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// maxSearch is the most characters of a search: contract section 4.2.
+// maxSearch is the most characters of a search: contract api.md section 4.2.
 const maxSearch = 200
 
 // The similarities from which a text that does not hold the search counts as similar to it. Descriptions are prose, where
@@ -30,27 +29,27 @@ const (
 // sameName is the score of a name that is the search itself, above all similarities.
 const sameName = 2
 
-// searchInsights keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
-func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
-	search := strings.TrimSpace(rq.r.URL.Query().Get("search"))
-	if utf8.RuneCountInString(search) > maxSearch {
+// search keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
+func search(in api.Input, rows []insightRow) ([]insightRow, error) {
+	text := strings.TrimSpace(in.URL.Query().Get("search"))
+	if utf8.RuneCountInString(text) > maxSearch {
 		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
-	if search == "" {
+	if text == "" {
 		return rows, nil
 	}
-	term := trigram.New(search)
+	term := trigram.New(text)
 	found := rows[:0]
 	for _, row := range rows {
 		name, derived, description := api.Deref(row.Name), api.Deref(row.DerivedName), api.Deref(row.Description)
 		inName := max(term.Similarity(name), term.Similarity(derived))
 		inDescription := term.Similarity(description)
 		row.score = max(inName, descriptionWeight*inDescription)
-		if strings.EqualFold(name, search) || strings.EqualFold(derived, search) {
+		if strings.EqualFold(name, text) || strings.EqualFold(derived, text) {
 			row.score = sameName
 		}
 		switch {
-		case trigram.Contains(search, append([]string{name, derived, description}, row.Tags...)...):
+		case trigram.Contains(text, append([]string{name, derived, description}, row.Tags...)...):
 			row.match = "exact"
 		case inName >= nameSimilarity || inDescription >= descriptionSimilarity:
 			row.match = "similar"
@@ -65,45 +64,47 @@ func (rq *request) searchInsights(rows []insightRow) ([]insightRow, error) {
 // rowFilter reports whether a row stays in a list.
 type rowFilter func(row *insightRow) bool
 
-// filterInsights keeps the rows for which every filter of the query string holds.
-func (rq *request) filterInsights(rows []insightRow) ([]insightRow, error) {
-	var filters []rowFilter
-	for name := range rq.r.URL.Query() {
-		build, ok := insightFilters[name]
+// applyFilters keeps the rows for which every filter of the query string holds.
+func applyFilters(c *api.Caller, in api.Input, rows []insightRow) ([]insightRow, error) {
+	var wanted []rowFilter
+	for name := range in.URL.Query() {
+		build, ok := filters[name]
 		if !ok {
 			continue
 		}
-		filter, err := build(rq, name, rq.r.URL.Query().Get(name))
+		filter, err := build(c, in, name)
 		if err != nil {
 			return nil, err
 		}
 		if filter != nil {
-			filters = append(filters, filter)
+			wanted = append(wanted, filter)
 		}
 	}
 	return slices.DeleteFunc(rows, func(row insightRow) bool {
-		return slices.ContainsFunc(filters, func(f rowFilter) bool { return !f(&row) })
+		return slices.ContainsFunc(wanted, func(f rowFilter) bool { return !f(&row) })
 	}), nil
 }
 
-// insightFilters are the filters of contract section 4.2 by the name of their parameter: each makes a filter of the
-// parameter's value, or none where the value asks for nothing.
-var insightFilters = map[string]func(rq *request, name, value string) (rowFilter, error){
-	"short_id": func(_ *request, _, value string) (rowFilter, error) {
-		return func(row *insightRow) bool { return row.ShortID == value }, nil
-	},
-	"saved":      savedFilter,
-	"created_by": authorFilter,
-	"user":       func(rq *request, _, _ string) (rowFilter, error) { return byKey(rq.Key.ID), nil },
-	"favorited": func(*request, string, string) (rowFilter, error) {
-		return func(row *insightRow) bool { return row.Favorited }, nil
-	},
-	"tags":                       tagFilter,
-	"dashboards":                 dashboardFilter,
-	"insight":                    kindFilter,
-	"events":                     eventFilter,
-	"feature_flag":               flagFilter,
-	"hide_feature_flag_insights": hideFlagsFilter,
+// filters are the filters of contract api.md section 4.2 by the name of their parameter: each makes a filter of the parameter's
+// value, or none where the value asks for nothing.
+var filters = map[string]func(c *api.Caller, in api.Input, name string) (rowFilter, error){
+	"short_id": valueFilter(func(_ *api.Caller, id string) rowFilter {
+		return func(row *insightRow) bool { return row.ShortID == id }
+	}),
+	"saved":      valueFilter(savedFilter),
+	"created_by": listFilter(authorFilter),
+	"user": valueFilter(func(c *api.Caller, _ string) rowFilter {
+		return func(row *insightRow) bool { return row.CreatedBy == c.Key.ID }
+	}),
+	"favorited": valueFilter(func(*api.Caller, string) rowFilter {
+		return func(row *insightRow) bool { return row.Favorited }
+	}),
+	"tags":                       listFilter(tagFilter),
+	"dashboards":                 listFilter(dashboardFilter),
+	"insight":                    valueFilter(kindFilter),
+	"events":                     listFilter(eventFilter),
+	"feature_flag":               valueFilter(flagFilter),
+	"hide_feature_flag_insights": valueFilter(hideFlagsFilter),
 	"date_from":                  dateFilter,
 	"date_to":                    dateFilter,
 	"created_date_from":          dateFilter,
@@ -112,50 +113,51 @@ var insightFilters = map[string]func(rq *request, name, value string) (rowFilter
 	"last_viewed_date_to":        dateFilter,
 }
 
-func savedFilter(rq *request, _, value string) (rowFilter, error) {
+// valueFilter is a filter for the text of its parameter.
+func valueFilter(build func(*api.Caller, string) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+		return build(c, in.URL.Query().Get(name)), nil
+	}
+}
+
+// listFilter is a filter for the items of its parameter, which is a list in JSON; an empty one asks for nothing.
+func listFilter[T any](build func(*api.Caller, []T) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+		var wanted []T
+		if given, err := in.JSONParam(name, &wanted); err != nil || !given || len(wanted) == 0 {
+			return nil, err
+		}
+		return build(c, wanted), nil
+	}
+}
+
+func savedFilter(c *api.Caller, value string) rowFilter {
 	if !api.IsTrue(value) {
-		return func(row *insightRow) bool { return !row.Saved }, nil
+		return func(row *insightRow) bool { return !row.Saved }
 	}
-	return func(row *insightRow) bool { return row.Saved || len(rq.Snapshot.TilesOf(row.Project, row.ID)) > 0 }, nil
+	return func(row *insightRow) bool { return row.Saved || len(c.Snapshot.TilesOf(row.Project, row.ID)) > 0 }
 }
 
-func byKey(key string) rowFilter { return func(row *insightRow) bool { return row.CreatedBy == key } }
-
-func authorFilter(rq *request, name, _ string) (rowFilter, error) {
-	var users []int64
-	if given, err := rq.jsonParam(name, &users); err != nil || !given || len(users) == 0 {
-		return nil, err
-	}
+func authorFilter(c *api.Caller, users []int64) rowFilter {
 	return func(row *insightRow) bool {
-		user := rq.UserNumber(row.CreatedBy)
+		user := c.UserNumber(row.CreatedBy)
 		return user != 0 && slices.Contains(users, user)
-	}, nil
+	}
 }
 
-func tagFilter(rq *request, name, _ string) (rowFilter, error) {
-	var tags []string
-	if given, err := rq.jsonParam(name, &tags); err != nil || !given || len(tags) == 0 {
-		return nil, err
-	}
+func tagFilter(_ *api.Caller, tags []string) rowFilter {
 	return func(row *insightRow) bool {
 		return slices.ContainsFunc(row.Tags, func(tag string) bool { return slices.Contains(tags, tag) })
-	}, nil
+	}
 }
 
-func dashboardFilter(rq *request, name, _ string) (rowFilter, error) {
-	var ids []int64
-	if given, err := rq.jsonParam(name, &ids); err != nil || !given || len(ids) == 0 {
-		return nil, err
-	}
+func dashboardFilter(c *api.Caller, ids []int64) rowFilter {
 	return func(row *insightRow) bool {
-		on := rq.Snapshot.TilesOf(row.Project, row.ID)
-		for _, id := range ids {
-			if !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id }) {
-				return false
-			}
-		}
-		return true
-	}, nil
+		on := c.Snapshot.TilesOf(row.Project, row.ID)
+		return !slices.ContainsFunc(ids, func(id int64) bool {
+			return !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id })
+		})
+	}
 }
 
 // savedKinds are the kinds of a stored query and of the query within it.
@@ -167,7 +169,7 @@ type savedKinds struct {
 }
 
 // kindFilter finds wrapped queries only, as PostHog does: insights in the node that shows them, SQL in any, and as JSON the others.
-func kindFilter(_ *request, _, value string) (rowFilter, error) {
+func kindFilter(_ *api.Caller, value string) rowFilter {
 	return func(row *insightRow) bool {
 		var kinds savedKinds
 		if row.Query == nil || json.Unmarshal(row.Query, &kinds) != nil {
@@ -178,18 +180,14 @@ func kindFilter(_ *request, _, value string) (rowFilter, error) {
 			return value == "JSON"
 		}
 		return kind.ListName == value && (!kind.Insight || kinds.Kind == kind.Wrapper)
-	}, nil
+	}
 }
 
-func eventFilter(rq *request, name, _ string) (rowFilter, error) {
-	var wanted []string
-	if given, err := rq.jsonParam(name, &wanted); err != nil || !given || len(wanted) == 0 {
-		return nil, err
-	}
+func eventFilter(_ *api.Caller, wanted []string) rowFilter {
 	return func(row *insightRow) bool {
 		events := eventsIn(row.Query)
 		return !slices.ContainsFunc(wanted, func(event string) bool { return !slices.Contains(events, event) })
-	}, nil
+	}
 }
 
 // eventsIn lists the events that a stored query names in its series, its entities and exclusions. Those within the text of SQL
@@ -226,26 +224,26 @@ func eventsIn(raw json.RawMessage) []string {
 	return events
 }
 
-func flagFilter(_ *request, _, value string) (rowFilter, error) {
-	return func(row *insightRow) bool { return trigram.Contains("$feature/"+value, string(row.Query)) }, nil
+func flagFilter(_ *api.Caller, flag string) rowFilter {
+	return func(row *insightRow) bool { return trigram.Contains("$feature/"+flag, string(row.Query)) }
 }
 
-// flagInsights are the names of the insights that the peer makes for each feature flag.
+// flagInsights are the names of the insights that PostHog makes for each feature flag.
 var flagInsights = []string{"Feature Flag Called Total Volume", "Feature Flag calls made by unique users per variant"}
 
-func hideFlagsFilter(_ *request, _, value string) (rowFilter, error) {
+func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
 	if !api.IsTrue(value) {
-		return nil, nil
+		return nil
 	}
-	return func(row *insightRow) bool { return !slices.Contains(flagInsights, api.Deref(row.Name)) }, nil
+	return func(row *insightRow) bool { return !slices.Contains(flagInsights, api.Deref(row.Name)) }
 }
 
-// dateFilter makes the filters from and to of a time; texts are those of contract section 2.2, in the project's zone.
-func dateFilter(rq *request, name, value string) (rowFilter, error) {
-	zone := rq.Snapshot.Schema(rq.Project.ID).Location
-	at, ok := filter.Date(value, rq.Start.In(zone), zone)
+// dateFilter makes the filters from and to of a time; texts are those of contract api.md section 2.2, in the project's zone.
+func dateFilter(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
+	at, ok := filter.Date(value, c.Start.In(zone), zone)
 	if !ok {
-		return nil, api.Invalid(name, "invalid_input", "%s", fmt.Sprintf("The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value)))
+		return nil, api.Invalid(name, "invalid_input", "The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value))
 	}
 	field, isFrom := strings.CutSuffix(name, "date_from")
 	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")
