@@ -44,9 +44,7 @@ func (d *Definitions) getCohort(ctx context.Context, c api.Caller, in api.Input)
 	}
 	for _, found := range all {
 		if strconv.FormatInt(found.ID, 10) == in.At.Name {
-			res := api.JSON(http.StatusOK, found)
-			res.Quotas = quotas
-			return res, nil
+			return api.JSON(http.StatusOK, found).With(quotas), nil
 		}
 	}
 	return api.Response{Quotas: quotas}, api.NotFound("Not found.")

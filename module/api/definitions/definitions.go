@@ -63,8 +63,7 @@ func describe(c *api.Caller, kind, name string) described {
 // pageOf is api.PageOf of what a query found.
 func pageOf[T any](in api.Input, all []T, quotas execution.Quotas) (api.Response, error) {
 	res, err := api.PageOf(in, all)
-	res.Quotas = quotas
-	return res, err
+	return res.With(quotas), err
 }
 
 // searched reports whether a name has each word of the parameter search.

@@ -55,14 +55,11 @@ func (s *Dashboards) answer(ctx context.Context, c api.Caller, in api.Input, sta
 		return api.Response{}, err
 	}
 	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)
-	tiles, quotas, err := s.tiles(ctx, &c, in, d, params)
-	if err != nil {
+	var quotas execution.Quotas
+	if out.Tiles, quotas, err = s.tiles(ctx, &c, in, d, params); err != nil {
 		return api.Response{Quotas: quotas}, err
 	}
-	out.Tiles = tiles
-	res := api.JSON(status, out)
-	res.Quotas = quotas
-	return res, nil
+	return api.JSON(status, out).With(quotas), nil
 }
 
 // maxDashboardBytes is what the insights of a dashboard take at most: once they take more, the others are shown without their results.

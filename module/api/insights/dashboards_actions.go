@@ -49,9 +49,7 @@ func (s *Dashboards) run(ctx context.Context, c api.Caller, in api.Input) (api.R
 			results = append(results, runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight})
 		}
 	}
-	res := api.JSON(http.StatusOK, map[string]any{"results": results})
-	res.Quotas = quotas
-	return res, nil
+	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
 }
 
 // The grid of a dashboard on a screen that is not small, and the size that tiles get there.

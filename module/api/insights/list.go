@@ -51,9 +51,7 @@ func (s *Insights) list(ctx context.Context, c api.Caller, in api.Input) (api.Re
 	} else if quotas, err = s.Results.addTo(ctx, &c, in, out, part); err != nil {
 		return api.Response{Quotas: quotas}, err
 	}
-	res := out.Response(in)
-	res.Quotas = quotas
-	return res, nil
+	return out.Response(in).With(quotas), nil
 }
 
 // isPlain reports whether the list is of all insights in the order in which the registry keeps them.

@@ -144,9 +144,7 @@ func (s *Results) answer(ctx context.Context, c api.Caller, in api.Input, status
 		if status == http.StatusOK {
 			status = result.Status(got.Run)
 		}
-		res := api.Raw(status, s.append(nil, &c, one, got, nil))
-		res.Quotas = got.Quotas
-		return res, nil
+		return api.Raw(status, s.append(nil, &c, one, got, nil)).With(got.Quotas), nil
 	}
 	body, ok := result.Stored(s.Executor.Cache, in, got.plan, &got.Result)
 	if !ok {

@@ -51,9 +51,7 @@ func answer(text string, quotas execution.Quotas, err error) (api.Response, erro
 		}
 		said.Content = failed.Detail
 	}
-	res := api.JSON(http.StatusOK, said)
-	res.Quotas = quotas
-	return res, nil
+	return api.JSON(http.StatusOK, said).With(quotas), nil
 }
 
 // cellLength is what a tool shows of a value, in characters, unless it is asked for the whole.
