@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"strings"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
@@ -19,6 +21,12 @@ type Kind struct {
 	query.Kind
 	// Wrapper is the kind of node that shows the answers of this one; empty for none.
 	Wrapper string
+	// ListName is what the filter insight of a list of insights calls queries of the kind, such as TRENDS. Those without one are JSON.
+	ListName string
+	// HogQL reports whether the query is a text of HogQL.
+	HogQL bool
+	// Endpoint reports whether an endpoint can run it.
+	Endpoint bool
 	// OptionalBreakdowns reports whether an endpoint may let its callers leave breakdowns out.
 	OptionalBreakdowns bool
 	// HasMore reports whether answers say whether values were cut off.
@@ -34,7 +42,10 @@ type Kind struct {
 
 // kinds are all kinds that can be asked, in the order in which mistakes list them.
 var kinds = []Kind{
-	{Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", build: buildHogQL},
+	{
+		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", ListName: "SQL", HogQL: true, Endpoint: true,
+		build: buildHogQL,
+	},
 	insightRow[*trends.Query, *query.InsightActors]{
 		Kind: Kind{OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
 		build: trends.Build, people: trends.Actors, form: trends.Form,
@@ -84,7 +95,7 @@ func (r insightRow[Q, A]) kind() Kind {
 	if k.Actors == nil {
 		k.Actors = query.ReadInsightActors
 	}
-	k.Wrapper = "InsightVizNode"
+	k.Wrapper, k.ListName, k.Endpoint = "InsightVizNode", strings.ToUpper(strings.TrimSuffix(r.name, "Query")), true
 	k.build = func(n query.Node, env Env) (tree, error) {
 		b, err := r.build(n.(Q), env.world())
 		if err != nil {
@@ -130,6 +141,9 @@ func KindNames(wanted func(*Kind) bool) []string {
 
 // KindOf gives the kind of a query.
 func KindOf(q query.Node) *Kind { return byName[q.Kind()] }
+
+// KindNamed gives the kind of a name, such as TrendsQuery; nil for none.
+func KindNamed(name string) *Kind { return byName[name] }
 
 // HasRows reports whether queries of the kind have a result, and are not about other queries.
 func (k *Kind) HasRows() bool { return k.build != nil }

@@ -28,8 +28,14 @@ func TestKinds(t *testing.T) {
 			if isInsight != k.Insight {
 				t.Errorf("the row says insight: %t; the node is a %T", k.Insight, node)
 			}
+			if _, isHogQL := node.(*query.HogQL); isHogQL != k.HogQL {
+				t.Errorf("the row says HogQL: %t; the node is a %T", k.HogQL, node)
+			}
 			if !isInsight {
 				return
+			}
+			if k.ListName == "" || !k.Endpoint {
+				t.Errorf("an insight is called %q in lists, and endpoints can run it: %t", k.ListName, k.Endpoint)
 			}
 			if k.build == nil || k.people == nil || k.form == nil || k.table == nil || k.Actors == nil || !query.Wraps(k.Wrapper) {
 				t.Error("the row of an insight kind is not full")

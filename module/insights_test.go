@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -35,8 +37,11 @@ func insightWorld(tb testing.TB) (*world, *registry.Insight) {
 // cacheInsight puts a result of an insight into the cache that was computed at a time.
 func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, rows ...string) {
 	tb.Helper()
-	rq := w.request(http.MethodGet, "/")
-	p, err := rq.planInsight(rq.shown(i), insightParams{mode: execution.RefreshBlocking})
+	node, err := compiler.Parse(i.Query)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := result.PlanNode(w.rt.Executor, &w.request(http.MethodGet, "/").Caller.Caller, node, result.Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,7 +96,7 @@ func TestInsightBody(t *testing.T) {
 func TestInsightsSideBySide(t *testing.T) {
 	w, first := insightWorld(t)
 	w.loseClickHouse(t)
-	for range 4 * resultsAtOnce {
+	for range 16 { // some of them at the same time
 		fields := registry.InsightFields{Query: registry.To(first.Query)}
 		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, fields, w.key.ID, began); err != nil {
 			t.Fatal(err)
@@ -135,7 +140,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 		t.Errorf("refresh=force_cache: %d %s", answer.Code, answer.Body)
 	}
 	w.fill(t, 10)
-	want["message"] = errConcurrency
+	want["message"] = "concurrency_limit_exceeded"
 	if diff := cmp.Diff(want, failure(ask("blocking"))); diff != "" {
 		t.Errorf("with a full queue (-want +got):\n%s", diff)
 	}

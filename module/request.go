@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/insights"
+	"github.com/caddy-analytics/caddy-analytics/module/api/mcp"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -24,11 +26,7 @@ type request struct {
 	api.Caller
 	at api.Address
 
-	run *execution.Run // the background run in progress that the answer has to tell of; nil for none
-	// The answer shows more than a result: a client that keeps it has to ask each time whether it still holds.
-	revalidate bool
-	spent      api.Spent
-	inspected  result.Inspection
+	spent api.Spent
 }
 
 // address, route and methods are the routes of such topics.
@@ -67,16 +65,24 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 // newAPI makes the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
-	a.Serve(rt.routesOf(endpointRoutes(), insightRoutes(), dashboardRoutes(), toolRoutes())...)
+	a.Serve(rt.routesOf(endpointRoutes())...)
 	a.Serve(rt.runRoutes()...)
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
-	a.Serve(rt.definitions().Routes()...)
+	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve(rt.insights()...)
+	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
 	return a
 }
 
-func (rt *runtime) definitions() *definitions.Definitions {
-	return &definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}
+// insights are the routes of saved insights and dashboards.
+func (rt *runtime) insights() []api.Route {
+	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logger: rt.logger}
+	return slices.Concat(
+		(&insights.Insights{Results: results, Registry: rt.registry}).Routes(),
+		(&insights.Activity{Registry: rt.registry, Runs: rt.Runs}).Routes(),
+		(&insights.Dashboards{Results: results, Registry: rt.registry}).Routes(),
+	)
 }
 
 // write sends an answer.
@@ -85,29 +91,6 @@ func (rq *request) write(res api.Response) {
 		res.Spent = rq.spent
 	}
 	api.Write(rq.w, rq.r, rq.Start, &res)
-}
-
-// writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
-func (rq *request) writeAnswer(p *result.Plan, got cache.Answer, render func([]byte, *result.Plan, cache.Answer) []byte) error {
-	found := execution.Result{Answer: got, Run: rq.run}
-	body, ok := result.Stored(rq.rt.Cache, rq.input(), p, &found)
-	if !ok {
-		body = result.Render(rq.rt.Cache, rq.input(), p, found, render)
-	}
-	res := result.Respond(p, &found, body)
-	if rq.revalidate && rq.run == nil {
-		res.Cache = api.Revalidate
-	}
-	rq.write(res)
-	return nil
-}
-
-// okStatus is the status of an answer: 202 while a background run computes a newer one.
-func (rq *request) okStatus() int {
-	if rq.run != nil {
-		return http.StatusAccepted
-	}
-	return http.StatusOK
 }
 
 // reply sends v as the JSON body of an answer that no cache keeps.
@@ -122,8 +105,6 @@ func (rq *request) input() api.Input {
 	return api.Input{Request: rq.r, At: rq.at, PublicURL: rq.rt.publicURL}
 }
 
-func (rq *request) readObject() (map[string]json.RawMessage, error) { return rq.input().ReadObject() }
-
 func (rq *request) readFields(allowed ...string) (map[string]json.RawMessage, error) {
 	return rq.input().ReadFields(allowed...)
 }
@@ -134,10 +115,6 @@ func (rq *request) queryInt(name string) (n int, given bool, err error) {
 
 func (rq *request) origin() string { return rq.input().Origin() }
 
-func (rq *request) numberedPage(number int) *string { return rq.input().NumberedPage(number) }
-
-func (rq *request) writeList(l *api.List) { rq.write(l.Response(rq.input())) }
-
 func writePage[T any](rq *request, all []T) error {
 	res, err := api.PageOf(rq.input(), all)
 	if err != nil {
@@ -147,21 +124,18 @@ func writePage[T any](rq *request, all []T) error {
 	return nil
 }
 
+func (rq *request) mayOverride(filters json.RawMessage) error {
+	return result.MayOverride(rq.Key, filters)
+}
+
 func (rq *request) results() *result.Writer {
-	return &result.Writer{Project: rq.Project, Runs: rq.rt.Runs, Run: rq.run, Inspected: rq.inspected}
+	return &result.Writer{Project: rq.Project, Runs: rq.rt.Runs}
 }
 
 // memoKey is the key of the request in the memo of plans.
 func (rq *request) memoKey(place string, body []byte) []byte {
 	form, _ := rq.askedFormat()
 	return result.MemoKey(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
-}
-
-// refresh answers a plan in its refresh mode.
-func (rq *request) refresh(p *result.Plan, from execution.Origin) (execution.Result, error) {
-	got, err := rq.rt.Refresh(rq.r.Context(), rq.Caller.Caller, p.Query, p.Freshness, from, p)
-	rq.showQuotas(got.Quotas)
-	return got, err
 }
 
 // showQuotas tells in the answer's headers what is left to its caller.

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -164,53 +161,6 @@ func jsonMistake(body []byte, offset int, words string) *Error {
 	return ParseError(fmt.Sprintf("JSON parse error - %s: line %d column %d (char %d)", words, at.Line, at.Column, offset))
 }
 
-// Field reads one field of a decoded object into out, and names the field when its type is wrong. It reports whether the
-// field was there and not null.
-func Field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
-	raw, ok := fields[name]
-	if !ok || IsNull(raw) {
-		return false, nil
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		if n, ok := out.(*int); ok && wholeNumber(raw, n) {
-			return true, nil
-		}
-		want := "value"
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			want = jsonTypeName(wrong.Type.Kind())
-		}
-		return false, Invalid(name, "invalid_input", "Not a valid %s.", want)
-	}
-	return true, nil
-}
-
-// wholeNumber reads an integer that is written as 1.0 or 1e3, as some languages do.
-func wholeNumber(raw json.RawMessage, n *int) bool {
-	f, err := strconv.ParseFloat(string(bytes.TrimSpace(raw)), 64)
-	const exact = 1 << 53 // below it each integer has a float of its own
-	if err != nil || f != math.Trunc(f) || math.Abs(f) >= exact {
-		return false
-	}
-	*n = int(f)
-	return true
-}
-
-func jsonTypeName(kind reflect.Kind) string {
-	switch kind { //nolint:exhaustive // those that fields have
-	case reflect.Int, reflect.Int64:
-		return "integer"
-	case reflect.Slice, reflect.Array:
-		return "list"
-	case reflect.Map, reflect.Struct:
-		return "object"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.String:
-		return "string"
-	}
-	return "value"
-}
-
 // IsNull reports whether a value is null.
 func IsNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
@@ -222,22 +172,6 @@ func SortedNames(fields map[string]json.RawMessage) []string {
 	}
 	sort.Strings(names)
 	return names
-}
-
-// BoolField reads a boolean; none is false.
-func BoolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
-	_, err = Field(fields, name, &value)
-	return value, err
-}
-
-// Optional reads a field into *out where it is given and not null.
-func Optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
-	var value T
-	given, err := Field(fields, name, &value)
-	if given {
-		*out = &value
-	}
-	return err
 }
 
 // Deref returns what p points to, or the zero value.

@@ -2,11 +2,9 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -79,46 +77,6 @@ type unreadable struct{ t *testing.T }
 func (u unreadable) Read([]byte) (int, error) {
 	u.t.Error("the body was read")
 	return 0, io.EOF
-}
-
-// TestField checks what values a field takes, and how its type is named where it takes another.
-func TestField(t *testing.T) {
-	type word string
-	var (
-		n int
-		s word
-		l []string
-		m map[string]string
-	)
-	tests := []struct {
-		name, raw string
-		out       any
-		want      string // the mistake; else the value
-	}{
-		{"integer", `7`, &n, "7"},
-		{"integer with a fraction of zero", `7.0`, &n, "7"},
-		{"integer with an exponent", ` -1e3 `, &n, "-1000"},
-		{"fraction", `7.5`, &n, "Not a valid integer."},
-		{"integer that floats round", `9007199254740993.0`, &n, "Not a valid integer."},
-		{"integer that is too large", `1e300`, &n, "Not a valid integer."},
-		{"text for an integer", `"7"`, &n, "Not a valid integer."},
-		{"word", `"a"`, &s, "a"},
-		{"number for a word", `5`, &s, "Not a valid string."},
-		{"number for a list", `5`, &l, "Not a valid list."},
-		{"number for an object", `5`, &m, "Not a valid object."},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := Field(map[string]json.RawMessage{"f": json.RawMessage(tt.raw)}, "f", tt.out)
-			got := fmt.Sprint(reflect.ValueOf(tt.out).Elem())
-			if err != nil {
-				got = ErrorOf(err).Detail
-			}
-			if got != tt.want {
-				t.Errorf("field gives %q, want %q", got, tt.want)
-			}
-		})
-	}
 }
 
 // TestReadObjectOwnsItsFields: the next request gets the buffer that the body was in.

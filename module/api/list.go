@@ -118,8 +118,16 @@ func (in Input) PageURL(limit, offset int) *string {
 	return in.link(map[string]int{"limit": limit, "offset": offset})
 }
 
-// NumberedPage is the address of this request with another page number.
-func (in Input) NumberedPage(number int) *string { return in.link(map[string]int{"page": number}) }
+// NumberedPages are the addresses of the pages after and before one of a list whose pages have numbers; nil where there is none.
+func (in Input) NumberedPages(number, pages int) (next, previous *string) {
+	if number < pages {
+		next = in.link(map[string]int{"page": number + 1})
+	}
+	if number > 1 {
+		previous = in.link(map[string]int{"page": number - 1})
+	}
+	return next, previous
+}
 
 // link is the address of this request with other parameters; zeros are left out.
 func (in Input) link(changes map[string]int) *string {

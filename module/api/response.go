@@ -54,6 +54,12 @@ func Raw(status int, body []byte) Response {
 // NoContent is an answer without a body.
 func NoContent() Response { return Response{Status: http.StatusNoContent} }
 
+// With is the answer with what is left to its caller.
+func (r Response) With(left execution.Quotas) Response {
+	r.Quotas = left
+	return r
+}
+
 // Header values that are the same for every answer.
 var (
 	JSONType   = []string{"application/json"}

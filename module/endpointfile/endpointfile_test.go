@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseInsight: an insight's node is JSON written as YAML, and files of the peer's tool say how fresh an answer is by words.
+// TestParseInsight: an insight's node is JSON written as YAML, and files of PostHog's tool say how fresh an answer is by words.
 func TestParseInsight(t *testing.T) {
 	got, err := endpointfile.Parse("b.yml", []byte(`
 name: views

@@ -1,4 +1,4 @@
-// Package endpointfile reads and writes endpoints as YAML files, one endpoint a file, with the fields of the peer's command
+// Package endpointfile reads and writes endpoints as YAML files, one endpoint a file, with the fields of PostHog's command
 // line tool and a few more.
 package endpointfile
 

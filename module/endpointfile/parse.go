@@ -103,7 +103,7 @@ func (r *reader) file(f *File, root *yaml.Node) {
 	r.query(f, fields, root.Line)
 }
 
-// schedules are the words for a freshness in files of the peer's tool.
+// schedules are the words for a freshness in files of PostHog's tool.
 var schedules = map[string]time.Duration{
 	"15min": 15 * time.Minute, "30min": 30 * time.Minute, "1hour": time.Hour, "6hour": 6 * time.Hour, "12hour": 12 * time.Hour,
 	"24hour": 24 * time.Hour, "7day": 7 * 24 * time.Hour,
@@ -152,7 +152,7 @@ func (r *reader) rate(f *File, fields map[string]*yaml.Node) {
 	}
 }
 
-// types are the words for the types of variables, those of the peer's tool among them.
+// types are the words for the types of variables, those of PostHog's tool among them.
 var types = map[string]registry.VariableType{
 	"String": registry.VariableString, "Number": registry.VariableNumber, "Boolean": registry.VariableBoolean, "List": registry.VariableList,
 	"Date": registry.VariableDate, "string": registry.VariableString, "number": registry.VariableNumber, "integer": registry.VariableNumber,
@@ -219,7 +219,7 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 		if text.Style&yaml.LiteralStyle != 0 {
 			f.text = textPlace{line: text.Line + 1, block: true}
 		}
-		f.Query = encode(map[string]string{"kind": "HogQLQuery", "query": hogql})
+		f.Query = encode(map[string]string{"kind": new(query.HogQL).Kind(), "query": hogql})
 	case definition != nil:
 		if f.Query = r.json(definition); f.Query == nil {
 			return
@@ -241,12 +241,10 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 func (r *reader) syntax(f *File) {
 	node, err := compiler.Parse(f.Query)
 	if err == nil {
-		_, isInsight := node.(query.Insight)
-		_, isHogQL := node.(*query.HogQL)
-		switch {
-		case isHogQL:
+		switch kind := compiler.KindOf(node); {
+		case kind.HogQL:
 			_, err = compiler.Variables(node.Text())
-		case !isInsight:
+		case !kind.Endpoint:
 			r.mistakes = append(r.mistakes, f.QueryMistake(0, "an endpoint cannot run a query of kind "+node.Kind()))
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
 // Marshal writes a file. What has its default is left out. Parse reads it back as it was; the error says that it does not.
@@ -113,9 +115,9 @@ func hogqlText(raw json.RawMessage) (string, bool, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return "", false, err
 	}
-	var kind string
-	_ = json.Unmarshal(fields["kind"], &kind) // of a node that was parsed
-	if kind != "HogQLQuery" || len(fields) != 2 {
+	var name string
+	_ = json.Unmarshal(fields["kind"], &name) // of a node that was parsed
+	if kind := compiler.KindNamed(name); kind == nil || !kind.HogQL || len(fields) != 2 {
 		return "", false, nil
 	}
 	var text string

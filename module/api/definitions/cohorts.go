@@ -2,14 +2,13 @@ package definitions
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -45,9 +44,7 @@ func (d *Definitions) getCohort(ctx context.Context, c api.Caller, in api.Input)
 	}
 	for _, found := range all {
 		if strconv.FormatInt(found.ID, 10) == in.At.Name {
-			res := api.JSON(http.StatusOK, found)
-			res.Quotas = quotas
-			return res, nil
+			return api.JSON(http.StatusOK, found).With(quotas), nil
 		}
 	}
 	return api.Response{Quotas: quotas}, api.NotFound("Not found.")
@@ -59,30 +56,23 @@ func (d *Definitions) cohorts(ctx context.Context, c *api.Caller) ([]shownCohort
 	if err != nil {
 		return nil, nil, err
 	}
-	got, err := d.ask(ctx, c, taxonomy.Cohorts())
-	if err != nil {
-		return nil, got.Quotas, err
-	}
 	out, at := []shownCohort{}, map[int64]int{}
 	for _, known := range c.Snapshot.Cohorts(c.Project.ID) {
 		at[known.ID] = len(out)
 		out = append(out, shownCohort{ID: known.ID, Name: known.Name, CreatedAt: api.OrNil(known.CreatedAt), IsStatic: true})
 	}
-	for row := range got.Answer.Entry.Result.Rows() {
-		var id, count, computed int64
-		if err := json.Unmarshal(row, &[]any{&id, &count, &computed}); err != nil {
-			return nil, got.Quotas, fmt.Errorf("reading a cohort: %w", err)
-		}
+	var id, count, computed int64
+	quotas, err := contents.Rows(ctx, d.Executor, c, taxonomy.Cohorts(), []any{&id, &count, &computed}, func() {
 		place, named := at[id]
 		switch {
 		case named:
 		case !db.Cohorts.Has(id):
-			continue // it was deleted, and its members are left
+			return // it was deleted, and its members are left
 		default:
 			place = len(out)
 			out = append(out, shownCohort{ID: id, Name: db.Cohorts.Name(id)})
 		}
 		out[place].Count, out[place].IsStatic = count, computed == 0
-	}
-	return out, got.Quotas, nil
+	})
+	return out, quotas, err
 }

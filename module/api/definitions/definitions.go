@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -65,8 +63,7 @@ func describe(c *api.Caller, kind, name string) described {
 // pageOf is api.PageOf of what a query found.
 func pageOf[T any](in api.Input, all []T, quotas execution.Quotas) (api.Response, error) {
 	res, err := api.PageOf(in, all)
-	res.Quotas = quotas
-	return res, err
+	return res.With(quotas), err
 }
 
 // searched reports whether a name has each word of the parameter search.
@@ -78,14 +75,6 @@ func searched(in api.Input, name string) bool {
 		}
 	}
 	return true
-}
-
-// MaxAge is how old a list of names may be.
-const MaxAge = 5 * time.Minute
-
-// ask runs a query of our own over the caller's project, through the cache. Without an error there is an entry.
-func (d *Definitions) ask(ctx context.Context, c *api.Caller, q *query.HogQL) (execution.Result, error) {
-	return result.Ask(ctx, d.Executor, c, q, MaxAge)
 }
 
 // listGroupTypes answers GET groups_types/, which is no page.

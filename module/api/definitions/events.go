@@ -2,19 +2,16 @@ package definitions
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 )
 
-// Event is an event in JSON. It counts as created when it was first seen.
-type Event struct {
+// eventRecord is an event in JSON. It counts as created when it was first seen.
+type eventRecord struct {
 	described
 	Owner          *api.User `json:"owner"`
 	CreatedAt      time.Time `json:"created_at"`
@@ -31,48 +28,30 @@ func (d *Definitions) listEvents(ctx context.Context, c api.Caller, in api.Input
 	if !ok {
 		return api.Response{}, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
 	}
-	records, quotas, err := d.Events(ctx, &c)
+	events, quotas, err := contents.Events(ctx, d.Executor, &c)
 	if err != nil {
 		return api.Response{Quotas: quotas}, err
 	}
-	records = slices.DeleteFunc(records, func(r Event) bool { return !searched(in, r.Name) })
-	slices.SortStableFunc(records, func(a, b Event) int {
+	slices.SortStableFunc(events, func(a, b contents.Event) int {
 		if strings.HasPrefix(order, "-") {
 			return by(b, a)
 		}
 		return by(a, b)
 	})
+	records := []eventRecord{}
+	for _, e := range events {
+		if searched(in, e.Name) {
+			records = append(records, eventRecord{
+				described: describe(&c, "event", e.Name), CreatedAt: e.FirstSeen, LastSeenAt: e.LastSeen, DefaultColumns: []string{},
+			})
+		}
+	}
 	return pageOf(in, records, quotas)
 }
 
-// Events returns the events that were seen, by name, and the caller's quotas.
-func (d *Definitions) Events(ctx context.Context, c *api.Caller) ([]Event, execution.Quotas, error) {
-	got, err := d.ask(ctx, c, taxonomy.Events())
-	if err != nil {
-		return nil, got.Quotas, err
-	}
-	records := []Event{}
-	for row := range got.Answer.Entry.Result.Rows() {
-		var name string
-		record := Event{DefaultColumns: []string{}}
-		if err := json.Unmarshal(row, &[]any{&name, &record.CreatedAt, &record.LastSeenAt}); err != nil {
-			return nil, got.Quotas, fmt.Errorf("reading an event: %w", err)
-		}
-		record.described = describe(c, "event", name)
-		records = append(records, record)
-	}
-	return records, got.Quotas, nil
-}
-
-// eventOrders are the orders of events; without one it is LatestFirst, then by name.
-var eventOrders = map[string]func(a, b Event) int{
-	"":             LatestFirst,
-	"name":         func(a, b Event) int { return strings.Compare(a.Name, b.Name) },
-	"last_seen_at": func(a, b Event) int { return a.LastSeenAt.Compare(b.LastSeenAt) },
-}
-
-// LatestFirst compares the days on which two events were last seen.
-func LatestFirst(a, b Event) int {
-	const day = 24 * time.Hour
-	return b.LastSeenAt.Truncate(day).Compare(a.LastSeenAt.Truncate(day))
+// eventOrders are the orders of events; without one it is contents.LatestFirst, then by name.
+var eventOrders = map[string]func(a, b contents.Event) int{
+	"":             contents.LatestFirst,
+	"name":         func(a, b contents.Event) int { return strings.Compare(a.Name, b.Name) },
+	"last_seen_at": func(a, b contents.Event) int { return a.LastSeen.Compare(b.LastSeen) },
 }

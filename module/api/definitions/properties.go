@@ -2,13 +2,12 @@ package definitions
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -73,7 +72,7 @@ func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.I
 	var seen map[string]bool
 	var quotas execution.Quotas
 	if len(f.events) > 0 && f.scope == registry.EventProperty {
-		if seen, quotas, err = d.PropertiesOf(ctx, &c, f.events); err != nil {
+		if seen, quotas, err = contents.PropertiesOf(ctx, d.Executor, &c, f.events); err != nil {
 			return api.Response{Quotas: quotas}, err
 		}
 	}
@@ -100,21 +99,4 @@ func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.I
 	}
 	slices.SortFunc(records, func(a, b propertyRecord) int { return strings.Compare(a.Name, b.Name) })
 	return pageOf(in, records, quotas)
-}
-
-// PropertiesOf returns the names of the properties of the latest events of some names, and the caller's quotas.
-func (d *Definitions) PropertiesOf(ctx context.Context, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
-	got, err := d.ask(ctx, c, taxonomy.Properties(events))
-	if err != nil {
-		return nil, got.Quotas, err
-	}
-	out := map[string]bool{}
-	for row := range got.Answer.Entry.Result.Rows() {
-		var name [1]string
-		if err := json.Unmarshal(row, &name); err != nil {
-			return nil, got.Quotas, fmt.Errorf("reading the name of a property: %w", err)
-		}
-		out[name[0]] = true
-	}
-	return out, got.Quotas, nil
 }

@@ -65,12 +65,7 @@ func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Inpu
 	for _, v := range page {
 		out.Results = append(out.Results, recordVariable(&c, v))
 	}
-	if number < pages {
-		out.Next = in.NumberedPage(number + 1)
-	}
-	if number > 1 {
-		out.Previous = in.NumberedPage(number - 1)
-	}
+	out.Next, out.Previous = in.NumberedPages(number, pages)
 	return api.JSON(http.StatusOK, out), nil
 }
 

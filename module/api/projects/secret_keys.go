@@ -82,11 +82,11 @@ func (p *Projects) createSecretKey(ctx context.Context, c api.Caller, in api.Inp
 	}
 	n := registry.NewKey{Project: c.Project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
 	var fix map[string]json.RawMessage
-	if _, err := api.Field(fields, "fixed", &fix); err != nil {
-		return api.Response{}, err
-	}
-	if _, err := api.Field(fields, "endpoints", &n.Endpoints); err != nil {
-		return api.Response{}, err
+	f := api.Fields{All: fields}
+	f.Read("fixed", &fix)
+	f.Read("endpoints", &n.Endpoints)
+	if f.Err != nil {
+		return api.Response{}, f.Err
 	}
 	if n.Fixed, err = BindKey(c.Snapshot, c.Project.ID, fix, n.Endpoints); err != nil {
 		return api.Response{}, api.Invalid("fixed", "invalid_input", "%s", err.Error())
@@ -120,17 +120,14 @@ func (p *Projects) updateSecretKey(ctx context.Context, c api.Caller, in api.Inp
 func checkBindingStays(k *registry.Key, fields map[string]json.RawMessage) error {
 	var fixed json.RawMessage
 	var endpoints []string
-	if given, err := api.Field(fields, "fixed", &fixed); err != nil {
-		return err
-	} else if given && (k.Fixed == "" || string(api.CompactJSON(fixed)) != string(api.CompactJSON(api.OrNone(k.Fixed)))) {
+	f := api.Fields{All: fields}
+	if f.Read("fixed", &fixed) && (k.Fixed == "" || string(api.CompactJSON(fixed)) != string(api.CompactJSON(api.OrNone(k.Fixed)))) {
 		return api.Invalid("fixed", "invalid_input", "What a key is bound to cannot change. Make another key.")
 	}
-	if given, err := api.Field(fields, "endpoints", &endpoints); err != nil {
-		return err
-	} else if given && !slices.Equal(endpoints, k.Endpoints) {
+	if f.Read("endpoints", &endpoints) && !slices.Equal(endpoints, k.Endpoints) {
 		return api.Invalid("endpoints", "invalid_input", "What a key is bound to cannot change. Make another key.")
 	}
-	return nil
+	return f.Err
 }
 
 func (p *Projects) deleteSecretKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {

@@ -69,8 +69,7 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 	got, err := q.Executor.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
 	if err != nil {
 		res, err := q.mistake(ctx, &c, p, err)
-		res.Quotas = got.Quotas
-		return res, err
+		return res.With(got.Quotas), err
 	}
 	if got.Answer.Entry == nil {
 		return q.running(&c, p, got), nil
@@ -96,8 +95,7 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 		}
 		page = result.Render(q.Executor.Cache, in, p, got, render)
 	}
-	res := result.Respond(p, &got, page)
-	return res, nil
+	return result.Respond(p, &got, page), nil
 }
 
 // writer writes what answers of a caller hold beside their rows.
@@ -114,9 +112,7 @@ func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) a
 		body = append(body, `",`...)
 	}
 	body = q.writer(c, got.Run).AppendRunning(body)
-	res := api.Raw(result.Status(got.Run), append(body, '}'))
-	res.Quotas = got.Quotas
-	return res
+	return api.Raw(result.Status(got.Run), append(body, '}')).With(got.Quotas)
 }
 
 // named answers POST query/{Kind}/, where the kind in the path must be the body's, and the two actions that stand beside the kinds.

@@ -40,17 +40,10 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	if !ok || api.IsNull(raw) {
 		return nil, requestMistake("query", "Field required", "missing")
 	}
-	mode, err := refreshOfQuery(fields)
-	if err != nil {
-		return nil, err
-	}
-	label, err := textField(fields, "name", maxQueryName)
-	if err != nil {
-		return nil, err
-	}
-	clientID, err := clientQueryID(fields)
-	if err != nil {
-		return nil, err
+	f := &api.Fields{All: fields, Wrong: wrongType}
+	mode, label, clientID := refreshOfQuery(f), shortText(f, "name", maxQueryName), clientQueryID(f)
+	if f.Err != nil {
+		return nil, f.Err
 	}
 	if given, ok := fields["limit_context"]; ok && !api.IsNull(given) && string(bytes.TrimSpace(given)) != `"posthog_ai"` {
 		return nil, requestMistake("limit_context", "Input should be 'posthog_ai'", "literal_error")
@@ -68,61 +61,49 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	return p, nil
 }
 
+// wrongType words the mistake of a field that is of another type than it should be.
+func wrongType(name, want string) error {
+	typ := map[string]string{"boolean": "bool_type", "string": "string_type"}[want]
+	return requestMistake(name, "Input should be a valid "+want, typ)
+}
+
 // refreshOfQuery reads the mode of a query request. The deprecated async wins over refresh, and force_cache computes what
 // is not there, both as in PostHog.
-func refreshOfQuery(fields map[string]json.RawMessage) (execution.RefreshMode, error) {
+func refreshOfQuery(f *api.Fields) execution.RefreshMode {
 	mode := execution.RefreshBlocking
-	if raw, ok := fields["refresh"]; ok && !api.IsNull(raw) {
-		var name string
-		if err := json.Unmarshal(raw, &name); err != nil {
-			return "", requestMistake("refresh", "Input should be a valid string", "string_type")
-		}
+	var name string
+	if f.Read("refresh", &name) {
+		var ok bool
 		if mode, ok = execution.ParseRefresh(name); !ok {
-			return "", requestMistake("refresh", "Input should be 'async', 'async_except_on_cache_miss', 'blocking', 'force_async', "+
+			f.Err = requestMistake("refresh", "Input should be 'async', 'async_except_on_cache_miss', 'blocking', 'force_async', "+
 				"'force_blocking', 'force_cache' or 'lazy_async'", "enum")
 		}
 	}
-	if raw, ok := fields["async"]; ok && !api.IsNull(raw) {
-		var async bool
-		if json.Unmarshal(raw, &async) != nil {
-			return "", requestMistake("async", "Input should be a valid boolean", "bool_type")
-		}
-		if async {
-			mode = execution.RefreshAsync
-		}
+	var async bool
+	if f.Read("async", &async) && async {
+		mode = execution.RefreshAsync
 	}
 	if mode == execution.RefreshForceCache {
 		mode = execution.RefreshBlocking
 	}
-	return mode, nil
+	return mode
 }
 
-// textField reads a text of at most so many characters; none gives "".
-func textField(fields map[string]json.RawMessage, name string, most int) (string, error) {
-	raw, ok := fields[name]
-	if !ok || api.IsNull(raw) {
-		return "", nil
+// shortText reads a text of at most so many characters; none gives "".
+func shortText(f *api.Fields, name string, most int) (text string) {
+	if f.Read(name, &text) && utf8.RuneCountInString(text) > most {
+		f.Err = requestMistake(name, fmt.Sprintf("String should have at most %d characters", most), "string_too_long")
 	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return "", requestMistake(name, "Input should be a valid string", "string_type")
-	}
-	if utf8.RuneCountInString(text) > most {
-		return "", requestMistake(name, fmt.Sprintf("String should have at most %d characters", most), "string_too_long")
-	}
-	return text, nil
+	return text
 }
 
 // clientQueryID reads the id that the caller gives its query. It has to fit into a path, where the query is asked about.
-func clientQueryID(fields map[string]json.RawMessage) (string, error) {
-	id, err := textField(fields, "client_query_id", result.MaxQueryID)
-	if err != nil {
-		return "", err
+func clientQueryID(f *api.Fields) string {
+	id := shortText(f, "client_query_id", result.MaxQueryID)
+	if f.Err == nil && !result.ValidQueryID(id) {
+		f.Err = requestMistake("client_query_id", "String should be usable as a part of a path: no slash, no control character, not . or ..", "string_pattern_mismatch")
 	}
-	if !result.ValidQueryID(id) {
-		return "", requestMistake("client_query_id", "String should be usable as a part of a path: no slash, no control character, not . or ..", "string_pattern_mismatch")
-	}
-	return id, nil
+	return id
 }
 
 // upgrade answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.

@@ -1,10 +1,9 @@
-package module
+package insights
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -29,148 +29,139 @@ type insightRow struct {
 // resultsAtOnce is how many insights of one list are computed at the same time.
 const resultsAtOnce = 4
 
-// listInsights answers GET insights/: contract section 4.2.
-func (rq *request) listInsights() error {
-	cut := rq.findInsights
-	if rq.plainInsights() {
-		cut = rq.insightPage
+// list answers GET insights/: contract api.md section 4.2.
+func (s *Insights) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	cut := s.sorted
+	if isPlain(in) {
+		cut = s.plain
 	}
-	part, out, err := cut()
+	part, out, err := cut(ctx, &c, in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	if rq.isSet("basic") {
+	var quotas execution.Quotas
+	if isSet(in, "basic") {
 		for _, row := range part {
-			basic := rq.basicInsight(row.Insight)
+			basic := basicOf(&c, row.Insight)
 			row.complete(&basic.insightHead)
 			if !out.Add(jsontext.Append(nil, basic)) {
 				break
 			}
 		}
-	} else if err := rq.addInsights(out, part); err != nil {
-		return err
+	} else if quotas, err = s.Results.addTo(ctx, &c, in, out, part); err != nil {
+		return api.Response{Quotas: quotas}, err
 	}
-	rq.writeList(out)
-	return nil
+	return out.Response(in).With(quotas), nil
 }
 
-// plainInsights reports whether the list is of all insights in the order in which the registry keeps them.
-func (rq *request) plainInsights() bool {
-	given := rq.r.URL.Query()
+// isPlain reports whether the list is of all insights in the order in which the registry keeps them.
+func isPlain(in api.Input) bool {
+	given := in.URL.Query()
 	for name := range given {
-		if insightFilters[name] != nil {
+		if filters[name] != nil {
 			return false
 		}
 	}
 	return given.Get("search") == "" && (given.Get("order") == "" || given.Get("order") == "order")
 }
 
-// insightPage returns a page of all insights. It takes the same time however many there are.
-func (rq *request) insightPage() ([]insightRow, *api.List, error) {
-	limit, offset, err := rq.input().PageParams()
+// plain returns a page of all insights. It takes the same time however many there are.
+func (s *Insights) plain(ctx context.Context, c *api.Caller, in api.Input) ([]insightRow, *api.List, error) {
+	limit, offset, err := in.PageParams()
 	if err != nil {
 		return nil, nil, err
 	}
-	page, total := rq.Snapshot.InsightPage(rq.Project.ID, offset, limit)
+	page, total := c.Snapshot.InsightPage(c.Project.ID, offset, limit)
 	ids := make([]int64, len(page))
 	for i, insight := range page {
 		ids[i] = insight.ID
 	}
-	views, err := rq.rt.registry.ViewsOf(rq.r.Context(), rq.Project.ID, ids)
+	views, err := s.Registry.ViewsOf(ctx, c.Project.ID, ids)
 	if err != nil {
 		return nil, nil, err
 	}
 	return insightRows(page, views), api.NewList(total, limit, offset), nil
 }
 
-// findInsights returns a page of the insights that the query string asks for, in its order.
-func (rq *request) findInsights() ([]insightRow, *api.List, error) {
-	views, err := rq.rt.registry.Views(rq.r.Context(), rq.Project.ID, time.Time{})
+// sorted returns a page of the insights that the query string asks for, in its order.
+func (s *Insights) sorted(ctx context.Context, c *api.Caller, in api.Input) ([]insightRow, *api.List, error) {
+	views, err := s.Registry.Views(ctx, c.Project.ID, time.Time{})
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := rq.filterInsights(insightRows(rq.Snapshot.Insights(rq.Project.ID), views))
+	rows, err := applyFilters(c, in, insightRows(c.Snapshot.Insights(c.Project.ID), views))
 	if err != nil {
 		return nil, nil, err
 	}
-	if rows, err = rq.searchInsights(rows); err != nil {
+	if rows, err = search(in, rows); err != nil {
 		return nil, nil, err
 	}
-	if err := rq.sortInsights(rows); err != nil {
+	if err := sortRows(c, in, rows); err != nil {
 		return nil, nil, err
 	}
-	return api.CutPage(rq.input(), rows)
+	return api.CutPage(in, rows)
 }
 
 // complete puts in what an insight has in lists alone.
 func (row insightRow) complete(head *insightHead) {
-	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), orNull(row.match)
+	head.LastViewedAt = api.OrNil(row.viewed)
+	if row.match != "" {
+		head.SearchMatchType = &row.match
+	}
 }
 
-// addInsights adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
-// computed, but for the few that are on their way when it is full.
-func (rq *request) addInsights(to *api.List, rows []insightRow) error {
-	params, err := rq.insightParams()
+// addTo adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
+// computed, except for the few that have begun when it is full.
+func (s *Results) addTo(ctx context.Context, c *api.Caller, in api.Input, to *api.List, rows []insightRow) (execution.Quotas, error) {
+	params, err := readParams(c, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := make([]json.RawMessage, len(rows))
 	var size atomic.Int64
-	err = rq.sideBySide(len(rows), func(own *request, i int) error {
+	quotas, err := sideBySide(len(rows), func(i int) (execution.Quotas, error) {
 		if size.Load() > api.MaxListBytes {
-			return nil
+			return nil, nil
 		}
-		s := own.shown(rows[i].Insight)
-		res, err := own.result(s, params.several())
-		if err != nil {
-			return err
+		one := shownIn(c, in, rows[i].Insight)
+		res, err := s.result(ctx, c, in, one, params.several())
+		if err == nil {
+			out[i] = s.append(nil, c, one, res, rows[i].complete)
+			size.Add(int64(len(out[i])))
 		}
-		out[i] = own.appendInsight(nil, s, res, rows[i].complete)
-		size.Add(int64(len(out[i])))
-		return nil
+		return res.Quotas, err
 	})
 	if err != nil {
-		return err
+		return quotas, err
 	}
 	for _, record := range out {
 		if record == nil || !to.Add(record) {
 			break
 		}
 	}
-	return nil
+	return quotas, nil
 }
 
-// sideBySide calls do for each of n insights, some at the same time, each with a request of its own. What they say in headers,
-// such as what is left of a limit, stands in the answer as the last of them said it.
-func (rq *request) sideBySide(n int, do func(own *request, i int) error) error {
+// sideBySide calls do for each of n insights, some at the same time. It returns the quotas that the last of them had.
+func sideBySide(n int, do func(i int) (execution.Quotas, error)) (execution.Quotas, error) {
 	var all errgroup.Group
 	all.SetLimit(resultsAtOnce)
-	var mu sync.Mutex // of the answer's headers
+	var mu sync.Mutex // of last
+	var last execution.Quotas
 	for i := range n {
 		all.Go(func() error {
-			own, said := *rq, headersOnly{}
-			own.w = said
-			err := do(&own, i)
-			mu.Lock()
-			defer mu.Unlock()
-			maps.Copy(rq.w.Header(), said.Header())
+			quotas, err := do(i)
+			if quotas != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				last = quotas
+			}
 			return err
 		})
 	}
-	return all.Wait()
+	err := all.Wait()
+	return last, err
 }
-
-// headersOnly takes the headers of what is a part of an answer.
-type headersOnly http.Header
-
-// Header returns the headers.
-func (h headersOnly) Header() http.Header { return http.Header(h) }
-
-// Write passes over a body.
-func (headersOnly) Write(body []byte) (int, error) { return len(body), nil }
-
-// WriteHeader passes over a status.
-func (headersOnly) WriteHeader(int) {}
 
 // insightRows are insights with the time of their last view.
 func insightRows(all []*registry.Insight, views []registry.View) []insightRow {
@@ -187,7 +178,7 @@ func insightRows(all []*registry.Insight, views []registry.View) []insightRow {
 	return rows
 }
 
-// insightOrders compare two insights by a field. Times and texts that are not there come last, as in the peer's database;
+// insightOrders compare two insights by a field. Times and texts that are not there come last, as in PostHog's database;
 // for last_viewed_at they come first.
 var insightOrders = map[string]func(a, b *insightRow) int{
 	"id":               func(a, b *insightRow) int { return cmp.Compare(a.ID, b.ID) },
@@ -226,14 +217,14 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// sortInsights puts rows in the order that the request names: without one by relevance when something is searched for, else
-// by the field order. Those that are equal stand by number.
-func (rq *request) sortInsights(rows []insightRow) error {
-	given := rq.r.URL.Query().Get("order")
+// sortRows puts rows in the order that the request names: without one by relevance when something is searched for, else by the field
+// order. Those that are equal keep their order, which is by number.
+func sortRows(c *api.Caller, in api.Input, rows []insightRow) error {
+	given := in.URL.Query().Get("order")
 	name, descending := strings.CutPrefix(cmp.Or(given, "order"), "-")
 	compare := insightOrders[name]
 	switch {
-	case given == "" && rq.r.URL.Query().Get("search") != "":
+	case given == "" && in.URL.Query().Get("search") != "":
 		compare = func(a, b *insightRow) int {
 			return cmp.Or(cmp.Compare(a.match, b.match), cmp.Compare(b.score, a.score))
 		} // exact is before similar
@@ -244,7 +235,7 @@ func (rq *request) sortInsights(rows []insightRow) error {
 				if name == "last_modified_by" {
 					key = row.LastModifiedBy
 				}
-				if user := rq.UserNumber(key); user != 0 {
+				if user := c.UserNumber(key); user != 0 {
 					return &user
 				}
 				return nil

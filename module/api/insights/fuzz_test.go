@@ -1,4 +1,4 @@
-package module
+package insights
 
 import (
 	"net/http"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // FuzzSavedBodies: no body of an insight or a dashboard is anything but read, or a mistake of its sender.
@@ -19,16 +21,15 @@ func FuzzSavedBodies(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	w, _ := insightWorld(f)
+	c := api.Caller{Caller: execution.Caller{Key: new(registry.Key)}}
 	f.Fuzz(func(t *testing.T, body string) {
-		request := func() *request {
-			rq := w.request(http.MethodPost, "/")
-			rq.r = httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-			rq.r.Header.Set("X-PostHog-Client", "mcp")
-			return rq
+		input := func() api.Input {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+			r.Header.Set("X-PostHog-Client", "mcp")
+			return api.Input{Request: r}
 		}
-		_, insight := request().readInsight(true)
-		_, board := request().readDashboard()
+		_, insight := readInsight(&c, input(), true)
+		_, board := readDashboard(&c, input())
 		for _, err := range []error{insight, board} {
 			if err == nil {
 				continue

@@ -1,4 +1,4 @@
-package module
+package insights
 
 import (
 	"encoding/json"
@@ -6,29 +6,13 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// mayQuery reports whether the key may run queries of its own.
-func (rq *request) mayQuery() bool { return rq.Key.Allows(result.QueryScope) }
-
-// mayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its mistakes are for those who
-// use it.
-func (rq *request) mayOverride(filters json.RawMessage) error {
-	if len(filters) == 0 || api.IsNull(filters) || rq.mayQuery() {
-		return nil
-	}
-	if over, err := query.ParseOverrides(filters); err == nil && over.HogQL() {
-		return api.MissingScope(result.QueryScope)
-	}
-	return nil
-}
-
-// holdsHogQL reports whether a query holds an expression of its author's: it is no insight, or an insight with one in a field. In doubt
+// holdsHogQL reports whether a query holds an expression of its author's: it is not an insight, or an insight with one in a field. In doubt
 // it does.
 func holdsHogQL(raw json.RawMessage) bool {
 	if len(raw) == 0 || api.IsNull(raw) {
@@ -38,18 +22,21 @@ func holdsHogQL(raw json.RawMessage) bool {
 	if err != nil {
 		return true
 	}
-	if _, ok := node.(query.Insight); !ok {
+	if !compiler.KindOf(node).Insight {
 		return true
 	}
 	var value any
 	return json.Unmarshal(raw, &value) != nil || namesHogQL(value)
 }
 
+// hogqlKinds are the kinds of queries that are texts of HogQL.
+var hogqlKinds = compiler.KindNames(func(k *compiler.Kind) bool { return k.HogQL })
+
 // namesHogQL reports whether a value is of a kind or type called HogQL, or a field that is called so is set.
 func namesHogQL(value any) bool {
 	switch v := value.(type) {
 	case string:
-		return strings.EqualFold(v, "hogql") || strings.EqualFold(v, "HogQLQuery")
+		return strings.EqualFold(v, "hogql") || slices.ContainsFunc(hogqlKinds, func(kind string) bool { return strings.EqualFold(v, kind) })
 	case []any:
 		return slices.ContainsFunc(v, namesHogQL)
 	case map[string]any:
@@ -64,8 +51,8 @@ func namesHogQL(value any) bool {
 }
 
 // mayShow refuses a write of an insight whose answer would run a query that the key may not run. The insight is nil when it is new.
-func (rq *request) mayShow(i *registry.Insight, f registry.InsightFields) error {
-	params, err := rq.insightParams()
+func mayShow(c *api.Caller, in api.Input, i *registry.Insight, f registry.InsightFields) error {
+	params, err := readParams(c, in)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-package module
+package insights
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,28 +20,28 @@ type runRecord struct {
 	Insight json.RawMessage `json:"insight"`
 }
 
-// runInsights answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
+// run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
 // output_format=optimized, which is the default, a result is a table of text.
-func (rq *request) runInsights() error {
-	d, err := rq.dashboard()
+func (s *Dashboards) run(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	d, err := findDashboard(&c, in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	params, err := rq.insightParams()
+	params, err := readParams(&c, in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	form := rq.r.URL.Query().Get("output_format")
+	form := in.URL.Query().Get("output_format")
 	switch form {
 	case "", "optimized":
 		params.text = true
 	case "json":
 	default:
-		return api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
+		return api.Response{}, api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
 	}
-	tiles, err := rq.recordTiles(d, params)
+	tiles, quotas, err := s.tiles(ctx, &c, in, d, params)
 	if err != nil {
-		return err
+		return api.Response{Quotas: quotas}, err
 	}
 	results := make([]runRecord, 0, len(tiles))
 	for _, t := range tiles {
@@ -48,8 +49,7 @@ func (rq *request) runInsights() error {
 			results = append(results, runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight})
 		}
 	}
-	rq.reply(http.StatusOK, map[string]any{"results": results})
-	return nil
+	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
 }
 
 // The grid of a dashboard on a screen that is not small, and the size that tiles get there.
@@ -59,48 +59,45 @@ const (
 	tileHeight  = 5
 )
 
-// place is where a tile stands in the grid; other members of it stay as they are.
+// place is where a tile is in the grid; other members of it stay as they are.
 type place struct{ x, y, w, h int }
 
-// reorderTiles answers POST dashboards/:id/reorder_tiles/: the tiles are put into the grid again, row by row, in the order that
+// reorder answers POST dashboards/:id/reorder_tiles/: the tiles are put into the grid again, row by row, in the order that
 // tile_order names them. Those that it does not name come last.
-func (rq *request) reorderTiles() error {
-	d, err := rq.dashboard()
+func (s *Dashboards) reorder(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	d, err := findDashboard(&c, in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	fields, err := rq.readObject()
+	fields, err := in.ReadObject()
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	var order []int64
 	if json.Unmarshal(fields["tile_order"], &order) != nil || len(order) == 0 {
-		return api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
+		return api.Response{}, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
 	var layout string
 	if _, err := api.Field(fields, "layout", &layout); err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
-		return api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
+		return api.Response{}, api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
 	}
 	tiles, err := inOrder(d, order)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	change := registry.DashboardFields{}
 	at := place{}
 	for _, t := range tiles {
 		layouts, err := placed(t.Layouts, layout, &at)
 		if err != nil {
-			return err
+			return api.Response{}, err
 		}
 		change.Tiles = append(change.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
 	}
-	if d, err = rq.rt.registry.UpdateDashboard(rq.r.Context(), rq.Project.ID, d.ID, change, rq.Key.ID, rq.Start); err != nil {
-		return err
-	}
-	return rq.writeDashboard(http.StatusOK, d)
+	return s.change(ctx, c, in, d.ID, change)
 }
 
 // inOrder gives the tiles of a dashboard that are not deleted, those that are named first.
@@ -129,7 +126,7 @@ func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, err
 		W int `json:"w"`
 		H int `json:"h"`
 	}{}
-	if sm, ok := layouts["sm"]; ok { // what a client put there that is no place is replaced
+	if sm, ok := layouts["sm"]; ok { // what a client put there that is not a place is replaced
 		_ = json.Unmarshal(sm, &members)
 		_ = json.Unmarshal(sm, &size)
 	}

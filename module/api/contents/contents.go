@@ -1,0 +1,62 @@
+// Package contents asks what the data of a project holds: its events, their properties, and the values of these. Each list is
+// computed as a query of the caller, and may be MaxAge old. The functions return the caller's quotas, with an error too.
+package contents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+)
+
+// MaxAge is how old a list may be.
+const MaxAge = 5 * time.Minute
+
+// Event is an event with the times when it was first and last seen.
+type Event struct {
+	Name                string
+	FirstSeen, LastSeen time.Time
+}
+
+// LatestFirst compares the days on which two events were last seen.
+func LatestFirst(a, b Event) int {
+	const day = 24 * time.Hour
+	return b.LastSeen.Truncate(day).Compare(a.LastSeen.Truncate(day))
+}
+
+// Events returns the events that were seen, by name.
+func Events(ctx context.Context, e *execution.Executor, c *api.Caller) (events []Event, quotas execution.Quotas, err error) {
+	var one Event
+	quotas, err = Rows(ctx, e, c, taxonomy.Events(), []any{&one.Name, &one.FirstSeen, &one.LastSeen}, func() { events = append(events, one) })
+	return events, quotas, err
+}
+
+// PropertiesOf returns the names of the properties of the latest events of some names.
+func PropertiesOf(ctx context.Context, e *execution.Executor, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
+	seen, name := map[string]bool{}, ""
+	quotas, err := Rows(ctx, e, c, taxonomy.Properties(events), []any{&name}, func() { seen[name] = true })
+	return seen, quotas, err
+}
+
+// Rows runs a query. It calls each after it has decoded the values of a row into what the pointers point to.
+func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
+	got, err := result.Ask(ctx, e, c, q, MaxAge)
+	if err != nil {
+		return got.Quotas, err
+	}
+	for row := range got.Answer.Entry.Result.Rows() {
+		values := slices.Clone(pointers)
+		if err := json.Unmarshal(row, &values); err != nil {
+			return got.Quotas, fmt.Errorf("reading a row: %w", err)
+		}
+		each()
+	}
+	return got.Quotas, nil
+}

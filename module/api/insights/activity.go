@@ -1,0 +1,254 @@
+package insights
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// activityRecord is one entry of an activity log in JSON.
+type activityRecord struct {
+	ID              string         `json:"id"`
+	User            *api.User      `json:"user"`
+	Activity        string         `json:"activity"`
+	Scope           string         `json:"scope"`
+	ItemID          string         `json:"item_id"`
+	Detail          activityDetail `json:"detail"`
+	CreatedAt       time.Time      `json:"created_at"`
+	Unread          bool           `json:"unread"`
+	IsSystem        bool           `json:"is_system"`
+	WasImpersonated bool           `json:"was_impersonated"`
+}
+
+type activityDetail struct {
+	Name    string                 `json:"name"`
+	ShortID string                 `json:"short_id"`
+	Type    *string                `json:"type"`
+	Changes []registry.FieldChange `json:"changes"`
+}
+
+// activityPage is the envelope of an activity log: contract section 4.1.
+type activityPage struct {
+	Results    []activityRecord `json:"results"`
+	Next       *string          `json:"next"`
+	Previous   *string          `json:"previous"`
+	TotalCount int              `json:"total_count"`
+}
+
+// The pages of an activity log.
+const (
+	activityLimit    = 10
+	maxActivityLimit = 1000
+)
+
+// Activity are the handlers of who changed insights and who looked at them.
+type Activity struct {
+	Registry *registry.Registry
+	Runs     *execution.Runs // those that can be cancelled
+}
+
+// Routes are the routes of activity.
+func (s *Activity) Routes() []api.Route {
+	const scope = "insight:read"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "insights/activity", Scope: scope, Handler: s.all},
+		{Method: http.MethodGet, Pattern: "insights/:name/activity", Scope: scope, Handler: s.ofOne},
+		{Method: http.MethodPost, Pattern: "insights/viewed", Scope: scope, Handler: s.view},
+		{Method: http.MethodGet, Pattern: "insights/my_last_viewed", Scope: scope, Handler: s.lastViewed},
+		{Method: http.MethodGet, Pattern: "insights/trending", Scope: scope, Handler: s.trending},
+		{Method: http.MethodPost, Pattern: "insights/cancel", Scope: scope, Handler: s.cancel},
+	}
+}
+
+// all answers GET insights/activity/.
+func (s *Activity) all(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	return s.log(ctx, &c, in, "")
+}
+
+// ofOne answers GET insights/{id}/activity/.
+func (s *Activity) ofOne(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	i, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.log(ctx, &c, in, strconv.FormatInt(i.ID, 10))
+}
+
+// log answers with a page of the log of an insight, or of all for the empty item.
+func (s *Activity) log(ctx context.Context, c *api.Caller, in api.Input, item string) (api.Response, error) {
+	limit, err := pageParam(in, "limit", activityLimit, maxActivityLimit)
+	if err != nil {
+		return api.Response{}, err
+	}
+	number, err := pageParam(in, "page", 1, 1<<31)
+	if err != nil {
+		return api.Response{}, err
+	}
+	entries, total, err := s.Registry.Activities(ctx, c.Project.ID, registry.ActivityPage{
+		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
+	})
+	if err != nil {
+		return api.Response{}, err
+	}
+	out := activityPage{Results: []activityRecord{}, TotalCount: total}
+	for _, a := range entries {
+		out.Results = append(out.Results, activityRecord{
+			ID: a.ID, User: c.User(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
+			Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
+		})
+	}
+	out.Next, out.Previous = in.NumberedPages(number, (total+limit-1)/limit)
+	return api.JSON(http.StatusOK, out), nil
+}
+
+// countParam reads a number of least or more from the query string. One above most counts as most; ok is false for anything else.
+func countParam(in api.Input, name string, byDefault, least, most int) (n int, ok bool) {
+	text := in.URL.Query().Get(name)
+	if text == "" {
+		return byDefault, true
+	}
+	n, err := strconv.Atoi(text)
+	return min(n, most), err == nil && n >= least
+}
+
+// pageParam reads a number of a page or of its entries.
+func pageParam(in api.Input, name string, byDefault, most int) (int, error) {
+	n, ok := countParam(in, name, byDefault, 1, most)
+	if !ok {
+		return 0, api.Invalid(name, "invalid_input", "A valid integer greater than 0 is required.")
+	}
+	return n, nil
+}
+
+// maxViewed is the most insights that one request says it has seen: contract section 8.
+const maxViewed = 2500
+
+// view answers POST insights/viewed/.
+func (s *Activity) view(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	r, err := readFields(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	ids := items[int64](r, "insight_ids", "integer")
+	switch {
+	case r.Err != nil:
+		return api.Response{}, r.Err
+	case !ids.Given:
+		return api.Response{}, api.Invalid("insight_ids", "required", "This field is required.")
+	case len(ids.Value) == 0:
+		return api.Response{}, api.Invalid("insight_ids", "empty", "This list may not be empty.")
+	case len(ids.Value) > maxViewed:
+		return api.Response{}, api.Invalid("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
+	}
+	if err := s.Registry.RecordViews(ctx, c.Project.ID, c.Key.ID, ids.Value, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Status: http.StatusCreated}, nil
+}
+
+// maxLastViewed is how many insights my_last_viewed gives.
+const maxLastViewed = 5
+
+// lastViewed answers GET insights/my_last_viewed/.
+func (s *Activity) lastViewed(ctx context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+	views, err := s.Registry.Views(ctx, c.Project.ID, time.Time{})
+	if err != nil {
+		return api.Response{}, err
+	}
+	seen := []basicInsight{}
+	for _, v := range views {
+		i := c.Snapshot.Insight(c.Project.ID, v.Insight)
+		if v.Viewer != c.Key.ID || i == nil {
+			continue
+		}
+		basic := basicOf(&c, i)
+		basic.LastViewedAt = &v.At
+		if seen = append(seen, basic); len(seen) == maxLastViewed {
+			break
+		}
+	}
+	return api.JSON(http.StatusOK, seen), nil
+}
+
+// trendingInsight is an insight with those who looked at it lately.
+type trendingInsight struct {
+	basicInsight
+	ViewCount      int         `json:"view_count"`
+	Viewers        []*api.User `json:"viewers"`
+	LastModifiedBy *api.User   `json:"last_modified_by"`
+}
+
+// What trending takes and gives.
+const (
+	trendingDays     = 7
+	trendingLimit    = 10
+	maxTrendingLimit = 100
+	maxTrendingDays  = 100_000
+	shownViewers     = 3
+)
+
+// trending answers GET insights/trending/: the insights by how many looked at them lately.
+func (s *Activity) trending(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	days, dated := countParam(in, "days", trendingDays, 0, maxTrendingDays)
+	limit, limited := countParam(in, "limit", trendingLimit, 0, maxTrendingLimit)
+	if !dated || !limited {
+		return api.Response{}, api.Invalid("", "invalid_input", "days and limit must be valid integers")
+	}
+	views, err := s.Registry.Views(ctx, c.Project.ID, c.Start.AddDate(0, 0, -days))
+	if err != nil {
+		return api.Response{}, err
+	}
+	found := map[int64]*trendingInsight{}
+	for _, v := range views { // newest first
+		i := c.Snapshot.Insight(c.Project.ID, v.Insight)
+		if i == nil {
+			continue
+		}
+		t := found[i.ID]
+		if t == nil {
+			t = &trendingInsight{basicInsight: basicOf(&c, i), Viewers: []*api.User{}, LastModifiedBy: c.User(i.LastModifiedBy)}
+			t.LastViewedAt = &v.At
+			found[i.ID] = t
+		}
+		t.ViewCount++
+		if viewer := c.User(v.Viewer); viewer != nil && len(t.Viewers) < shownViewers {
+			t.Viewers = append(t.Viewers, viewer)
+		}
+	}
+	ranked := slices.AppendSeq(make([]*trendingInsight, 0, len(found)), maps.Values(found))
+	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
+		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
+	})
+	out := &api.List{}
+	for _, t := range ranked[:min(limit, len(ranked))] {
+		if !out.Add(jsontext.Append(nil, t)) {
+			break
+		}
+	}
+	out.Count = len(out.Records)
+	return out.Response(in), nil
+}
+
+// cancel answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
+func (s *Activity) cancel(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	fields, err := in.ReadObject()
+	if err != nil {
+		return api.Response{}, err
+	}
+	var id string
+	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
+		return api.Response{}, api.Invalid("client_query_id", "required", "Field is required.")
+	}
+	s.Runs.Cancel(c.Project.ID, id, false)
+	return api.Response{Status: http.StatusCreated}, nil
+}

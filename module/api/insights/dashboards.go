@@ -1,0 +1,231 @@
+package insights
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Dashboards are the handlers of dashboards.
+type Dashboards struct {
+	Results  *Results
+	Registry *registry.Registry
+}
+
+// Routes are the routes of dashboards.
+func (s *Dashboards) Routes() []api.Route {
+	const read, write = "dashboard:read", "dashboard:write"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "dashboards", Scope: read, Handler: s.list},
+		{Method: http.MethodPost, Pattern: "dashboards", Scope: write, Handler: s.create},
+		{Method: http.MethodGet, Pattern: "dashboards/:name", Scope: read, Handler: s.get},
+		{Method: http.MethodPut, Pattern: "dashboards/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: "dashboards/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodDelete, Pattern: "dashboards/:name", Scope: write, Handler: s.remove},
+		{Method: http.MethodGet, Pattern: "dashboards/:name/run_insights", Scope: read, Handler: s.run},
+		{Method: http.MethodPost, Pattern: "dashboards/:name/reorder_tiles", Scope: write, Handler: s.reorder},
+	}
+}
+
+// answer answers with a dashboard and its insights; their results come in the mode that the request names.
+func (s *Dashboards) answer(ctx context.Context, c api.Caller, in api.Input, status int, d *registry.Dashboard) (api.Response, error) {
+	params, err := readParams(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
+	out := fullDashboard{
+		dashboardRecord: recordDashboard(&c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
+		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
+	}
+	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
+		return api.Response{}, err
+	}
+	if out.Variables, err = merge(d.Variables, params.over.Variables); err != nil {
+		return api.Response{}, err
+	}
+	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)
+	var quotas execution.Quotas
+	if out.Tiles, quotas, err = s.tiles(ctx, &c, in, d, params); err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	return api.JSON(status, out).With(quotas), nil
+}
+
+// maxDashboardBytes is what the insights of a dashboard take at most: once they take more, the others are shown without their results.
+const maxDashboardBytes = 64 << 20
+
+// tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights.
+func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
+	tiles := make([]registry.Tile, 0, len(d.Tiles))
+	for _, t := range d.Tiles {
+		if !t.Deleted && (t.Text != nil || c.Snapshot.Insight(d.Project, t.Insight) != nil) {
+			tiles = append(tiles, t)
+		}
+	}
+	slices.SortStableFunc(tiles, func(a, b registry.Tile) int {
+		ax, ay := placeOf(&a)
+		bx, by := placeOf(&b)
+		return cmp.Or(cmp.Compare(ay, by), cmp.Compare(ax, bx))
+	})
+	out := make([]tileRecord, len(tiles))
+	level, _ := access(c, "insight")
+	readable := c.Key.Allows("insight:read")
+	params = params.several()
+	var size atomic.Int64
+	quotas, err := sideBySide(len(tiles), func(i int) (execution.Quotas, error) {
+		t := &tiles[i]
+		out[i] = tileRecord{
+			ID: t.ID, Order: i, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides,
+		}
+		if t.Text != nil {
+			out[i].Text = recordText(c, t)
+			return nil, nil
+		}
+		one := shownInsight{c.Snapshot.Insight(d.Project, t.Insight), t, d}
+		if !readable { // as PostHog shows what the caller has no access to
+			out[i].Insight = jsontext.Append(nil, map[string]any{"id": one.ID, "short_id": one.ShortID, "user_access_level": level})
+			return nil, nil
+		}
+		asked := params
+		asked.full = size.Load() > maxDashboardBytes
+		res, err := s.Results.result(ctx, c, in, one, asked)
+		if err != nil {
+			return res.Quotas, err
+		}
+		if entry := res.Answer.Entry; entry != nil {
+			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.Answer.Status.Cached()
+		}
+		out[i].Insight = s.Results.append(nil, c, one, res, nil)
+		size.Add(int64(len(out[i].Insight)))
+		return res.Quotas, nil
+	})
+	return out, quotas, err
+}
+
+// placeOf is where a tile is on a small screen; one without a place follows the others.
+func placeOf(t *registry.Tile) (x, y float64) {
+	const last = 100
+	var layouts struct {
+		SM struct {
+			X *float64 `json:"x"`
+			Y *float64 `json:"y"`
+		} `json:"sm"`
+	}
+	_ = json.Unmarshal(t.Layouts, &layouts) // what is not a place counts as none
+	x, y = last, last
+	if layouts.SM.X != nil {
+		x = *layouts.SM.X
+	}
+	if layouts.SM.Y != nil {
+		y = *layouts.SM.Y
+	}
+	return x, y
+}
+
+// list answers GET dashboards/: those that are pinned first, then by name.
+func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	given := in.URL.Query()
+	term := trigram.New(given.Get("search"))
+	records := []dashboardRecord{}
+	for _, d := range c.Snapshot.Dashboards(c.Project.ID) {
+		record := recordDashboard(&c, d)
+		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
+			continue
+		}
+		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {
+			continue
+		}
+		if search := strings.TrimSpace(given.Get("search")); search != "" {
+			match := "exact"
+			switch name := api.Deref(d.Name); {
+			case trigram.Contains(search, append([]string{name, d.Description}, d.Tags...)...):
+			case term.Similarity(name) >= nameSimilarity, term.Similarity(d.Description) >= descriptionSimilarity:
+				match = "similar"
+			default:
+				continue
+			}
+			record.SearchMatchType = &match
+		}
+		records = append(records, record)
+	}
+	slices.SortStableFunc(records, func(a, b dashboardRecord) int {
+		return cmp.Or(strings.Compare(api.Deref(a.SearchMatchType), api.Deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
+	})
+	return api.PageOf(in, records)
+}
+
+// findDashboard finds the dashboard that the address names.
+func findDashboard(c *api.Caller, in api.Input) (*registry.Dashboard, error) {
+	if id, ok := parseNumber(in.At.Name); ok {
+		if d := c.Snapshot.Dashboard(c.Project.ID, id); d != nil {
+			return d, nil
+		}
+	}
+	return nil, api.NotFound("Not found.")
+}
+
+func (s *Dashboards) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	d, err := findDashboard(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, c, in, http.StatusOK, d)
+}
+
+func (s *Dashboards) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	fields, err := readDashboard(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	d, err := s.Registry.CreateDashboard(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, c, in, http.StatusCreated, d)
+}
+
+// update answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
+func (s *Dashboards) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	id, ok := parseNumber(in.At.Name)
+	if !ok {
+		return api.Response{}, api.NotFound("Not found.")
+	}
+	fields, err := readDashboard(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.change(ctx, c, in, id, fields)
+}
+
+// change changes a dashboard and answers with what it is then.
+func (s *Dashboards) change(ctx context.Context, c api.Caller, in api.Input, id int64, fields registry.DashboardFields) (api.Response, error) {
+	d, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, id, fields, c.Key.ID, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, c, in, http.StatusOK, d)
+}
+
+// remove answers DELETE: the dashboard can be restored by a PATCH. Its insights stay.
+func (s *Dashboards) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	d, err := findDashboard(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	fields := registry.DashboardFields{Deleted: registry.To(true)}
+	if _, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, d.ID, fields, c.Key.ID, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return api.NoContent(), nil
+}

@@ -1,0 +1,163 @@
+package insights
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// readDashboard reads the writable fields of a dashboard. Like PostHog it ignores others, except those that ask for
+// something that is not offered here.
+func readDashboard(c *api.Caller, in api.Input) (registry.DashboardFields, error) {
+	var f registry.DashboardFields
+	r, err := readFields(in)
+	if err != nil {
+		return f, err
+	}
+	if err := refuseDashboard(r.All); err != nil {
+		return f, err
+	}
+	f.Name, f.Description, f.Pinned = textOrNull(r, "name"), api.Change[string](r, "description"), flag(r, "pinned")
+	f.Deleted, f.DeleteInsights = flag(r, "deleted"), flag(r, "delete_insights").Value
+	f.Filters, f.Variables = filtersField(r, "filters"), variablesField(r, "variables")
+	if raw, ok := r.Take("breakdown_colors", true); ok {
+		f.BreakdownColor = registry.To(raw)
+	}
+	f.ColorTheme, f.Tags = api.Change[*int](r, "data_color_theme_id"), items[string](r, "tags", "string")
+	textOrNull(r, folderField)
+	f.Tiles = tilesField(r)
+	if r.Err != nil {
+		return f, r.Err
+	}
+	if f.Deleted.Value && f.DeleteInsights && !c.Key.Allows("insight:write") {
+		return f, api.MissingScope("insight:write")
+	}
+	return f, mayFilter(c.Key, &f)
+}
+
+// mayFilter refuses expressions in filters of a dashboard to a key that could not run them.
+func mayFilter(key *registry.Key, f *registry.DashboardFields) error {
+	if err := result.MayOverride(key, f.Filters.Value); err != nil {
+		return err
+	}
+	for i := range f.Tiles {
+		if err := result.MayOverride(key, f.Tiles[i].FilterOverrides.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseDashboard refuses what is not offered: copies of dashboards, templates, and restrictions, which need accounts.
+func refuseDashboard(fields map[string]json.RawMessage) error {
+	for _, name := range []string{"use_template", "use_dashboard", "duplicate_tiles", "quick_filter_ids"} {
+		switch raw := string(fields[name]); raw {
+		case "", "null", `""`, "[]", "false":
+		default:
+			return api.Invalid(name, "invalid_input", "%s is not supported.", name)
+		}
+	}
+	if raw := fields["restriction_level"]; len(raw) > 0 && !api.IsNull(raw) && string(raw) != "21" {
+		return api.Invalid("restriction_level", "invalid_choice", "%q is not a valid choice.", string(raw))
+	}
+	return nil
+}
+
+// filtersField reads filters that go over insights: contract api.md section 2.4.
+func filtersField(r *api.Fields, name string) registry.Field[json.RawMessage] {
+	return checked(r, name, "Filters must be a dictionary", func(raw []byte) error {
+		_, err := query.ParseOverrides(raw)
+		return err // told as it is
+	})
+}
+
+// variablesField reads values of insight variables, by the variables' ids: contract api.md section 1.2.
+func variablesField(r *api.Fields, name string) registry.Field[json.RawMessage] {
+	return checked(r, name, "Variables must be a dictionary", func(raw []byte) error {
+		_, err := query.ParseVariables(raw)
+		return err // told as it is
+	})
+}
+
+// checked reads an object that has a form of its own.
+func checked(r *api.Fields, name, words string, parse func([]byte) error) registry.Field[json.RawMessage] {
+	f := object(r, name, words)
+	if !f.Given || r.Err != nil {
+		return f
+	}
+	if err := parse(f.Value); err != nil {
+		var mistake *diag.Error
+		if words = err.Error(); errors.As(err, &mistake) {
+			words = mistake.Detail
+		}
+		r.Fail(name, "invalid_input", "%s", words)
+	}
+	return f
+}
+
+// tilesField reads what is to become of tiles: those of a number, or of an insight that is put on the dashboard.
+func tilesField(r *api.Fields) []registry.TileFields {
+	if api.IsNull(r.All["tiles"]) {
+		return nil
+	}
+	tiles, ok := list(r, "tiles")
+	if !ok {
+		return nil
+	}
+	out := make([]registry.TileFields, len(tiles))
+	for i, raw := range tiles {
+		name := fmt.Sprintf("tiles.%d", i)
+		t := api.Fields{Prefix: name + ".", Wrong: wrongType, Err: r.Err}
+		if json.Unmarshal(raw, &t.All) != nil || t.All == nil {
+			r.Fail(name, "invalid_input", "Invalid data. Expected a dictionary.")
+			return nil
+		}
+		out[i] = tileOf(&t)
+		r.Err = t.Err
+	}
+	return out
+}
+
+func tileOf(r *api.Fields) registry.TileFields {
+	if raw, ok := r.Take("button_tile", true); ok && !api.IsNull(raw) {
+		r.Fail("button_tile", "invalid_input", "Only insights and texts can be put on a dashboard.")
+	}
+	f := registry.TileFields{
+		Layouts: object(r, "layouts", "Layouts must be a dictionary"), Color: textOrNull(r, "color"),
+		ShowDescription: api.Change[*bool](r, "show_description"), FilterOverrides: filtersField(r, "filters_overrides"), Deleted: flag(r, "deleted"),
+		Text: tileText(r),
+	}
+	r.Read("id", &f.ID)
+	var whole struct {
+		ID int64 `json:"id"`
+	}
+	if json.Unmarshal(r.All["insight"], &whole) == nil {
+		f.Insight = whole.ID
+	} else {
+		r.Read("insight", &f.Insight)
+	}
+	return f
+}
+
+// tileText reads the text of a tile. Who wrote it is known, and its number is the tile's: what is said of them counts for
+// nothing, and as in PostHog an object without a member counts as no text at all.
+func tileText(r *api.Fields) registry.Field[*string] {
+	raw, ok := r.Take("text", true)
+	if !ok || api.IsNull(raw) || isEmptyObject(raw) {
+		return registry.Field[*string]{}
+	}
+	text := api.Fields{Prefix: r.Prefix + "text.", Wrong: wrongType}
+	if json.Unmarshal(raw, &text.All) != nil {
+		r.Fail("text", "invalid_input", "Invalid data. Expected a dictionary.")
+		return registry.Field[*string]{}
+	}
+	body := textOrNull(&text, "body")
+	r.Err = text.Err
+	return registry.To(body.Value)
+}

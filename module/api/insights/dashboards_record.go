@@ -1,0 +1,104 @@
+package insights
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// dashboardRecord is a dashboard as lists show it. Nobody's visits are kept, and nothing is shared or restricted, so the
+// members about that are always the same.
+type dashboardRecord struct {
+	ID                        int64      `json:"id"`
+	Name                      *string    `json:"name"`
+	Description               string     `json:"description"`
+	Pinned                    bool       `json:"pinned"`
+	CreatedAt                 time.Time  `json:"created_at"`
+	CreatedBy                 *api.User  `json:"created_by"`
+	LastAccessedAt            *time.Time `json:"last_accessed_at"`
+	LastViewedAt              *time.Time `json:"last_viewed_at"`
+	IsShared                  bool       `json:"is_shared"`
+	Deleted                   bool       `json:"deleted"`
+	CreationMode              string     `json:"creation_mode"`
+	Tags                      []string   `json:"tags"`
+	RestrictionLevel          int        `json:"restriction_level"`
+	EffectiveRestrictionLevel int        `json:"effective_restriction_level"`
+	EffectivePrivilegeLevel   int        `json:"effective_privilege_level"`
+	UserAccessLevel           string     `json:"user_access_level"`
+	AccessControlVersion      string     `json:"access_control_version"`
+	LastRefresh               *time.Time `json:"last_refresh"`
+	TeamID                    int64      `json:"team_id"`
+	SearchMatchType           *string    `json:"search_match_type,omitempty"`
+}
+
+// fullDashboard is a dashboard with what is on it.
+type fullDashboard struct {
+	dashboardRecord
+	Filters            json.RawMessage `json:"filters"`
+	Variables          json.RawMessage `json:"variables"`
+	PersistedFilters   json.RawMessage `json:"persisted_filters"`
+	PersistedVariables json.RawMessage `json:"persisted_variables"`
+	BreakdownColors    json.RawMessage `json:"breakdown_colors"`
+	DataColorThemeID   *int            `json:"data_color_theme_id"`
+	QuickFilterIDs     []string        `json:"quick_filter_ids"`
+	Tiles              []tileRecord    `json:"tiles"`
+}
+
+// tileRecord is one insight on a dashboard, with its result, or one text.
+type tileRecord struct {
+	ID                    int64           `json:"id"`
+	Order                 int             `json:"order"`
+	Insight               json.RawMessage `json:"insight"`
+	Text                  *textRecord     `json:"text"`
+	ButtonTile            json.RawMessage `json:"button_tile"`
+	Layouts               json.RawMessage `json:"layouts"`
+	Color                 *string         `json:"color"`
+	ShowDescription       *bool           `json:"show_description"`
+	TransparentBackground *bool           `json:"transparent_background"`
+	FiltersOverrides      json.RawMessage `json:"filters_overrides"`
+	LastRefresh           *time.Time      `json:"last_refresh"`
+	IsCached              bool            `json:"is_cached"`
+}
+
+// textRecord is the text of a tile. It goes by the number of its tile.
+type textRecord struct {
+	ID             int64     `json:"id"`
+	Body           *string   `json:"body"`
+	CreatedBy      *api.User `json:"created_by"`
+	LastModifiedAt time.Time `json:"last_modified_at"`
+	LastModifiedBy *api.User `json:"last_modified_by"`
+	Team           int64     `json:"team"`
+}
+
+func recordText(c *api.Caller, t *registry.Tile) *textRecord {
+	return &textRecord{
+		ID: t.ID, Body: t.Text.Body, CreatedBy: c.User(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
+		LastModifiedBy: c.User(t.Text.LastModifiedBy), Team: t.Project,
+	}
+}
+
+func recordDashboard(c *api.Caller, d *registry.Dashboard) dashboardRecord {
+	record := dashboardRecord{
+		ID: d.ID, Name: d.Name, Description: d.Description, Pinned: d.Pinned, CreatedAt: d.CreatedAt, CreatedBy: c.User(d.CreatedBy),
+		Deleted: d.Deleted, CreationMode: "default", Tags: d.Tags, RestrictionLevel: anyoneMayEdit, EffectiveRestrictionLevel: anyoneMayEdit,
+		AccessControlVersion: "v2", TeamID: d.Project,
+	}
+	record.UserAccessLevel, record.EffectivePrivilegeLevel = access(c, "dashboard")
+	return record
+}
+
+func orEmptyObject(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
+func orNullObject(raw json.RawMessage) json.RawMessage {
+	if isEmptyObject(raw) {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,167 @@
+package insights
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// readInsight reads the writable fields of an insight. Like PostHog it ignores others: clients send back what they were given. The
+// query is checked before anything else.
+func readInsight(c *api.Caller, in api.Input, isNew bool) (registry.InsightFields, error) {
+	var f registry.InsightFields
+	r, err := readFields(in)
+	if err != nil {
+		return f, err
+	}
+	if f.Query, err = savedQuery(r.All, isNew, in.FromMCP()); err != nil {
+		return f, err
+	}
+	f.NoQueryScope = !c.Key.Allows(result.QueryScope) && holdsHogQL(r.All["query"])
+	f.Name, f.DerivedName, f.Description = textOrNull(r, "name"), textOrNull(r, "derived_name"), textOrNull(r, "description")
+	f.Filters = object(r, "filters", "Filters must be a dictionary")
+	f.Order = api.Change[*int](r, "order")
+	f.Deleted, f.Favorited, f.Saved = flag(r, "deleted"), flag(r, "favorited"), flag(r, "saved")
+	f.Tags = items[string](r, "tags", "string")
+	f.Dashboards = items[int64](r, "dashboards", "integer")
+	textOrNull(r, folderField)
+	return f, r.Err
+}
+
+// folderField names the folder of PostHog's project tree that something new is put into. There is no such tree here: the name is
+// checked and not kept, and no answer of either shows it.
+const folderField = "_create_in_folder"
+
+// savedQuery reads and checks the query of an insight: contract api.md section 4.3. It is kept as it was sent, but for callers who
+// say that they are PostHog's MCP server: their bare queries are put into the node that shows them.
+func savedQuery(fields map[string]json.RawMessage, isNew, fromMCP bool) (registry.Field[json.RawMessage], error) {
+	var none registry.Field[json.RawMessage]
+	raw, given := fields["query"]
+	switch {
+	case !given && isNew && fromMCP:
+		return none, api.Invalid("query", "required", "This field is required.")
+	case !given:
+		return none, nil
+	case api.IsNull(raw):
+		return registry.To[json.RawMessage](nil), nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return none, api.Invalid("query", "invalid_input", "Query must be a valid JSON object")
+	}
+	if len(members) == 0 {
+		return registry.To[json.RawMessage](nil), nil
+	}
+	node, err := compiler.Parse(raw)
+	if err != nil {
+		return none, err // a mistake of the request, told as it is
+	}
+	kind := compiler.KindOf(node)
+	if !kind.HasRows() {
+		return none, api.Invalid("query", "invalid_input", "Unsupported query kind: %s", kind.Name)
+	}
+	var outer string
+	if err := json.Unmarshal(members["kind"], &outer); err != nil {
+		return none, fmt.Errorf("reading a query that was parsed: %w", err)
+	}
+	if fromMCP && outer == kind.Name && kind.Wrapper != "" {
+		raw = wrapQuery(kind.Wrapper, raw)
+	}
+	return registry.To(raw), nil
+}
+
+// wrapQuery puts a bare query into the node that shows it.
+func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
+	return jsontext.Append(nil, struct {
+		Kind   string          `json:"kind"`
+		Source json.RawMessage `json:"source"`
+	}{wrapper, raw})
+}
+
+// readFields reads a body, whose mistakes are worded as PostHog words them for insights and dashboards.
+func readFields(in api.Input) (*api.Fields, error) {
+	fields, err := in.ReadObject()
+	return &api.Fields{All: fields, Wrong: wrongType}, err
+}
+
+func wrongType(name, want string) error {
+	switch want {
+	case "boolean":
+		return api.Invalid(name, "invalid_input", "Must be a valid boolean.")
+	case "integer":
+		return api.Invalid(name, "invalid_input", "A valid integer is required.")
+	}
+	return api.Invalid(name, "invalid_input", "Not a valid %s.", want)
+}
+
+func textOrNull(r *api.Fields, name string) registry.Field[*string] {
+	return api.Change[*string](r, name)
+}
+
+func flag(r *api.Fields, name string) registry.Field[bool] { return api.Change[bool](r, name) }
+
+// object reads a JSON object; null counts as an empty one.
+func object(r *api.Fields, name, words string) registry.Field[json.RawMessage] {
+	raw, ok := r.Take(name, true)
+	switch {
+	case !ok:
+		return registry.Field[json.RawMessage]{}
+	case api.IsNull(raw):
+		return registry.To(json.RawMessage(`{}`))
+	case bytes.TrimSpace(raw)[0] != '{':
+		r.Fail(name, "invalid_input", "%s", words)
+		return registry.Field[json.RawMessage]{}
+	}
+	return registry.To(raw)
+}
+
+// list reads the items of a list.
+func list(r *api.Fields, name string) ([]json.RawMessage, bool) {
+	raw, ok := r.Take(name, false)
+	if !ok {
+		return nil, false
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		r.Fail(name, "not_a_list", "Expected a list of items but got type %q.", pythonType(raw))
+		return nil, false
+	}
+	return all, true
+}
+
+// pythonType names the type of a JSON value as PostHog does.
+func pythonType(raw json.RawMessage) string {
+	switch bytes.TrimSpace(raw)[0] {
+	case '{':
+		return "dict"
+	case '"':
+		return "str"
+	case 't', 'f':
+		return "bool"
+	}
+	if bytes.ContainsAny(raw, ".eE") {
+		return "float"
+	}
+	return "int"
+}
+
+// items reads a list of values of the type that want names.
+func items[T any](r *api.Fields, name, want string) registry.Field[[]T] {
+	all, ok := list(r, name)
+	if !ok {
+		return registry.Field[[]T]{}
+	}
+	values := make([]T, len(all))
+	for i, item := range all {
+		if r.Err == nil && (api.IsNull(item) || json.Unmarshal(item, &values[i]) != nil) {
+			r.Err = wrongType(fmt.Sprintf("%s%s__%d", r.Prefix, name, i), want)
+		}
+	}
+	return registry.To(values)
+}

@@ -1,0 +1,268 @@
+package insights
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
+	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// maxSearch is the most characters of a search: contract api.md section 4.2.
+const maxSearch = 200
+
+// The similarities from which a text that does not hold the search counts as similar to it. Descriptions are prose, where
+// something similar to a short word is always found; they count for less, too.
+const (
+	nameSimilarity        = 0.3
+	descriptionSimilarity = 0.4
+	descriptionWeight     = 0.5
+)
+
+// sameName is the score of a name that is the search itself, above all similarities.
+const sameName = 2
+
+// search keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
+func search(in api.Input, rows []insightRow) ([]insightRow, error) {
+	text := strings.TrimSpace(in.URL.Query().Get("search"))
+	if utf8.RuneCountInString(text) > maxSearch {
+		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+	}
+	if text == "" {
+		return rows, nil
+	}
+	term := trigram.New(text)
+	found := rows[:0]
+	for _, row := range rows {
+		name, derived, description := api.Deref(row.Name), api.Deref(row.DerivedName), api.Deref(row.Description)
+		inName := max(term.Similarity(name), term.Similarity(derived))
+		inDescription := term.Similarity(description)
+		row.score = max(inName, descriptionWeight*inDescription)
+		if strings.EqualFold(name, text) || strings.EqualFold(derived, text) {
+			row.score = sameName
+		}
+		switch {
+		case trigram.Contains(text, append([]string{name, derived, description}, row.Tags...)...):
+			row.match = "exact"
+		case inName >= nameSimilarity || inDescription >= descriptionSimilarity:
+			row.match = "similar"
+		default:
+			continue
+		}
+		found = append(found, row)
+	}
+	return found, nil
+}
+
+// rowFilter reports whether a row stays in a list.
+type rowFilter func(row *insightRow) bool
+
+// applyFilters keeps the rows for which every filter of the query string holds.
+func applyFilters(c *api.Caller, in api.Input, rows []insightRow) ([]insightRow, error) {
+	var wanted []rowFilter
+	for name := range in.URL.Query() {
+		build, ok := filters[name]
+		if !ok {
+			continue
+		}
+		filter, err := build(c, in, name)
+		if err != nil {
+			return nil, err
+		}
+		if filter != nil {
+			wanted = append(wanted, filter)
+		}
+	}
+	return slices.DeleteFunc(rows, func(row insightRow) bool {
+		return slices.ContainsFunc(wanted, func(f rowFilter) bool { return !f(&row) })
+	}), nil
+}
+
+// filters are the filters of contract api.md section 4.2 by the name of their parameter: each makes a filter of the parameter's
+// value, or none where the value asks for nothing.
+var filters = map[string]func(c *api.Caller, in api.Input, name string) (rowFilter, error){
+	"short_id": valueFilter(func(_ *api.Caller, id string) rowFilter {
+		return func(row *insightRow) bool { return row.ShortID == id }
+	}),
+	"saved":      valueFilter(savedFilter),
+	"created_by": listFilter(authorFilter),
+	"user": valueFilter(func(c *api.Caller, _ string) rowFilter {
+		return func(row *insightRow) bool { return row.CreatedBy == c.Key.ID }
+	}),
+	"favorited": valueFilter(func(*api.Caller, string) rowFilter {
+		return func(row *insightRow) bool { return row.Favorited }
+	}),
+	"tags":                       listFilter(tagFilter),
+	"dashboards":                 listFilter(dashboardFilter),
+	"insight":                    valueFilter(kindFilter),
+	"events":                     listFilter(eventFilter),
+	"feature_flag":               valueFilter(flagFilter),
+	"hide_feature_flag_insights": valueFilter(hideFlagsFilter),
+	"date_from":                  dateFilter,
+	"date_to":                    dateFilter,
+	"created_date_from":          dateFilter,
+	"created_date_to":            dateFilter,
+	"last_viewed_date_from":      dateFilter,
+	"last_viewed_date_to":        dateFilter,
+}
+
+// valueFilter is a filter for the text of its parameter.
+func valueFilter(build func(*api.Caller, string) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+		return build(c, in.URL.Query().Get(name)), nil
+	}
+}
+
+// listFilter is a filter for the items of its parameter, which is a list in JSON; an empty one asks for nothing.
+func listFilter[T any](build func(*api.Caller, []T) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+		var wanted []T
+		if given, err := in.JSONParam(name, &wanted); err != nil || !given || len(wanted) == 0 {
+			return nil, err
+		}
+		return build(c, wanted), nil
+	}
+}
+
+func savedFilter(c *api.Caller, value string) rowFilter {
+	if !api.IsTrue(value) {
+		return func(row *insightRow) bool { return !row.Saved }
+	}
+	return func(row *insightRow) bool { return row.Saved || len(c.Snapshot.TilesOf(row.Project, row.ID)) > 0 }
+}
+
+func authorFilter(c *api.Caller, users []int64) rowFilter {
+	return func(row *insightRow) bool {
+		user := c.UserNumber(row.CreatedBy)
+		return user != 0 && slices.Contains(users, user)
+	}
+}
+
+func tagFilter(_ *api.Caller, tags []string) rowFilter {
+	return func(row *insightRow) bool {
+		return slices.ContainsFunc(row.Tags, func(tag string) bool { return slices.Contains(tags, tag) })
+	}
+}
+
+func dashboardFilter(c *api.Caller, ids []int64) rowFilter {
+	return func(row *insightRow) bool {
+		on := c.Snapshot.TilesOf(row.Project, row.ID)
+		return !slices.ContainsFunc(ids, func(id int64) bool {
+			return !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id })
+		})
+	}
+}
+
+// savedKinds are the kinds of a stored query and of the query within it.
+type savedKinds struct {
+	Kind   string `json:"kind"`
+	Source struct {
+		Kind string `json:"kind"`
+	} `json:"source"`
+}
+
+// kindFilter finds wrapped queries only, as PostHog does: insights in the node that shows them, SQL in any, and as JSON the others.
+func kindFilter(_ *api.Caller, value string) rowFilter {
+	return func(row *insightRow) bool {
+		var kinds savedKinds
+		if row.Query == nil || json.Unmarshal(row.Query, &kinds) != nil {
+			return false
+		}
+		kind := compiler.KindNamed(kinds.Source.Kind)
+		if kind == nil || kind.ListName == "" {
+			return value == "JSON"
+		}
+		return kind.ListName == value && (!kind.Insight || kinds.Kind == kind.Wrapper)
+	}
+}
+
+func eventFilter(_ *api.Caller, wanted []string) rowFilter {
+	return func(row *insightRow) bool {
+		events := eventsIn(row.Query)
+		return !slices.ContainsFunc(wanted, func(event string) bool { return !slices.Contains(events, event) })
+	}
+}
+
+// eventsIn lists the events that a stored query names in its series, its entities and exclusions. Those within the text of SQL
+// are not looked for.
+func eventsIn(raw json.RawMessage) []string {
+	var events []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			var name any
+			switch {
+			case v["type"] == "events": // an entity of retention
+				name = v["id"]
+			case v["kind"] != nil: // a series, or a list of events
+				name = v["event"]
+			}
+			if event, ok := name.(string); ok {
+				events = append(events, event)
+			}
+			for _, member := range v {
+				walk(member)
+			}
+		}
+	}
+	var v any
+	if raw != nil && json.Unmarshal(raw, &v) == nil {
+		walk(v)
+	}
+	return events
+}
+
+func flagFilter(_ *api.Caller, flag string) rowFilter {
+	return func(row *insightRow) bool { return trigram.Contains("$feature/"+flag, string(row.Query)) }
+}
+
+// flagInsights are the names of the insights that PostHog makes for each feature flag.
+var flagInsights = []string{"Feature Flag Called Total Volume", "Feature Flag calls made by unique users per variant"}
+
+func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
+	if !api.IsTrue(value) {
+		return nil
+	}
+	return func(row *insightRow) bool { return !slices.Contains(flagInsights, api.Deref(row.Name)) }
+}
+
+// dateFilter makes the filters from and to of a time; texts are those of contract api.md section 2.2, in the project's zone.
+func dateFilter(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
+	at, ok := filter.Date(value, c.Start.In(zone), zone)
+	if !ok {
+		return nil, api.Invalid(name, "invalid_input", "The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value))
+	}
+	field, isFrom := strings.CutSuffix(name, "date_from")
+	field = cmp.Or(strings.TrimSuffix(field, "date_to"), "modified_")
+	return func(row *insightRow) bool {
+		var when time.Time
+		switch field {
+		case "modified_":
+			when = row.LastModifiedAt
+		case "created_":
+			when = row.CreatedAt
+		case "last_viewed_":
+			when = row.viewed
+		}
+		if when.IsZero() {
+			return false
+		}
+		if isFrom {
+			return when.After(at)
+		}
+		return when.Before(at)
+	}, nil
+}

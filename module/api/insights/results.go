@@ -1,0 +1,160 @@
+package insights
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/dustin/go-humanize"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Results gets and shows the results of insights.
+type Results struct {
+	Executor *execution.Executor
+	Registry *registry.Registry
+	Plans    *cache.Memo[*result.Plan] // the requests that were seen before
+	Logger   *zap.Logger
+}
+
+// plan plans the query of an insight. A request that was seen before is not planned again.
+func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resultParams) (*result.Plan, error) {
+	level, _ := access(c, "insight")
+	var tile int64
+	if i.tile != nil {
+		tile = i.tile.ID
+	}
+	place := fmt.Sprintf("insight %d tile %d %s %s", i.ID, tile, level, params.clientID)
+	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), nil)
+	if p, ok := result.Recall(s.Plans, memo, &c.Caller); ok {
+		return p, nil
+	}
+	node, err := compiler.Parse(i.Query)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored query of insight %d: %w", i.ID, err)
+	}
+	over := params.over
+	if kind := compiler.KindOf(node); kind.HogQL || kind.Insight { // a dashboard's filters mean nothing to other kinds
+		if over, err = i.overrides(over); err != nil {
+			return nil, err
+		}
+	}
+	p, err := result.PlanNode(s.Executor, &c.Caller, node, over, params.mode)
+	if err != nil {
+		return nil, err
+	}
+	p.ClientID = params.clientID
+	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
+	s.Plans.Put(memo, p)
+	return p, nil
+}
+
+// insightResult is what there is to show for the query of an insight.
+type insightResult struct {
+	plan *result.Plan // nil when it has no query
+	execution.Result
+	text    bool            // the result is shown as a table of text
+	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
+	failure string          // why there is no result, for people; empty when nothing failed
+}
+
+// errConcurrency is what PostHog says when too many queries of a project run at once.
+const errConcurrency = "concurrency_limit_exceeded"
+
+// errTooMuchAtOnce takes the place of results that an answer has no room for.
+var errTooMuchAtOnce = fmt.Sprintf("The results of this dashboard take more than %s. Ask for this insight by itself.", humanize.IBytes(maxDashboardBytes))
+
+// result answers the query of an insight. Mistakes in the query are errors; when anything else fails, the insight is shown
+// without its result, with the reason in its query_status: contract api.md section 4.4. The quotas are there with an error too.
+func (s *Results) result(ctx context.Context, c *api.Caller, in api.Input, i shownInsight, params resultParams) (insightResult, error) {
+	if i.Query == nil {
+		return insightResult{}, nil
+	}
+	withheld := i.NeedsQueryScope && !c.Key.Allows(result.QueryScope)
+	switch {
+	case withheld && params.mode == execution.RefreshForceCache:
+		return insightResult{}, nil
+	case withheld && !params.many:
+		return insightResult{}, api.MissingScope(result.QueryScope)
+	}
+	p, err := s.plan(c, in, i, params)
+	if err != nil {
+		return insightResult{}, err
+	}
+	switch {
+	case withheld:
+		return insightResult{plan: p, failure: api.MissingScope(result.QueryScope).Detail}, nil
+	case params.full:
+		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
+	}
+	from := execution.Origin{Insight: &i.ID}
+	if i.tile != nil {
+		from.Dashboard = &i.tile.Dashboard
+	}
+	out := insightResult{plan: p, text: params.text}
+	if out.query, err = i.overlaid(params.over); err != nil {
+		return insightResult{}, err
+	}
+	out.Result, err = s.Executor.Refresh(ctx, c.Caller, p.Query, p.Freshness, from, p)
+	if params.mode == execution.RefreshForceCache && out.Answer.Status == cache.Stale {
+		out.Answer.Status = cache.Hit // it is not being refreshed
+	}
+	if err == nil {
+		return out, nil
+	}
+	failed := api.ErrorOf(err)
+	var refused *execution.LimitError
+	switch {
+	case ctx.Err() != nil, errors.As(err, &refused) && refused.Owner != "":
+		return out, err
+	case failed.Status == http.StatusTooManyRequests:
+		out.failure = errConcurrency
+	case failed.Status < http.StatusInternalServerError:
+		return out, err
+	default:
+		failed.Log(s.Logger, in.Request, c.RequestID)
+		out.failure = failed.Detail
+	}
+	return out, nil
+}
+
+// answer answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can change while
+// its result does not, clients ask whether it has.
+func (s *Results) answer(ctx context.Context, c api.Caller, in api.Input, status int, i *registry.Insight) (api.Response, error) {
+	params, err := readParams(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
+	one := shownIn(&c, in, i)
+	got, err := s.result(ctx, &c, in, one, params)
+	if err != nil {
+		return api.Response{Quotas: got.Quotas}, err
+	}
+	if status != http.StatusOK || got.Answer.Entry == nil {
+		if status == http.StatusOK {
+			status = result.Status(got.Run)
+		}
+		return api.Raw(status, s.append(nil, &c, one, got, nil)).With(got.Quotas), nil
+	}
+	body, ok := result.Stored(s.Executor.Cache, in, got.plan, &got.Result)
+	if !ok {
+		body = result.Render(s.Executor.Cache, in, got.plan, got.Result, func(dst []byte, _ *result.Plan, _ cache.Answer) []byte {
+			return s.append(dst, &c, one, got, nil)
+		})
+	}
+	res := result.Respond(got.plan, &got.Result, body)
+	if got.Run == nil {
+		res.Cache = api.Revalidate
+	}
+	return res, nil
+}

@@ -1,0 +1,93 @@
+// Package mcp has the tools that PostHog's MCP server has the server run: POST mcp_tools/{tool}/ with {"args": {…}}. The answer is
+// text for a language model, and mistakes in a query are a part of it.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/texttable"
+)
+
+// Tools are the handlers of the tools.
+type Tools struct{ Executor *execution.Executor }
+
+// Routes are those of the tools that are served. The others belong to products that are not.
+func (t *Tools) Routes() []api.Route {
+	return []api.Route{
+		{Method: http.MethodPost, Pattern: "mcp_tools/execute_sql", Scope: result.QueryScope, Handler: t.executeSQL},
+		{Method: http.MethodPost, Pattern: "mcp_tools/read_taxonomy", Scope: result.QueryScope, Handler: t.readTaxonomy},
+	}
+}
+
+// readArgs reads the arguments of a tool.
+func readArgs(in api.Input, into any) error {
+	fields, err := in.ReadObject()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(fields["args"], into); err != nil {
+		return api.Invalid("args", "invalid_input", "The arguments of the tool cannot be read.")
+	}
+	return nil
+}
+
+// answer answers with text, or with the mistake in a query in its place.
+func answer(text string, quotas execution.Quotas, err error) (api.Response, error) {
+	said := struct {
+		Success bool   `json:"success"`
+		Content string `json:"content"`
+	}{err == nil, text}
+	if err != nil {
+		failed := api.ErrorOf(err)
+		if failed.Status != http.StatusBadRequest {
+			return api.Response{Quotas: quotas}, err
+		}
+		said.Content = failed.Detail
+	}
+	return api.JSON(http.StatusOK, said).With(quotas), nil
+}
+
+// cellLength is what a tool shows of a value, in characters, unless it is asked for the whole.
+const cellLength = 500
+
+// executeSQL runs HogQL, and answers with a table.
+func (t *Tools) executeSQL(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	var args struct {
+		Query      string `json:"query"`
+		Truncate   *bool  `json:"truncate"`
+		Connection string `json:"connectionId"`
+	}
+	switch err := readArgs(in, &args); {
+	case err != nil:
+		return api.Response{}, err
+	case args.Query == "":
+		return api.Response{}, api.Invalid("args.query", "required", "This field is required.")
+	case args.Connection != "":
+		return answer("", nil, api.Invalid("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
+	}
+	got, err := result.Ask(ctx, t.Executor, &c, &query.HogQL{Query: args.Query}, 0)
+	if err != nil {
+		return answer("", got.Quotas, err)
+	}
+	most := cellLength
+	if args.Truncate != nil && !*args.Truncate {
+		most = 0
+	}
+	entry := got.Answer.Entry
+	done, _ := entry.Meta.(*execution.Details)
+	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), most)
+	if err != nil {
+		return api.Response{Quotas: got.Quotas}, fmt.Errorf("writing rows as text: %w", err)
+	}
+	if entry.Result.More() {
+		text += fmt.Sprintf("\n\nThere are more rows than these %d: give the query a LIMIT and an OFFSET.", entry.Result.Len())
+	}
+	return answer(text, got.Quotas, nil)
+}
