@@ -121,10 +121,7 @@ func BenchmarkPage(b *testing.B) {
 					b.Fatal("the rows are not in the cache")
 				}
 			}
-			render := rq.renderRun
-			if p.Format.IsFile() {
-				render = rq.renderFile
-			}
+			render := w.rt.runs().Writer(w.project, p.Format)
 			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -230,8 +230,13 @@ func (rq *request) recall(memo []byte) (*result.Plan, bool) {
 	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
 }
 
+// planRun understands a run of an endpoint.
+func (rq *request) planRun(e *registry.Endpoint, body []byte) (*result.Plan, error) {
+	return rq.rt.runs().Plan(&rq.Caller, rq.input(), e, body)
+}
+
 // answer gets the result of a run.
 func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
-	got, err := rq.runResult(rq.r.Context(), p)
+	got, err := rq.rt.runs().Result(rq.r.Context(), &rq.Caller, p)
 	return got.Answer, err
 }

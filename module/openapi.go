@@ -2,7 +2,6 @@ package module
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -113,7 +112,7 @@ func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, r
 		d.Variables = rq.describeVariables(n)
 	}
 	if real {
-		d.Example = rq.exampleRun(e, v)
+		d.Example = rq.rt.runs().Example(&rq.Caller, e, v, node)
 	}
 	return d, nil
 }
@@ -151,33 +150,4 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 	kind := compiler.KindOf(n)
 	results := kind.Form(n)
 	d.Results, d.HasMore = &results, kind.HasMore
-}
-
-const (
-	exampleRows = 2
-	maxExample  = 16 << 10 // bytes
-)
-
-// exampleRun is the body of a run with the defaults of all variables, with its first rows, if the cache holds one: nothing is run
-// for it. Nil says that there is none.
-func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.RawMessage {
-	for _, body := range []map[string]int{{"version": v.Number}, {"version": v.Number, "limit": exampleRows}} {
-		own := *rq
-		own.at.Action = "run.arrays" // whatever this request accepts
-		own.r = rq.r.Clone(rq.r.Context())
-		own.r.URL.RawQuery = ""
-		p, err := own.planRun(e, jsontext.Append(nil, body))
-		if err != nil {
-			return nil // a version that does not run has no example
-		}
-		got, ok := rq.rt.Cache.Peek(p.Key, p.Policy(rq.Start))
-		if !ok {
-			continue
-		}
-		p.Offset, p.Limit, p.Example = 0, exampleRows, true
-		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
-			return example
-		}
-	}
-	return nil
 }

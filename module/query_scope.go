@@ -16,16 +16,8 @@ import (
 // mayQuery reports whether the key may run queries of its own.
 func (rq *request) mayQuery() bool { return rq.Key.Allows(result.QueryScope) }
 
-// mayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its mistakes are for those who
-// use it.
 func (rq *request) mayOverride(filters json.RawMessage) error {
-	if len(filters) == 0 || api.IsNull(filters) || rq.mayQuery() {
-		return nil
-	}
-	if over, err := query.ParseOverrides(filters); err == nil && over.HogQL() {
-		return api.MissingScope(result.QueryScope)
-	}
-	return nil
+	return result.MayOverride(rq.Key, filters)
 }
 
 // holdsHogQL reports whether a query holds an expression of its author's: it is no insight, or an insight with one in a field. In doubt

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -68,11 +68,15 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
 	a.Serve(rt.routesOf(endpointRoutes(), insightRoutes(), dashboardRoutes(), toolRoutes())...)
-	a.Serve(rt.runRoutes()...)
+	a.Serve(rt.runs().Routes()...)
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	a.Serve(rt.definitions().Routes()...)
 	return a
+}
+
+func (rt *runtime) runs() *endpoints.Runs {
+	return &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
 }
 
 func (rt *runtime) definitions() *definitions.Definitions {
@@ -153,8 +157,7 @@ func (rq *request) results() *result.Writer {
 
 // memoKey is the key of the request in the memo of plans.
 func (rq *request) memoKey(place string, body []byte) []byte {
-	form, _ := rq.askedFormat()
-	return result.MemoKey(&rq.Caller.Caller, place, rq.r.URL.RawQuery, form, body)
+	return result.MemoKey(&rq.Caller.Caller, place, rq.r.URL.RawQuery, result.AskedFormat(rq.input()), body)
 }
 
 // refresh answers a plan in its refresh mode.
@@ -164,12 +167,5 @@ func (rq *request) refresh(p *result.Plan, from execution.Origin) (execution.Res
 	return got, err
 }
 
-// showQuotas tells in the answer's headers what is left to its caller.
-func (rq *request) showQuotas(qs execution.Quotas) {
-	if qs == nil {
-		return
-	}
-	policy, left := qs.Fields(time.Now())
-	h := rq.w.Header()
-	h["Ratelimit-Policy"], h["Ratelimit"] = []string{policy}, []string{left}
-}
+// showQuotas says in the answer's headers what is left to its caller.
+func (rq *request) showQuotas(qs execution.Quotas) { api.SetQuotas(rq.w.Header(), qs) }

@@ -39,9 +39,6 @@ func endpointRoutes() map[address]methods {
 		{resource: "endpoints", name: ":name", action: "rollback"}: {
 			http.MethodPost: {scope: "endpoint:write", serve: (*request).rollBackEndpoint},
 		},
-		{resource: "endpoints", name: ":name", action: "logs"}: {
-			http.MethodGet: {scope: "endpoint:read", serve: (*request).listRuns},
-		},
 		{resource: "endpoints", name: ":name", action: "materialization_status"}: {
 			http.MethodGet: {scope: "endpoint:read", serve: (*request).getMaterialization},
 		},

@@ -111,12 +111,17 @@ func (in Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
+	return fields, CheckFields(fields, allowed...)
+}
+
+// CheckFields refuses fields other than those that are allowed.
+func CheckFields(fields map[string]json.RawMessage, allowed ...string) error {
 	for _, name := range SortedNames(fields) {
 		if !slices.Contains(allowed, name) {
-			return nil, Invalid(name, "invalid_input", "Extra inputs are not permitted")
+			return Invalid(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
-	return fields, nil
+	return nil
 }
 
 // DecodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.

@@ -47,7 +47,3 @@ func MemoKey(c *execution.Caller, place, query string, form Format, body []byte)
 	}
 	return key.append(body)
 }
-
-// QueryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
-// as they are (contract: api.md, section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
-const QueryScope = "query:read"
