@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -228,6 +229,11 @@ func (rq *request) planQuery(body []byte) (*result.Plan, error) {
 // recall finds the plan of a request that was seen before.
 func (rq *request) recall(memo []byte) (*result.Plan, bool) {
 	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
+}
+
+// runs run endpoints as the handler does.
+func (rt *runtime) runs() *endpoints.Runs {
+	return &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
 }
 
 // planRun understands a run of an endpoint.

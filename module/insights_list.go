@@ -104,7 +104,7 @@ func (rq *request) findInsights() ([]insightRow, *api.List, error) {
 
 // complete puts in what an insight has in lists alone.
 func (row insightRow) complete(head *insightHead) {
-	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), orNull(row.match)
+	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), api.OrNull(row.match)
 }
 
 // addInsights adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not

@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -67,16 +68,19 @@ func (rt *runtime) adapt(serve func(*request) error) api.Handler {
 // newAPI makes the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
-	a.Serve(rt.routesOf(endpointRoutes(), insightRoutes(), dashboardRoutes(), toolRoutes())...)
-	a.Serve(rt.runs().Routes()...)
+	a.Serve(rt.routesOf(insightRoutes(), dashboardRoutes(), toolRoutes())...)
+	runs := &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
+	a.Serve(runs.Routes()...)
+	a.Serve((&endpoints.Documents{Runs: runs}).Routes()...)
+	a.Serve((&endpoints.Endpoints{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}).Routes()...)
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	a.Serve(rt.definitions().Routes()...)
 	return a
 }
 
-func (rt *runtime) runs() *endpoints.Runs {
-	return &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
+func (rt *runtime) files() *files.Files {
+	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}
 }
 
 func (rt *runtime) definitions() *definitions.Definitions {
@@ -127,16 +131,6 @@ func (rq *request) input() api.Input {
 }
 
 func (rq *request) readObject() (map[string]json.RawMessage, error) { return rq.input().ReadObject() }
-
-func (rq *request) readFields(allowed ...string) (map[string]json.RawMessage, error) {
-	return rq.input().ReadFields(allowed...)
-}
-
-func (rq *request) queryInt(name string) (n int, given bool, err error) {
-	return rq.input().QueryInt(name)
-}
-
-func (rq *request) origin() string { return rq.input().Origin() }
 
 func (rq *request) numberedPage(number int) *string { return rq.input().NumberedPage(number) }
 

@@ -16,9 +16,9 @@ const (
 	maxExample  = 16 << 10 // bytes
 )
 
-// Example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
+// example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
 // run for it. node is the version's query. Nil says that there is none.
-func (s *Runs) Example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) json.RawMessage {
+func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) json.RawMessage {
 	if !v.Active {
 		return nil
 	}

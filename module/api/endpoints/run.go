@@ -1,5 +1,3 @@
-// Package endpoints serves saved queries: it runs them, shows and changes their records, and describes them in OpenAPI documents: contract
-// api.md section 5.
 package endpoints
 
 import (

@@ -1,6 +1,7 @@
-package module
+package endpoints
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -14,40 +15,39 @@ const maxNames = 1000
 
 // lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. Names that were never run, or do not
 // exist, are left out.
-func (rq *request) lastExecutions() error {
-	fields, err := rq.readFields("names")
+func lastExecutions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	fields, err := in.ReadFields("names")
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	var names []string
 	given, err := api.Field(fields, "names", &names)
 	switch {
 	case err != nil:
-		return err
+		return api.Response{}, err
 	case !given:
-		return api.Invalid("names", "required", "This field is required.")
+		return api.Response{}, api.Invalid("names", "required", "This field is required.")
 	case len(names) > maxNames:
-		return api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+		return api.Response{}, api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
 	}
 	var times [][2]string
 	for _, name := range names {
 		if !registry.ValidEndpointName(name) {
-			return api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
+			return api.Response{}, api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
 		}
-		e := rq.Snapshot.Endpoint(rq.Project.ID, name)
+		e := c.Snapshot.Endpoint(c.Project.ID, name)
 		if e == nil {
 			continue
 		}
-		if at := rq.Snapshot.LastExecuted(e, 0); !at.IsZero() {
+		if at := c.Snapshot.LastExecuted(e, 0); !at.IsZero() {
 			times = append(times, [2]string{name, at.Format("2006-01-02T15:04:05.999999-07:00")})
 		}
 	}
-	status := lastTimes{QueryAsync: true, TeamID: rq.Project.ID, Complete: true}
+	status := lastTimes{QueryAsync: true, TeamID: c.Project.ID, Complete: true}
 	if len(names) > 0 {
-		status.Results = orEmpty(times)
+		status.Results = api.OrEmpty(times)
 	}
-	rq.reply(http.StatusOK, map[string]lastTimes{"query_status": status})
-	return nil
+	return api.JSON(http.StatusOK, map[string]lastTimes{"query_status": status}), nil
 }
 
 // lastTimes is the status object of a query that is complete (contract section 1.4), whose rows are names and times.
@@ -71,9 +71,13 @@ type lastTimes struct {
 	Labels         []string            `json:"labels"`
 }
 
-// refuseBulkTags answers POST endpoints/bulk_update_tags/, which the contract has as a refusal.
-func (rq *request) refuseBulkTags() error {
-	refused := api.MethodNotAllowed(http.MethodPost, rq.rt.api.Methods(rq.at).Allow())
+// refuseBulkTags answers POST endpoints/bulk_update_tags/, which PostHog refuses too.
+func (s *Endpoints) refuseBulkTags(_ context.Context, _ api.Caller, in api.Input) (api.Response, error) {
+	methods := api.Methods{http.MethodPost: nil}
+	for _, r := range s.one(in.At.Name) {
+		methods[r.Method] = &r
+	}
+	refused := api.MethodNotAllowed(http.MethodPost, methods.Allow())
 	refused.Detail = "Bulk tag updates are not supported for endpoints."
-	return refused
+	return api.Response{}, refused
 }
