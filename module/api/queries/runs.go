@@ -8,7 +8,9 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // status answers GET query/{id}/: contract section 1.4.
@@ -76,14 +78,16 @@ func (q *Queries) log(_ context.Context, c api.Caller, in api.Input) (api.Respon
 		rows = append(rows, found[i].Row(zone))
 	}
 	columns := make([]string, len(execution.QueryLogColumns))
-	for i, c := range execution.QueryLogColumns {
-		columns[i] = c[0]
+	for i, column := range execution.QueryLogColumns {
+		columns[i] = column[0]
 	}
-	return api.JSON(http.StatusOK, map[string]any{
-		"results": rows, "columns": columns, "types": execution.QueryLogColumns, "hasMore": more, "limit": execution.QueryLogRows, "offset": 0,
-		"query": nil, "hogql": nil, "clickhouse": nil, "metadata": nil, "explain": nil, "error": nil, "timings": nil, "modifiers": nil,
-		"query_status": nil, "resolved_date_range": nil,
-	}), nil
+	limit, offset := execution.QueryLogRows, 0
+	body := jsontext.Append([]byte(`{"results":`), rows)
+	body = jsontext.Append(append(body, `,"columns":`...), columns)
+	body = jsontext.Append(append(body, `,"types":`...), execution.QueryLogColumns)
+	body = result.AppendWindow(body, &more, &limit, &offset)
+	return api.Raw(http.StatusOK, append(body, `,"query":null,"hogql":null,"clickhouse":null,"metadata":null,"explain":null,"error":null,`+
+		`"timings":null,"modifiers":null,"query_status":null,"resolved_date_range":null}`...)), nil
 }
 
 // runNotFound is PostHog's text for an id that is not known.
