@@ -21,9 +21,10 @@ import (
 // it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
 // no client takes a part for the whole.
 func (s *Runs) export(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan) api.Response {
+	caller := *c // so that other runs have theirs on the stack
 	return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
-		if err := s.stream(ctx, c, in, p, w); err != nil {
-			return s.failure(ctx, c, p.Endpoint, err)
+		if err := s.stream(ctx, &caller, in, p, w); err != nil {
+			return s.failure(ctx, &caller, p.Endpoint, err)
 		}
 		return nil
 	}}

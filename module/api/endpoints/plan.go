@@ -38,9 +38,8 @@ func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []by
 	if err := api.CheckFields(fields, runFields...); err != nil {
 		return nil, err
 	}
-	p := planner{
-		Plan: &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: c.Key.Fixed}, c: c, in: in, fields: fields,
-	}
+	plan := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: c.Key.Fixed}
+	p := planner{Plan: plan, c: c, in: in, fields: fields}
 	text, given, err := p.cursor()
 	switch {
 	case err != nil:
@@ -53,8 +52,8 @@ func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []by
 	if err != nil {
 		return nil, err
 	}
-	p.SetPage()
-	return p.Plan, nil
+	plan.SetPage()
+	return plan, nil
 }
 
 // plan fills in the plan of a run that has no cursor.
