@@ -150,7 +150,7 @@ func TestCursorAnswer(t *testing.T) {
 		if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{FreshnessSeconds: &short}, began); err != nil {
 			t.Fatal(err)
 		}
-		rq := w.request(http.MethodGet, "/?cursor="+next)
+		rq := w.asks(http.MethodGet, "/?cursor="+next)
 		rq.Start = time.Now().Add(time.Minute)
 		p, err := rq.planRun(rq.Snapshot.Endpoint(w.project.ID, "mine"), nil)
 		if err != nil {
