@@ -28,8 +28,6 @@ type request struct {
 	run *execution.Run // the background run in progress that the answer has to tell of; nil for none
 	// The answer shows more than a result: a client that keeps it has to ask each time whether it still holds.
 	revalidate bool
-	spent      api.Spent
-	inspected  result.Inspection
 }
 
 // address, route and methods are the routes of such topics.
@@ -88,12 +86,7 @@ func (rt *runtime) definitions() *definitions.Definitions {
 }
 
 // write sends an answer.
-func (rq *request) write(res api.Response) {
-	if res.Spent == (api.Spent{}) {
-		res.Spent = rq.spent
-	}
-	api.Write(rq.w, rq.r, rq.Start, &res)
-}
+func (rq *request) write(res api.Response) { api.Write(rq.w, rq.r, rq.Start, &res) }
 
 // writeAnswer sends a page of a result. One that was stored is sent as it was last time, bytes and all.
 func (rq *request) writeAnswer(p *result.Plan, got cache.Answer, render func([]byte, *result.Plan, cache.Answer) []byte) error {
@@ -146,7 +139,7 @@ func writePage[T any](rq *request, all []T) error {
 }
 
 func (rq *request) results() *result.Writer {
-	return &result.Writer{Project: rq.Project, Runs: rq.rt.Runs, Run: rq.run, Inspected: rq.inspected}
+	return &result.Writer{Project: rq.Project, Runs: rq.rt.Runs, Run: rq.run}
 }
 
 // memoKey is the key of the request in the memo of plans.

@@ -123,7 +123,7 @@ type exportWriter struct {
 	plan  *result.Plan
 	start time.Time // of the request
 	spent api.Spent
-	until time.Time // when the query is ended, whoever still reads its rows
+	until time.Time // when the query is ended, even if its rows are still being read
 	held  []byte
 	sent  bool // the headers are out
 }

@@ -44,8 +44,8 @@ func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw jso
 	return checked, x.ShownQuotas(0, err), err
 }
 
-// ForOperator makes a Publisher for what the operator publishes. It counts on no rate, and waits behind the queries of the project that
-// somebody waits for.
+// ForOperator makes a Publisher for what the operator publishes. It counts on no rate, and queries of the project that somebody waits for
+// go first.
 func ForOperator(exec *execution.Executor, snap *registry.Snapshot, project *registry.Project) *Publisher {
 	return &Publisher{
 		exec: exec, snap: snap, project: project, compiles: exec.CompilesOf(nil, nil, project.ID),
