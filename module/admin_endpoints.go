@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
@@ -32,15 +33,15 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 		return report, nil
 	}
 	report.Applied = true
-	return report, rt.applyFiles(r.Context(), plan, now)
+	return report, rt.files().Apply(r.Context(), plan, now)
 }
 
-func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*filesPlan, error) {
-	files, err := endpointfile.ParseAll(body.Files)
+func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*files.Plan, error) {
+	parsed, err := endpointfile.ParseAll(body.Files)
 	if err != nil {
-		return nil, err // mistakes in files, told as they are
+		return nil, err // mistakes in files, which they name
 	}
-	return rt.planFiles(ctx, body.Project, files, body.Prune, now)
+	return rt.files().Plan(ctx, body.Project, parsed, body.Prune, now)
 }
 
 // adminExportEndpoints returns the endpoints of a project as files.
@@ -50,9 +51,9 @@ func adminExportEndpoints(rt *runtime, _ http.ResponseWriter, r *http.Request) (
 	if err != nil {
 		return nil, err
 	}
-	files, err := exportFiles(snap, project.ID)
+	sources, err := files.Export(snap, project.ID)
 	if err != nil {
 		return nil, err
 	}
-	return adminapi.EndpointFiles{Project: project.ID, Files: files}, nil
+	return adminapi.EndpointFiles{Project: project.ID, Files: sources}, nil
 }

@@ -20,7 +20,7 @@ func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"")
 func TestRunBody(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.request(http.MethodGet, "/?limit=2&offset=1").planRun(e, nil)
+	p, err := w.asks(http.MethodGet, "/?limit=2&offset=1").planRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestRunBody(t *testing.T) {
 func TestQueryBody(t *testing.T) {
 	w := newWorld(t)
 	const body = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
-	p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestCacheStatus(t *testing.T) {
 func TestConditional(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.request(http.MethodGet, "/").planRun(e, nil)
+	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

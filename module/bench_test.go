@@ -41,12 +41,12 @@ func BenchmarkHit(b *testing.B) {
 	const query = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
 	w := newWorld(b)
 	e := w.newEndpoint(b, "bench", "select n from events")
-	run, err := w.request(http.MethodPost, "/").planRun(e, []byte(variables))
+	run, err := w.asks(http.MethodPost, "/").planRun(e, []byte(variables))
 	if err != nil {
 		b.Fatal(err)
 	}
 	w.remember(b, run, time.Now(), rows...)
-	asked, err := w.request(http.MethodPost, "/").planQuery([]byte(query))
+	asked, err := w.asks(http.MethodPost, "/").planQuery([]byte(query))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 	for _, form := range []string{"arrays", "objects", "csv"} {
 		for _, offset := range []int{0, 49_000} {
-			rq := w.request(http.MethodPost, "/")
+			rq := w.asks(http.MethodPost, "/")
 			p, err := rq.planRun(e, fmt.Appendf(nil, `{"limit": 100, "offset": %d, "format": %q}`, offset, form))
 			if err != nil {
 				b.Fatal(err)
@@ -121,10 +121,7 @@ func BenchmarkPage(b *testing.B) {
 					b.Fatal("the rows are not in the cache")
 				}
 			}
-			render := rq.renderRun
-			if p.Format.IsFile() {
-				render = rq.renderFile
-			}
+			render := w.rt.runs().Writer(w.project, p.Format)
 			b.Run(fmt.Sprintf("%s/offset %d", form, offset), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -149,7 +150,7 @@ func TestCursorAnswer(t *testing.T) {
 		if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "mine", registry.EndpointUpdate{FreshnessSeconds: &short}, began); err != nil {
 			t.Fatal(err)
 		}
-		rq := w.request(http.MethodGet, "/?cursor="+next)
+		rq := w.asks(http.MethodGet, "/?cursor="+next)
 		rq.Start = time.Now().Add(time.Minute)
 		p, err := rq.planRun(rq.Snapshot.Endpoint(w.project.ID, "mine"), nil)
 		if err != nil {
@@ -222,8 +223,8 @@ func TestCursorMistakes(t *testing.T) {
 // owner is the owner of the cursors of an endpoint for the world's key.
 func (w *world) owner(tb testing.TB, endpoint string) []byte {
 	tb.Helper()
-	rq := w.request(http.MethodPost, "/")
-	return rq.owner(rq.Snapshot.Endpoint(w.project.ID, endpoint))
+	e := w.rt.registry.Snapshot().Endpoint(w.project.ID, endpoint)
+	return endpoints.CursorOwner(w.project.ID, e.ID, w.key.Fixed)
 }
 
 // TestCursorsAreNoKeys gives a cursor to those who may not have its rows, and to those who may.

@@ -171,11 +171,11 @@ func (f *EndpointFolder) applyLater(ctx context.Context, rt *runtime, logger *za
 
 func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
 	now := time.Now()
-	plan, err := rt.planFiles(ctx, f.Project, f.files, f.Prune, now)
+	plan, err := rt.files().Plan(ctx, f.Project, f.files, f.Prune, now)
 	if err != nil {
 		return err
 	}
-	if err := rt.applyFiles(ctx, plan, now); err != nil {
+	if err := rt.files().Apply(ctx, plan, now); err != nil {
 		return err
 	}
 	for _, e := range plan.Endpoints {

@@ -66,8 +66,8 @@ func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]
 
 // planAs plans a run of an endpoint for a key.
 func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, error) {
-	rq := w.request(http.MethodPost, "/")
-	rq.Key, rq.at = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
+	rq := w.asks(http.MethodPost, "/")
+	rq.Key, rq.in.At = key, api.Address{Resource: "endpoints", Name: endpoint, Action: "run"}
 	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
 }
 
@@ -147,7 +147,7 @@ func (w *world) boundTo(p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
 	}
-	return result.VariableMarks(&w.request(http.MethodPost, "/").Caller.Caller, p.Node)
+	return result.VariableMarks(&w.asks(http.MethodPost, "/").Caller.Caller, p.Node)
 }
 
 // TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:
@@ -203,7 +203,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 	memo := []byte("memo")
 	w.rt.plans.Put(memo, p)
 	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
-		rq := w.request(http.MethodPost, "/")
+		rq := w.asks(http.MethodPost, "/")
 		rq.Key = key
 		if _, ok := rq.recall(memo); ok != want {
 			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
@@ -218,7 +218,7 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 	seen := map[string]int{}
 	for i, key := range keys {
 		for _, sent := range [][2]string{{"e", ""}, {"e", `{"a":"b"}`}, {`e{"a":"b"}`, ""}} {
-			rq := w.request(http.MethodPost, "/")
+			rq := w.asks(http.MethodPost, "/")
 			rq.Key = key
 			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
 			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is asked before the plan

@@ -18,7 +18,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -218,20 +217,4 @@ func fieldOf(tb testing.TB, answer *httptest.ResponseRecorder, name string) any 
 		tb.Fatalf("answered %d %s: %v", answer.Code, answer.Body, err)
 	}
 	return fields[name]
-}
-
-// planQuery understands a query request.
-func (rq *request) planQuery(body []byte) (*result.Plan, error) {
-	return (&queries.Queries{Executor: rq.rt.Executor}).Plan(&rq.Caller, body, "")
-}
-
-// recall finds the plan of a request that was seen before.
-func (rq *request) recall(memo []byte) (*result.Plan, bool) {
-	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
-}
-
-// answer gets the result of a run.
-func (rq *request) answer(p *result.Plan) (cache.Answer, error) {
-	got, err := rq.runResult(rq.r.Context(), p)
-	return got.Answer, err
 }

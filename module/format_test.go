@@ -45,7 +45,7 @@ func TestAcceptedFormat(t *testing.T) {
 func TestObjects(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
-	p, err := w.request(http.MethodGet, "/").planRun(e, nil)
+	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestInsightFormats(t *testing.T) {
 	if want := "parquet is only supported for HogQLQuery, not TrendsQuery"; got.Code != http.StatusBadRequest || fieldOf(t, got, "detail") != want {
 		t.Errorf("run.parquet: %d %s, want %s", got.Code, got.Body, want)
 	}
-	r := w.request(http.MethodGet, "/?format=objects")
+	r := w.asks(http.MethodGet, "/?format=objects")
 	if p, err := r.planRun(e, nil); err != nil || p.Format != result.AsArrays {
 		t.Errorf("format=objects: %v, %v", p, err)
 	}
@@ -150,7 +150,7 @@ func TestOpenAPI(t *testing.T) {
 		if got := example("daily/openapi.json"); !cmp.Equal(got, []any{}) {
 			t.Errorf("before a run: %v", got)
 		}
-		p, err := w.request(http.MethodGet, "/").planRun(e, nil)
+		p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +163,18 @@ func TestOpenAPI(t *testing.T) {
 		}
 		if diff := cmp.Diff([]any{[]any{1.0, "text"}}, example("daily/openapi.json?examples=types")); diff != "" {
 			t.Errorf("of the types (-want +got):\n%s", diff)
+		}
+		if p, err = w.asks(http.MethodGet, "/").planRun(e, []byte(`{"limit": 100}`)); err != nil {
+			t.Fatal(err)
+		}
+		w.remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
+		if diff := cmp.Diff([]any{[]any{1.0, "x"}, []any{2.0, "y"}}, example("daily/openapi.json")); diff != "" {
+			t.Errorf("of a run without a limit, beside one with a limit (-want +got):\n%s", diff)
+		}
+		w.rt.Cache.Purge(w.project.ID)
+		w.remember(t, p, time.Now(), `[8, "x"]`, `[9, "y"]`, `[10, "z"]`)
+		if diff := cmp.Diff([]any{[]any{8.0, "x"}, []any{9.0, "y"}}, example("daily/openapi.json")); diff != "" {
+			t.Errorf("of a run with a limit (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("mistakes", func(t *testing.T) {

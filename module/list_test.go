@@ -23,7 +23,7 @@ func TestPagesMeet(t *testing.T) {
 	var seen []string
 	next := "http://example.com/api/projects/@current/endpoints/?limit=3&is_active=True"
 	for next != "" {
-		var list api.Page[endpointRecord]
+		var list api.Page[struct{ Name string }]
 		if err := json.Unmarshal(w.send(t, http.MethodGet, next, "").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,9 @@
 package module
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -31,14 +33,23 @@ func TestLinksNameNoOddHost(t *testing.T) {
 		{"https://api.example.com", "<script>", "https://api.example.com"},
 	} {
 		w.rt.publicURL = tt.public
-		rq := w.request(http.MethodGet, path)
-		rq.r.Host = tt.host
-		next, run := rq.input().PageURL(1, 2), rq.recordEndpoint(rq.Snapshot.Endpoints(w.project.ID)[0]).URL
-		if want := tt.want + "/api/projects/@current/endpoints/?limit=1&offset=2"; *next != want {
-			t.Errorf("%q, host %q: next is %q, want %q", tt.public, tt.host, *next, want)
+		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+		r.Host = tt.host
+		r.Header.Set("Authorization", "Bearer "+w.secret)
+		answer := httptest.NewRecorder()
+		w.rt.newAPI().ServeHTTP(answer, r)
+		var list struct {
+			Next    string
+			Results []struct{ URL string }
 		}
-		if !strings.HasPrefix(*run, tt.want+"/api/environments/") {
-			t.Errorf("%q, host %q: url is %q", tt.public, tt.host, *run)
+		if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil || len(list.Results) != 1 {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+		if want := tt.want + "/api/projects/@current/endpoints/?limit=1&offset=2"; list.Next != want {
+			t.Errorf("%q, host %q: next is %q, want %q", tt.public, tt.host, list.Next, want)
+		}
+		if url := list.Results[0].URL; !strings.HasPrefix(url, tt.want+"/api/environments/") {
+			t.Errorf("%q, host %q: url is %q", tt.public, tt.host, url)
 		}
 	}
 	for text, good := range map[string]bool{

@@ -36,8 +36,8 @@ func TestMemoKeysDiffer(t *testing.T) {
 	}
 	w := newWorld(t)
 	key := func(s sent) string {
-		rq := w.request(http.MethodPost, "/")
-		rq.r.URL.RawQuery = s.query
+		rq := w.asks(http.MethodPost, "/")
+		rq.in.URL.RawQuery = s.query
 		rq.Project = &registry.Project{ID: s.project}
 		return string(rq.memoKey(s.endpoint, []byte(s.body)))
 	}
@@ -52,7 +52,7 @@ func TestMemoKeysDiffer(t *testing.T) {
 
 // TestMemoKeysOfOtherSnapshots: revisions are counted again by another registry, and by one that was restored.
 func TestMemoKeysOfOtherSnapshots(t *testing.T) {
-	a, b := newWorld(t).request(http.MethodPost, "/"), newWorld(t).request(http.MethodPost, "/")
+	a, b := newWorld(t).asks(http.MethodPost, "/"), newWorld(t).asks(http.MethodPost, "/")
 	if a.Snapshot.Revision != b.Snapshot.Revision {
 		t.Fatalf("revisions %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision)
 	}
@@ -67,8 +67,8 @@ func FuzzMemoKey(f *testing.F) {
 	f.Add(int64(1), "a", "b", int64(1), "", "ba")
 	f.Fuzz(func(t *testing.T, projectA int64, queryA, bodyA string, projectB int64, queryB, bodyB string) {
 		key := func(project int64, query, body string) string {
-			rq := w.request(http.MethodPost, "/")
-			rq.r.URL.RawQuery, rq.Project = query, &registry.Project{ID: project}
+			rq := w.asks(http.MethodPost, "/")
+			rq.in.URL.RawQuery, rq.Project = query, &registry.Project{ID: project}
 			return string(rq.memoKey("", []byte(body)))
 		}
 		same := projectA == projectB && queryA == queryB && bodyA == bodyB
@@ -81,7 +81,7 @@ func FuzzMemoKey(f *testing.F) {
 // TestRecallBelievesNoOtherProject puts a plan under a request of another project: it is not used.
 func TestRecallBelievesNoOtherProject(t *testing.T) {
 	w := newWorld(t)
-	rq := w.request(http.MethodPost, "/")
+	rq := w.asks(http.MethodPost, "/")
 	p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := w.request(http.MethodPost, "/").planQuery([]byte(tt.body))
+			_, err := w.asks(http.MethodPost, "/").planQuery([]byte(tt.body))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -149,7 +149,7 @@ func TestPlanQueryModes(t *testing.T) {
 	}
 	w := newWorld(t)
 	for _, tt := range tests {
-		p, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
+		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}` + tt.more + `}`))
 		if err != nil || p.Refresh != tt.refresh || p.Mode != tt.mode {
 			t.Errorf("%s: %v, %v", tt.more, p, err)
 		}
@@ -159,7 +159,7 @@ func TestPlanQueryModes(t *testing.T) {
 // TestPlanKeys reports which requests share a result.
 func TestPlanKeys(t *testing.T) {
 	w := newWorld(t)
-	key := func(rq *request, more string) cache.Key {
+	key := func(rq *asked, more string) cache.Key {
 		t.Helper()
 		p, err := rq.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"` + more + `}`))
 		if err != nil {
@@ -167,14 +167,14 @@ func TestPlanKeys(t *testing.T) {
 		}
 		return p.Key
 	}
-	plain := key(w.request(http.MethodPost, "/"), `}`)
-	if got := key(w.request(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labelled", "refresh": "async"`); got != plain {
+	plain := key(w.asks(http.MethodPost, "/"), `}`)
+	if got := key(w.asks(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labelled", "refresh": "async"`); got != plain {
 		t.Error("labels and refresh modes make another key")
 	}
-	if got := key(w.request(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {
+	if got := key(w.asks(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {
 		t.Error("values make no other key")
 	}
-	other := w.request(http.MethodPost, "/")
+	other := w.asks(http.MethodPost, "/")
 	other.Project = w.newProject(t)
 	other.Snapshot = w.rt.registry.Snapshot()
 	if key(other, `}`) == plain {
@@ -184,7 +184,7 @@ func TestPlanKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key(w.request(http.MethodPost, "/"), `}`) == plain {
+	if key(w.asks(http.MethodPost, "/"), `}`) == plain {
 		t.Error("a new property type makes no other key")
 	}
 }
@@ -203,7 +203,7 @@ func TestDeletedVariableMakesAnotherKey(t *testing.T) {
 	}
 	key := func(body string) cache.Key {
 		t.Helper()
-		p, err := w.request(http.MethodPost, "/").planRun(e, []byte(body))
+		p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestPlanRunMistakes(t *testing.T) {
 	e := w.newEndpoint(t, "e", "select 1")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := w.request(http.MethodGet, tt.target).planRun(e, []byte(tt.body))
+			_, err := w.asks(http.MethodGet, tt.target).planRun(e, []byte(tt.body))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -263,7 +263,7 @@ func FuzzQueryBody(f *testing.F) {
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": {"properties": [{"key": "a", "value": 1}]}},
 		"filters_override": {"date_from": "-7d", "properties": [{"type": "OR", "values": [{"key": "b"}]}]}, "client_query_id": "..", "name": "é"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := w.request(http.MethodPost, "/").planQuery(body)
+		p, err := w.asks(http.MethodPost, "/").planQuery(body)
 		checkPlanned(t, w, p, err)
 	})
 }
@@ -283,8 +283,8 @@ func FuzzRunBody(f *testing.F) {
 	f.Add([]byte(`{"refresh": "force", "debug": true, "client_query_id": "x"}`), "version=1&limit=1")
 	f.Add([]byte(`{"limit": 1, "limit": -1}`), "%")
 	f.Fuzz(func(t *testing.T, body []byte, query string) {
-		rq := w.request(http.MethodPost, "/")
-		rq.r.URL.RawQuery = query
+		rq := w.asks(http.MethodPost, "/")
+		rq.in.URL.RawQuery = query
 		p, err := rq.planRun(e, body)
 		checkPlanned(t, w, p, err)
 		if err == nil && (p.IsPage() && p.Limit < 1 || p.Offset < 0) {

@@ -50,7 +50,7 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select n from events"` + tt.modifiers + `}}`
 		if !remembered {
-			p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+			p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}

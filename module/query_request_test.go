@@ -53,7 +53,7 @@ func TestClientQueryID(t *testing.T) {
 		`7`: false, `"a/b"`: false, `".."`: false, `"a\nb"`: false, `"` + strings.Repeat("a", result.MaxQueryID+1) + `"`: false,
 	} {
 		body := `{"query": {"kind": "HogQLQuery", "query": "select 1"}, "client_query_id": ` + id + `}`
-		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 		if (err == nil) != good {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -101,11 +101,11 @@ func TestOverrides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			under, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.query + `, ` + tt.overrides + `}`))
+			under, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.query + `, ` + tt.overrides + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.same + `}`))
+			own, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + tt.same + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestOverrides(t *testing.T) {
 		`"filters_override": {"date": 2}`:                                                one + "filters_override.date\n  Extra inputs are not permitted [type=extra_forbidden]",
 	} {
 		for _, kind := range []string{`{"kind": "HogQLQuery", "query": "select 1"}`, `{"kind": "StickinessQuery", "series": [{"kind": "EventsNode"}]}`} {
-			_, err := w.request(http.MethodPost, "/").planQuery([]byte(`{"query": ` + kind + `, ` + overrides + `}`))
+			_, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": ` + kind + `, ` + overrides + `}`))
 			if err == nil {
 				t.Errorf("%s is accepted for %s", overrides, kind)
 				continue

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -134,7 +135,7 @@ func TestPowersOfScopes(t *testing.T) {
 }
 
 // fixedEndpointNames are addresses below endpoints/ that serve what an endpoint of that name would, beside a method of their own.
-var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, everyEndpoint: true}
+var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, endpoints.EveryEndpoint: true}
 
 // as sends a request with another key.
 func (w *world) as(t *testing.T, secret, method, target, body string) *httptest.ResponseRecorder {

@@ -48,7 +48,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 	w.rt.Limits = execution.NewLimiter(Rate{Queries: 4, Per: time.Hour})
 	w.newEndpoint(t, "free", "select 1")
 	e := w.newEndpoint(t, "orders", "select 2")
-	cached, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
+	cached, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 7}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestSharedRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.rt.Limits.Forget(e.ID)
-			rq := w.request(http.MethodPost, "/")
+			rq := w.asks(http.MethodPost, "/")
 			rq.Start = time.Now()
 			p, err := rq.planRun(e, []byte(fmt.Sprintf(`{"limit": %d}`, len(tt.name))))
 			if err != nil {
@@ -243,7 +243,7 @@ func TestRefusedRefresh(t *testing.T) {
 	w.loseClickHouse(t)
 	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
 	e := w.newEndpoint(t, "orders", "select 1")
-	p, err := w.request(http.MethodPost, "/").planRun(e, []byte(`{}`))
+	p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestRefreshModes(t *testing.T) {
 				w := newWorld(t)
 				w.loseClickHouse(t)
 				body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": %q, "client_query_id": "me"}`, tt.mode)
-				p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+				p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +122,7 @@ func TestRefreshModes(t *testing.T) {
 func TestAnswerBesideRun(t *testing.T) {
 	w := newWorld(t)
 	const path, body = "/api/projects/1/query/", `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
-	p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestPastLasts(t *testing.T) {
 	for date, want := range map[string]string{"-30d": "200 hit; ttl=0", "-1h": "202 hit; ttl=0; detail=revalidating + run me, complete false"} {
 		body := fmt.Sprintf(`{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}], "dateRange": {"date_from": "-60d", "date_to": %q, "explicitDate": true}},
 			"refresh": "async", "client_query_id": "me"}`, date)
-		p, err := w.request(http.MethodPost, "/").planQuery([]byte(body))
+		p, err := w.asks(http.MethodPost, "/").planQuery([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,7 @@ type API struct {
 	// What links in answers begin with; empty for the host of the request.
 	PublicURL string
 
-	routes     map[Address]Methods
-	fixedNames map[string]bool // the names in routes that stand for themselves
+	routes map[string]names // by resource
 }
 
 // Caller is who asks. It is made once, and never changes.

@@ -21,35 +21,40 @@ import (
 // maxBody is the most that a request body may hold, in bytes: contract section 0.
 const maxBody = 20 << 20
 
-// bodies lends buffers to request bodies, so that a cached run allocates none.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// Body is the body of a request as it was read, in lent memory.
+type Body struct {
+	bytes.Buffer
+	limited io.LimitedReader
+}
+
+// bodies lends memory to request bodies, so that a cached run allocates none.
+var bodies = sync.Pool{New: func() any { return new(Body) }}
 
 // keepBody is the size above which a lent buffer is given to the garbage collector instead of back to the pool.
 const keepBody = 64 << 10
 
 // ReturnBody gives back what ReadBody lent.
-func ReturnBody(b *bytes.Buffer) {
+func ReturnBody(b *Body) {
 	if b.Cap() <= keepBody {
 		b.Reset()
 		bodies.Put(b)
 	}
 }
 
-// ReadBody reads the whole JSON body into a lent buffer, which the caller gives back with returnBody. A request without a
-// body gives an empty buffer.
-func ReadBody(r *http.Request) (*bytes.Buffer, error) {
-	buf, _ := bodies.Get().(*bytes.Buffer)
+// ReadBody reads the whole JSON body, which the caller gives back with ReturnBody. That of a request without one is empty.
+func ReadBody(r *http.Request) (*Body, error) {
+	b, _ := bodies.Get().(*Body)
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		return buf, nil
+		return b, nil
 	}
-	if err := fillBody(buf, r); err != nil {
-		ReturnBody(buf)
+	if err := b.fill(r); err != nil {
+		ReturnBody(b)
 		return nil, err
 	}
-	return buf, nil
+	return b, nil
 }
 
-func fillBody(buf *bytes.Buffer, r *http.Request) error {
+func (b *Body) fill(r *http.Request) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
@@ -57,7 +62,10 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 		return bodyTooLarge(maxBody)
 	}
 	// One byte more than may come, so that a longer body shows.
-	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1)); err != nil {
+	b.limited = io.LimitedReader{R: r.Body, N: maxBody + 1}
+	_, err := b.ReadFrom(&b.limited)
+	b.limited.R = nil
+	if err != nil {
 		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
 			return bodyTooLarge(limit.Limit)
 		}
@@ -66,7 +74,7 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 		}
 		return ParseError("The request body could not be read.")
 	}
-	if buf.Len() > maxBody {
+	if b.Len() > maxBody {
 		return bodyTooLarge(maxBody)
 	}
 	return nil
@@ -108,12 +116,17 @@ func (in Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
+	return fields, CheckFields(fields, allowed...)
+}
+
+// CheckFields refuses fields other than those that are allowed.
+func CheckFields(fields map[string]json.RawMessage, allowed ...string) error {
 	for _, name := range SortedNames(fields) {
 		if !slices.Contains(allowed, name) {
-			return nil, Invalid(name, "invalid_input", "Extra inputs are not permitted")
+			return Invalid(name, "invalid_input", "Extra inputs are not permitted")
 		}
 	}
-	return fields, nil
+	return nil
 }
 
 // DecodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.

@@ -20,3 +20,19 @@ func OrNone(text string) json.RawMessage {
 	}
 	return json.RawMessage(text)
 }
+
+// OrNull makes an empty text a JSON null.
+func OrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// OrEmpty makes a nil list an empty one, for JSON.
+func OrEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -156,8 +156,13 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 // setHeaders sets what is sent with errors and streams too.
 func setHeaders(h http.Header, res *Response) {
 	maps.Copy(h, res.Header)
-	if res.Quotas != nil {
-		policy, left := res.Quotas.Fields(time.Now())
+	SetQuotas(h, res.Quotas)
+}
+
+// SetQuotas sets the headers that say what is left to the caller; nil sets none.
+func SetQuotas(h http.Header, qs execution.Quotas) {
+	if qs != nil {
+		policy, left := qs.Fields(time.Now())
 		h["Ratelimit-Policy"], h["Ratelimit"] = []string{policy}, []string{left}
 	}
 }

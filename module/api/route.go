@@ -72,34 +72,43 @@ func (m Methods) Allow() string {
 // Address is the part of a path after the project: a resource, perhaps a name below it, perhaps an action on that.
 type Address struct{ Resource, Name, Action string }
 
-// pattern is the Address with its name left out: the key of the table of routes.
-func (a Address) pattern() Address {
-	if a.Name != "" {
-		a.Name = ":name"
-	}
-	return a
-}
+// anyName is the name in a pattern of a route that serves all names.
+const anyName = ":name"
+
+// names are what is served of a resource: by name, then by action. Maps in maps are faster to look up than one by Address.
+type names map[string]map[string]Methods
 
 // Serve adds routes to those that are served.
 func (a *API) Serve(routes ...Route) {
 	if a.routes == nil {
-		a.routes, a.fixedNames = map[Address]Methods{}, map[string]bool{}
+		a.routes = map[string]names{}
 	}
 	for i := range routes {
 		at := addressOf(routes[i].Pattern)
-		if a.routes[at] == nil {
-			a.routes[at] = Methods{}
+		named := a.routes[at.Resource]
+		if named == nil {
+			named = names{}
+			a.routes[at.Resource] = named
 		}
-		a.routes[at][routes[i].Method] = &routes[i]
-		a.fixedNames[at.Name] = true
+		if named[at.Name] == nil {
+			named[at.Name] = map[string]Methods{}
+		}
+		if named[at.Name][at.Action] == nil {
+			named[at.Name][at.Action] = Methods{}
+		}
+		named[at.Name][at.Action][routes[i].Method] = &routes[i]
 	}
 }
 
 // Routes are those that are served.
 func (a *API) Routes() (all []Route) {
-	for _, methods := range a.routes {
-		for _, r := range methods {
-			all = append(all, *r)
+	for _, named := range a.routes {
+		for _, actions := range named {
+			for _, methods := range actions {
+				for _, r := range methods {
+					all = append(all, *r)
+				}
+			}
 		}
 	}
 	return all
@@ -121,12 +130,11 @@ func addressOf(pattern string) (at Address) {
 
 // Methods are those of the Address as it stands, else those of its pattern; nil when nothing is served there.
 func (a *API) Methods(at Address) Methods {
-	if a.fixedNames[at.Name] {
-		if found := a.routes[at]; found != nil {
-			return found
-		}
+	named := a.routes[at.Resource]
+	if found := named[at.Name][at.Action]; found != nil || at.Name == "" {
+		return found
 	}
-	return a.routes[at.pattern()]
+	return named[anyName][at.Action]
 }
 
 // ApiPrefix leads every path that is ours; a site may serve other things beside it.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -156,4 +158,39 @@ func StoredQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) 
 		return nil, fmt.Errorf("reading the stored query of endpoint %s version %d: %w", e.ID, v.Number, err)
 	}
 	return node, nil
+}
+
+// CanonicalID returns a UUID in the form in which ids are kept, and any other text as it is.
+func CanonicalID(text string) string {
+	if id, err := uuid.Parse(text); err == nil {
+		return id.String()
+	}
+	return text
+}
+
+// FitDefault checks the default value of a variable against its type, and puts it into the form that the value of a run would have: a
+// run without the variable uses the default as it is. It is a registry.VariableCheck.
+func FitDefault(v *registry.Variable) error {
+	if v.Default == nil {
+		return nil
+	}
+	value, err := DecodeValue(jsontext.Append(nil, v.Default))
+	if f, ok := v.Default.(float64); ok {
+		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
+	}
+	if err == nil {
+		value, err = CheckVariable(v, OnlyItem(v, value))
+	}
+	if err == nil {
+		v.Default, err = registry.DecodeJSON(jsontext.Append(nil, value))
+	}
+	if err != nil {
+		return BadDefault(err)
+	}
+	return nil
+}
+
+// BadDefault refuses a default value that does not fit its variable.
+func BadDefault(err error) error {
+	return Invalid("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
 }

@@ -85,6 +85,11 @@ func (e *Executor) Pinned(q *Query, f Freshness, ref cache.Ref, now time.Time) (
 	return got, nil
 }
 
+// Peek gets a result if the cache holds one that may still be served. Nothing is computed for it, and nothing counted.
+func (e *Executor) Peek(q *Query, f Freshness, now time.Time) (cache.Answer, bool) {
+	return e.Cache.Peek(q.Key, f.Policy(now))
+}
+
 // ErrSnapshotGone reports that the snapshot which a cursor names is no longer kept.
 var ErrSnapshotGone = errors.New("the snapshot is no longer kept")
 

@@ -10,10 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -70,7 +67,7 @@ func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Inpu
 }
 
 func (d *Definitions) getVariable(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	v := c.Snapshot.VariableByID(c.Project.ID, CanonicalID(in.At.Name))
+	v := c.Snapshot.VariableByID(c.Project.ID, api.CanonicalID(in.At.Name))
 	if v == nil {
 		return api.Response{}, api.NotFound("Not found.")
 	}
@@ -84,7 +81,7 @@ func (d *Definitions) createVariable(ctx context.Context, c api.Caller, in api.I
 	}
 	v, err := d.Registry.CreateVariable(ctx, registry.NewVariable{
 		Project: c.Project.ID, Name: api.Deref(update.Name), Type: api.Deref(update.Type), Default: update.Default, Values: update.Values,
-		IsMulti: api.Deref(update.IsMulti), CreatedBy: c.Key.ID, Check: FitDefault,
+		IsMulti: api.Deref(update.IsMulti), CreatedBy: c.Key.ID, Check: api.FitDefault,
 	}, c.Start)
 	if err != nil {
 		return api.Response{}, err
@@ -97,13 +94,13 @@ func (d *Definitions) updateVariable(ctx context.Context, c api.Caller, in api.I
 	if err != nil {
 		return api.Response{}, err
 	}
-	update.Check = FitDefault
+	update.Check = api.FitDefault
 	if in.Method == http.MethodPut { // which says what the whole variable is to be
 		if err := errors.Join(needField("name", update.Name), needField("type", update.Type)); err != nil {
 			return api.Response{}, err
 		}
 	}
-	v, err := d.Registry.UpdateVariable(ctx, c.Project.ID, CanonicalID(in.At.Name), update)
+	v, err := d.Registry.UpdateVariable(ctx, c.Project.ID, api.CanonicalID(in.At.Name), update)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -111,7 +108,7 @@ func (d *Definitions) updateVariable(ctx context.Context, c api.Caller, in api.I
 }
 
 func (d *Definitions) deleteVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	if err := d.Registry.DeleteVariable(ctx, c.Project.ID, CanonicalID(in.At.Name)); err != nil {
+	if err := d.Registry.DeleteVariable(ctx, c.Project.ID, api.CanonicalID(in.At.Name)); err != nil {
 		return api.Response{}, err
 	}
 	return api.NoContent(), nil
@@ -123,40 +120,6 @@ func needField[T any](name string, given *T) error {
 		return api.Invalid(name, "required", "This field is required.")
 	}
 	return nil
-}
-
-// CanonicalID returns a UUID in the form in which ids are kept, and any other text as it is.
-func CanonicalID(text string) string {
-	if id, err := uuid.Parse(text); err == nil {
-		return id.String()
-	}
-	return text
-}
-
-// FitDefault checks the default value of a variable against its type, and puts it into the form that the value of a run would have: a
-// run without the variable uses the default as it is. It is a registry.VariableCheck.
-func FitDefault(v *registry.Variable) error {
-	if v.Default == nil {
-		return nil
-	}
-	value, err := api.DecodeValue(jsontext.Append(nil, v.Default))
-	if f, ok := v.Default.(float64); ok {
-		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
-	}
-	if err == nil {
-		value, err = api.CheckVariable(v, api.OnlyItem(v, value))
-	}
-	if err == nil {
-		v.Default, err = registry.DecodeJSON(jsontext.Append(nil, value))
-	}
-	if err != nil {
-		return misfit(err)
-	}
-	return nil
-}
-
-func misfit(err error) error {
-	return api.Invalid("default_value", "invalid_input", "The default value does not fit the variable: %s", err)
 }
 
 // readVariable reads the writable fields of a variable.
@@ -174,7 +137,7 @@ func readVariable(in api.Input) (registry.VariableUpdate, error) {
 	update.Default, update.Values = fields["default_value"], fields["values"]
 	if value, err := api.DecodeValue(update.Default); err == nil {
 		if n, ok := value.(json.Number); ok && !api.IsNumber(string(n)) { // which the registry would round
-			return update, misfit(fmt.Errorf("%s is not a number", n))
+			return update, api.BadDefault(fmt.Errorf("%s is not a number", n))
 		}
 	}
 	for _, name := range []string{"name", "type"} {

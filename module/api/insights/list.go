@@ -104,10 +104,7 @@ func (s *Insights) sorted(ctx context.Context, c *api.Caller, in api.Input) ([]i
 
 // complete puts in what an insight has in lists alone.
 func (row insightRow) complete(head *insightHead) {
-	head.LastViewedAt = api.OrNil(row.viewed)
-	if row.match != "" {
-		head.SearchMatchType = &row.match
-	}
+	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), api.OrNull(row.match)
 }
 
 // addTo adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not

@@ -78,16 +78,16 @@ func (q *Queries) log(_ context.Context, c api.Caller, in api.Input) (api.Respon
 		rows = append(rows, found[i].Row(zone))
 	}
 	columns := make([]string, len(execution.QueryLogColumns))
-	for i, c := range execution.QueryLogColumns {
-		columns[i] = c[0]
+	for i, column := range execution.QueryLogColumns {
+		columns[i] = column[0]
 	}
 	limit, offset := execution.QueryLogRows, 0
 	body := jsontext.Append([]byte(`{"results":`), rows)
 	body = jsontext.Append(append(body, `,"columns":`...), columns)
 	body = jsontext.Append(append(body, `,"types":`...), execution.QueryLogColumns)
 	body = result.AppendWindow(body, &more, &limit, &offset)
-	return api.Raw(http.StatusOK, append(body, `,"query":null,"hogql":null,"clickhouse":null,"metadata":null,"explain":null,"error":null,"timings":null,`+
-		`"modifiers":null,"query_status":null,"resolved_date_range":null}`...)), nil
+	return api.Raw(http.StatusOK, append(body, `,"query":null,"hogql":null,"clickhouse":null,"metadata":null,"explain":null,"error":null,`+
+		`"timings":null,"modifiers":null,"query_status":null,"resolved_date_range":null}`...)), nil
 }
 
 // runNotFound is PostHog's text for an id that is not known.

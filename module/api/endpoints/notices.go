@@ -1,4 +1,4 @@
-package module
+package endpoints
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package module
+package endpoints
 
 import (
 	"encoding/json"
@@ -14,11 +14,11 @@ import (
 
 // fence puts the variables that the key fixes in the place of those that the caller gave. It refuses a caller that wants another
 // value, a query that does not use each of them, and overrides that could widen what they keep.
-func (rq *request) fence(node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
-	if rq.Key.Fixed == "" {
+func fence(c *api.Caller, node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
+	if c.Key.Fixed == "" {
 		return given, nil
 	}
-	fixed, err := api.FixedValues(rq.Key)
+	fixed, err := api.FixedValues(c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (rq *request) fence(node query.Node, given map[string]json.RawMessage, over
 		if !api.UsesVariable(node, name) {
 			return nil, api.ErrNoAccess
 		}
-		if raw, ok := given[name]; ok && !rq.SameValue(name, raw, fixed[name]) {
+		if raw, ok := given[name]; ok && !c.SameValue(name, raw, fixed[name]) {
 			return nil, api.OutsideFence("variables", fmt.Sprintf("Variable %s: this key fixes its value.", name))
 		}
 		out[name] = fixed[name]
@@ -41,10 +41,10 @@ func (rq *request) fence(node query.Node, given map[string]json.RawMessage, over
 	return out, nil
 }
 
-// fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may tell: ClickHouse quotes values of
-// rows that the query looked at before it passed over them, and the mistakes of a query quote its text.
-func (rq *request) fenceError(err error) error {
-	if rq.Key.Fixed == "" && rq.Token == nil {
+// fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may reveal: ClickHouse quotes values
+// of rows that the query read before it filtered them out, and the mistakes of a query quote its text.
+func fenceError(c *api.Caller, err error) error {
+	if c.Key.Fixed == "" && c.Token == nil {
 		return err
 	}
 	if engine, ok := errors.AsType[*clickhouse.Error](err); ok {

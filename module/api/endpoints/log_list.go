@@ -1,6 +1,7 @@
-package module
+package endpoints
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,12 +12,10 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
-	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// logEntry is a run on the wire: the five fields of the peer's logs, and those of its message for programs.
+// logEntry is a run in JSON: the five fields of PostHog's logs, and what its message says as fields for programs.
 type logEntry struct {
 	LogSourceID string    `json:"log_source_id"` // id of the endpoint
 	InstanceID  string    `json:"instance_id"`   // execution id of the answer; a cached one has that of its first run
@@ -77,28 +76,28 @@ func cacheWord(status cache.Status) string {
 	return "miss"
 }
 
-// listRuns answers GET endpoints/:name/logs/: contract section 5.1.
-func (rq *request) listRuns() error {
-	e, err := rq.endpoint()
+// list answers GET endpoints/:name/logs/: contract section 5.1.
+func (s *Runs) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	keep, err := rq.logFilter()
+	keep, err := logFilter(in)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	entries := []logEntry{}
-	for _, run := range rq.rt.logs.Of(e.ID).All() {
+	for _, run := range s.Logs.Of(e.ID).All() {
 		if entry := logEntryOf(&run, e.ID); keep(&entry) {
 			entries = append(entries, entry)
 		}
 	}
-	return writePage(rq, entries)
+	return api.PageOf(in, entries)
 }
 
-// logFilter reads the filters of the query string: after, before, level (which may stand several times), search, instance_id.
-func (rq *request) logFilter() (func(*logEntry) bool, error) {
-	params := rq.r.URL.Query()
+// logFilter reads the filters of the query string: after, before, level (which may be given several times), search, instance_id.
+func logFilter(in api.Input) (func(*logEntry) bool, error) {
+	params := in.URL.Query()
 	bound := func(name string) (at time.Time, err error) {
 		if text := params.Get(name); text != "" {
 			if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
@@ -127,73 +126,4 @@ func (rq *request) logFilter() (func(*logEntry) bool, error) {
 			(levels == nil || slices.Contains(levels, e.Level)) && strings.Contains(strings.ToLower(e.Message), search) &&
 			(instance == "" || e.InstanceID == instance)
 	}, nil
-}
-
-// maxNames is how many endpoints one request may ask about.
-const maxNames = 1000
-
-// lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. Names that were never run, or do not
-// exist, are left out.
-func (rq *request) lastExecutions() error {
-	fields, err := rq.readFields("names")
-	if err != nil {
-		return err
-	}
-	var names []string
-	given, err := api.Field(fields, "names", &names)
-	switch {
-	case err != nil:
-		return err
-	case !given:
-		return api.Invalid("names", "required", "This field is required.")
-	case len(names) > maxNames:
-		return api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
-	}
-	var times [][2]string
-	for _, name := range names {
-		if !registry.ValidEndpointName(name) {
-			return api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
-		}
-		e := rq.Snapshot.Endpoint(rq.Project.ID, name)
-		if e == nil {
-			continue
-		}
-		if at := rq.Snapshot.LastExecuted(e, 0); !at.IsZero() {
-			times = append(times, [2]string{name, at.Format("2006-01-02T15:04:05.999999-07:00")})
-		}
-	}
-	status := lastTimes{QueryAsync: true, TeamID: rq.Project.ID, Complete: true}
-	if len(names) > 0 {
-		status.Results = orEmpty(times)
-	}
-	rq.reply(http.StatusOK, map[string]lastTimes{"query_status": status})
-	return nil
-}
-
-// lastTimes is the status object of a query that is complete (contract section 1.4), whose rows are names and times.
-type lastTimes struct {
-	ID             string              `json:"id"`
-	QueryAsync     bool                `json:"query_async"`
-	TeamID         int64               `json:"team_id"`
-	InsightID      *int64              `json:"insight_id"`
-	DashboardID    *int64              `json:"dashboard_id"`
-	Complete       bool                `json:"complete"`
-	Error          bool                `json:"error"`
-	ErrorMessage   *string             `json:"error_message"`
-	ErrorCode      *string             `json:"error_code"`
-	Results        [][2]string         `json:"results"` // null when no names were given
-	StartTime      *time.Time          `json:"start_time"`
-	PickupTime     *time.Time          `json:"pickup_time"`
-	EndTime        *time.Time          `json:"end_time"`
-	ExpirationTime *time.Time          `json:"expiration_time"`
-	TaskID         *string             `json:"task_id"`
-	QueryProgress  *execution.Progress `json:"query_progress"`
-	Labels         []string            `json:"labels"`
-}
-
-// refuseBulkTags answers POST endpoints/bulk_update_tags/, which the contract has as a refusal.
-func (rq *request) refuseBulkTags() error {
-	refused := api.MethodNotAllowed(http.MethodPost, rq.rt.api.Methods(rq.at).Allow())
-	refused.Detail = "Bulk tag updates are not supported for endpoints."
-	return refused
 }

@@ -1,7 +1,6 @@
-package module
+package endpoints
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
@@ -15,22 +14,21 @@ import (
 )
 
 // askedFormat is the format that the address or the Accept header asks for. The address is exact; of the header's types the one
-// that is liked best counts, and one that there is not counts as absent.
-func (rq *request) askedFormat() (f result.Format, exact bool) {
-	if _, suffix, ok := strings.Cut(rq.at.Action, "."); ok {
+// with the largest weight counts, and an unknown one counts as absent.
+func askedFormat(in api.Input) (f result.Format, exact bool) {
+	if _, suffix, ok := strings.Cut(in.At.Action, "."); ok {
 		f, _ = result.ParseFormat(suffix)
 		return f, true
 	}
-	return result.AskedFormat(rq.input()), false
+	return result.AskedFormat(in), false
 }
 
-// readFormat reads the field format of a run, from the body or from the query string, and puts it over what the request's
-// headers ask for.
-func (rq *request) readFormat(p *result.Plan, node query.Node, fields map[string]json.RawMessage) error {
-	asked, exact := rq.askedFormat()
+// format reads the field format of a run, from the body or from the query string. It wins over what the request's headers ask for.
+func (p *planner) format(node query.Node) error {
+	asked, exact := askedFormat(p.in)
 	p.Format = asked
-	name := rq.r.URL.Query().Get("format")
-	if _, err := api.Field(fields, "format", &name); err != nil {
+	name := p.in.URL.Query().Get("format")
+	if _, err := api.Field(p.fields, "format", &name); err != nil {
 		return err
 	}
 	if name != "" {
@@ -56,8 +54,8 @@ func (rq *request) readFormat(p *result.Plan, node query.Node, fields map[string
 	return nil
 }
 
-// renderFile writes a page of a result as a file.
-func (*request) renderFile(dst []byte, p *result.Plan, got cache.Answer) []byte {
+// writeFile writes a page of a result as a file.
+func writeFile(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	kept := got.Entry.Result
 	done, _ := got.Entry.Meta.(*execution.Details)
 	line := lineOf(p.Format, done.Columns)
@@ -90,32 +88,16 @@ var noSniff = []string{"nosniff"}
 
 // fileHeaders are the headers of a page of a result that is sent as a file. Its rows leave no room for what a JSON answer says
 // beside them.
-func (rq *request) fileHeaders(p *result.Plan, got cache.Answer) http.Header {
+func (s *Runs) fileHeaders(p *result.Plan, got cache.Answer) http.Header {
 	next := p.Next.Load()
 	if next == nil || next.Entry != got.Entry.ID() {
 		h := http.Header{"Content-Disposition": p.Attachment, "X-Content-Type-Options": noSniff}
 		maps.Copy(h, p.Notices)
-		if text, ok := rq.appendNextCursor(nil, p, got); ok {
+		if text, ok := appendNextCursor(nil, s.Executor.Cache, p, got); ok {
 			h["Next-Cursor"] = []string{string(text)}
 		}
 		next = &result.FileHeader{Entry: got.Entry.ID(), Header: h}
 		p.Next.Store(next)
 	}
 	return next.Header
-}
-
-// runRoutes are the addresses of a run: the plain one, and one for each other format.
-func (rt *runtime) runRoutes() (all []api.Route) {
-	for f, names := range result.Formats {
-		pattern := "endpoints/:name/run"
-		if result.Format(f) != result.AsArrays {
-			pattern += "." + names.Name
-		}
-		all = append(all, rt.runRoute(http.MethodGet, pattern), rt.runRoute(http.MethodPost, pattern))
-	}
-	return all
-}
-
-func (rt *runtime) runRoute(method, pattern string) api.Route {
-	return api.Route{Method: method, Pattern: pattern, Scope: "endpoint:read", SecretKeys: true, Handler: rt.runEndpoint}
 }

@@ -1,12 +1,13 @@
-package module
+package endpoints
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// materialization is the state of a materialised table, which no endpoint has here: results are cached instead.
+// materialization is the state of a materialized table, which no endpoint has here: results are cached instead.
 type materialization struct {
 	Name           string `json:"name"`
 	Enabled        bool   `json:"enabled"`
@@ -15,7 +16,7 @@ type materialization struct {
 	Reason         string `json:"reason"`
 }
 
-// noTables says why no endpoint can be materialised.
+// noTables says why no endpoint can be materialized.
 const noTables = "Results are cached instead; set data_freshness_seconds."
 
 func noMaterialization(endpoint string) materialization {
@@ -23,19 +24,18 @@ func noMaterialization(endpoint string) materialization {
 }
 
 // getMaterialization answers GET endpoints/:name/materialization_status/: contract section 5.1.
-func (rq *request) getMaterialization() error {
-	e, err := rq.endpoint()
+func getMaterialization(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	if _, _, err := rq.askedVersion(e); err != nil {
-		return err
+	if _, _, err := askedVersion(in, e); err != nil {
+		return api.Response{}, err
 	}
-	rq.reply(http.StatusOK, noMaterialization(e.Name))
-	return nil
+	return api.JSON(http.StatusOK, noMaterialization(e.Name)), nil
 }
 
-// materializationPreview is how a version would be materialised. Without tables all of it is empty.
+// materializationPreview is how a version would be materialized. Without tables all of it is empty.
 type materializationPreview struct {
 	CanMaterialize        bool     `json:"can_materialize"`
 	Reason                string   `json:"reason"`
@@ -47,26 +47,25 @@ type materializationPreview struct {
 }
 
 // previewMaterialization answers POST endpoints/:name/materialization_preview/: contract section 5.1.
-func (rq *request) previewMaterialization() error {
-	e, err := rq.endpoint()
+func previewMaterialization(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
-	fields, err := rq.readFields("version", "bucket_overrides")
+	fields, err := in.ReadFields("version", "bucket_overrides")
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	var number int
 	asked, err := api.Field(fields, "version", &number)
 	if err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if _, err := api.Field(fields, "bucket_overrides", new(map[string]string)); err != nil {
-		return err
+		return api.Response{}, err
 	}
 	if _, err := versionOf(e, number, asked); err != nil {
-		return err
+		return api.Response{}, err
 	}
-	rq.reply(http.StatusOK, materializationPreview{Reason: noTables, RangePairs: []string{}, Aggregates: []string{}})
-	return nil
+	return api.JSON(http.StatusOK, materializationPreview{Reason: noTables, RangePairs: []string{}, Aggregates: []string{}}), nil
 }

@@ -1,4 +1,4 @@
-package module
+package endpoints
 
 import (
 	"context"
@@ -20,44 +20,53 @@ import (
 // export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
 // it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
 // no client takes a part for the whole.
-func (rq *request) export(p *result.Plan) error {
+func (s *Runs) export(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan) api.Response {
+	caller := *c // so that other runs have theirs on the stack
+	return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
+		if err := s.stream(ctx, &caller, in, p, w); err != nil {
+			return s.failure(ctx, &caller, p.Endpoint, err)
+		}
+		return nil
+	}}
+}
+
+func (s *Runs) stream(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan, w http.ResponseWriter) error {
 	limit, offset := -1, 0
 	if p.IsPage() {
 		limit, offset = p.Limit, p.Offset
 	}
-	from, err := rq.rt.Stream(rq.r.Context(), rq.Caller.Caller, p.Query, limit, offset)
+	from, err := s.Executor.Stream(ctx, c.Caller, p.Query, limit, offset)
 	if err != nil {
 		return err
 	}
-	rq.spent.Compile = from.Compiled
-	out := &exportWriter{rq: rq, p: p}
-	if rq.r.Method == http.MethodHead {
+	out := &exportWriter{to: w, plan: p, start: c.Start, spent: api.Spent{Compile: from.Compiled}}
+	if in.Method == http.MethodHead {
 		out.headers()
-		rq.w.WriteHeader(http.StatusOK)
+		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, done := rq.rt.Following(rq.r.Context(), p.Query)
+	following, done := s.Executor.Following(ctx, p.Query)
 	defer done()
 	var shown execution.Quotas
-	out.until, shown, err = from.Open(ctx)
-	rq.showQuotas(shown)
+	out.until, shown, err = from.Open(following)
+	api.SetQuotas(w.Header(), shown)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	err = writeRows(ctx, from, p.Format, out)
+	err = writeRows(following, from, p.Format, out)
 	if err == nil {
 		err = out.finish()
 	}
 	switch {
 	case err == nil:
-		rq.rt.registry.Executed(p.Endpoint, p.Version.Number, rq.Start)
-		rq.logExport(p, from.ID, http.StatusOK)
+		s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
+		s.logExport(c, p, from.ID, http.StatusOK)
 		return nil
 	case out.sent:
-		rq.logExport(p, from.ID, http.StatusInternalServerError)
-		if ctx.Err() == nil { // neither the client has gone, nor was it cancelled
-			rq.rt.logger.Error("an export broke off", zap.String("request_id", rq.RequestID), zap.String("path", rq.r.URL.Path), api.Logged(err))
+		s.logExport(c, p, from.ID, http.StatusInternalServerError)
+		if following.Err() == nil { // neither has the client gone, nor was it cancelled
+			s.Logger.Error("an export broke off", zap.String("request_id", c.RequestID), zap.String("path", in.URL.Path), api.Logged(err))
 		}
 		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):
@@ -110,12 +119,13 @@ func (s *lineSink) flush() error {
 // exportWriter sends a file. It keeps the first part back, so that an export that fails early fails with a status and a message,
 // and a small file has its length in the headers.
 type exportWriter struct {
-	rq   *request
-	p    *result.Plan
-	held []byte
-	sent bool // the headers are out
-	// When the query is ended, whoever still reads its rows.
-	until time.Time
+	to    http.ResponseWriter
+	plan  *result.Plan
+	start time.Time // of the request
+	spent api.Spent
+	until time.Time // when the query is ended, even if its rows are still being read
+	held  []byte
+	sent  bool // the headers are out
 }
 
 // sendTimeout is how long a client may take for a piece of a file: one that nobody reads keeps its place no longer.
@@ -132,12 +142,12 @@ func (w *exportWriter) Write(piece []byte) (int, error) {
 		}
 	}
 	w.deadline(earlier(time.Now().Add(sendTimeout), w.until))
-	return w.rq.w.Write(piece) // a client that is gone
+	return w.to.Write(piece) // a client that is gone
 }
 
 // deadline bounds the time that the next writes may take, where the connection can.
 func (w *exportWriter) deadline(at time.Time) {
-	_ = http.NewResponseController(w.rq.w).SetWriteDeadline(at) // without one, the connection's own timeouts hold
+	_ = http.NewResponseController(w.to).SetWriteDeadline(at) // without one, the connection's own timeouts hold
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -148,21 +158,21 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (w *exportWriter) headers() {
-	h := w.rq.w.Header()
-	h["Content-Type"] = result.Formats[w.p.Format].Header
-	h["Content-Disposition"] = w.p.Attachment
+	h := w.to.Header()
+	h["Content-Type"] = result.Formats[w.plan.Format].Header
+	h["Content-Disposition"] = w.plan.Attachment
 	h["X-Content-Type-Options"] = noSniff
 	h["Vary"] = api.VaryHeader
 	h["Cache-Control"] = []string{"no-store"}
-	h["Server-Timing"] = []string{string(w.rq.spent.Append(nil, time.Since(w.rq.Start)))}
+	h["Server-Timing"] = []string{string(w.spent.Append(nil, time.Since(w.start)))}
 }
 
 func (w *exportWriter) send() error {
 	w.headers()
 	w.sent = true
 	w.deadline(time.Now().Add(sendTimeout))
-	w.rq.w.WriteHeader(http.StatusOK)
-	_, err := w.rq.w.Write(w.held)
+	w.to.WriteHeader(http.StatusOK)
+	_, err := w.to.Write(w.held)
 	w.held = nil
 	return err // a client that is gone
 }
@@ -170,12 +180,12 @@ func (w *exportWriter) send() error {
 // finish ends a whole file.
 func (w *exportWriter) finish() error {
 	if !w.sent {
-		w.rq.w.Header().Set("Content-Length", strconv.Itoa(len(w.held)))
+		w.to.Header().Set("Content-Length", strconv.Itoa(len(w.held)))
 		if err := w.send(); err != nil {
 			return err
 		}
 	}
-	_ = http.NewResponseController(w.rq.w).Flush() // what is sent later has no deadline
-	w.deadline(time.Time{})                        // the connection may bring another request
+	_ = http.NewResponseController(w.to).Flush() // what is sent later has no deadline
+	w.deadline(time.Time{})                      // the connection may bring another request
 	return nil
 }

@@ -1,8 +1,9 @@
-package module
+package endpoints
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -17,40 +18,52 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// everyEndpoint is where the document of all endpoints is, in the place of a name. It has a dot, so that no endpoint can have it.
-const everyEndpoint = "openapi.json"
-
-// getOpenAPI answers with the OpenAPI document of one version of an endpoint: contract section 5.6.
-func (rq *request) getOpenAPI() error {
-	e, err := rq.endpoint()
-	if err != nil {
-		return err
-	}
-	v, _, err := rq.askedVersion(e)
-	if err != nil {
-		return err
-	}
-	real, err := rq.realExamples()
-	if err != nil {
-		return err
-	}
-	described, err := rq.describeEndpoint(e, v, real)
-	if err != nil {
-		return err
-	}
-	rq.writeDocument(openapi.One(described, rq.origin()))
-	return nil
+// Documents describe endpoints in OpenAPI documents: contract section 5.6.
+type Documents struct {
+	Runs *Runs // whose results are the examples
 }
 
-// getOpenAPIOfAll answers with one document for the endpoints of the project that are switched on.
-func (rq *request) getOpenAPIOfAll() error {
-	real, err := rq.realExamples()
+// EveryEndpoint is the name of the document of all endpoints, in the place of a name. It has a dot, so that no endpoint can have it.
+const EveryEndpoint = "openapi.json"
+
+// Routes are the addresses of the documents.
+func (s *Documents) Routes() []api.Route {
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "endpoints/:name/openapi.json", Scope: readScope, Handler: s.one},
+		{Method: http.MethodGet, Pattern: "endpoints/" + EveryEndpoint, Scope: readScope, Handler: s.all},
+	}
+}
+
+// one answers with the document of one version of an endpoint.
+func (s *Documents) one(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
 	if err != nil {
-		return err
+		return api.Response{}, err
+	}
+	v, _, err := askedVersion(in, e)
+	if err != nil {
+		return api.Response{}, err
+	}
+	withRows, err := showsRows(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	described, err := s.describe(&c, e, v, withRows)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.document(in, openapi.One(described, in.Origin())), nil
+}
+
+// all answers with one document for the endpoints of the project that are switched on.
+func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	withRows, err := showsRows(in)
+	if err != nil {
+		return api.Response{}, err
 	}
 	var described []*openapi.Endpoint
 	var newest time.Time
-	endpoints := slices.Clone(rq.Snapshot.Endpoints(rq.Project.ID))
+	endpoints := slices.Clone(c.Snapshot.Endpoints(c.Project.ID))
 	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint changes no other's names
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -58,9 +71,9 @@ func (rq *request) getOpenAPIOfAll() error {
 		if !e.Active || !e.Current().Active {
 			continue
 		}
-		d, err := rq.describeEndpoint(e, e.Current(), real)
+		d, err := s.describe(&c, e, e.Current(), withRows)
 		if err != nil {
-			return err
+			return api.Response{}, err
 		}
 		described = append(described, d)
 		if e.UpdatedAt.After(newest) {
@@ -71,13 +84,12 @@ func (rq *request) getOpenAPIOfAll() error {
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
-	rq.writeDocument(openapi.All(described, "Endpoints of "+rq.Project.Name, version, rq.origin()))
-	return nil
+	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, in.Origin())), nil
 }
 
-// realExamples reports whether the document may show rows: the parameter examples is run, the default, or types.
-func (rq *request) realExamples() (bool, error) {
-	switch choice := rq.r.URL.Query().Get("examples"); choice {
+// showsRows reports whether the document may show rows: the parameter examples is run, the default, or types.
+func showsRows(in api.Input) (bool, error) {
+	switch choice := in.URL.Query().Get("examples"); choice {
 	case "", "run":
 		return true, nil
 	case "types":
@@ -87,14 +99,14 @@ func (rq *request) realExamples() (bool, error) {
 	}
 }
 
-// writeDocument sends a document, with a tag by which a client learns that it has not changed.
-func (rq *request) writeDocument(doc *openapi3.T) {
-	body := rq.rt.Cache.Render(cache.Negotiate(rq.r.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
-	rq.write(api.Response{Body: body, Cache: api.Revalidate})
+// document answers with a document, and with a tag by which a client learns that it has not changed.
+func (s *Documents) document(in api.Input, doc *openapi3.T) api.Response {
+	body := s.Runs.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
+	return api.Response{Body: body, Cache: api.Revalidate}
 }
 
-// describeEndpoint is a version of an endpoint as its document shows it. real lets it show rows of a run that is in the cache.
-func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, real bool) (*openapi.Endpoint, error) {
+// describe is a version of an endpoint as its document shows it, with rows of a run that is in the cache if it may show them.
+func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool) (*openapi.Endpoint, error) {
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
@@ -103,27 +115,27 @@ func (rq *request) describeEndpoint(e *registry.Endpoint, v *registry.Version, r
 		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description,
 		Deprecated: !v.DeprecatedAt.IsZero(),
 	}
-	for _, c := range v.Columns {
-		d.Columns = append(d.Columns, openapi.Column{Name: c.Name, Type: c.ClickHouse, Wire: c.Type})
+	for _, column := range v.Columns {
+		d.Columns = append(d.Columns, openapi.Column{Name: column.Name, Type: column.ClickHouse, Wire: column.Type})
 	}
 	if n, ok := node.(query.Insight); ok {
 		describeInsight(d, n)
 	}
 	if n, ok := node.(*query.HogQL); ok {
-		d.Variables = rq.describeVariables(n)
+		d.Variables = describeVariables(c, n)
 	}
-	if real {
-		d.Example = rq.exampleRun(e, v)
+	if withRows {
+		d.Example = s.Runs.example(c, e, v, node)
 	}
 	return d, nil
 }
 
 // describeVariables lists the variables of SQL: contract section 5.5. One whose definition is gone takes any text.
-func (rq *request) describeVariables(n *query.HogQL) []openapi.Variable {
+func describeVariables(c *api.Caller, n *query.HogQL) []openapi.Variable {
 	var all []openapi.Variable
 	for _, v := range n.Variables {
 		described := openapi.Variable{Name: v.CodeName, Type: string(registry.VariableString)}
-		if def := rq.Snapshot.VariableByCode(rq.Project.ID, v.CodeName); def != nil {
+		if def := c.Snapshot.VariableByCode(c.Project.ID, v.CodeName); def != nil {
 			described.Type, described.Description, described.Values, described.Several = string(def.Type), def.Name, def.Values, def.IsMulti
 			described.Default, described.HasDefault = def.Default, def.Default != nil
 		}
@@ -151,33 +163,4 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 	kind := compiler.KindOf(n)
 	results := kind.Form(n)
 	d.Results, d.HasMore = &results, kind.HasMore
-}
-
-const (
-	exampleRows = 2
-	maxExample  = 16 << 10 // bytes
-)
-
-// exampleRun is the body of a run with the defaults of all variables, with its first rows, if the cache holds one: nothing is run
-// for it. Nil says that there is none.
-func (rq *request) exampleRun(e *registry.Endpoint, v *registry.Version) json.RawMessage {
-	for _, body := range []map[string]int{{"version": v.Number}, {"version": v.Number, "limit": exampleRows}} {
-		own := *rq
-		own.at.Action = "run.arrays" // whatever this request accepts
-		own.r = rq.r.Clone(rq.r.Context())
-		own.r.URL.RawQuery = ""
-		p, err := own.planRun(e, jsontext.Append(nil, body))
-		if err != nil {
-			return nil // a version that does not run has no example
-		}
-		got, ok := rq.rt.Cache.Peek(p.Key, p.Policy(rq.Start))
-		if !ok {
-			continue
-		}
-		p.Offset, p.Limit, p.Example = 0, exampleRows, true
-		if example := rq.renderRun(nil, p, got); len(example) <= maxExample {
-			return example
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
-package module
+package endpoints
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -15,9 +16,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// logRun remembers a run that was answered.
-func (rq *request) logRun(p *result.Plan, got cache.Answer) {
-	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
+// log remembers a run that was answered.
+func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
+	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
 	if done, ok := got.Entry.Meta.(*execution.Details); ok {
 		run.Execution = done.ExecutionID
 		if done.Insight == nil {
@@ -29,7 +30,7 @@ func (rq *request) logRun(p *result.Plan, got cache.Answer) {
 	}
 	log := p.Logged.Load()
 	if log == nil || log.Gone() {
-		log = rq.rt.logs.Of(p.Endpoint.ID)
+		log = s.Logs.Of(p.Endpoint.ID)
 		p.Logged.Store(log)
 	}
 	log.Add(run)
@@ -39,20 +40,20 @@ func (rq *request) logRun(p *result.Plan, got cache.Answer) {
 var brokenOff = "broken_off"
 
 // logExport remembers a run whose rows were streamed; they are not counted.
-func (rq *request) logExport(p *result.Plan, execution string, status int) {
-	run := runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
+func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status int) {
+	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
 	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
 	if status != http.StatusOK {
 		run.Code = &brokenOff
 	}
-	rq.rt.logs.Of(p.Endpoint.ID).Add(run)
+	s.Logs.Of(p.Endpoint.ID).Add(run)
 }
 
 // logRefusal remembers a run that was answered with an error.
-func (rq *request) logRefusal(e *registry.Endpoint, err error) {
-	if rq.r.Context().Err() != nil && errors.Is(err, rq.r.Context().Err()) {
+func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoint, err error) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return // nobody was answered
 	}
 	answer := api.ErrorOf(err)
-	rq.rt.logs.Of(e.ID).Add(runlog.Run{At: rq.Start, Took: time.Since(rq.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
+	s.Logs.Of(e.ID).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

@@ -1,4 +1,4 @@
-package module
+package publish
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 // widen gives the columns of a query the types that they have whatever its variables are: a variable may be NULL, a number may have
 // a fraction, and one without a default is never what the first description took it for. A description that fails says nothing;
 // a column whose types have nothing in common has none.
-func (p *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
+func (d *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
 	for _, fill := range []fillVariable{typicalValue, nullValue, fractionValue} {
-		filled := p.filled(node, fill)
+		filled := d.filled(node, fill)
 		if filled == nil {
 			return columns
 		}
-		others, err := p.columnsOf(ctx, filled, now)
+		others, err := d.columnsOf(ctx, filled, now)
 		if err != nil || len(others) != len(columns) {
 			continue
 		}
@@ -39,7 +39,7 @@ func (p *describer) widen(ctx context.Context, node query.Node, columns []regist
 type fillVariable func(*registry.Variable, query.Variable) query.Variable
 
 // filled is a query with other values for its variables; nil when it has none.
-func (p *publisher) filled(node query.Node, fill fillVariable) query.Node {
+func (p *Publisher) filled(node query.Node, fill fillVariable) query.Node {
 	q, ok := node.(*query.HogQL)
 	if !ok || len(q.Variables) == 0 {
 		return nil

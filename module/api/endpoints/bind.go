@@ -1,0 +1,139 @@
+package endpoints
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// binding is a stored query with what a run puts into it.
+type binding struct {
+	node  query.Node
+	marks string                     // runs with other variables or overrides have other marks
+	given map[string]json.RawMessage // the variables that the caller gave
+}
+
+// bind binds the variables and the overrides of a run to the stored query.
+func (p *planner) bind(node query.Node) (binding, error) {
+	given, err := api.VariablesField(p.fields)
+	if err != nil {
+		return binding{}, err
+	}
+	return bind(p.c, node, given, p.fields["filters_override"])
+}
+
+// bind puts variables into a stored query, those that the key fixes too, and overrides over it, which win over variables.
+func bind(c *api.Caller, node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (binding, error) {
+	values, err := fence(c, node, given, overrides)
+	if err != nil {
+		return binding{}, err
+	}
+	node, marks, err := bindVariables(c, node, values)
+	if err != nil {
+		return binding{}, err
+	}
+	if err := result.MayOverride(c.Key, overrides); err != nil {
+		return binding{}, err
+	}
+	node, overridden, err := override(node, overrides)
+	return binding{node, marks + overridden, given}, err
+}
+
+// bindVariables puts the variables of a run into a stored query: contract section 5.5. Runs with other values have other marks.
+func bindVariables(c *api.Caller, node query.Node, given map[string]json.RawMessage) (bound query.Node, marks string, err error) {
+	switch n := node.(type) {
+	case query.Insight:
+		return bindInsight(n, given)
+	case *query.HogQL:
+		return bindHogQL(c, n, given)
+	}
+	if len(given) > 0 {
+		return nil, "", unknownVariables(slices.Collect(maps.Keys(given)))
+	}
+	return node, "", nil
+}
+
+// bindHogQL puts the variables of a run into SQL.
+func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMessage) (query.Node, string, error) {
+	bound := *stored
+	bound.Variables = maps.Clone(stored.Variables)
+	left := maps.Clone(given)
+	for id, v := range bound.Variables {
+		raw, ok := left[v.CodeName]
+		if !ok {
+			continue
+		}
+		delete(left, v.CodeName)
+		value, err := api.DecodeValue(raw)
+		if err != nil {
+			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+		}
+		if value == nil {
+			v.Value, v.HasValue, v.IsNull = nil, false, true
+		} else {
+			def := c.Snapshot.VariableByCode(c.Project.ID, v.CodeName)
+			if value, err = api.CheckVariable(def, api.OnlyItem(def, value)); err != nil {
+				return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+			}
+			v.Value, v.HasValue, v.IsNull = value, true, false
+		}
+		bound.Variables[id] = v
+	}
+	if len(left) > 0 {
+		return nil, "", unknownVariables(slices.Collect(maps.Keys(left)))
+	}
+	return &bound, result.VariableMarks(&c.Caller, &bound), nil
+}
+
+// bindInsight puts the variables of a run into an insight.
+func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, error) {
+	if len(given) == 0 {
+		return n, "", nil
+	}
+	names := query.VariableNames(n)
+	unknown := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return slices.Contains(names, name) })
+	if len(unknown) > 0 {
+		return nil, "", unknownVariables(unknown)
+	}
+	values := make(map[string]any, len(given))
+	for name, raw := range given {
+		value, err := api.DecodeValue(raw)
+		if err != nil {
+			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", name, err)
+		}
+		values[name] = value
+	}
+	bound, err := query.Bind(n, values)
+	if err != nil {
+		return nil, "", err // a mistake of the request, which it names
+	}
+	return bound, string(jsontext.Append(nil, values)), nil
+}
+
+func unknownVariables(names []string) error {
+	slices.Sort(names)
+	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
+}
+
+// override puts the filters_override of a run over its query: contract sections 5.4 and 5.7. Runs with other overrides have another mark.
+func override(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
+	if len(raw) == 0 || api.IsNull(raw) {
+		return node, "", nil
+	}
+	n, ok := node.(query.Insight)
+	if !ok {
+		return nil, "", api.Invalid("filters_override", "invalid_input", "Not allowed for HogQL endpoints. Use variables instead.")
+	}
+	overrides, err := query.ParseRunOverrides(raw)
+	if err != nil {
+		return nil, "", err // a mistake of the request, which it names
+	}
+	applied := overrides.Apply(n)
+	return applied, string(applied.Canonical()), nil
+}

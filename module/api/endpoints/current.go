@@ -1,0 +1,73 @@
+package endpoints
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/publish"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// promote answers POST endpoints/:name/promote/: it makes a version the current one, such as a draft.
+func (s *Endpoints) promote(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	return s.setCurrent(ctx, &c, in, func(_ *registry.Endpoint, number int, given bool) (int, error) {
+		if !given {
+			return 0, api.Invalid("version", "required", "This field is required.")
+		}
+		return number, nil
+	})
+}
+
+// rollBack answers POST endpoints/:name/rollback/: it makes an older version the current one again, the newest that
+// was published before the current one unless the body names another.
+func (s *Endpoints) rollBack(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	return s.setCurrent(ctx, &c, in, func(e *registry.Endpoint, number int, given bool) (int, error) {
+		if given {
+			if v := e.Version(number); v != nil && number != 0 && v.Draft() {
+				return 0, api.Invalid("version", "invalid_input", "Version %d is a draft: it never was the current one. Promote it instead.", number)
+			}
+			return number, nil
+		}
+		for n := e.CurrentVersion - 1; n > 0; n-- {
+			if v := e.Version(n); v.Active && !v.Draft() {
+				return n, nil
+			}
+		}
+		return 0, api.Invalid("version", "invalid_input", "There is no older version to go back to.")
+	})
+}
+
+// setCurrent makes the version that choose gives the current one, and reports what that changes for callers.
+func (s *Endpoints) setCurrent(
+	ctx context.Context, c *api.Caller, in api.Input, choose func(e *registry.Endpoint, number int, given bool) (int, error),
+) (api.Response, error) {
+	e, err := find(c, in.At.Name)
+	if err != nil {
+		return api.Response{}, err
+	}
+	body, err := in.ReadFields("version", "refuse_breaking")
+	if err != nil {
+		return api.Response{}, err
+	}
+	var number int
+	given, err := api.Field(body, "version", &number)
+	if err != nil {
+		return api.Response{}, err
+	}
+	refuse, err := api.BoolField(body, "refuse_breaking")
+	if err != nil {
+		return api.Response{}, err
+	}
+	if number, err = choose(e, number, given); err != nil {
+		return api.Response{}, err
+	}
+	comparison := publish.Comparison{Snapshot: c.Snapshot, Project: c.Project.ID, RefuseBreaking: refuse, Attr: "version"}
+	updated, err := s.Registry.Promote(ctx, c.Project.ID, e.Name, number, comparison.Check, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	shown := recordOf(c, in, updated)
+	shown.Changes = comparison.Found
+	return api.JSON(http.StatusOK, shown), nil
+}

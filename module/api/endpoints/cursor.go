@@ -1,0 +1,172 @@
+package endpoints
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
+)
+
+var (
+	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: it does not say which.
+	errNoCursor = api.Invalid("cursor", "invalid_input", "This is not a cursor of this endpoint.")
+	// errCursorExpired is an error of its own, so that a client knows that beginning again will help.
+	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
+)
+
+// CursorOwner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
+func CursorOwner(project int64, endpoint, fixed string) []byte {
+	owner := binary.BigEndian.AppendUint64(nil, uint64(project)) //nolint:gosec // any number will do, if it is another for another project
+	owner = binary.BigEndian.AppendUint64(owner, uint64(len(endpoint)))
+	owner = append(owner, endpoint...)
+	return append(owner, fixed...)
+}
+
+// appendNextCursor appends the cursor of the page after the plan's, and reports whether there is one. From now on the snapshot is kept
+// for those who page through it.
+func appendNextCursor(dst []byte, results *cache.Cache, p *result.Plan, got cache.Answer) ([]byte, bool) {
+	kept := got.Entry.Result
+	if !p.IsPage() || !kept.HasMore(p.Offset, p.Limit) {
+		return dst, false
+	}
+	if p.Example {
+		return append(dst, exampleCursor...), true
+	}
+	next := pagecursor.Cursor{Ref: results.Refer(p.Key, got.Entry), Offset: p.Offset + kept.PageLen(p.Offset, p.Limit), Limit: p.Limit}
+	return next.Append(dst, CursorOwner(p.Key.Project(), p.Endpoint.ID, p.Fixed)), true
+}
+
+// appendCursorMember appends the member next_cursor of an answer: null where no page follows.
+func appendCursorMember(dst []byte, results *cache.Cache, p *result.Plan, got cache.Answer) []byte {
+	dst = append(dst, `,"next_cursor":`...)
+	quoted, ok := appendNextCursor(append(dst, '"'), results, p, got)
+	if !ok {
+		return append(dst, "null"...)
+	}
+	return append(quoted, '"')
+}
+
+// exampleCursor stands for a cursor in documents.
+const exampleCursor = "TheNextCursorOfAnAnswerIsEightyLettersThatNobodyButTheServerIsMeantToUnderstand0"
+
+// cursor reads the cursor of a run from the body, else from the query string.
+func (p *planner) cursor() (text string, given bool, err error) {
+	if given, err = api.Field(p.fields, "cursor", &text); given || err != nil {
+		return text, given, err
+	}
+	params := p.in.URL.Query()
+	return params.Get("cursor"), params.Has("cursor"), nil
+}
+
+// follow fills in the plan of a run that names a page of a snapshot by a cursor. It may also have limit, which is the size of this page
+// and those after it, and what decides the form of the answer; version and variables may be repeated.
+func (p *planner) follow(results *cache.Cache, text string) error {
+	at, err := pagecursor.Open(text, CursorOwner(p.c.Project.ID, p.Endpoint.ID, p.Fixed))
+	switch {
+	case errors.Is(err, pagecursor.ErrExpired):
+		return errCursorExpired
+	case err != nil:
+		return errNoCursor
+	}
+	key, held, ok := results.Snapshot(at.Ref, cache.Policy{Now: p.c.Start})
+	if !ok {
+		return errCursorExpired
+	}
+	done, ok := held.Entry.Meta.(*execution.Details)
+	if !ok || key.Project() != p.c.Project.ID {
+		panic("BUG: a cursor of something else than a run of this project")
+	}
+	number, given, err := p.integer("version")
+	switch {
+	case err != nil:
+		return err
+	case given && number != done.Version:
+		return api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
+	}
+	p.Key, p.Rows, p.Paged, p.Refs = key, compiler.Pages, true, true
+	p.Ref, p.Offset, p.Limit = at.Ref, at.Offset, at.Limit
+	if p.Version, err = activeVersion(p.Endpoint, done.Version); err != nil {
+		return err
+	}
+	if err := p.options(); err != nil {
+		return err
+	}
+	if p.Mode == cache.Recompute {
+		return api.Invalid("refresh", "invalid_input", "A cursor pages through rows that are there: refresh cannot be 'force'.")
+	}
+	if err := p.cursorPage(); err != nil {
+		return err
+	}
+	node, err := api.StoredQuery(p.Endpoint, p.Version)
+	if err != nil {
+		return err
+	}
+	if err := p.format(node); err != nil {
+		return err
+	}
+	if result.Formats[p.Format].File != "" {
+		return api.Invalid("format", "invalid_input", "%s has no cursors: ask for the whole file, or for csv or ndjson.", p.Format)
+	}
+	bound, err := p.bind(node)
+	if err != nil {
+		return err
+	}
+	if !sameMarks(done.Marks, bound.marks, bound.given) {
+		return api.Invalid("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
+	}
+	return nil
+}
+
+// cursorPage reads what a run with a cursor says of its page.
+func (p *planner) cursorPage() error {
+	if _, given, err := p.integer("offset"); given || err != nil {
+		if err == nil {
+			err = api.Invalid("offset", "invalid_input", "offset cannot be used with a cursor, which says where the page begins.")
+		}
+		return err
+	}
+	limit, given, err := p.integer("limit")
+	switch {
+	case err != nil:
+		return err
+	case given && limit < 1:
+		return badPage("limit", limit)
+	case given:
+		p.Limit = limit
+	}
+	return nil
+}
+
+// sameMarks reports whether the values of those variables that were given are the same in two marks.
+func sameMarks(a, b string, given map[string]json.RawMessage) bool {
+	if len(given) == 0 || a == b {
+		return true
+	}
+	var values [2]map[string]json.RawMessage
+	for i, marks := range [...]string{a, b} {
+		if err := json.Unmarshal([]byte(marks), &values[i]); err != nil {
+			panic("BUG: reading the marks of variables: " + err.Error())
+		}
+	}
+	for name := range given {
+		if !bytes.Equal(values[0][name], values[1][name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// cursorError is the answer to a cursor whose snapshot is gone; other errors stay as they are.
+func cursorError(err error) error {
+	if errors.Is(err, execution.ErrSnapshotGone) {
+		return errCursorExpired
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+// Package endpoints serves saved queries: it runs them, shows and changes their records, and describes them in OpenAPI documents: contract
+// api.md section 5.
+package endpoints
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Endpoints are the handlers of the records of endpoints.
+type Endpoints struct {
+	Executor *execution.Executor
+	Registry *registry.Registry
+	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
+}
+
+// Routes are the routes of the records.
+func (s *Endpoints) Routes() []api.Route {
+	const one = "endpoints/:name"
+	all := []api.Route{
+		{Method: http.MethodGet, Pattern: "endpoints", Scope: readScope, Handler: list},
+		{Method: http.MethodPost, Pattern: "endpoints", Scope: writeScope, Handler: s.create},
+
+		{Method: http.MethodGet, Pattern: one + "/versions", Scope: readScope, Handler: listVersions},
+		{Method: http.MethodPost, Pattern: one + "/promote", Scope: writeScope, Handler: s.promote},
+		{Method: http.MethodPost, Pattern: one + "/rollback", Scope: writeScope, Handler: s.rollBack},
+
+		{Method: http.MethodGet, Pattern: one + "/materialization_status", Scope: readScope, Handler: getMaterialization},
+		{Method: http.MethodPost, Pattern: one + "/materialization_preview", Scope: readScope, Handler: previewMaterialization},
+	}
+	all = append(all, s.one(one)...)
+	// These names are actions with POST; an endpoint may have such a name all the same.
+	for name, post := range map[string]api.Handler{"last_execution_times": lastExecutions, "bulk_update_tags": s.refuseBulkTags} {
+		all = append(all, s.one("endpoints/"+name)...)
+		all = append(all, api.Route{Method: http.MethodPost, Pattern: "endpoints/" + name, Scope: readScope, Handler: post})
+	}
+	return all
+}
+
+// one are the routes of one endpoint.
+func (s *Endpoints) one(pattern string) []api.Route {
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: pattern, Scope: readScope, Handler: get},
+		{Method: http.MethodPut, Pattern: pattern, Scope: writeScope, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: pattern, Scope: writeScope, Handler: s.update},
+		{Method: http.MethodDelete, Pattern: pattern, Scope: writeScope, Handler: s.delete},
+	}
+}
+
+func list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	params := in.URL.Query()
+	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
+	wanted, err := strconv.ParseBool(active)
+	if filtered && err != nil {
+		return api.Response{}, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
+	}
+	records := []record{}
+	for _, e := range c.Snapshot.Endpoints(c.Project.ID) {
+		if filtered && e.Active != wanted {
+			continue
+		}
+		if want := params.Get("created_by"); want != "" && want != e.CreatedBy && want != strconv.FormatInt(c.UserNumber(e.CreatedBy), 10) {
+			continue
+		}
+		records = append(records, recordOf(&c, in, e))
+	}
+	return api.PageOf(in, records)
+}
+
+func get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
+	if err != nil {
+		return api.Response{}, err
+	}
+	v, asked, err := askedVersion(in, e)
+	switch {
+	case err != nil:
+		return api.Response{}, err
+	case asked:
+		return api.JSON(http.StatusOK, recordOfVersion(&c, in, e, v)), nil
+	}
+	return api.JSON(http.StatusOK, recordOf(&c, in, e)), nil
+}
+
+func listVersions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
+	if err != nil {
+		return api.Response{}, err
+	}
+	records := []record{}
+	for i := len(e.Versions) - 1; i >= 0; i-- {
+		records = append(records, recordOfVersion(&c, in, e, &e.Versions[i]))
+	}
+	return api.PageOf(in, records)
+}

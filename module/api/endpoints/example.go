@@ -1,0 +1,44 @@
+package endpoints
+
+import (
+	"encoding/json"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	exampleRows = 2
+	maxExample  = 16 << 10 // bytes
+)
+
+// example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
+// run for it. node is the version's query. Nil says that there is none.
+func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) json.RawMessage {
+	if !v.Active {
+		return nil
+	}
+	bound, err := bind(c, node, nil, nil)
+	if err != nil {
+		return nil // a version that does not run has no example
+	}
+	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without a limit, and with one
+		p := &result.Plan{
+			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows}, Freshness: execution.Freshness{Fresh: freshness(v)},
+			View: result.View{Limit: exampleRows, Example: true}, Fixed: c.Key.Fixed,
+		}
+		want(p.Query, c, bound)
+		got, ok := s.Executor.Peek(p.Query, p.Freshness, c.Start)
+		if !ok {
+			continue
+		}
+		if example := s.Writer(c.Project, p.Format)(nil, p, got); len(example) <= maxExample {
+			return example
+		}
+	}
+	return nil
+}

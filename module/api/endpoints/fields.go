@@ -1,0 +1,111 @@
+package endpoints
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// fields are the writable fields of contract section 5.2, and ours for drafts and deprecation; nil ones were not given.
+type fields struct {
+	name, description, derivedFrom *string
+	freshness, version             *int
+	active, materialized, deleted  *bool
+	tags, optionalBreakdowns       *[]string
+	rateLimit                      *registry.Rate // the zero Rate for null
+	deprecatedAt, sunsetAt         *time.Time     // the zero time for null
+	draft, refuseBreaking          *bool
+	query                          json.RawMessage
+}
+
+// writable are the fields that a write may have, and readable those that it may have because it sends a record
+// back as it was read; they change nothing. Any other is a mistake that would go unnoticed.
+var (
+	writable = []string{
+		"name", "query", "description", "data_freshness_seconds", "is_active", "is_materialized", "derived_from_insight", "version",
+		"bucket_overrides", "optional_breakdown_properties", "tags", "deleted", "deprecated_at", "sunset_at", "draft", "refuse_breaking",
+		"rate_limit",
+	}
+	readable = []string{
+		"id", "endpoint_path", "url", "ui_url", "created_at", "updated_at", "created_by", "current_version", "current_version_id",
+		"versions_count", "last_executed_at", "materialization", "columns", "version_id", "endpoint_is_active", "version_created_at",
+		"version_updated_at", "version_created_by", "is_current", "is_draft", "published_at", "changes",
+	}
+)
+
+// readFields reads the body of a write.
+func readFields(in api.Input) (f fields, err error) {
+	body, err := in.ReadFields(slices.Concat(writable, readable)...)
+	if err != nil {
+		return f, err
+	}
+	var overrides map[string]string
+	if _, err := api.Field(body, "bucket_overrides", &overrides); err != nil {
+		return f, err
+	}
+	if len(overrides) > 0 {
+		return f, api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides means nothing here: no endpoint is materialized.")
+	}
+	if raw, ok := body["data_freshness_seconds"]; ok && api.IsNull(raw) {
+		f.freshness = new(registry.DefaultFreshness)
+	}
+	if raw := body["query"]; !api.IsNull(raw) {
+		f.query = raw
+	}
+	return f, errors.Join(
+		api.Optional(body, "name", &f.name), api.Optional(body, "description", &f.description),
+		api.Optional(body, "derived_from_insight", &f.derivedFrom), api.Optional(body, "data_freshness_seconds", &f.freshness),
+		api.Optional(body, "version", &f.version), api.Optional(body, "is_active", &f.active),
+		api.Optional(body, "is_materialized", &f.materialized), api.Optional(body, "deleted", &f.deleted), api.Optional(body, "tags", &f.tags),
+		api.Optional(body, "optional_breakdown_properties", &f.optionalBreakdowns),
+		timeField(body, "deprecated_at", &f.deprecatedAt), timeField(body, "sunset_at", &f.sunsetAt), rateField(body, &f.rateLimit),
+		api.Optional(body, "draft", &f.draft), api.Optional(body, "refuse_breaking", &f.refuseBreaking),
+	)
+}
+
+// timeField reads a time into *out where it is given; null is the zero time.
+func timeField(body map[string]json.RawMessage, name string, out **time.Time) error {
+	raw, ok := body[name]
+	if !ok {
+		return nil
+	}
+	var at time.Time
+	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // those that JSON can show
+		return api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
+	}
+	*out = &at
+	return nil
+}
+
+// rateField reads rate_limit into *out where it is given; null is no rate.
+func rateField(body map[string]json.RawMessage, out **registry.Rate) error {
+	if raw, ok := body["rate_limit"]; ok && api.IsNull(raw) {
+		*out = new(registry.Rate)
+		return nil
+	}
+	var text string
+	if given, err := api.Field(body, "rate_limit", &text); err != nil || !given {
+		return err
+	}
+	r, err := registry.ParseRate(text)
+	if err != nil {
+		return api.Invalid("rate_limit", "invalid_input", "%s", err.Error())
+	}
+	*out = &r
+	return nil
+}
+
+// refuseMaterialization says why an endpoint can't be materialized; switching it off always works.
+func (f *fields) refuseMaterialization(active bool) error {
+	switch {
+	case f.materialized == nil || !*f.materialized:
+		return nil
+	case !active:
+		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
+	}
+	return api.Invalid("", "invalid_input", "Cannot materialize endpoint. Reason: %s", noTables)
+}

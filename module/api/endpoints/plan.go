@@ -1,0 +1,215 @@
+package endpoints
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// runFields are what a run may be given.
+var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format", "cursor"}
+
+// planner understands one run that was not seen before.
+type planner struct {
+	*result.Plan
+	c      *api.Caller
+	in     api.Input
+	fields map[string]json.RawMessage
+}
+
+// Plan understands a run that was not seen before.
+func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
+	fields, err := api.DecodeObject(body)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := fields["query_override"]; ok {
+		return nil, api.Invalid("query_override", "invalid_input", "Not allowed. Use variables instead.")
+	}
+	if err := api.CheckFields(fields, runFields...); err != nil {
+		return nil, err
+	}
+	plan := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: c.Key.Fixed}
+	p := planner{Plan: plan, c: c, in: in, fields: fields}
+	text, given, err := p.cursor()
+	switch {
+	case err != nil:
+		return nil, err
+	case given:
+		err = p.follow(s.Executor.Cache, text)
+	default:
+		err = p.plan()
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan.SetPage()
+	return plan, nil
+}
+
+// plan fills in the plan of a run that has no cursor.
+func (p *planner) plan() (err error) {
+	if p.Version, err = p.version(); err != nil {
+		return err
+	}
+	if err := p.options(); err != nil {
+		return err
+	}
+	node, err := api.StoredQuery(p.Endpoint, p.Version)
+	if err != nil {
+		return err
+	}
+	if err := p.page(node); err != nil {
+		return err
+	}
+	if err := p.format(node); err != nil {
+		return err
+	}
+	if p.Streams() {
+		p.Rows = compiler.Whole
+	}
+	bound, err := p.bind(node)
+	if err != nil {
+		return err
+	}
+	want(p.Query, p.c, bound)
+	return nil
+}
+
+// want completes a query whose version and rows are known with what a run binds to it: this is the result that is wanted.
+func want(q *execution.Query, c *api.Caller, bound binding) {
+	q.Node, q.Marks, q.Text = bound.node, bound.marks, bound.node.Text()
+	q.Key = cache.KeyParts{
+		Project: c.Project.ID, RowFilter: c.Key.Fixed, Endpoint: q.Endpoint.ID, Version: q.Version.Number, Query: q.Version.ID, Variables: q.Marks,
+		Zone: c.Project.Timezone, Extra: fmt.Sprintf("%d %s", q.Rows, execution.SchemaMark(c.Snapshot.Schema(c.Project.ID))),
+	}.Key()
+}
+
+// freshness is how old the result of a version may be.
+func freshness(v *registry.Version) time.Duration {
+	return time.Duration(v.FreshnessSeconds) * time.Second
+}
+
+// options reads what a run is given beside its rows: how it answers.
+func (p *planner) options() (err error) {
+	if p.Debug, err = api.BoolField(p.fields, "debug"); err != nil {
+		return err
+	}
+	p.Debug = p.Debug && !p.c.Key.Bound() // SQL is for the authors of an endpoint
+	if p.ClientID, err = p.clientID(); err != nil {
+		return err
+	}
+	if p.Mode, err = p.refresh(); err != nil {
+		return err
+	}
+	p.Notices = noticesOf(p.Version, p.fields)
+	p.Fresh = freshness(p.Version)
+	return nil
+}
+
+// version finds the version to run: from the body, else from the query string, else the current one.
+func (p *planner) version() (*registry.Version, error) {
+	number, given, err := p.integer("version")
+	if err != nil {
+		return nil, err
+	}
+	if given && number == 0 { // it would stand for the current one
+		return nil, noSuchVersion(p.Endpoint, number)
+	}
+	return activeVersion(p.Endpoint, number)
+}
+
+// activeVersion is a version of an endpoint that can be run; 0 stands for the current one.
+func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) {
+	v := e.Version(number)
+	if v == nil {
+		return nil, noSuchVersion(e, number)
+	}
+	if !v.Active {
+		return nil, api.Invalid("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
+	}
+	return v, nil
+}
+
+func noSuchVersion(e *registry.Endpoint, number int) error {
+	missing := api.NewRunError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found for endpoint '%s'", number, e.Name))
+	missing.Run.CurrentVersion = e.CurrentVersion
+	return missing
+}
+
+// integer reads a number from the body, or from the query string where the body lacks it.
+func (p *planner) integer(name string) (n int, given bool, err error) {
+	if given, err = api.Field(p.fields, name, &n); given || err != nil {
+		return n, given, err
+	}
+	return p.in.QueryInt(name)
+}
+
+// page reads limit and offset.
+func (p *planner) page(node query.Node) error {
+	limit, limited, err := p.integer("limit")
+	if err != nil {
+		return err
+	}
+	offset, moved, err := p.integer("offset")
+	if err != nil {
+		return err
+	}
+	_, isHogQL := node.(*query.HogQL)
+	switch {
+	case limited && !isHogQL:
+		return api.Invalid("limit", "invalid_input", "Limit/offset parameters are only supported for HogQLQuery, not %s", node.Kind())
+	case moved && !isHogQL:
+		return api.Invalid("offset", "invalid_input", "offset is only supported for HogQL endpoints")
+	case limited && limit < 1:
+		return badPage("limit", limit)
+	case moved && offset < 0:
+		return badPage("offset", offset)
+	case moved && !limited:
+		return api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", "offset requires limit to be set")
+	case limited:
+		p.Limit, p.Offset, p.Paged, p.Refs, p.Rows = limit, offset, true, true, compiler.Pages
+	}
+	return nil
+}
+
+// badPage refuses a limit or an offset that is too small: contract section 5.7.
+func badPage(name string, value int) error {
+	refused := api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
+	refused.Attr = name
+	return refused
+}
+
+// clientID is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot be a part of a path
+// names nothing.
+func (p *planner) clientID() (id string, err error) {
+	if _, err = api.Field(p.fields, "client_query_id", &id); err != nil || len(id) > result.MaxQueryID || !result.ValidQueryID(id) {
+		return "", err
+	}
+	return id, nil
+}
+
+func (p *planner) refresh() (cache.Mode, error) {
+	refresh := "cache"
+	if _, err := api.Field(p.fields, "refresh", &refresh); err != nil {
+		return cache.Use, err
+	}
+	switch refresh {
+	case "cache":
+		return cache.Use, nil
+	case "force":
+		return cache.Recompute, nil
+	case "direct":
+		return cache.Use, api.Invalid("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
+	}
+	return cache.Use, api.Invalid("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
+}

@@ -1,0 +1,31 @@
+package publish
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// CheckOptionalBreakdowns checks optional_breakdown_properties: only breakdowns that the query has can be left out.
+func CheckOptionalBreakdowns(node query.Node, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	const attr = "optional_breakdown_properties"
+	insight, ok := node.(query.Insight)
+	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
+		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.OptionalBreakdowns })
+		slices.Sort(supported)
+		return api.Invalid(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: %s.", node.Kind(), strings.Join(supported, ", "))
+	}
+	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return api.Invalid(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}

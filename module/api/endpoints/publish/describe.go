@@ -1,0 +1,102 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// describeTimeout is the longest that ClickHouse is asked about one query that is published.
+const describeTimeout = 5 * time.Second
+
+// describer asks ClickHouse about one query that is published, with several values for its variables. It takes one place for that,
+// when it first asks.
+type describer struct {
+	*Publisher
+	place *admission.Place
+	until time.Time // when the place has been held for long enough
+}
+
+func (d *describer) enter(ctx context.Context) (err error) {
+	if d.place == nil {
+		d.place, err = d.admit(ctx)
+		d.until = time.Now().Add(describeTimeout)
+	}
+	return err
+}
+
+func (d *describer) close() {
+	if d.place != nil {
+		d.place.Leave()
+	}
+}
+
+// columns are those of a query as a run without variables has it. A variable without a value is NULL then; where NULL must not stand,
+// every run has to give the variable, and the columns are those of a run that does.
+func (d *describer) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+	columns, err := d.columnsOf(ctx, node, now)
+	if err == nil || execution.IsRefusal(err) {
+		return columns, err
+	}
+	if filled := d.filled(node, typicalValue); filled != nil {
+		if typical, again := d.columnsOf(ctx, filled, now); again == nil {
+			return typical, nil
+		}
+	}
+	return nil, err
+}
+
+func (d *describer) columnsOf(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
+	compiled, err := d.Compile(ctx, node, now)
+	if err != nil {
+		return nil, err
+	}
+	return d.describe(ctx, compiled)
+}
+
+// describe asks ClickHouse for the columns of a query. What ClickHouse refuses is refused here, before a customer's
+// dashboard finds it; while ClickHouse is down, or when it takes too long, the types stay unknown.
+func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) ([]registry.Column, error) {
+	if err := d.enter(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, d.until)
+	defer cancel()
+	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": d.project.ID, "describe": true})
+	found, err := d.exec.Warehouse.Describe(ctx, d.place, clickhouse.Query{
+		SQL: compiled.SQL, Params: execution.Params(compiled), Project: d.project.ID, Comment: string(comment),
+	})
+	var failure *clickhouse.Error
+	switch {
+	case errors.As(err, &failure) && failure.ByQuery():
+		answer := api.EngineError(failure)
+		answer.Attr = "query"
+		return nil, answer
+	case execution.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
+		found = nil
+	case err != nil:
+		return nil, fmt.Errorf("describing a query: %w", err)
+	}
+	if compiled.Shape != nil {
+		return nil, nil // the answer of an insight has no columns
+	}
+	columns := make([]registry.Column, len(compiled.Columns))
+	for i, name := range compiled.Columns {
+		columns[i] = registry.Column{Name: name, Type: columntype.Unknown}
+		if i < len(found) {
+			columns[i].Type, columns[i].ClickHouse = columntype.Wire(found[i].Type), found[i].Type
+		}
+	}
+	return columns, nil
+}

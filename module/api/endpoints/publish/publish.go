@@ -1,0 +1,135 @@
+// Package publish checks queries before they become versions of endpoints, and what a new version means for callers: contract api.md
+// section 5.2.
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Publisher checks queries of a project. Those of one request share a Publisher.
+type Publisher struct {
+	exec    *execution.Executor
+	snap    *registry.Snapshot // whose variables count
+	project *registry.Project
+	// Takes the place in which ClickHouse is asked.
+	admit func(context.Context) (*admission.Place, error)
+	// compiles are those of the request: a query is compiled for several values of its variables.
+	compiles *execution.Compiles
+}
+
+// Check checks what a caller publishes, which counts as a query of theirs. The quotas are those that it was counted on or refused by.
+func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw json.RawMessage) (*Query, execution.Quotas, error) {
+	x := exec.Computation(c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
+	p := &Publisher{
+		exec: exec, snap: c.Snapshot, project: c.Project, compiles: exec.CompilesOf(c.Key, c.Share, c.Project.ID),
+		admit: func(ctx context.Context) (*admission.Place, error) {
+			return x.Admit(ctx, admission.Awaited, time.Now())
+		},
+	}
+	checked, err := p.Check(ctx, raw, c.Start)
+	return checked, x.ShownQuotas(0, err), err
+}
+
+// ForOperator makes a Publisher for what the operator publishes. It counts on no rate, and queries of the project that somebody waits for
+// go first.
+func ForOperator(exec *execution.Executor, snap *registry.Snapshot, project *registry.Project) *Publisher {
+	return &Publisher{
+		exec: exec, snap: snap, project: project, compiles: exec.CompilesOf(nil, nil, project.ID),
+		admit: func(ctx context.Context) (*admission.Place, error) {
+			return exec.Places.Enter(ctx, admission.Request{Project: project.ID, Wait: exec.Limits.Wait, Uncounted: true})
+		},
+	}
+}
+
+// Query is a query that an endpoint may have.
+type Query struct {
+	Node    query.Node
+	Raw     json.RawMessage // with its variables filled in
+	Columns []registry.Column
+}
+
+// Same reports whether a stored query is this one, whatever the order of its keys.
+func (q *Query) Same(current json.RawMessage) bool {
+	equal, err := query.Equal(current, q.Raw)
+	return err == nil && equal
+}
+
+// Check checks a query: it parses, its variables exist, its names resolve, and ClickHouse takes it. Its variables are filled
+// in from the project's by their code names. The error may be that of a limit.
+func (p *Publisher) Check(ctx context.Context, raw json.RawMessage, now time.Time) (*Query, error) {
+	checked, err := p.Read(raw)
+	if err != nil {
+		return nil, err
+	}
+	d := describer{Publisher: p}
+	defer d.close()
+	if checked.Columns, err = d.columns(ctx, checked.Node, now); err != nil {
+		return nil, err
+	}
+	checked.Columns = d.widen(ctx, checked.Node, checked.Columns, now)
+	return checked, nil
+}
+
+// Read does what Check can do with the registry alone.
+func (p *Publisher) Read(raw json.RawMessage) (*Query, error) {
+	node, err := compiler.Parse(raw)
+	if err != nil {
+		return nil, api.ErrorOf(err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("reading a query that was parsed: %w", err)
+	}
+	var kind string
+	if err := json.Unmarshal(fields["kind"], &kind); err != nil || kind != node.Kind() {
+		return nil, api.Invalid("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
+	}
+	hogql, isHogQL := node.(*query.HogQL)
+	_, isInsight := node.(query.Insight)
+	switch {
+	case isHogQL:
+		if node, err = p.fillVariables(hogql, fields); err != nil {
+			return nil, err
+		}
+	case !isInsight:
+		return nil, api.Invalid("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
+	}
+	return &Query{Node: node, Raw: jsontext.Append(nil, fields)}, nil
+}
+
+// queryMistake says which field of the request a mistake in the query's text belongs to.
+func queryMistake(err error) error {
+	var mistake *diag.Error
+	if !errors.As(err, &mistake) {
+		return err
+	}
+	answer := api.ErrorOf(err)
+	if mistake.Code == diag.SyntaxError {
+		answer.Detail = "Invalid HogQL query: " + answer.Detail
+	}
+	answer.Attr = "query"
+	return answer
+}
+
+// Compile compiles a query as a run without variables would.
+func (p *Publisher) Compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
+	compiled, err := p.exec.Compile(ctx, p.snap, p.compiles, &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute}, now)
+	if err != nil {
+		return nil, queryMistake(err)
+	}
+	return compiled, nil
+}

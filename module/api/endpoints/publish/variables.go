@@ -1,0 +1,71 @@
+package publish
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// fillVariables writes the definitions of the variables that a query uses into its JSON, and leaves out the others.
+func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
+	given := make(map[string]query.Variable, len(q.Variables))
+	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // in order: of two with one code name the same counts each time
+		v := q.Variables[id]
+		if _, err := uuid.Parse(id); err != nil {
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
+		}
+		if p.snap.VariableByID(p.project.ID, api.CanonicalID(v.VariableID)) == nil {
+			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
+		}
+		given[v.CodeName] = v
+	}
+	used, err := compiler.Variables(q.Text())
+	if err != nil {
+		return nil, queryMistake(&execution.QueryError{Text: q.Text(), Err: err})
+	}
+	var missing []string
+	filled := *q
+	filled.Variables = make(map[string]query.Variable, len(used))
+	stored := make(map[string]map[string]any, len(used))
+	for _, code := range used {
+		def := p.snap.VariableByCode(p.project.ID, code)
+		if def == nil {
+			missing = append(missing, code)
+			continue
+		}
+		v := given[code]
+		v.VariableID, v.CodeName = def.ID, code
+		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
+			if v.Value, err = api.CheckVariable(def, api.OnlyItem(def, v.Value)); err != nil {
+				return nil, api.Invalid("query", "invalid_input", "Variable %s: %s", code, err)
+			}
+		}
+		filled.Variables[def.ID] = v
+		stored[def.ID] = map[string]any{"variableId": def.ID, "code_name": code}
+		if v.HasValue {
+			stored[def.ID]["value"] = v.Value
+		}
+		if v.IsNull {
+			stored[def.ID]["isNull"] = true
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, api.Invalid("query", "invalid_input", "Query references undefined variable(s): %s. "+
+			"See insight_variables/, where variables are made.", strings.Join(missing, ", "))
+	}
+	delete(fields, "variables")
+	if len(stored) > 0 {
+		fields["variables"] = jsontext.Append(nil, stored)
+	}
+	return &filled, nil
+}

@@ -1,0 +1,125 @@
+package endpoints
+
+import (
+	"context"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Runs run endpoints, and list their recent runs.
+type Runs struct {
+	Executor *execution.Executor
+	Registry *registry.Registry
+	Plans    *cache.Memo[*result.Plan] // the requests that were seen before
+	Logs     *runlog.Logs
+	Logger   *zap.Logger
+}
+
+// Routes are the addresses of a run, the plain one and one for each other format, and that of the log of runs.
+func (s *Runs) Routes() []api.Route {
+	all := []api.Route{{Method: http.MethodGet, Pattern: "endpoints/:name/logs", Scope: readScope, Handler: s.list}}
+	for f, names := range result.Formats {
+		pattern := "endpoints/:name/run"
+		if result.Format(f) != result.AsArrays {
+			pattern += "." + names.Name
+		}
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			all = append(all, api.Route{Method: method, Pattern: pattern, Scope: readScope, SecretKeys: true, Handler: s.run})
+		}
+	}
+	return all
+}
+
+// run answers a run: contract section 5.4.
+func (s *Runs) run(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	e, err := find(&c, in.At.Name)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !e.Active {
+		return api.Response{}, api.NotFound("Not found.")
+	}
+	res, err := s.answer(ctx, &c, in, e)
+	if err != nil {
+		err = s.failure(ctx, &c, e, err)
+	}
+	return res, err
+}
+
+// failure is what the caller of an endpoint learns of an error. It is remembered among the runs.
+func (s *Runs) failure(ctx context.Context, c *api.Caller, e *registry.Endpoint, err error) error {
+	err = api.RunFailure(fenceError(c, err))
+	s.logRefusal(ctx, c, e, err)
+	return err
+}
+
+// answer runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
+func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) (api.Response, error) {
+	body, err := api.ReadBody(in.Request)
+	if err != nil {
+		return api.Response{}, err
+	}
+	defer api.ReturnBody(body)
+	form, _ := askedFormat(in)
+	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body.Bytes())
+	p, ok := result.Recall(s.Plans, memo, &c.Caller)
+	if !ok {
+		if p, err = s.Plan(c, in, e, body.Bytes()); err != nil {
+			return api.Response{}, err
+		}
+		s.Plans.Put(memo, p)
+	}
+	if p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) {
+		return api.Response{}, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
+	}
+	if p.Streams() {
+		return s.export(ctx, c, in, p), nil
+	}
+	got, err := s.Result(ctx, c, p)
+	if err == nil {
+		err = checkPage(p, got.Answer.Entry)
+	}
+	if err != nil {
+		return api.Response{Header: p.Notices, Quotas: got.Quotas}, err
+	}
+	s.Registry.Executed(e, p.Version.Number, c.Start)
+	s.log(c, p, got.Answer)
+	page, ok := result.Stored(s.Executor.Cache, in, p, &got)
+	if !ok {
+		page = result.Render(s.Executor.Cache, in, p, got, s.Writer(c.Project, p.Format))
+	}
+	res := result.Respond(p, &got, page)
+	if res.Header = p.Notices; p.Format.IsFile() {
+		res.Header = s.fileHeaders(p, got.Answer)
+	}
+	return res, nil
+}
+
+// Result gets the result of a run: the snapshot that a cursor names, or that of the query.
+func (s *Runs) Result(ctx context.Context, c *api.Caller, p *result.Plan) (execution.Result, error) {
+	if p.Ref == (cache.Ref{}) {
+		return s.Executor.Answer(ctx, c.Caller, p.Query, p.Freshness)
+	}
+	got, err := s.Executor.Pinned(p.Query, p.Freshness, p.Ref, c.Start)
+	return execution.Result{Answer: got}, cursorError(err)
+}
+
+// checkPage refuses a page after the rows that a result may hold: an empty one would say that there are no more.
+func checkPage(p *result.Plan, e *cache.Entry) error {
+	if p.IsPage() && e.Result.More() && p.Offset >= e.Result.Len() {
+		attr := "offset"
+		if p.Ref != (cache.Ref{}) {
+			attr = "cursor"
+		}
+		return api.Invalid(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+	}
+	return nil
+}

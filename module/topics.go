@@ -1,0 +1,51 @@
+package module
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
+	"github.com/caddy-analytics/caddy-analytics/module/api/insights"
+	"github.com/caddy-analytics/caddy-analytics/module/api/mcp"
+	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
+	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
+)
+
+// newAPI makes the API of a runtime.
+func (rt *runtime) newAPI() *api.API {
+	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
+	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
+	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
+	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve(rt.endpoints()...)
+	a.Serve(rt.insights()...)
+	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
+	return a
+}
+
+// endpoints are the routes of endpoints, their runs and their documents.
+func (rt *runtime) endpoints() []api.Route {
+	runs := &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
+	return slices.Concat(
+		runs.Routes(),
+		(&endpoints.Documents{Runs: runs}).Routes(),
+		(&endpoints.Endpoints{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}).Routes(),
+	)
+}
+
+// files plans and applies endpoints that are kept as files.
+func (rt *runtime) files() *files.Files {
+	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}
+}
+
+// insights are the routes of saved insights and dashboards.
+func (rt *runtime) insights() []api.Route {
+	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logger: rt.logger}
+	return slices.Concat(
+		(&insights.Insights{Results: results, Registry: rt.registry}).Routes(),
+		(&insights.Activity{Registry: rt.registry, Runs: rt.Runs}).Routes(),
+		(&insights.Dashboards{Results: results, Registry: rt.registry}).Routes(),
+	)
+}
