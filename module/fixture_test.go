@@ -147,15 +147,6 @@ func (w *world) count(key *registry.Key, q *execution.Query, now time.Time) erro
 	return err
 }
 
-// request is a request of the world's key, ready for its route.
-func (w *world) request(method, target string) *request {
-	r := httptest.NewRequest(method, target, http.NoBody)
-	return &request{
-		w: httptest.NewRecorder(), r: r, rt: w.rt,
-		Caller: api.Caller{Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project}},
-	}
-}
-
 // remember puts a result into the cache as if the plan had been run.
 func (w *world) remember(tb testing.TB, p *result.Plan, at time.Time, rows ...string) {
 	tb.Helper()

@@ -41,7 +41,7 @@ func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, r
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := result.PlanNode(w.rt.Executor, &w.request(http.MethodGet, "/").Caller.Caller, node, result.Overrides{}, execution.RefreshBlocking)
+	p, err := result.PlanNode(w.rt.Executor, &w.asks(http.MethodGet, "/").Caller.Caller, node, result.Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, answer.Code, answer.Body)
 		}
 	}
-	rq := w.request(http.MethodGet, "/")
+	rq := w.asks(http.MethodGet, "/")
 	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	rq.Snapshot = w.rt.registry.Snapshot()
 	if rq.User(secret.ID) != nil || rq.User("") != nil || rq.User("unknown") != nil {
