@@ -149,11 +149,14 @@ func (j *Journal) writable(id uint64) (*segment, error) {
 // write appends a group and syncs. If that fails, the segment is cut back to what is known to be on disk, and not written to again:
 // after a failed sync, nobody knows what the kernel holds of the file.
 func (j *Journal) write(s *segment, group []*request) error {
-	var buf []byte
+	j.buf = j.buf[:0]
 	for _, r := range group {
-		buf = append(r.append(buf, s.salt), r.body...)
+		j.buf = append(r.append(j.buf, s.salt), r.body...)
 	}
-	_, err := s.file.WriteAt(buf, s.size)
+	_, err := s.file.WriteAt(j.buf, s.size)
+	if cap(j.buf) > 2*maxGroup {
+		j.buf = nil
+	}
 	if err == nil {
 		err = s.file.Sync()
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Forget says that the entries up to an ID are delivered: Read does not return them again, not even after a restart. Segments of which
-// nothing else is left are removed, so at most one of them, and a little of the current one, stays on disk for longer than needed. An error means
-// that entries may come back after a restart.
+// Forget says that the entries up to an ID are delivered: Read does not return them again, not even after a restart. It removes the
+// segments of which nothing else is left. So of a log that is delivered, at most a quarter of a segment, 8 MiB, stays on disk. After an error,
+// Read may return the entries again, after a restart at the latest.
 func (j *Journal) Forget(ctx context.Context, upTo uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -101,13 +101,19 @@ func (j *Journal) skipIn(s *segment) (bool, error) {
 // removeForgotten removes the segments of which nothing waits, except the current one while it is small: its space is used by what
 // comes next.
 func (j *Journal) removeForgotten() {
+	for _, s := range j.takeForgotten() {
+		s.remove()
+	}
+}
+
+func (j *Journal) takeForgotten() (gone []*segment) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
-	var gone []*segment
+	defer j.mu.Unlock()
 	for len(j.segments) > 0 {
 		s := j.segments[0]
-		if s.last > j.forgotten || s == j.active && s.size < j.segmentSize/32 {
+		if s.last > j.forgotten || s == j.active && s.size < j.segmentSize/4 {
 			break
 		}
 		if s == j.active {
@@ -117,10 +123,7 @@ func (j *Journal) removeForgotten() {
 		j.bytes -= s.size
 		j.segments = j.segments[1:]
 	}
-	j.mu.Unlock()
-	for _, s := range gone {
-		s.remove()
-	}
+	return gone
 }
 
 // The position is the ID up to which entries are forgotten. Its file has two places, which are overwritten in turn, so a crash leaves one

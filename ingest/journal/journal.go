@@ -75,12 +75,13 @@ type Journal struct {
 
 	// Taken in this order.
 	reading sync.Mutex // held by Read and Forget; guards cursor and place, and mark and damaged of segments
-	writing sync.Mutex // held while segments are written; guards active
+	writing sync.Mutex // held while segments are written; guards active and buf
 	mu      sync.Mutex // guards the rest; never held during I/O
 
 	cursor cursor
 	place  int      // of the position file: where it was written last
 	active *segment // the one that is appended to; nil when the next group starts a new one
+	buf    []byte   // of the last write
 
 	closed    bool
 	queue     []*request

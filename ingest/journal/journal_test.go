@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 )
@@ -40,6 +43,25 @@ func TestEntriesSurvive(t *testing.T) {
 			t.Fatal(err)
 		}
 		j = open(t, dir, journal.Options{})
+	}
+}
+
+// Without this package, an operator can see what waits: a segment is a valid file for zstd.
+func TestSegmentIsZstd(t *testing.T) {
+	dir := t.TempDir()
+	appendAll(t, open(t, dir, journal.Options{}), "a\n", "b\n")
+	file, err := os.Open(segments(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	dec, err := zstd.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.Close()
+	if got, err := io.ReadAll(dec); err != nil || string(got) != "a\nb\n" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -190,6 +212,28 @@ func TestFullAndRoomAgain(t *testing.T) {
 		if onDisk := diskUsage(t, dir); onDisk > limit/16 || onDisk != j.Stats().Bytes {
 			t.Errorf("%d bytes on disk after all is delivered, %d in Stats", onDisk, j.Stats().Bytes)
 		}
+	}
+}
+
+func TestFullAtOnce(t *testing.T) {
+	const limit = 1 << 20
+	dir := t.TempDir()
+	j := open(t, dir, journal.Options{MaxBytes: limit})
+	var wg sync.WaitGroup
+	var kept atomic.Int64
+	for a := range 100 {
+		wg.Go(func() {
+			switch err := j.Append(t.Context(), entry(incompressible(a, 50_000))); {
+			case err == nil:
+				kept.Add(1)
+			case !errors.Is(err, journal.ErrFull):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if s := j.Stats(); s.Bytes > limit || s.Entries != kept.Load() || kept.Load() < 10 || kept.Load() == 100 {
+		t.Errorf("%d were acknowledged, of %+v", kept.Load(), s)
 	}
 }
 
