@@ -30,7 +30,7 @@ func Append(dst []byte, r *Record) []byte {
 	if !r.CreatedAt.IsZero() {
 		dst = appendTime(append(dst, `,"created_at":`...), r.CreatedAt)
 	}
-	if r.Properties != nil {
+	if len(r.Properties) > 0 {
 		dst = r.Properties.Append(append(dst, `,"properties":`...))
 	}
 	return append(dst, '}')

@@ -197,26 +197,43 @@ func (r *Reader) Event(fields, properties Object, most int) (Object, Object, err
 	return fields, properties, err
 }
 
-// Field looks for a text field of an object that begins at a place, even of one that Event passed over. It gives none that is unusually long.
-func (r *Reader) Field(at int, name string) Value {
+// Field looks for a short value of an object that begins at a place, even of one that Event passed over. The path names objects that lead to it.
+func (r *Reader) Field(at int, path ...string) Value {
 	in := NewReader(r.in)
 	in.pos = at
-	var found Value
-	err := in.Members(func(key string) error {
-		start := in.pos
-		if err := in.Skip(); err != nil || key != name || in.pos-start > 1<<10 {
-			return err
-		}
-		in.pos = start
-		value, err := in.Value()
-		found = bytes.Clone(value)
-		in.out = in.out[:0]
-		return err
-	})
+	found, err := in.field(path)
 	if err != nil {
 		return nil
 	}
 	return found
+}
+
+// shortField is how long a field may be that is looked for, in bytes.
+const shortField = 1 << 10
+
+func (r *Reader) field(path []string) (found Value, err error) {
+	err = r.Members(func(key string) error {
+		start := r.pos
+		if err := r.Skip(); err != nil || key != path[0] {
+			return err
+		}
+		end := r.pos
+		r.pos = start
+		switch {
+		case len(path) > 1 && r.Kind() == '{':
+			found, err = r.field(path[1:])
+			return err
+		case len(path) > 1 || end-start > shortField:
+			r.pos = end
+			return nil
+		}
+		r.names = maxRecordNames
+		value, err := r.Value()
+		found = bytes.Clone(value)
+		r.out = r.out[:0]
+		return err
+	})
+	return found, err
 }
 
 // ErrLong is an event that has more bytes than it may have.
@@ -269,7 +286,22 @@ func (r *Reader) comma(first bool) error {
 }
 
 // manyMembers is how many members an object has when looking one up by its key takes a map.
-const manyMembers = 24
+const manyMembers = 100
+
+// keyFilter says of most keys that an object does not have them yet.
+type keyFilter [4]uint64
+
+// addKey adds a key, and reports whether it may have been there.
+func addKey[T string | []byte](f *keyFilter, key T) bool {
+	hash := uint(len(key))
+	if len(key) > 0 {
+		hash = hash*31 ^ uint(key[len(key)-1]) ^ uint(key[len(key)/2])<<3
+	}
+	word, bit := &f[hash>>6&3], uint64(1)<<(hash&63)
+	known := *word&bit != 0
+	*word |= bit
+	return known
+}
 
 // members reads an object, and the object that is its member sub into one of its own. Of members with the same key the last one counts.
 func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, error) {
@@ -277,6 +309,7 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 		return nil, nil, err
 	}
 	var seen map[string]int
+	var filter keyFilter
 	for first := true; r.Kind() != '}'; first = false {
 		if err := r.comma(first); err != nil {
 			return nil, nil, err
@@ -286,12 +319,8 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 			return nil, nil, err
 		}
 		at := -1
-		if seen != nil {
-			if found, ok := seen[key]; ok {
-				at = found
-			}
-		} else {
-			at = o.index(key)
+		if addKey(&filter, key) {
+			at = o.index(key, seen)
 		}
 		var value Value
 		if key == sub && sub != "" && r.Kind() == '{' {
@@ -326,8 +355,14 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 // nested is the value of a field that was read as an object of its own.
 var nested = Value("{}")
 
-// index is where a key stands, or -1.
-func (o Object) index(key string) int {
+// index is where a key stands, or -1. seen says it of many keys.
+func (o Object) index(key string, seen map[string]int) int {
+	if seen != nil {
+		if at, ok := seen[key]; ok {
+			return at
+		}
+		return -1
+	}
 	for i := range o {
 		if o[i].Key == key {
 			return i
@@ -389,6 +424,7 @@ func (r *Reader) object() error {
 	}
 	start, outer := len(r.out), len(r.spans)
 	var seen map[string]int
+	var filter keyFilter
 	repeated := false
 	r.out = append(r.out, '{')
 	for first := true; r.Kind() != '}'; first = false {
@@ -406,7 +442,10 @@ func (r *Reader) object() error {
 			return err
 		}
 		s.keyEnd = len(r.out)
-		at := r.sameKey(outer, s, seen)
+		at := -1
+		if addKey(&filter, r.out[s.key:s.keyEnd]) {
+			at = r.sameKey(outer, s, seen)
+		}
 		r.out = append(r.out, ':')
 		s.value = len(r.out)
 		if err := r.value(); err != nil {
