@@ -9,7 +9,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"os"
 	"reflect"
 	"slices"
 	"sort"
@@ -61,13 +60,7 @@ func fillBody(buf *bytes.Buffer, r *http.Request) error {
 	}
 	// One byte more than may come, so that a longer body shows.
 	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1)); err != nil {
-		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
-			return bodyTooLarge(limit.Limit)
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return errStalled()
-		}
-		return ParseError("The request body could not be read.")
+		return BodyError(err)
 	}
 	if buf.Len() > maxBody {
 		return bodyTooLarge(maxBody)
