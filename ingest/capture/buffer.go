@@ -15,7 +15,7 @@ type memoryError struct{ cause error }
 func (e *memoryError) Error() string { return e.cause.Error() }
 func (e *memoryError) Unwrap() error { return e.cause }
 
-func (b *buffer) tooLarge() *Refusal {
+func (b *buffer) tooLarge() *RefusalError {
 	return refuse(TooLarge, "The payload takes more than %d bytes when it is decoded.", b.most)
 }
 
@@ -61,7 +61,7 @@ func (b *buffer) readFrom(in io.Reader, expect int) error {
 		}
 		n, err := in.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]
-		if err == io.EOF { //nolint:errorlint // readers return it as it is
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
@@ -76,7 +76,7 @@ func (b *buffer) atEnd(in io.Reader) error {
 	switch n, err := io.ReadFull(in, more[:]); {
 	case n > 0:
 		return b.tooLarge()
-	case err == io.EOF: //nolint:errorlint // readers return it as it is
+	case err == io.EOF:
 		return nil
 	default:
 		return err //nolint:wrapcheck // the caller says what it was

@@ -107,19 +107,19 @@ var Codes = []Code{
 	TooLarge, InvalidHeader, InvalidBatch, UnsupportedType,
 }
 
-// Refusal says why nothing of a request is taken.
-type Refusal struct {
+// RefusalError says why nothing of a request is taken.
+type RefusalError struct {
 	Code   Code
 	Detail string
 	Attr   string // the field; empty for none in particular
 	Index  int    // which event it is about, from 0; -1 for none
 }
 
-func (e *Refusal) Error() string { return string(e.Code) + ": " + e.Detail }
+func (e *RefusalError) Error() string { return string(e.Code) + ": " + e.Detail }
 
 // refuse refuses a request as a whole.
-func refuse(code Code, format string, args ...any) *Refusal {
-	return &Refusal{Code: code, Detail: fmt.Sprintf(format, args...), Index: -1}
+func refuse(code Code, format string, args ...any) *RefusalError {
+	return &RefusalError{Code: code, Detail: fmt.Sprintf(format, args...), Index: -1}
 }
 
 // decoder reads the events of one payload.
@@ -131,7 +131,7 @@ type decoder struct {
 	batch  Batch
 	lines  buffer
 	keys   tokens
-	first  *Refusal // of an event; what is wrong with the payload or its token comes before it
+	first  *RefusalError // of an event; what is wrong with the payload or its token comes before it
 
 	clock              clock
 	sentAt, ip         record.Value // as properties
@@ -159,7 +159,7 @@ func newDecoder(r *Request) *decoder {
 }
 
 // Decode reads a request of any route but the newest. All its events are taken, or none: the first bad one refuses the request, with
-// a *Refusal.
+// a *RefusalError.
 func Decode(r *Request) (*Batch, error) {
 	d := newDecoder(r)
 	text, err := d.payload()
@@ -208,7 +208,7 @@ func (d *decoder) each(one func(index int) error) error {
 
 // parseError is a refusal of a payload that is no JSON; refusals and what Memory says stay as they are.
 func (d *decoder) parseError(err error) error {
-	if _, ok := errors.AsType[*Refusal](err); ok {
+	if _, ok := errors.AsType[*RefusalError](err); ok {
 		return err
 	}
 	if refused, ok := errors.AsType[*memoryError](err); ok {
@@ -244,7 +244,7 @@ func (d *decoder) event(index int, kind formKind) error {
 	start := d.in.Pos()
 	d.fields, d.properties, err = d.in.Event(d.fields, d.properties, d.limits.Event)
 	if errors.Is(err, record.ErrLong) {
-		return &Refusal{Code: TooLarge, Index: index, Detail: fmt.Sprintf("The event at index %d is larger than %d bytes.", index, d.limits.Event)}
+		return &RefusalError{Code: TooLarge, Index: index, Detail: fmt.Sprintf("The event at index %d is larger than %d bytes.", index, d.limits.Event)}
 	}
 	bound, isBound := errors.AsType[*record.BoundError](err)
 	if err != nil && !isBound {
@@ -253,23 +253,25 @@ func (d *decoder) event(index int, kind formKind) error {
 	if isBound {
 		d.fields, d.properties = d.tokensAt(start)
 	}
+	size := d.in.Pos() - start
 	if kind != batchForm {
 		d.keys.of(d.fields, d.properties)
 	}
 	if d.first != nil {
-		return nil
-	}
-	if isBound {
-		d.first = &Refusal{Code: InvalidEvent, Index: index, Detail: fmt.Sprintf("The event at index %d cannot be stored: %v.", index, bound)}
-		return nil
+		return nil //nolint:nilerr // it comes after another mistake
 	}
 	var r record.Record
-	if d.first = d.fill(&r, kind == oneForm && d.Engage); d.first != nil {
+	if isBound {
+		d.first = &RefusalError{Code: InvalidEvent, Detail: fmt.Sprintf("cannot be stored: %v.", bound)}
+	} else {
+		d.first = d.fill(&r, kind == oneForm && d.Engage)
+	}
+	if d.first != nil {
 		d.first.Index = index
 		d.first.Detail = fmt.Sprintf("The event at index %d %s", index, d.first.Detail)
-		return nil
+		return nil //nolint:nilerr // it is kept in first
 	}
-	return d.write(&r, d.in.Pos()-start)
+	return d.write(&r, size)
 }
 
 // tokensAt finds the tokens of an event that was passed over.

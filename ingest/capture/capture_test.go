@@ -37,7 +37,7 @@ func lines(r *capture.Request) string {
 
 // refusal is an error as code, field and index.
 func refusal(err error) string {
-	refused, ok := errors.AsType[*capture.Refusal](err)
+	refused, ok := errors.AsType[*capture.RefusalError](err)
 	if !ok {
 		return "no refusal: " + err.Error()
 	}
@@ -298,7 +298,7 @@ func TestMadeUUIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := ""
-	for _, text := range bytes.Split(bytes.TrimSpace(batch.Lines), []byte("\n")) {
+	for text := range bytes.SplitSeq(bytes.TrimSpace(batch.Lines), []byte("\n")) {
 		r, err := record.Parse(text)
 		if err != nil || !r.HasUUID || r.UUID.Version() != 7 || r.UUID.Variant().String() != "RFC4122" {
 			t.Fatalf("%s: %v", text, err)

@@ -159,8 +159,8 @@ func weight(c byte) int {
 		return 2
 	case c >= 'A' && c <= 'Z':
 		return int(c) + 'a' - 'A'
-	case c < utf8.RuneSelf && !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z'):
-		return 3
+	case c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= utf8.RuneSelf:
+		return int(c)
 	}
-	return int(c)
+	return 3
 }

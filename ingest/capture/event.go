@@ -38,16 +38,16 @@ const (
 )
 
 // invalid refuses an event for a field. The text goes on after "The event".
-func invalid(code Code, attr, format string, args ...any) *Refusal {
-	return &Refusal{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
+func invalid(code Code, attr, format string, args ...any) *RefusalError {
+	return &RefusalError{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
 }
 
 // fill makes a record of the event that was read. An event without a name is a $identify where engage says so.
-func (d *decoder) fill(r *record.Record, engage bool) *Refusal {
+func (d *decoder) fill(r *record.Record, engage bool) *RefusalError {
 	if refused := d.checkProperties(); refused != nil {
 		return refused
 	}
-	var refused *Refusal
+	var refused *RefusalError
 	if r.Event, refused = eventName(d.fields.Get("event"), engage); refused != nil {
 		return refused
 	}
@@ -71,7 +71,7 @@ func (d *decoder) fill(r *record.Record, engage bool) *Refusal {
 }
 
 // checkProperties refuses properties that are not an object. Those that are were read as such.
-func (d *decoder) checkProperties() *Refusal {
+func (d *decoder) checkProperties() *RefusalError {
 	if given := d.fields.Get(propertiesField); given == nil {
 		d.properties = d.properties[:0]
 	} else if given[0] != '{' {
@@ -81,7 +81,7 @@ func (d *decoder) checkProperties() *Refusal {
 }
 
 // finish adds what the request says to the properties of an event.
-func (d *decoder) finish(r *record.Record) *Refusal {
+func (d *decoder) finish(r *record.Record) *RefusalError {
 	r.Elements = d.elements()
 	if name := d.properties.Get(osNameProperty); name != nil && d.properties.Get(osProperty) == nil {
 		d.properties = d.properties.Set(osProperty, name)
@@ -101,7 +101,7 @@ func (d *decoder) finish(r *record.Record) *Refusal {
 
 func isBool(v record.Value) bool { return v[0] == 't' || v[0] == 'f' }
 
-func eventName(v record.Value, engage bool) (string, *Refusal) {
+func eventName(v record.Value, engage bool) (string, *RefusalError) {
 	if v == nil || v.IsNull() {
 		if engage {
 			return identifyEvent, nil
@@ -132,7 +132,7 @@ func cut(text string, most int) string {
 }
 
 // distinctID finds whose event it is. What is not a string stands for its JSON text.
-func distinctID(fields, properties record.Object) (string, *Refusal) {
+func distinctID(fields, properties record.Object) (string, *RefusalError) {
 	v := fields.Get("distinct_id")
 	if v == nil || v.IsNull() {
 		v = fields.Get("$distinct_id")
@@ -171,7 +171,7 @@ func sortedText(v record.Value) string {
 }
 
 // uuid reads the UUID of an event, and makes one where there is none.
-func (d *decoder) uuid(v record.Value) (uuid.UUID, *Refusal) {
+func (d *decoder) uuid(v record.Value) (uuid.UUID, *RefusalError) {
 	if v == nil || v.IsNull() || string(v) == `""` {
 		return d.newUUID(), nil
 	}
@@ -194,7 +194,7 @@ func parseUUID(text string) (uuid.UUID, bool) {
 
 // newUUID makes a UUID of version 7, in the order of the events of a request.
 func (d *decoder) newUUID() (id uuid.UUID) {
-	ms := uint64(max(d.clock.now.UnixMilli(), 0)) //nolint:gosec // it is not negative
+	ms := uint64(max(d.clock.now.UnixMilli(), 0))
 	binary.BigEndian.PutUint64(id[:8], ms<<16|7<<12|uint64(d.next&0xfff))
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64()>>2|1<<63) //nolint:gosec // it is not a secret
 	d.next++
@@ -202,7 +202,7 @@ func (d *decoder) newUUID() (id uuid.UUID) {
 }
 
 // mergeSets moves what an event sets of its person from its fields to its properties, where the fields win.
-func (d *decoder) mergeSets() *Refusal {
+func (d *decoder) mergeSets() *RefusalError {
 	for _, name := range [...]string{setField, setOnceField} {
 		given := d.fields.Get(name)
 		if given == nil || given.IsNull() {
@@ -254,7 +254,7 @@ func listOf(texts []string) record.Value {
 }
 
 // timestamp computes when an event happened.
-func (d *decoder) timestamp() (time.Time, *Refusal) {
+func (d *decoder) timestamp() (time.Time, *RefusalError) {
 	if offset := d.fields.Get("offset"); offset != nil && !offset.IsNull() {
 		ms, err := strconv.ParseInt(string(offset), 10, 64)
 		if err != nil {

@@ -116,7 +116,7 @@ func textOf(raw record.Value) string {
 }
 
 // TokenOf finds the token in a payload that asks for something, such as flags: a JSON object. query is that of the query string. It
-// returns a *Refusal when there is none.
+// returns a *RefusalError when there is none.
 func TokenOf(text []byte, query string) (string, error) {
 	var keys tokens
 	if len(text) > 0 {

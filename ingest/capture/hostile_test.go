@@ -173,4 +173,3 @@ func TestMemory(t *testing.T) {
 		})
 	}
 }
-

@@ -246,7 +246,7 @@ var lzAlphabet = func() (values [256]int8) {
 		values[c] = -1
 	}
 	for value, c := range []byte(alphabet) {
-		values[c] = int8(value) //nolint:gosec // there are 64
+		values[c] = int8(value)
 	}
 	values[' '], values['='] = values['+'], 0
 	return values

@@ -188,7 +188,7 @@ func (d *decoder) unescape(value []byte) ([]byte, error) {
 			if high < 0 || low < 0 {
 				return nil, refuse(ParseError, "The field data of the form has the escape %q, which is not one.", value[i:i+3])
 			}
-			b.b = append(b.b, byte(high<<4|low))
+			b.b = append(b.b, byte(high<<4|low)) //nolint:gosec // two digits are a byte
 			i += 2
 		default:
 			b.b = append(b.b, c)
@@ -218,7 +218,7 @@ func (d *decoder) uncompressed(raw []byte, said compression) ([]byte, error) {
 		return raw, nil
 	}
 	text, err := d.decompressLZ(raw)
-	if refused, ok := errors.AsType[*Refusal](err); ok && refused.Code == ParseError {
+	if refused, ok := errors.AsType[*RefusalError](err); ok && refused.Code == ParseError {
 		inner, err := d.unwrap(raw, true, none)
 		if err != nil {
 			return nil, err
@@ -257,7 +257,7 @@ func expected(raw []byte) int {
 func (d *decoder) inflate(in io.Reader, expect int) ([]byte, error) {
 	b := buffer{memory: d.Memory, most: d.limits.Batch}
 	if err := b.readFrom(in, expect); err != nil {
-		if _, ok := errors.AsType[*Refusal](err); ok {
+		if _, ok := errors.AsType[*RefusalError](err); ok {
 			return nil, err
 		}
 		if refused, ok := errors.AsType[*memoryError](err); ok {

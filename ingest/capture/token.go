@@ -68,7 +68,7 @@ func (t *tokens) token(query string) (string, error) {
 	return "", refuse(MissingKey, "There is no project token: send it as api_key or token.")
 }
 
-// CheckToken trims a token and checks that it can be one, with a *Refusal where it cannot.
+// CheckToken trims a token and checks that it can be one, with a *RefusalError where it cannot.
 func CheckToken(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -85,6 +85,6 @@ func CheckToken(text string) (string, error) {
 }
 
 // UnknownToken refuses a token of no project.
-func UnknownToken() *Refusal {
+func UnknownToken() *RefusalError {
 	return refuse(InvalidKey, "The project token is not one of any project, or was revoked.")
 }

@@ -55,7 +55,7 @@ const maxSDKInfo = 256 // bytes
 // v1Headers are the headers that a request of the newest route needs.
 var v1Headers = []string{"User-Agent", "Content-Type", "PostHog-Sdk-Info", "PostHog-Attempt", "PostHog-Request-Id", "PostHog-Request-Timestamp"}
 
-// ReadV1 reads the headers of a request of the newest route, with a *Refusal for those that are missing or wrong. The token is only
+// ReadV1 reads the headers of a request of the newest route, with a *RefusalError for those that are missing or wrong. The token is only
 // looked at for its form.
 func ReadV1(header func(name string) string) (V1, error) {
 	var v V1
@@ -128,7 +128,7 @@ func rfc3339(text string) (time.Time, bool) {
 }
 
 // DecodeV1 reads a request of the newest route. Its good events are taken and the bad ones are named in the results; only what is
-// wrong with the whole refuses it, with a *Refusal.
+// wrong with the whole refuses it, with a *RefusalError.
 func DecodeV1(r *Request, v V1) (*Batch, error) {
 	d := newDecoder(r)
 	if len(d.Body) == 0 {
@@ -161,7 +161,7 @@ func DecodeV1(r *Request, v V1) (*Batch, error) {
 		return nil, err
 	}
 	if _, ok := rfc3339(textOf(f.createdAt)); !ok {
-		return nil, &Refusal{Code: InvalidBatch, Attr: "created_at", Index: -1, Detail: "The created_at of the batch is not a time of RFC 3339."}
+		return nil, &RefusalError{Code: InvalidBatch, Attr: "created_at", Index: -1, Detail: "The created_at of the batch is not a time of RFC 3339."}
 	}
 	d.batch.Lines = d.lines.b
 	return &d.batch, nil
@@ -222,10 +222,10 @@ func (b *v1Batch) identify(index, start int, passed bool) (uuid.UUID, error) {
 	text, _ := given.Text()
 	id, ok := parseUUID(strings.TrimSpace(text))
 	if !ok {
-		return id, &Refusal{Code: InvalidBatch, Attr: "uuid", Index: index, Detail: fmt.Sprintf("The event at index %d has no uuid that is a UUID.", index)}
+		return id, &RefusalError{Code: InvalidBatch, Attr: "uuid", Index: index, Detail: fmt.Sprintf("The event at index %d has no uuid that is a UUID.", index)}
 	}
 	if _, twice := b.seen[id]; twice {
-		return id, &Refusal{Code: InvalidBatch, Attr: "uuid", Index: index, Detail: fmt.Sprintf("The event at index %d has the uuid of one before it.", index)}
+		return id, &RefusalError{Code: InvalidBatch, Attr: "uuid", Index: index, Detail: fmt.Sprintf("The event at index %d has the uuid of one before it.", index)}
 	}
 	return id, nil
 }
@@ -301,7 +301,9 @@ var trueValue, falseValue = record.Value("true"), record.Value("false")
 
 // v1Options are the options of an event, and the properties that they become.
 var v1Options = []struct{ name, property string }{
-	{"cookieless_mode", cookielessMode}, {"disable_skew_correction", ignoreSentAt}, {"process_person_profile", processProfile},
+	{"cookieless_mode", cookielessMode},
+	{"disable_skew_correction", ignoreSentAt},
+	{"process_person_profile", processProfile},
 	{"product_tour_id", "$product_tour_id"},
 }
 

@@ -2,13 +2,12 @@ package capture_test
 
 import (
 	"bytes"
+	"compress/flate"
+	"compress/zlib"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-
-	"compress/flate"
-	"compress/zlib"
 
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"

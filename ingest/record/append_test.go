@@ -38,7 +38,7 @@ var (
 		return time.UnixMicro(rapid.Int64Range(record.Earliest.UnixMicro(), record.Latest.UnixMicro()).Draw(t, "time")).UTC()
 	})
 	genValue = rapid.OneOf(
-		rapid.Map(rapid.String(), func(s string) record.Value { return record.TextValue(s) }),
+		rapid.Map(rapid.String(), record.TextValue),
 		rapid.SampledFrom([]record.Value{
 			record.Value("null"), record.Value("true"), record.Value("-0.5e-7"), record.Value("18446744073709551615"), record.Value(`{"a":{"b":[1,{"c":"\"}"}]}}`),
 		}),

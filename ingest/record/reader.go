@@ -184,7 +184,7 @@ func (r *Reader) Event(fields, properties Object, most int) (Object, Object, err
 	cut := len(r.in) < len(whole)
 	r.in = whole
 	_, bound := err.(*BoundError) //nolint:errorlint // it is made here, and not wrapped
-	if !bound && !(cut && err != nil) {
+	if err == nil || !bound && !cut {
 		return fields, properties, err
 	}
 	r.pos = start

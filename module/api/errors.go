@@ -152,7 +152,7 @@ func ErrorOf(err error) *Error {
 		invalid  *registry.FieldError
 		scopes   *registry.ScopeError
 		refused  *execution.LimitError
-		payload  *capture.Refusal
+		payload  *capture.RefusalError
 	)
 	if in, ok := errors.AsType[*execution.QueryError](err); ok {
 		text = in.Text
@@ -301,7 +301,7 @@ var runCodes = map[clickhouse.ErrorKind]string{
 }
 
 // captureError is why nothing of a request that brings events is taken: contract capture.md, section 4.
-func captureError(refused *capture.Refusal) *Error {
+func captureError(refused *capture.RefusalError) *Error {
 	e := Invalid(refused.Attr, string(refused.Code), "%s", refused.Detail)
 	switch refused.Code {
 	case capture.EmptyPayload, capture.ParseError:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +56,6 @@ const DefaultBody = 20 << 20
 type route struct {
 	methods []string
 	serve   func(*Capture, *http.Request, time.Time) (api.Response, error)
-	engage  bool
 }
 
 var (
@@ -117,10 +117,8 @@ func (c *Capture) answer(found *route, r *http.Request, now time.Time) (api.Resp
 	if r.Method == http.MethodOptions {
 		return preflight(r, found.methods), nil
 	}
-	for _, method := range found.methods {
-		if r.Method == method {
-			return found.serve(c, r, now)
-		}
+	if slices.Contains(found.methods, r.Method) {
+		return found.serve(c, r, now)
 	}
 	return api.Response{}, api.MethodNotAllowed(r.Method, allowed(found.methods))
 }
@@ -257,5 +255,5 @@ func (c *Capture) readBody(r *http.Request, lent *lease) ([]byte, error) {
 }
 
 func tooLarge(most int64) error {
-	return &capture.Refusal{Code: capture.TooLarge, Index: -1, Detail: "The request body is larger than " + strconv.FormatInt(most, 10) + " bytes."}
+	return &capture.RefusalError{Code: capture.TooLarge, Index: -1, Detail: "The request body is larger than " + strconv.FormatInt(most, 10) + " bytes."}
 }

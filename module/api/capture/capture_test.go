@@ -138,8 +138,12 @@ func TestRoutes(t *testing.T) {
 func TestMethods(t *testing.T) {
 	s := newSite(t)
 	tests := []struct{ path, methods string }{
-		{"/e/", "GET POST OPTIONS"}, {"/flags/", "POST OPTIONS"}, {"/decide/", "GET POST OPTIONS"}, {"/i/v1/analytics/events", "POST OPTIONS"},
-		{"/array/" + token + "/config", "GET OPTIONS"}, {"/array/" + token + "/config.js", "GET OPTIONS"},
+		{"/e/", "GET POST OPTIONS"},
+		{"/flags/", "POST OPTIONS"},
+		{"/decide/", "GET POST OPTIONS"},
+		{"/i/v1/analytics/events", "POST OPTIONS"},
+		{"/array/" + token + "/config", "GET OPTIONS"},
+		{"/array/" + token + "/config.js", "GET OPTIONS"},
 	}
 	for _, tt := range tests {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "TRACE", "OPTIONS"} {

@@ -109,10 +109,10 @@ func (l *lease) giveBack() {
 // readAll reads all of a body, but for what is more than one byte beyond the most. expect is how large it is said to be; -1 when that is
 // not said.
 func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
-	const atFirst = 16 << 10
+	const atFirst = 16 << 10 // who says that more will come has to send this much first
 	size := atFirst
 	if expect >= 0 {
-		size = min(expect+1, 1<<20) // more than that has to come before it is believed
+		size = min(expect+1, atFirst)
 	}
 	if err := l.Take(size); err != nil {
 		return nil, err
@@ -121,6 +121,9 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 	for len(body) <= most {
 		if len(body) == cap(body) {
 			size := min(2*cap(body), most+1)
+			if expect >= cap(body) {
+				size = min(size, expect+1)
+			}
 			if err := l.Take(size); err != nil {
 				return nil, err
 			}
