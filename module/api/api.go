@@ -54,6 +54,19 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, id := time.Now(), RequestID(r)
 	w.Header()["X-Request-Id"] = []string{id}
 	res, err := a.answer(w.Header(), r, id, start)
+	WriteAnswer(w, r, Asked{Start: start, RequestID: id, Logger: a.Logger}, res, err)
+}
+
+// Asked is what an answer and its log line need to know of a request.
+type Asked struct {
+	Start     time.Time
+	RequestID string
+	Logger    *zap.Logger
+}
+
+// WriteAnswer writes what a handler answered. An error is answered with its status and logged, and keeps the headers and quotas of the
+// response.
+func WriteAnswer(w http.ResponseWriter, r *http.Request, asked Asked, res Response, err error) {
 	if err == nil && res.Stream != nil {
 		setHeaders(w.Header(), &res)
 		if err = res.Stream(w); err == nil {
@@ -66,11 +79,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 			failure = serverError(StatusClientGone, "error", "The client went away.", nil)
 		}
-		failure.Log(a.Logger, r, id)
+		failure.Log(asked.Logger, r, asked.RequestID)
 		setHeaders(w.Header(), &res)
 		res = failure.response()
 	}
-	Write(w, r, start, &res)
+	Write(w, r, asked.Start, &res)
 }
 
 // answer finds the route, checks the key, and runs the route.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -66,13 +65,7 @@ func (b *Body) fill(r *http.Request) error {
 	_, err := b.ReadFrom(&b.limited)
 	b.limited.R = nil
 	if err != nil {
-		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
-			return bodyTooLarge(limit.Limit)
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return errStalled()
-		}
-		return ParseError("The request body could not be read.")
+		return BodyError(err)
 	}
 	if b.Len() > maxBody {
 		return bodyTooLarge(maxBody)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -150,6 +152,7 @@ func ErrorOf(err error) *Error {
 		invalid  *registry.FieldError
 		scopes   *registry.ScopeError
 		refused  *execution.LimitError
+		payload  *capture.RefusalError
 	)
 	if in, ok := errors.AsType[*execution.QueryError](err); ok {
 		text = in.Text
@@ -159,6 +162,8 @@ func ErrorOf(err error) *Error {
 		return api
 	case errors.As(err, &refused):
 		return throttled(refused.Detail, refused.Wait)
+	case errors.As(err, &payload):
+		return captureError(payload)
 	case errors.Is(err, execution.ErrSetQuery):
 		return Invalid("limit", "invalid_input", "Pagination is not supported for UNION queries. "+
 			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
@@ -293,6 +298,52 @@ func RunFailure(err error) error {
 var runCodes = map[clickhouse.ErrorKind]string{
 	clickhouse.Timeout: "query_timeout", clickhouse.Memory: "query_memory_limit", clickhouse.TooLarge: "query_too_large",
 	clickhouse.TooSlow: "query_estimated_too_slow", clickhouse.Busy: "query_capacity",
+}
+
+// captureError is why nothing of a request that brings events is taken: contract capture.md, section 4.
+func captureError(refused *capture.RefusalError) *Error {
+	e := Invalid(refused.Attr, string(refused.Code), "%s", refused.Detail)
+	switch refused.Code {
+	case capture.EmptyPayload, capture.ParseError:
+		e.Type = "invalid_request"
+	case capture.MissingKey, capture.InconsistentKeys, capture.InvalidKey:
+		e.Status, e.Type = http.StatusUnauthorized, "authentication_error"
+	case capture.TooLarge:
+		e.Status, e.Type = http.StatusRequestEntityTooLarge, "invalid_request"
+	case capture.UnsupportedType:
+		e.Status, e.Type = http.StatusUnsupportedMediaType, "invalid_request"
+	default: // what an event or a batch says
+	}
+	if refused.Index >= 0 {
+		e.Extra = place{refused.Index}
+	}
+	return e
+}
+
+// place is which item of a list an error is about, from 0.
+type place struct {
+	Index int `json:"index"`
+}
+
+// Unavailable refuses a request for now, and says after what time to send it again.
+func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
+	e := serverError(http.StatusServiceUnavailable, code, detail, cause)
+	e.RetryAfter = wait
+	return e
+}
+
+// Throttled refuses a caller who asks too often.
+func Throttled(detail string, wait time.Duration) *Error { return throttled(detail, wait) }
+
+// BodyError says why a request's body could not be read.
+func BodyError(err error) *Error {
+	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
+		return bodyTooLarge(limit.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errStalled()
+	}
+	return ParseError("The request body could not be read.")
 }
 
 // response is the error as an answer. Errors are never cached by anything between us and the caller.

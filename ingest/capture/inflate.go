@@ -1,0 +1,81 @@
+package capture
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The values of Content-Encoding that the newest route takes.
+const (
+	gzipEncoding    = "gzip"
+	deflateEncoding = "deflate"
+	brotliEncoding  = "br"
+	zstdEncoding    = "zstd"
+)
+
+// maxWindow is the memory that a decompressor may look back into, in bytes.
+const maxWindow = 16 << 20
+
+// inflated undoes the Content-Encoding of a body.
+func (d *decoder) inflated(raw []byte, encoding string) ([]byte, error) {
+	switch encoding {
+	case gzipEncoding:
+		return d.gunzip(raw)
+	case deflateEncoding:
+		return d.deflated(raw)
+	case brotliEncoding:
+		return d.windowed(func() ([]byte, error) { return d.inflate(brotli.NewReader(bytes.NewReader(raw)), 4*len(raw)) })
+	case zstdEncoding:
+		return d.windowed(func() ([]byte, error) { return d.unzstd(raw) })
+	}
+	if len(raw) > d.limits.Batch {
+		b := buffer{most: d.limits.Batch}
+		return nil, b.tooLarge()
+	}
+	return raw, nil
+}
+
+// windowed counts the window of a decompressor while it is at work.
+func (d *decoder) windowed(inflate func() ([]byte, error)) ([]byte, error) {
+	if err := d.Memory.Take(maxWindow); err != nil {
+		return nil, err //nolint:wrapcheck // it is the caller's own
+	}
+	defer d.Memory.Return(maxWindow)
+	return inflate()
+}
+
+// deflated reads deflate with its header, as HTTP has it, or without, as some clients send it.
+func (d *decoder) deflated(raw []byte) ([]byte, error) {
+	if in, err := zlib.NewReader(bytes.NewReader(raw)); err == nil {
+		defer in.Close()
+		return d.inflate(in, 4*len(raw))
+	}
+	in := flate.NewReader(bytes.NewReader(raw))
+	defer in.Close()
+	return d.inflate(in, 4*len(raw))
+}
+
+var zstdDecoders = sync.Pool{New: func() any {
+	in, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		panic("BUG: the options of zstd: " + err.Error())
+	}
+	return in
+}}
+
+func (d *decoder) unzstd(raw []byte) ([]byte, error) {
+	in, _ := zstdDecoders.Get().(*zstd.Decoder)
+	defer zstdDecoders.Put(in)
+	if err := in.Reset(bytes.NewReader(raw)); err != nil {
+		return nil, refuse(ParseError, "The payload is said to be zstd, and it is not.")
+	}
+	text, err := d.inflate(struct{ io.Reader }{in}, 4*len(raw))
+	_ = in.Reset(nil) // it forgets the body
+	return text, err
+}

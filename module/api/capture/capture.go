@@ -1,0 +1,259 @@
+// Package capture answers the routes that SDKs send events to, and those that they ask at their start: contract capture.md. Nobody needs a
+// key for them. Events come with the token of a project, which can only write.
+package capture
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// Capture takes events in. Its fields are set before its first request.
+type Capture struct {
+	// Project finds the project of a token, if it has one.
+	Project func(token string) (id int64, ok bool)
+	// Append keeps the events of a request. When it returns without error they are on disk. An error that is ErrFull says that
+	// there is no room for them.
+	Append func(ctx context.Context, e Entry) error
+	// Limit takes so many events from what a token may send. It returns 0, or after what time to try again. Nil: any number.
+	Limit func(token string, events int, now time.Time) (wait time.Duration)
+	// ClientIP is the address of the client, without its port; empty when it is not known. Nil: that of the connection.
+	ClientIP func(*http.Request) string
+	Logger   *zap.Logger
+	Counters *Counters
+
+	// The most bytes that a body may have as it is sent. Default: DefaultBody.
+	MaxBody int64
+	Limits  capture.Limits
+	// What all requests that are read at the same time share. Default: NewMemory(DefaultMemory).
+	Memory *Memory
+}
+
+// Entry is what one request brought.
+type Entry struct {
+	Project int64
+	Arrived time.Time
+	Events  int
+	Data    []byte // lines, as record.Append writes them, each with its line feed
+}
+
+// ErrFull is why Append keeps nothing when there is no room.
+var ErrFull = errors.New("there is no room for events")
+
+// DefaultBody is the most bytes of a body, as it is sent.
+const DefaultBody = 20 << 20
+
+// route is one of the paths.
+type route struct {
+	methods []string
+	serve   func(*Capture, *http.Request, time.Time) (api.Response, error)
+}
+
+var (
+	getOrPost = []string{http.MethodGet, http.MethodPost}
+	onlyPost  = []string{http.MethodPost}
+	onlyGet   = []string{http.MethodGet}
+)
+
+// routes are the paths, without the slash that they may end with.
+var routes = map[string]*route{
+	"/batch":                  {methods: getOrPost, serve: (*Capture).events},
+	"/i/v0/e":                 {methods: getOrPost, serve: (*Capture).events},
+	"/e":                      {methods: getOrPost, serve: (*Capture).events},
+	"/capture":                {methods: getOrPost, serve: (*Capture).events},
+	"/track":                  {methods: getOrPost, serve: (*Capture).events},
+	"/engage":                 {methods: getOrPost, serve: (*Capture).engage},
+	"/i/v1/analytics/events":  {methods: onlyPost, serve: (*Capture).eventsV1},
+	"/flags":                  {methods: onlyPost, serve: (*Capture).flags},
+	"/decide":                 {methods: getOrPost, serve: (*Capture).decide},
+	arrayPrefix + "config":    {methods: onlyGet, serve: (*Capture).config},
+	arrayPrefix + "config.js": {methods: onlyGet, serve: (*Capture).configScript},
+}
+
+// arrayPrefix leads the paths that name a token: /array/<token>/config. The table of routes has them without it.
+const arrayPrefix = "/array/"
+
+// find returns the route of a path, or nil.
+func find(path string) *route {
+	path = strings.TrimSuffix(path, "/")
+	if rest, ok := strings.CutPrefix(path, arrayPrefix); ok {
+		token, name, ok := strings.Cut(rest, "/")
+		if !ok || token == "" {
+			return nil
+		}
+		path = arrayPrefix + name
+	}
+	return routes[path]
+}
+
+// Serves reports whether a path is one of those that are answered here.
+func Serves(path string) bool { return find(path) != nil }
+
+// Serve answers a request, if its path is one of those of SDKs, and reports whether it is.
+func (c *Capture) Serve(w http.ResponseWriter, r *http.Request) bool {
+	found := find(r.URL.Path)
+	if found == nil {
+		return false
+	}
+	start, id := time.Now(), api.RequestID(r)
+	w.Header()["X-Request-Id"] = []string{id}
+	allowOrigin(w.Header(), r)
+	res, err := c.answer(found, r, start)
+	c.Counters.count(err)
+	api.WriteAnswer(w, r, api.Asked{Start: start, RequestID: id, Logger: c.Logger}, res, err)
+	return true
+}
+
+func (c *Capture) answer(found *route, r *http.Request, now time.Time) (api.Response, error) {
+	if r.Method == http.MethodOptions {
+		return preflight(r, found.methods), nil
+	}
+	if slices.Contains(found.methods, r.Method) {
+		return found.serve(c, r, now)
+	}
+	return api.Response{}, api.MethodNotAllowed(r.Method, allowed(found.methods))
+}
+
+func allowed(methods []string) string {
+	return strings.Join(append([]string{http.MethodOptions}, methods...), ", ")
+}
+
+func (c *Capture) events(r *http.Request, now time.Time) (api.Response, error) {
+	return c.takeIn(r, now, false)
+}
+
+// engage takes events of old clients, which leave out the name of a $identify.
+func (c *Capture) engage(r *http.Request, now time.Time) (api.Response, error) {
+	return c.takeIn(r, now, true)
+}
+
+// accepted is the answer to events that are kept.
+var accepted = []byte(`{"status": "Ok"}`)
+
+// takeIn keeps the events of a request, or refuses them all.
+func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Response, error) {
+	lent := c.Memory.lend(r.Context())
+	defer lent.giveBack()
+	body, err := c.readBody(r, lent)
+	if err != nil {
+		return api.Response{}, err
+	}
+	query := r.URL.Query()
+	batch, err := capture.Decode(&capture.Request{
+		Body: body, ContentType: r.Header.Get("Content-Type"), ContentEncoding: r.Header.Get("Content-Encoding"),
+		Data: query.Get("data"), Compression: query.Get("compression"), SentAt: first(query.Get("_"), query.Get("sent_at")),
+		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent,
+	})
+	if err != nil {
+		return api.Response{}, err //nolint:wrapcheck // it says it all
+	}
+	project, err := c.projectOf(batch.Token)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := c.keep(r.Context(), project, now, batch); err != nil {
+		return api.Response{}, err
+	}
+	if query.Get("beacon") == "1" {
+		return api.NoContent(), nil
+	}
+	return api.Raw(http.StatusOK, accepted), nil
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// projectOf finds the project of a token.
+func (c *Capture) projectOf(token string) (int64, error) {
+	project, ok := c.Project(token)
+	if !ok {
+		return 0, capture.UnknownToken()
+	}
+	return project, nil
+}
+
+// How long clients wait before they send again what could not be kept.
+const (
+	fullWait   = 10 * time.Second
+	brokenWait = 5 * time.Second
+)
+
+// keep appends events to the log. A request that brings nothing to store leaves no trace there.
+func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
+	if c.Limit != nil {
+		if wait := c.Limit(batch.Token, batch.Events+batch.Ignored, now); wait > 0 {
+			return api.Throttled("This token sends more events than it may.", wait)
+		}
+	}
+	if batch.Events > 0 {
+		err := c.Append(ctx, Entry{Project: project, Arrived: now, Events: batch.Events, Data: batch.Lines})
+		switch {
+		case errors.Is(err, ErrFull):
+			return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", fullWait, err)
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err() //nolint:wrapcheck // the client went away
+		case err != nil:
+			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", brokenWait, err)
+		}
+	}
+	c.Counters.Events.Add(int64(batch.Events))
+	c.Counters.Ignored.Add(int64(batch.Ignored))
+	return nil
+}
+
+// clientIP is the address of the client.
+func (c *Capture) clientIP(r *http.Request) string {
+	if c.ClientIP != nil {
+		return c.ClientIP(r)
+	}
+	host := r.RemoteAddr
+	if at := strings.LastIndexByte(host, ':'); at >= 0 {
+		host = host[:at]
+	}
+	return strings.Trim(host, "[]")
+}
+
+// readBody reads the body within its limit.
+func (c *Capture) readBody(r *http.Request, lent *lease) ([]byte, error) {
+	most := c.MaxBody
+	if most == 0 {
+		most = DefaultBody
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	if r.ContentLength > most {
+		return nil, tooLarge(most)
+	}
+	body, err := lent.readAll(r.Body, int(r.ContentLength), int(most))
+	if err != nil {
+		if _, ok := errors.AsType[*api.Error](err); ok {
+			return nil, err
+		}
+		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
+			return nil, tooLarge(limit.Limit)
+		}
+		return nil, api.BodyError(err)
+	}
+	if int64(len(body)) > most {
+		return nil, tooLarge(most)
+	}
+	return body, nil
+}
+
+func tooLarge(most int64) error {
+	return &capture.RefusalError{Code: capture.TooLarge, Index: -1, Detail: "The request body is larger than " + strconv.FormatInt(most, 10) + " bytes."}
+}

@@ -1,0 +1,40 @@
+package capture
+
+import (
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// Header values of the answers to pages, which are on other sites as a rule.
+var (
+	withCredentials = []string{"true"}
+	exposedHeaders  = []string{"Retry-After"}
+	byOrigin        = []string{"Origin"}
+	preflightAge    = []string{"7200"} // seconds; browsers take no more
+)
+
+// allowOrigin lets the pages of any site read the answer: a token is no secret, and can only write.
+func allowOrigin(h http.Header, r *http.Request) {
+	h["Vary"] = byOrigin
+	origin := r.Header["Origin"]
+	if len(origin) != 1 {
+		return
+	}
+	h["Access-Control-Allow-Origin"] = origin
+	h["Access-Control-Allow-Credentials"] = withCredentials
+	h["Access-Control-Expose-Headers"] = exposedHeaders
+}
+
+// preflight lets a browser send what it asks for.
+func preflight(r *http.Request, methods []string) api.Response {
+	h := http.Header{
+		"Allow":                        {allowed(methods)},
+		"Access-Control-Allow-Methods": {"GET, POST, OPTIONS"},
+		"Access-Control-Max-Age":       preflightAge,
+	}
+	if asked := r.Header["Access-Control-Request-Headers"]; len(asked) > 0 {
+		h["Access-Control-Allow-Headers"] = asked
+	}
+	return api.Response{Status: http.StatusNoContent, Cache: api.Unsaid, Header: h}
+}

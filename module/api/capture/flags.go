@@ -1,0 +1,187 @@
+package capture
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// What SDKs ask at their start: there are no feature flags, recordings and surveys here.
+
+// none is an empty object.
+type none struct{}
+
+// remoteConfig says what a project uses, to posthog-js.
+type remoteConfig struct {
+	SupportedCompression  []string        `json:"supportedCompression"`
+	HasFeatureFlags       bool            `json:"hasFeatureFlags"`
+	Analytics             analyticsConfig `json:"analytics"`
+	SessionRecording      bool            `json:"sessionRecording"`
+	Surveys               bool            `json:"surveys"`
+	Heatmaps              bool            `json:"heatmaps"`
+	CapturePerformance    bool            `json:"capturePerformance"`
+	CaptureDeadClicks     bool            `json:"captureDeadClicks"`
+	AutocaptureOptOut     bool            `json:"autocapture_opt_out"`
+	AutocaptureExceptions bool            `json:"autocaptureExceptions"`
+	ErrorTracking         errorTracking   `json:"errorTracking"`
+	ElementsChainAsString bool            `json:"elementsChainAsString"`
+	DefaultIdentifiedOnly bool            `json:"defaultIdentifiedOnly"`
+	SiteApps              []none          `json:"siteApps"`
+}
+
+type analyticsConfig struct {
+	Endpoint string `json:"endpoint"`
+}
+
+type errorTracking struct {
+	AutocaptureExceptions bool   `json:"autocaptureExceptions"`
+	SuppressionRules      []none `json:"suppressionRules"`
+}
+
+// settings are the same for all projects.
+var settings = remoteConfig{
+	SupportedCompression: []string{"gzip", "gzip-js"}, Analytics: analyticsConfig{"/i/v0/e/"}, ErrorTracking: errorTracking{SuppressionRules: []none{}},
+	ElementsChainAsString: true, DefaultIdentifiedOnly: true, SiteApps: []none{},
+}
+
+// noFlags are the forms in which it is said that there are no flags. Each version of the routes has some of them.
+type noFlags struct {
+	Flags        *none `json:"flags,omitempty"`
+	FeatureFlags any   `json:"featureFlags,omitempty"`
+	Payloads     *none `json:"featureFlagPayloads,omitempty"`
+	Errors       bool  `json:"errorsWhileComputingFlags"`
+	// The id of the answer.
+	RequestID string `json:"requestId"`
+}
+
+func newNoFlags() noFlags { return noFlags{RequestID: uuid.NewString()} }
+
+func (f noFlags) asFlags() noFlags {
+	f.Flags = &none{}
+	return f
+}
+
+func (f noFlags) asValues(values any) noFlags {
+	f.FeatureFlags, f.Payloads = values, &none{}
+	return f
+}
+
+// flags answers /flags/.
+func (c *Capture) flags(r *http.Request, now time.Time) (api.Response, error) {
+	if err := c.checkToken(r, now); err != nil {
+		return api.Response{}, err
+	}
+	query := r.URL.Query()
+	found := newNoFlags()
+	if v := query.Get("v"); v == "" || v == "1" {
+		found = found.asValues(none{})
+	} else {
+		found = found.asFlags()
+	}
+	answer := struct {
+		noFlags
+		EvaluatedAt int64 `json:"evaluatedAt"`
+		*remoteConfig
+	}{found, now.UnixMilli(), nil}
+	if query.Get("config") == "true" {
+		answer.remoteConfig = &settings
+	}
+	return api.JSON(http.StatusOK, answer), nil
+}
+
+// decide answers /decide/, which older SDKs ask.
+func (c *Capture) decide(r *http.Request, now time.Time) (api.Response, error) {
+	if r.Method != http.MethodGet {
+		if err := c.checkToken(r, now); err != nil {
+			return api.Response{}, err
+		}
+	}
+	found := newNoFlags()
+	switch r.URL.Query().Get("v") {
+	case "", "1":
+		found = found.asValues([]none{})
+	case "2", "3":
+		found = found.asValues(none{})
+	default:
+		found = found.asFlags()
+	}
+	return api.JSON(http.StatusOK, struct {
+		noFlags
+		remoteConfig
+		ToolbarParams   none            `json:"toolbarParams"`
+		IsAuthenticated bool            `json:"isAuthenticated"`
+		Config          map[string]bool `json:"config"`
+	}{found, settings, none{}, false, map[string]bool{"enable_collect_everything": true}}), nil
+}
+
+// checkToken refuses a request for flags that does not say the token of a project.
+func (c *Capture) checkToken(r *http.Request, now time.Time) error {
+	lent := c.Memory.lend(r.Context())
+	defer lent.giveBack()
+	body, err := c.readBody(r, lent)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	var text []byte
+	if data := query.Get("data"); len(body) > 0 || data != "" {
+		text, err = capture.Text(&capture.Request{
+			Body: body, ContentType: r.Header.Get("Content-Type"), ContentEncoding: r.Header.Get("Content-Encoding"),
+			Data: data, Compression: query.Get("compression"), Now: now, Limits: c.Limits, Memory: lent,
+		})
+		if err != nil {
+			return err //nolint:wrapcheck // it says it all
+		}
+	}
+	token, err := capture.TokenOf(text, first(query.Get("token"), query.Get("api_key")))
+	if err != nil {
+		return err //nolint:wrapcheck // it says it all
+	}
+	_, err = c.projectOf(token)
+	return err
+}
+
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+
+// configOf is the config of the project whose token is in the path.
+func (c *Capture) configOf(r *http.Request) (token string, config []byte, err error) {
+	token, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, arrayPrefix), "/")
+	if !tokenForm.MatchString(token) {
+		return "", nil, api.Invalid("token", "invalid_input", "The token in the path is not a valid one.")
+	}
+	if _, ok := c.Project(token); !ok {
+		return "", nil, api.NotFound("The token in the path is not one of any project, or was revoked.")
+	}
+	return token, jsontext.Append(nil, struct {
+		Token string `json:"token"`
+		remoteConfig
+	}{token, settings}), nil
+}
+
+// config answers /array/<token>/config.
+func (c *Capture) config(r *http.Request, _ time.Time) (api.Response, error) {
+	_, config, err := c.configOf(r)
+	return api.Raw(http.StatusOK, config), err
+}
+
+var scriptType = []string{"application/javascript"}
+
+// configScript answers /array/<token>/config.js, which posthog-js loads as a script.
+func (c *Capture) configScript(r *http.Request, _ time.Time) (api.Response, error) {
+	token, config, err := c.configOf(r)
+	if err != nil {
+		return api.Response{}, err
+	}
+	// A token has no characters that end a string.
+	script := "(function() {\n  window._POSTHOG_REMOTE_CONFIG = window._POSTHOG_REMOTE_CONFIG || {};\n  window._POSTHOG_REMOTE_CONFIG['" + token + "'] = {\n    config: " +
+		string(config) + ",\n    siteApps: []\n  };\n})();\n"
+	return api.Response{Type: scriptType, Body: cache.Body{Bytes: []byte(script)}}, nil
+}

@@ -1,0 +1,62 @@
+package capture
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// eventsV1 takes events of the newest SDKs. The good ones are kept, and the answer says of each what became of it.
+func (c *Capture) eventsV1(r *http.Request, now time.Time) (api.Response, error) {
+	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
+	if err != nil {
+		return api.Response{}, err //nolint:wrapcheck // it says it all
+	}
+	project, err := c.projectOf(headers.Token)
+	if err != nil {
+		return api.Response{}, err
+	}
+	lent := c.Memory.lend(r.Context())
+	defer lent.giveBack()
+	body, err := c.readBody(r, lent)
+	if err != nil {
+		return api.Response{}, err
+	}
+	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent}, headers)
+	if err != nil {
+		return api.Response{}, err //nolint:wrapcheck // it says it all
+	}
+	if err := c.keep(r.Context(), project, now, batch); err != nil {
+		return api.Response{}, err
+	}
+	c.Counters.Dropped.Add(dropped(batch.Results))
+	return api.Raw(http.StatusOK, appendResults(nil, batch.Results)), nil
+}
+
+func dropped(results []capture.Result) (n int64) {
+	for i := range results {
+		if results[i].Outcome == capture.Dropped {
+			n++
+		}
+	}
+	return n
+}
+
+// appendResults writes what became of each event, by its UUID.
+func appendResults(dst []byte, results []capture.Result) []byte {
+	dst = append(dst, `{"results":{`...)
+	for i := range results {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), results[i].UUID.String()...), `":{"result":"`...)
+		dst = append(append(dst, results[i].Outcome...), '"')
+		if details := results[i].Details; details != "" {
+			dst = append(append(append(dst, `,"details":"`...), details...), '"')
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, `}}`...)
+}
