@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -476,4 +477,76 @@ func withoutVersions(s state) state {
 	}
 	s.Persons, s.IDs, s.Overrides = cut(s.Persons), cut(s.IDs), cut(s.Overrides)
 	return s
+}
+
+// TestDeliverPoison delivers an event that ClickHouse refuses: the others are written, and it is reported, also when the batch that it was
+// in is completed later. It changes its person once.
+func TestDeliverPoison(t *testing.T) {
+	c := client(t)
+	records := captured(t, `
+		{"event":"a","distinct_id":"x"}
+		{"event":"poison","distinct_id":"x","properties":{"$set":{"n":1}}}
+		{"event":"b","distinct_id":"x","properties":{"$set":{"n":2}}}
+		{"event":"c","distinct_id":"y"}`)
+	want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse refuses its data (incorrect_data)"}}
+	for _, breaks := range []bool{false, true} {
+		options := ingest.Options{Project: project(), Now: now}
+		saves, failed := 0, errors.New("the process ends")
+		intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir()), step: func() error {
+			if saves++; breaks && saves == 2 { // when all is written
+				return failed
+			}
+			return nil
+		}}
+		i := ingest.New(c)
+		i.Intents = intents
+		i.Poison("poison")
+		report, err := i.Deliver(t.Context(), options, slices.Clone(records))
+		if breaks {
+			if !errors.Is(err, failed) {
+				t.Fatalf("got %v", err)
+			}
+			i = ingest.New(c)
+			i.Intents = intents
+			i.Poison("poison")
+			report, err = i.Deliver(t.Context(), options, slices.Clone(records))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, report.BadLines); diff != "" || report.Events != 3 {
+			t.Errorf("breaks %t: %d events, bad lines (-want +got):\n%s", breaks, report.Events, diff)
+		}
+		got := stateOf(t, c, options.Project, "x", "y")
+		persons := []string{`["<x>", "{\"n\":2}", "2024-03-04T10:00:00Z", 0, 0]`, `["<y>", "{}", "2024-03-04T10:03:00Z", 0, 0]`}
+		if diff := gocmp.Diff(persons, got.Persons); diff != "" || len(got.Events) != 3 {
+			t.Errorf("breaks %t: %d events, persons (-want +got):\n%s", breaks, len(got.Events), diff)
+		}
+	}
+}
+
+// TestDeliverAfterOthers has another process merge people, and an import describe one, between the deliveries of an ingester.
+func TestDeliverAfterOthers(t *testing.T) {
+	c := client(t)
+	i, other := ingest.New(c), ingest.New(c)
+	options := ingest.Options{Project: project()}
+	lines := captured(t, `
+		{"event":"a","distinct_id":"x"}
+		{"event":"$identify","distinct_id":"user","properties":{"$anon_distinct_id":"x","$set":{"n":1}}}
+		{"event":"b","distinct_id":"x"}
+		{"event":"c","distinct_id":"x"}`)
+	deliver(t, i, options, lines[:1])
+	deliver(t, other, options, lines[1:2])
+	i.Forget(options.Project)
+	deliver(t, i, options, lines[2:3])
+	options.Now = now
+	if _, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(`{"type":"person","distinct_ids":["user"],"properties":{"n":2}}`))); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, i, options, lines[3:])
+	want := []string{`["a", "{}"]`, `["$identify", "{\"n\":1}"]`, `["b", "{\"n\":1}"]`, `["c", "{\"n\":2}"]`}
+	got := ask(t, c, options.Project, "SELECT event, toJSONString(person_properties) FROM events ORDER BY timestamp")
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
 }

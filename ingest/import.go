@@ -101,7 +101,7 @@ type Ingester struct {
 	Intents Intents
 
 	client    *clickhouse.Client
-	inserting func(table string) error // see store
+	inserting func(block) error // see store
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project
 	recent    []*room         // that have deliveries, the last one used last

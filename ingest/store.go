@@ -18,7 +18,7 @@ type store struct {
 	now     time.Time        // of the import
 	layout  map[string]table // by name
 	// Called before each insert, if it is there: tests break off with it.
-	inserting func(table string) error
+	inserting func(block) error
 }
 
 // table holds the types of the columns that can be written.

@@ -226,7 +226,7 @@ func (s *store) insert(ctx context.Context, b block) error {
 		}
 	}
 	if s.inserting != nil {
-		if err := s.inserting(b.table); err != nil {
+		if err := s.inserting(b); err != nil {
 			return err
 		}
 	}
