@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
 // BenchmarkImport imports 10,000 events into a project of its own.
@@ -23,4 +27,54 @@ func BenchmarkImport(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkDeliver delivers batches of 10,000 events of a website, of about a kilobyte each, into one project: 2,000 visitors, one in ten
+// new in each batch.
+func BenchmarkDeliver(b *testing.B) {
+	const size = 10_000
+	c := client(b)
+	i := ingest.New(c)
+	i.Intents = ingest.IntentDir(b.TempDir())
+	options := ingest.Options{Project: project(), Now: now, LearnTypes: true}
+	b.ReportAllocs()
+	batch := 0
+	for b.Loop() {
+		b.StopTimer()
+		records := pageviews(b, batch, size)
+		batch++
+		b.StartTimer()
+		report, err := i.Deliver(b.Context(), options, records)
+		if err != nil || report.Bad > 0 {
+			b.Fatal(err, report.BadLines)
+		}
+	}
+	b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+func pageviews(tb testing.TB, batch, size int) []record.Record {
+	tb.Helper()
+	records := make([]record.Record, 0, size)
+	for n := range size {
+		visitor := n * 7919 % 2000
+		if visitor%10 == 0 {
+			visitor += 10_000 * (batch + 1)
+		}
+		line := fmt.Sprintf(`{"event":"$pageview","distinct_id":"0190f3c2-aaaa-7abc-8def-%012d","uuid":%q,"timestamp":%q,"properties":{`+
+			`"$os":"Mac OS X","$os_version":"10.15.7","$browser":"Chrome","$device_type":"Desktop","$current_url":"https://example.com/docs/page-%d?utm=1",`+
+			`"$host":"example.com","$pathname":"/docs/page-%d","$raw_user_agent":"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",`+
+			`"$browser_version":126,"$browser_language":"en-US","$screen_height":1080,"$screen_width":1920,"$viewport_height":969,"$viewport_width":1920,`+
+			`"$lib":"web","$lib_version":"1.449.2","$insert_id":"%016x","$time":%d.123,"$device_id":"0190f3c2-aaaa-7abc-8def-%012d","$user_id":null,`+
+			`"$session_id":"0190f3c2-bbbb-7abc-8def-%012d","$window_id":"0190f3c2-cccc-7abc-8def-%012d","$pageview_id":"0190f3c2-dddd-7abc-8def-%012d",`+
+			`"$referrer":"$direct","$referring_domain":"$direct","title":"Page %d of the docs","token":"phc_abcdefghijklmnopqrstuvwxyz","$ip":"10.1.%d.%d"}}`,
+			visitor, uuid.New(), time.Date(2026, 11, 21, 10, batch%60, n%60, 0, time.UTC).Format(time.RFC3339), n%500, n%500,
+			n, 1700000000+n, visitor, visitor, visitor, n, n%500, n%256, n/256)
+		r, err := record.Parse([]byte(line))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		r.Arrived = now
+		records = append(records, r)
+	}
+	return records
 }

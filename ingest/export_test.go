@@ -1,0 +1,30 @@
+package ingest
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Before has f called before each insert, which fails with its error.
+func (i *Ingester) Before(f func(table string) error) {
+	i.inserting = func(b block) error { return f(b.table) }
+}
+
+// Poison has ClickHouse refuse every block with an event of a name.
+func (i *Ingester) Poison(event string) {
+	i.inserting = func(b block) error {
+		for _, r := range b.rows {
+			if b.table == physical.Events && slices.Contains(r.values, any(event)) {
+				return &clickhouse.Error{Kind: clickhouse.UserError, Code: 117, Name: "incorrect_data"}
+			}
+		}
+		return nil
+	}
+}
+
+// PersonUUID is the id of the person that a distinct id makes.
+func PersonUUID(project int64, distinctID string) uuid.UUID { return personUUID(project, distinctID) }
