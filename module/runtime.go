@@ -239,6 +239,9 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	if err := r.AddCaptureTokens(ctx, time.Now()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
 	return r, nil
 }
 

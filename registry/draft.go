@@ -30,6 +30,7 @@ func newDraft(from *Snapshot) *draft {
 	next := *from
 	if next.projects == nil {
 		next.projects, next.keys = immutable.NewMap[int64, *projectState](projectHasher{}), immutable.NewMap[[32]byte, *keyEntry](hashHasher{})
+		next.captureTokens = immutable.NewMap[string, int64](textHasher{})
 	}
 	return &draft{next: &next, own: make(map[int64]*ownParts)}
 }
@@ -147,6 +148,9 @@ func (d *draft) leaveOut(id int64) {
 	if p := d.next.project(id); p != nil {
 		for _, e := range p.keys {
 			d.next.keys = d.next.keys.Delete(e.Hash)
+		}
+		for _, c := range p.captureTokens {
+			d.next.captureTokens = d.next.captureTokens.Delete(c.Token)
 		}
 		d.next.projects = d.next.projects.Delete(id)
 	}

@@ -22,10 +22,11 @@ type Snapshot struct {
 	// Serial is another one for each snapshot of this process: what follows from a snapshot can be known by it.
 	Serial uint64
 
-	keys      *immutable.Map[[32]byte, *keyEntry] // those that are not revoked, by hash
-	projects  *immutable.Map[int64, *projectState]
-	sequences map[Kind]int64 // the last number given of each kind
-	broken    map[int64]bool // projects that are left out
+	keys          *immutable.Map[[32]byte, *keyEntry] // those that are not revoked, by hash
+	projects      *immutable.Map[int64, *projectState]
+	captureTokens *immutable.Map[string, int64] // projects by token
+	sequences     map[Kind]int64                // the last number given of each kind
+	broken        map[int64]bool                // projects that are left out
 }
 
 // serials counts the snapshots of this process.
@@ -52,7 +53,8 @@ type projectState struct {
 
 	placed *immutable.SortedMap[int64, []int64] // by insight: the dashboards that have a tile of it, deleted or not
 
-	tokenSecrets []TokenSecret // newest first
+	tokenSecrets  []TokenSecret  // newest first
+	captureTokens []CaptureToken // newest first
 }
 
 func newProjectState() *projectState {

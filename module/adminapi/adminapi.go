@@ -29,12 +29,26 @@ type ProjectChange struct {
 // Project is a project.
 type Project struct {
 	ID                  int64           `json:"id"`
+	APIToken            string          `json:"api_token"` // the newest capture token
 	Name                string          `json:"name"`
 	Timezone            string          `json:"timezone"`
 	WeekStart           int             `json:"week_start"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
 	CreatedAt           time.Time       `json:"created_at"`
+}
+
+// CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
+// good until they are revoked.
+type CaptureTokens struct {
+	Project int64          `json:"project"`
+	Tokens  []CaptureToken `json:"tokens"`
+}
+
+// CaptureToken is one of them.
+type CaptureToken struct {
+	Token     string    `json:"token"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // NewKey asks for a key.

@@ -57,6 +57,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"use of keys", testKeyUsed},
 		{"users", testUsers},
 		{"secrets for tokens", testTokenSecrets},
+		{"capture tokens", testCaptureTokens},
 		{"endpoints", testEndpoints},
 		{"endpoint conflicts", testEndpointConflicts},
 		{"executions of endpoints", testExecuted},
