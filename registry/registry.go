@@ -173,3 +173,8 @@ func (r *Registry) poll(ctx context.Context, every time.Duration) {
 		}
 	}
 }
+
+// Lock takes a lock that one caller holds at a time, of all processes that share the store: see [Store.Lock].
+func (r *Registry) Lock(ctx context.Context, name string) (others bool, release func(), err error) {
+	return r.store.Lock(ctx, name)
+}

@@ -231,11 +231,11 @@ func testUnknownProject(t exam) {
 			_, err := p.CreateVariable(ctx, registry.NewVariable{Project: 9, Name: "v", Type: registry.VariableList}, at)
 			return err
 		},
-		"an insight":  func() error { _, err := p.CreateInsight(ctx, 9, named("i"), "key", at); return err },
-		"a dashboard": func() error { _, err := p.CreateDashboard(ctx, 9, registry.DashboardFields{}, "key", at); return err },
+		"an insight":      func() error { _, err := p.CreateInsight(ctx, 9, named("i"), "key", at); return err },
+		"a dashboard":     func() error { _, err := p.CreateDashboard(ctx, 9, registry.DashboardFields{}, "key", at); return err },
 		"a capture token": func() error { _, err := p.RotateCaptureToken(ctx, 9, at); return err },
-		"a secret":    func() error { _, err := p.TokenSecret(ctx, 9, at); return err },
-		"a rotation":  func() error { _, err := p.RotateTokenSecret(ctx, 9, false, at); return err },
+		"a secret":        func() error { _, err := p.TokenSecret(ctx, 9, at); return err },
+		"a rotation":      func() error { _, err := p.RotateTokenSecret(ctx, 9, false, at); return err },
 		"a property": func() error {
 			return p.SetProperty(ctx, 9, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "x", Type: registry.PropertyNumeric})
 		},

@@ -48,6 +48,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"entries that take the place of others", testMovedEntries},
 		{"forgotten entries", testForgotten},
 		{"cutting a log", testBounds},
+		{"locks", testLocks},
+		{"locks under contention", testLocksContended},
 
 		{"projects", testProjects},
 		{"what belongs to no project", testUnknownProject},
