@@ -45,7 +45,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		if h.Health && serveHealth(h.findApp, w, r) {
 			return nil
 		}
-		return next.ServeHTTP(w, r)
+		return h.serveUntaken(w, r, next)
 	}
 	rt, err := h.app.wait(r.Context())
 	if err != nil { // the client went away before the app has started
