@@ -45,6 +45,21 @@ type CaptureTokens struct {
 	Tokens  []CaptureToken `json:"tokens"`
 }
 
+// CaptureStatus is how captured events are on their way to ClickHouse. Counts are since the start of the server, but for what waits.
+type CaptureStatus struct {
+	Waiting  int64   `json:"waiting_events"` // on disk
+	Bytes    int64   `json:"buffer_bytes"`   // that the log takes on disk
+	MaxBytes int64   `json:"buffer_max_bytes"`
+	Lag      float64 `json:"lag_seconds"`       // how long the oldest has been waiting
+	Failing  string  `json:"failing,omitempty"` // why events can't be delivered now
+
+	Accepted  int64            `json:"accepted_events"`
+	Refused   map[string]int64 `json:"refused_requests"` // by the code of the answer
+	Delivered int64            `json:"delivered_events"`
+	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not take
+	Aside     string           `json:"aside,omitempty"`  // the folder of those, if there are any
+}
+
 // CaptureToken is one of them.
 type CaptureToken struct {
 	Token     string    `json:"token"`
