@@ -68,6 +68,6 @@ func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.
 // written.
 func (rt *runtime) alone(project int64) func(context.Context) (others bool, done func(), err error) {
 	return func(ctx context.Context) (bool, func(), error) {
-		return rt.registry.Lock(ctx, "people-"+strconv.FormatInt(project, 10))
+		return rt.registry.Lock(ctx, "people-"+strconv.FormatInt(project, 10), rt.Warehouse.ID)
 	}
 }

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,9 +17,10 @@ const brief = 50 * time.Millisecond
 
 func testLocks(t exam) {
 	a, b := open(t), open(t)
+	holders := map[registry.Store]string{a: "a", b: "b"}
 	take := func(s registry.Store, name string, others bool) (release func()) {
 		t.Helper()
-		got, release, err := s.Lock(t.Context(), name)
+		got, release, err := s.Lock(t.Context(), name, holders[s])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +33,7 @@ func testLocks(t exam) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), brief)
 		defer cancel()
-		if _, _, err := s.Lock(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := s.Lock(ctx, name, "c"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a lock that is held: %v", err)
 		}
 	}
@@ -45,6 +47,44 @@ func testLocks(t exam) {
 	take(b, "people-1", false)()
 	take(a, "people-1", true)()
 	take(b, "people-2", false)()
+	holders[b] = "c"
+	take(b, "people-2", true)()
+}
+
+func testKept(t exam) {
+	a, b := open(t), open(t)
+	keep := func(s registry.Store, name, text string) {
+		t.Helper()
+		var data []byte
+		if text != "" {
+			data = []byte(text)
+		}
+		if err := s.Keep(t.Context(), name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(name, want string) {
+		t.Helper()
+		for _, s := range []registry.Store{a, b} {
+			if got, err := s.Kept(t.Context(), name); err != nil || string(got) != want {
+				t.Errorf("%s keeps %q: %v, want %q", name, got, err, want)
+			}
+		}
+	}
+	is("people-1", "")
+	keep(a, "people-1", "")
+	keep(a, "people-1", "one\x00")
+	keep(b, "people-2", "two")
+	is("people-1", "one\x00")
+	is("people-2", "two")
+	keep(b, "people-1", "another")
+	is("people-1", "another")
+	keep(a, "people-1", "")
+	is("people-1", "")
+	is("people-2", "two")
+	long := strings.Repeat("many bytes ", 1<<20)
+	keep(a, "people-1", long)
+	is("people-1", long)
 }
 
 func testLocksContended(t exam) {
@@ -56,7 +96,7 @@ func testLocksContended(t exam) {
 	for n := range takers {
 		done.Go(func() {
 			for range times {
-				_, release, err := stores[n%len(stores)].Lock(context.WithoutCancel(t.Context()), "people-1")
+				_, release, err := stores[n%len(stores)].Lock(context.WithoutCancel(t.Context()), "people-1", "me")
 				if err != nil {
 					t.Error(err)
 					return
@@ -79,7 +119,7 @@ func testLocksContended(t exam) {
 // HoldLock takes a lock and holds it until the process is killed. It is what the child of LockOfTheDead does; ready is called when it
 // has the lock.
 func HoldLock(s registry.Store, ready func()) error {
-	if _, _, err := s.Lock(context.Background(), "people-1"); err != nil {
+	if _, _, err := s.Lock(context.Background(), "people-1", "dead"); err != nil {
 		return err
 	}
 	ready()
@@ -92,11 +132,11 @@ func LockOfTheDead(t *testing.T, place Place, kill func()) {
 	s := open(exam{t, place})
 	ctx, cancel := context.WithTimeout(t.Context(), brief)
 	defer cancel()
-	if _, _, err := s.Lock(ctx, "people-1"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := s.Lock(ctx, "people-1", "me"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the lock of another process: %v", err)
 	}
 	kill()
-	others, release, err := s.Lock(t.Context(), "people-1")
+	others, release, err := s.Lock(t.Context(), "people-1", "me")
 	if err != nil || !others {
 		t.Fatalf("the lock of a dead process: %v, others %t", err, others)
 	}

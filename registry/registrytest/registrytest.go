@@ -50,6 +50,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"cutting a log", testBounds},
 		{"locks", testLocks},
 		{"locks under contention", testLocksContended},
+		{"what is kept", testKept},
 
 		{"projects", testProjects},
 		{"what belongs to no project", testUnknownProject},
