@@ -64,6 +64,8 @@ func (s *session) checkCohort(r *record.Record) error {
 	return nil
 }
 
+var memberColumns = []string{"id", "person_id", "cohort_id"}
+
 // memberRows returns the rows of the people that are new in cohorts, by the records and the merges of a batch. Who is a person is
 // known only when all its records are applied.
 func (s *session) memberRows(ctx context.Context) ([]row, error) {
@@ -82,7 +84,7 @@ func (s *session) memberRows(ctx context.Context) ([]row, error) {
 	var rows []row
 	for m, line := range wanted {
 		id := memberUUID(s.options.Project, m)
-		rows = append(rows, s.store.row(line, id.String(), map[string]any{"id": id, "person_id": m.person, "cohort_id": m.cohort}))
+		rows = append(rows, s.store.row(line, id.String(), id, m.person, m.cohort))
 	}
 	return sorted(rows), nil
 }

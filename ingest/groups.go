@@ -43,6 +43,13 @@ func (g *group) seen(line int, at time.Time) {
 	}
 }
 
+// begin gives a group that has none yet its time of creation.
+func (g *group) begin(line int, at time.Time) {
+	if g.createdAt.IsZero() {
+		g.createdAt, g.given, g.changed, g.line = at, true, true, line
+	}
+}
+
 // created takes the time of creation from a record, if it has one.
 func (g *group) created(r *record.Record) {
 	if !r.CreatedAt.IsZero() && (!g.given || !g.createdAt.Equal(r.CreatedAt)) {
@@ -103,6 +110,18 @@ func (g *groups) index(name string) (int, bool) {
 	return 0, false
 }
 
+// share takes over the group types that others found, as far as there is room for them, and gives them all.
+func (g *groups) share(types map[string]int) {
+	taken := slices.Collect(maps.Values(g.types))
+	for name, index := range types {
+		if _, known := g.types[name]; !known && !slices.Contains(taken, index) {
+			g.types[name] = index
+		}
+	}
+	clear(types)
+	maps.Copy(types, g.types)
+}
+
 // identify finds which group a record describes.
 func (g *groups) identify(r *record.Record) (groupID, error) {
 	index, known := g.types[r.GroupType]
@@ -143,9 +162,14 @@ func (g *groups) describe(line int, id groupID, properties record.Object) *group
 	return one
 }
 
-// ofEvent returns the key of each group type that an event names: from $groups, and directly from $group_N.
-func (g *groups) ofEvent(r *record.Record) (keys [physical.GroupTypes]string) {
-	for _, m := range r.Properties.Get("$groups").Object() {
+// ofEvent returns the key of each group type that an event names: directly from $group_N, and unless the event is personless, from
+// $groups.
+func (g *groups) ofEvent(r *record.Record, personless bool) (keys [physical.GroupTypes]string) {
+	var named record.Object
+	if !personless {
+		named = r.Properties.Get("$groups").Object()
+	}
+	for _, m := range named {
 		key, ok := m.Value.Text()
 		if !ok || key == "" {
 			continue
@@ -155,7 +179,7 @@ func (g *groups) ofEvent(r *record.Record) (keys [physical.GroupTypes]string) {
 		}
 	}
 	for index := range keys {
-		name := "$group_" + strconv.Itoa(index)
+		name := groupProperty[index]
 		if key, ok := r.Properties.Get(name).Text(); ok {
 			keys[index] = key
 		} else if keys[index] != "" {
@@ -164,6 +188,9 @@ func (g *groups) ofEvent(r *record.Record) (keys [physical.GroupTypes]string) {
 	}
 	return keys
 }
+
+// groupProperty are the properties that name a group by the index of its type.
+var groupProperty = [physical.GroupTypes]string{"$group_0", "$group_1", "$group_2", "$group_3", "$group_4"}
 
 // groupIdentify returns what an event $groupidentify says about a group.
 func groupIdentify(r *record.Record) (name, key string, set record.Object) {
@@ -178,8 +205,22 @@ func groupIdentify(r *record.Record) (name, key string, set record.Object) {
 	return name, key, r.Properties.Get("$group_set").Object()
 }
 
-// mentioned lists the groups of a record whose type is known. A type that only comes into being while the
-// batch is written has no groups to look up.
+// learn gives the group types of an event their index, before its groups are looked up: a batch that broke off may have written groups
+// of types that nobody kept.
+func (g *groups) learn(r *record.Record, personless bool) {
+	if !personless {
+		for _, m := range r.Properties.Get("$groups").Object() {
+			if key, ok := m.Value.Text(); ok && key != "" {
+				g.index(m.Key)
+			}
+		}
+	}
+	if name, key, _ := groupIdentify(r); key != "" {
+		g.index(name)
+	}
+}
+
+// mentioned lists the groups of a record whose type is known.
 func (g *groups) mentioned(r *record.Record) (ids []groupID) {
 	named := func(name, key string) {
 		if index, ok := g.types[name]; ok && key != "" {
@@ -195,7 +236,7 @@ func (g *groups) mentioned(r *record.Record) (ids []groupID) {
 		named(r.GroupType, r.GroupKey)
 	case record.Event:
 		for index := range physical.GroupTypes {
-			if key, ok := r.Properties.Get("$group_" + strconv.Itoa(index)).Text(); ok {
+			if key, ok := r.Properties.Get(groupProperty[index]).Text(); ok {
 				ids = append(ids, groupID{index, key})
 			}
 		}
@@ -282,6 +323,8 @@ func (*groups) byIndex(ids iter.Seq[groupID], ask func(index int, keys clickhous
 	return nil
 }
 
+var groupColumns = []string{"group_type_index", "group_key", "created_at", "group_properties", "created_at_given"}
+
 // rows returns the rows of the groups that changed. The newest row of a group is the one with the latest
 // _timestamp, so that each gets a later one than the last.
 func (g *groups) rows() []row {
@@ -298,12 +341,10 @@ func (g *groups) rows() []row {
 		if one.createdAt.IsZero() {
 			one.createdAt = g.store.now
 		}
-		row := g.store.row(one.line, fmt.Sprintf("%d %q %s %s", id.index, id.key, one.createdAt, one.json()), map[string]any{
-			"group_type_index": uint8(id.index), "group_key": id.key, "created_at": one.createdAt, //nolint:gosec // 0 to 4
-			"group_properties": one.json(), "created_at_given": uint8(flag(one.given)), //nolint:gosec // 0 or 1
-		})
-		row.values["_timestamp"] = stamp
-		rows = append(rows, row)
+		rows = append(rows, row{one.line, fmt.Sprintf("%d %q %s %s %s", id.index, id.key, stamp, one.createdAt, one.json()), []any{
+			g.store.project, stamp, uint64(0),
+			uint8(id.index), id.key, one.createdAt, one.json(), uint8(flag(one.given)), //nolint:gosec // 0 to 4, 0 or 1
+		}})
 	}
 	return sorted(rows)
 }

@@ -25,7 +25,8 @@ type Options struct {
 	Project int64
 	// Learn the types of properties that have none yet.
 	LearnTypes bool
-	// The time of the import: the creation time of persons and groups without events.
+	// The time of the import: the creation time of persons and groups without events. It is also the time at which events came in that
+	// do not say it themselves.
 	Now time.Time
 	// Properties whose type is known and stays as it is.
 	KnownTypes []LearnedProperty
@@ -35,23 +36,34 @@ type Options struct {
 	Cohorts []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
+	// The records are events that clients sent now, and follow the rules of capture where those of imports differ:
+	//
+	//   - a person is as old as the event that made it, and a group as its first $groupidentify; in an import, as the earliest event;
+	//   - the person gets properties of the event such as $browser and utm_source, and their first values as $initial_browser;
+	//   - $exception, $$heatmap and $groupidentify change no person;
+	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other, also an identified one;
+	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
+	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade;
+	//   - an id that joins a person takes its earlier events without profile along.
+	Captured bool
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
 }
 
 // Report says what became of the records.
 type Report struct {
-	Events     int  // events that are in ClickHouse now, duplicates included
-	Duplicates int  // of these, events that were there before
-	Persons    int  // records that describe a person
-	Groups     int  // records that describe a group
-	Cohorts    int  // records that put people into a cohort
-	Members    int  // people that are in a cohort now and were not before
-	LeftOut    int  // properties for which their person or group had no room: see record.MaxNames
-	LeftOutAt  int  // the line of the first record that has one; 0 for none
-	Untyped    bool // properties were found beyond Options.MaxTypes, and have no type
-	Bad        int  // records that were left out
-	BadLines   []BadLine
+	Events     int               // events that are in ClickHouse now, duplicates included
+	Duplicates int               // of these, events that were there before
+	Persons    int               // records that describe a person
+	Groups     int               // records that describe a group
+	Cohorts    int               // records that put people into a cohort
+	Members    int               // people that are in a cohort now and were not before
+	Dropped    int               // captured events that are not kept: see Options.Captured
+	LeftOut    int               // properties for which their person or group had no room: see record.MaxNames
+	LeftOutAt  int               // the line of the first record that has one; 0 for none
+	Untyped    bool              // properties were found beyond Options.MaxTypes, and have no type
+	Bad        int               // records that were left out
+	BadLines   []BadLine         // of an import, the first hundred
 	Learned    []LearnedProperty // types that were not known before
 	GroupTypes []GroupType       // all group types of the project, in the order of their index
 }
@@ -84,64 +96,61 @@ type Reader interface {
 
 // Ingester writes records to ClickHouse. It may be used from several goroutines at once.
 type Ingester struct {
-	client *clickhouse.Client
-	mu     sync.Mutex
-	busy   map[int64]chan struct{} // by project; holds a value while its records are taken in
+	// Intents keeps what is being written. Without it, people may come out otherwise when a batch that broke off is written again. To
+	// be set before the first use.
+	Intents Intents
+
+	client    *clickhouse.Client
+	inserting func(table string) error // see store
+	mu        sync.Mutex
+	rooms     map[int64]*room // by project
+	recent    []*room         // that have deliveries, the last one used last
 }
 
 // New returns an ingester that writes with a client. There must be one only for each database.
 func New(client *clickhouse.Client) *Ingester {
-	return &Ingester{client: client, busy: map[int64]chan struct{}{}}
+	return &Ingester{client: client, rooms: map[int64]*room{}}
 }
 
 // Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and
 // reported.
 //
 // Importing the same records again adds nothing: an event without uuid gets one from its text, and from how often
-// the same text stands before it in its batch; events whose uuid is there already are passed over. An import that
+// the same text stands before it in its batch; events that are there already are passed over. An import that
 // broke off is completed by running it again.
 //
 // Imports into one project wait for each other. The report is valid also with an error: it says what was done
 // before.
 func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Report, error) {
-	if options.Project <= 0 {
-		return Report{}, fmt.Errorf("BUG: an import without a project: %d", options.Project)
+	if err := options.check(); err != nil {
+		return Report{}, err
 	}
-	if options.Now.IsZero() {
-		return Report{}, errors.New("BUG: an import without the time of the import")
-	}
-	done, err := i.lock(ctx, options.Project)
+	room := i.room(options.Project)
+	done, err := room.importing.lock(ctx)
 	if err != nil {
 		return Report{}, fmt.Errorf("waiting for another import into the project: %w", err)
 	}
 	defer done()
-	s, err := newSession(ctx, i.client, options)
+	s, err := i.newSession(ctx, options)
 	if err != nil {
 		return Report{}, err
 	}
-	err = s.readAll(ctx, in)
+	err = s.readAll(ctx, in, room)
 	return s.result(), err
 }
 
-// lock lets one import at a time into a project: each reads the state of persons and writes it back.
-func (i *Ingester) lock(ctx context.Context, project int64) (unlock func(), err error) {
-	i.mu.Lock()
-	busy, ok := i.busy[project]
-	if !ok {
-		busy = make(chan struct{}, 1)
-		i.busy[project] = busy
+func (o *Options) check() error {
+	if o.Project <= 0 {
+		return fmt.Errorf("BUG: records without a project: %d", o.Project)
 	}
-	i.mu.Unlock()
-	select {
-	case busy <- struct{}{}:
-		return func() { <-busy }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if o.Now.IsZero() {
+		return errors.New("BUG: records without the time of now")
 	}
+	return nil
 }
 
 // readAll takes in all records of a reader.
-func (s *session) readAll(ctx context.Context, in Reader) error {
+func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
 	var b batch
 	for {
 		r, err := in.Read()
@@ -152,12 +161,12 @@ func (s *session) readAll(ctx context.Context, in Reader) error {
 		case errors.As(err, &bad):
 			s.bad(bad.Line, bad.Reason)
 		case errors.Is(err, io.EOF):
-			return s.flush(ctx, &b)
+			return s.flush(ctx, &b, room)
 		default:
-			return errors.Join(err, s.flush(ctx, &b))
+			return errors.Join(err, s.flush(ctx, &b, room))
 		}
 		if len(b.records) >= batchRecords || b.bytes >= batchBytes {
-			if err := s.flush(ctx, &b); err != nil {
+			if err := s.flush(ctx, &b, room); err != nil {
 				return err
 			}
 		}
@@ -165,25 +174,13 @@ func (s *session) readAll(ctx context.Context, in Reader) error {
 }
 
 // flush writes a batch when it is its turn, and empties it.
-func (s *session) flush(ctx context.Context, b *batch) error {
+func (s *session) flush(ctx context.Context, b *batch, room *room) error {
 	if len(b.records) == 0 {
 		return nil
 	}
-	if err := s.inTurn(ctx, b.records); err != nil {
+	if err := room.write(ctx, s, b.records); err != nil {
 		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
 	}
 	b.reset()
 	return nil
-}
-
-func (s *session) inTurn(ctx context.Context, records []record.Record) error {
-	if s.options.Turn == nil {
-		return s.write(ctx, records)
-	}
-	done, err := s.options.Turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return s.write(ctx, records)
 }

@@ -21,7 +21,9 @@ type person struct {
 	version    uint64
 	stored     bool // a row of it is in ClickHouse
 	changed    bool
-	line       int // that changed it last
+	line       int           // that changed it last
+	ids        []*distinctID // those that are known
+	whole      bool          // all its distinct ids are known
 }
 
 func (p *person) change(line int) {
@@ -39,11 +41,12 @@ func (p *person) seen(line int, at time.Time) {
 
 // distinctID is one of the names of a person.
 type distinctID struct {
-	person  *person
+	name    string
+	person  *person // nil while it belongs to nobody
 	version int64
 	stored  bool // a row of it is in ClickHouse
 	changed bool
-	moved   bool // it belonged to another person
+	moved   bool // there are events of it with the id of another person, or there may be
 	line    int
 }
 
@@ -54,6 +57,8 @@ type people struct {
 	persons map[uuid.UUID]*person
 	merged  map[uuid.UUID]*person // the persons of this batch that became another one, which takes their place
 	noRoom  func(line int)        // called for each property that is left out
+	// The records are captured events: see Options.Captured.
+	captured bool
 }
 
 func (p *people) forget() { p.ids, p.persons = map[string]*distinctID{}, map[uuid.UUID]*person{} }
@@ -78,7 +83,7 @@ func (p *people) of(name string) *person {
 func (p *people) id(name string) *distinctID {
 	entry := p.ids[name]
 	if entry == nil {
-		entry = &distinctID{}
+		entry = &distinctID{name: name}
 		p.ids[name] = entry
 	}
 	return entry
@@ -88,7 +93,7 @@ func (p *people) id(name string) *distinctID {
 func (p *people) owner(line int, name string) *person {
 	entry := p.id(name)
 	if entry.person == nil {
-		entry.assign(line, p.create(line, name))
+		p.assign(line, entry, p.create(line, name))
 	}
 	return entry.person
 }
@@ -98,26 +103,31 @@ func (p *people) create(line int, name string) *person {
 	id := personUUID(p.store.project, name)
 	one := p.persons[id]
 	if one == nil {
-		one = &person{id: id}
+		one = &person{id: id, whole: true}
 		p.persons[id] = one
 	}
-	if !one.stored || one.deleted {
-		one.deleted = false
+	if one.deleted {
+		*one = person{id: id, whole: true, version: one.version, stored: one.stored}
+		one.change(line)
+	}
+	if !one.stored {
 		one.change(line)
 	}
 	return one
 }
 
-// assign gives a distinct id to a person.
-func (d *distinctID) assign(line int, to *person) {
+// assign gives a distinct id to a person. Events without profile that have the id, if there are any, are recorded with the person that
+// the id would make.
+func (p *people) assign(line int, d *distinctID, to *person) {
 	if d.person == to {
 		return
 	}
-	d.moved = d.moved || d.person != nil
+	d.moved = d.moved || d.person != nil || p.captured && to.id != personUUID(p.store.project, d.name)
 	if d.stored || d.person != nil {
 		d.version++
 	}
 	d.person, d.changed, d.line = to, true, line
+	to.ids = append(to.ids, d)
 }
 
 // describe applies a record that describes a person: all its ids belong to one person from now on.
@@ -152,17 +162,16 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 	entry := p.id(name)
 	source := entry.person
 	if source == nil || source == target {
-		entry.assign(line, target)
+		p.assign(line, entry, target)
 		return nil
 	}
 	if err := p.loadIDsOf(ctx, source); err != nil {
 		return err
 	}
-	for _, other := range p.ids {
-		if other.person == source {
-			other.assign(line, target)
-		}
+	for _, id := range source.ids {
+		p.assign(line, id, target)
 	}
+	source.ids = nil
 	for _, m := range source.properties {
 		if target.properties.Get(m.Key) == nil {
 			p.give(target, line, m)
@@ -187,67 +196,11 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 	return nil
 }
 
-// mergedID returns the other distinct id that an event joins to its own, and whether it does so even when the
-// other one is identified.
-func mergedID(r *record.Record) (id string, force bool) {
-	name := ""
-	switch r.Event {
-	case "$identify":
-		name = "$anon_distinct_id"
-	case "$create_alias":
-		name = "alias"
-	case "$merge_dangerously":
-		name, force = "alias", true
-	default:
-		return "", false
-	}
-	id, _ = r.Properties.Get(name).Text()
-	if id == r.DistinctID {
-		return "", false
-	}
-	return id, force
-}
-
-// ofEvent applies what an event says about its person and returns the person as of the event. For an event without
-// profile the person is nil, but it has the id that the person would have.
-func (p *people) ofEvent(ctx context.Context, r *record.Record) (id uuid.UUID, of *person, err error) {
-	if string(r.Properties.Get("$process_person_profile")) == "false" {
-		if known := p.of(r.DistinctID); known != nil {
-			return known.id, nil, nil
-		}
-		return personUUID(p.store.project, r.DistinctID), nil, nil
-	}
-	of = p.owner(r.Line, r.DistinctID)
-	if other, force := mergedID(r); other != "" {
-		if known := p.of(other); known == nil || !known.identified || force {
-			if err := p.join(ctx, r.Line, of, other); err != nil {
-				return of.id, nil, err
-			}
-		}
-		if !of.identified {
-			of.identified = true
-			of.change(r.Line)
-		}
-	}
-	of.seen(r.Line, r.Timestamp)
-	for _, m := range r.Properties.Get("$set_once").Object() {
-		if of.properties.Get(m.Key) == nil {
-			p.give(of, r.Line, m)
-		}
-	}
-	for _, m := range r.Properties.Get("$set").Object() {
-		p.give(of, r.Line, m)
-	}
-	for _, key := range r.Properties.Get("$unset").Keys() {
-		if of.unset(key) {
-			of.change(r.Line)
-		}
-	}
-	return of.id, of, nil
-}
-
 // give sets a property of a person, if there is room for it.
 func (p *people) give(to *person, line int, m record.Member) {
+	if p.captured && m.Value.IsNull() && to.properties.Get(m.Key) == nil {
+		return // a person without the property is one whose property is null
+	}
 	changed, ok := to.set(m)
 	if !ok {
 		p.noRoom(line)
@@ -256,6 +209,11 @@ func (p *people) give(to *person, line int, m record.Member) {
 		to.change(line)
 	}
 }
+
+var (
+	personColumns = []string{"id", "created_at", "properties", "is_identified", "is_deleted", "version", "created_at_given"}
+	idColumns     = []string{"distinct_id", "person_id", "is_deleted", "version", "_partition"}
+)
 
 // rows returns the rows of the persons that changed.
 func (p *people) rows() []row {
@@ -271,24 +229,21 @@ func (p *people) rows() []row {
 			one.createdAt = p.store.now
 		}
 		key := fmt.Sprintf("%s %d %t %t %s %s", one.id, one.version, one.deleted, one.identified, one.createdAt, one.json())
-		rows = append(rows, p.store.row(one.line, key, map[string]any{
-			"id": one.id, "created_at": one.createdAt, "properties": one.json(), "is_identified": flag(one.identified),
-			"is_deleted": flag(one.deleted), "version": one.version, "created_at_given": uint8(flag(one.given)), //nolint:gosec // 0 or 1
-		}))
+		rows = append(rows, p.store.row(one.line, key, one.id, one.createdAt, one.json(), flag(one.identified), flag(one.deleted),
+			one.version, uint8(flag(one.given)))) //nolint:gosec // 0 or 1
 	}
 	return sorted(rows)
 }
 
-// idRows returns the rows of distinct ids that changed hands after events had been written with their old person,
+// idRows returns the rows of distinct ids that changed hands after events were written with another person,
 // and those of all that changed.
 func (p *people) idRows() (moved, all []row) {
 	for name, entry := range p.ids {
 		if !entry.changed {
 			continue
 		}
-		one := p.store.row(entry.line, fmt.Sprintf("%q %s %d", name, entry.person.id, entry.version), map[string]any{
-			"distinct_id": name, "person_id": entry.person.id, "is_deleted": int8(0), "version": entry.version, "_partition": uint64(0),
-		})
+		one := p.store.row(entry.line, fmt.Sprintf("%q %s %d", name, entry.person.id, entry.version),
+			name, entry.person.id, int8(0), entry.version, uint64(0))
 		if entry.moved {
 			moved = append(moved, one)
 		}

@@ -16,15 +16,22 @@ import (
 func (p *people) load(ctx context.Context, records []record.Record) error {
 	unknown := map[string]bool{}
 	for n := range records {
-		for _, id := range mentionedIDs(&records[n]) {
+		for _, id := range p.mentionedIDs(&records[n]) {
 			if p.ids[id] == nil {
 				unknown[id] = true
 			}
 		}
 	}
-	if len(unknown) == 0 {
-		return nil
+	if len(unknown) > 0 {
+		if err := p.loadIDs(ctx, unknown); err != nil {
+			return err
+		}
 	}
+	return p.loadMerging(ctx, records)
+}
+
+// loadIDs looks up distinct ids and their persons.
+func (p *people) loadIDs(ctx context.Context, unknown map[string]bool) error {
 	ids := slices.Sorted(maps.Keys(unknown))
 	owner := map[string]uuid.UUID{}
 	persons := map[uuid.UUID]bool{}
@@ -40,7 +47,7 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 				return err
 			}
 			name := cells[0].Text()
-			p.ids[name] = &distinctID{version: version, stored: true}
+			p.ids[name] = &distinctID{name: name, version: version, stored: true}
 			if cells[3].Text() == "0" {
 				owner[name] = id
 				persons[id] = true
@@ -63,20 +70,20 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 			p.persons[id] = &person{id: id}
 		}
 		p.ids[name].person = p.persons[id]
+		p.persons[id].ids = append(p.persons[id].ids, p.ids[name])
 	}
 	return nil
 }
 
 // mentionedIDs lists the distinct ids of a record.
-func mentionedIDs(r *record.Record) []string {
+func (p *people) mentionedIDs(r *record.Record) []string {
 	if r.Kind != record.Event {
 		return r.DistinctIDs
 	}
-	ids := []string{r.DistinctID}
-	if other, _ := mergedID(r); other != "" {
-		ids = append(ids, other)
+	if other, _ := p.mergedID(r); other != "" {
+		return []string{r.DistinctID, other}
 	}
-	return ids
+	return []string{r.DistinctID}
 }
 
 func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) error {
@@ -116,22 +123,58 @@ func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) err
 		}, clickhouse.ArrayParam("ids", "UUID", ids))
 }
 
-// loadIDsOf looks up all distinct ids of a person who is about to be merged into another.
-func (p *people) loadIDsOf(ctx context.Context, of *person) error {
-	if !of.stored {
-		return nil // all its ids are known
+// loadMerging looks up all distinct ids of the persons whom records may merge.
+func (p *people) loadMerging(ctx context.Context, records []record.Record) error {
+	var persons []*person
+	for n := range records {
+		ids := p.mentionedIDs(&records[n])
+		if len(ids) < 2 {
+			continue
+		}
+		for _, id := range ids {
+			if one := p.of(id); one != nil {
+				persons = append(persons, one)
+			}
+		}
 	}
-	return p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version) AS owner, max(version), argMax(is_deleted, version) AS gone "+
+	return p.loadIDsOf(ctx, persons...)
+}
+
+// loadIDsOf looks up all distinct ids of persons.
+func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
+	wanted := map[uuid.UUID]*person{}
+	for _, one := range persons {
+		if !one.whole {
+			wanted[one.id] = one
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version) AS owner, max(version), argMax(is_deleted, version) AS gone "+
 		"FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN "+
-		"(SELECT distinct_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND person_id = {person:UUID}) "+
-		"GROUP BY distinct_id HAVING owner = {person:UUID} AND gone = 0",
+		"(SELECT distinct_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND person_id IN {persons:Array(UUID)}) "+
+		"GROUP BY distinct_id HAVING owner IN {persons:Array(UUID)} AND gone = 0",
 		func(cells []clickhouse.Cell) error {
 			name := cells[0].Text()
 			if p.ids[name] != nil {
 				return nil // what is known is newer
 			}
+			owner, err := uuid.Parse(cells[1].Text())
+			if err != nil {
+				return err
+			}
 			version, err := cells[2].Int()
-			p.ids[name] = &distinctID{person: of, version: version, stored: true}
+			one := wanted[owner]
+			p.ids[name] = &distinctID{name: name, person: one, version: version, stored: true}
+			one.ids = append(one.ids, p.ids[name])
 			return err
-		}, clickhouse.Param{Name: "person", Type: "UUID", Value: of.id.String()})
+		}, personsParam(maps.Keys(wanted)))
+	if err != nil {
+		return err
+	}
+	for _, one := range wanted {
+		one.whole = true
+	}
+	return nil
 }

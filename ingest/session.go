@@ -2,44 +2,51 @@ package ingest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
-	"github.com/google/uuid"
-
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // session is what is known while records of one project are taken in.
 type session struct {
-	options Options
-	report  Report
-	store   *store
-	people  *people
-	groups  *groups
-	members []givenMember // of this batch
-	types   typeLearner
-	refused map[int]bool // lines that the server would not take
+	options     Options
+	report      Report
+	store       *store
+	people      *people
+	groups      *groups
+	members     []givenMember // of this batch
+	types       typeLearner
+	refused     map[int]bool     // lines that the server would not take
+	refusedKeys map[string]error // see room.refused
+	intents     Intents
 }
 
-func newSession(ctx context.Context, client *clickhouse.Client, options Options) (*session, error) {
-	store, err := newStore(ctx, client, options.Project, options.Now)
+func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
+	store, err := newStore(ctx, i.client, options.Project, options.Now)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{
-		options: options,
-		store:   store,
-		types:   newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes),
-		refused: map[int]bool{},
-	}
+	store.inserting = i.inserting
+	s := &session{store: store, intents: i.Intents}
 	s.people = &people{store: store, noRoom: s.leftOut}
-	s.groups = &groups{store: store, noRoom: s.leftOut, types: map[string]int{}}
+	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()
+	s.begin(options)
+	return s, nil
+}
+
+// begin starts a report with other options. What is known of people and groups is kept.
+func (s *session) begin(options Options) {
+	s.options, s.report, s.refused = options, Report{}, map[int]bool{}
+	s.store.now = options.Now
+	s.people.captured = options.Captured
+	s.types = newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes)
+	s.groups.types = map[string]int{}
 	for _, t := range options.GroupTypes {
 		s.groups.types[t.Name] = t.Index
 	}
-	return s, nil
 }
 
 func (s *session) result() Report {
@@ -51,7 +58,7 @@ func (s *session) result() Report {
 
 func (s *session) bad(line int, reason error) {
 	s.report.Bad++
-	if len(s.report.BadLines) < maxBad {
+	if len(s.report.BadLines) < maxBad || s.options.Captured {
 		s.report.BadLines = append(s.report.BadLines, BadLine{Line: line, Reason: reason.Error()})
 	}
 }
@@ -77,7 +84,12 @@ func (s *session) forget() {
 }
 
 // load looks up what a batch speaks of and is not known yet.
-func (s *session) load(ctx context.Context, records []record.Record) error {
+func (s *session) load(ctx context.Context, records []record.Record, events []*event) error {
+	for _, e := range events {
+		if e != nil && !s.drops(e) {
+			s.groups.learn(e.Record, s.options.Captured && e.personless)
+		}
+	}
 	if len(s.people.ids)+len(s.groups.known) > maxState || s.people.bytes()+s.groups.bytes() > maxStateBytes {
 		s.forget()
 	}
@@ -89,50 +101,83 @@ func (s *session) load(ctx context.Context, records []record.Record) error {
 
 // write applies the records of a batch in their order. Persons and groups are written before the events, because
 // an import that broke off passes over the events that are there, and over what they say, when it is run again.
-// Overrides come first of all: they are found out by comparing with what the other tables hold.
+// Overrides come first of all: they are found out by comparing with what the other tables hold. What the batch
+// changes is kept as an intent before that, if there is a place for it.
 func (s *session) write(ctx context.Context, records []record.Record) error {
-	if err := s.load(ctx, records); err != nil {
+	given := make([]*event, len(records))
+	for n := range records {
+		if records[n].Kind == record.Event {
+			given[n] = newEvent(&records[n], s.options.Captured)
+		}
+	}
+	if err := s.load(ctx, records, given); err != nil {
 		return err
 	}
-	events, err := s.apply(ctx, records)
+	events, err := s.apply(ctx, records, given)
 	if err != nil {
 		return err
 	}
-	if err := s.groups.date(ctx); err != nil {
-		return err
+	if !s.options.Captured {
+		if err := s.groups.date(ctx); err != nil {
+			return err
+		}
 	}
 	members, err := s.memberRows(ctx)
 	if err != nil {
 		return err
 	}
 	moved, ids := s.people.idRows()
-	for _, t := range []struct {
-		name string
-		rows []row
-	}{
-		{"person_distinct_id_overrides", moved},
-		{"person", s.people.rows()},
-		{"person_distinct_id2", ids},
-		{"groups", s.groups.rows()},
-		{physical.StaticMembers, members},
-		{physical.Events, events},
-	} {
-		if err := s.insert(ctx, t.name, t.rows); err != nil {
-			return err
-		}
+	state := slices.DeleteFunc([]block{
+		newBlock("person_distinct_id_overrides", idColumns, moved),
+		newBlock("person", personColumns, s.people.rows()),
+		newBlock("person_distinct_id2", idColumns, ids),
+		newBlock("groups", groupColumns, s.groups.rows()),
+		newBlock(physical.StaticMembers, memberColumns, members),
+	}, func(b block) bool { return len(b.rows) == 0 })
+	if err := s.finish(ctx, state, events); err != nil {
+		return err
 	}
 	s.people.written()
 	s.groups.written()
 	return nil
 }
 
+// finish writes the changes of people and groups, and the events. If there are changes, they are kept as an intent, with the events
+// whose rows would come out otherwise after them.
+func (s *session) finish(ctx context.Context, state []block, events []eventRow) error {
+	all, unsettled := newBlock(physical.Events, eventColumns, make([]row, len(events))), newBlock(physical.Events, eventColumns, nil)
+	for n := range events {
+		all.rows[n] = events[n].row
+		if events[n].unsettled() {
+			unsettled.rows = append(unsettled.rows, events[n].row)
+		}
+	}
+	intent := s.intents != nil && len(state) > 0
+	if intent {
+		if err := s.intents.Save(ctx, s.options.Project, encodeBlocks(append(slices.Clip(state), unsettled))); err != nil {
+			return fmt.Errorf("keeping what is to be written: %w", err)
+		}
+	}
+	for _, b := range append(state, all) {
+		if err := s.insert(ctx, b); err != nil {
+			return err
+		}
+	}
+	if intent {
+		if err := s.intents.Save(ctx, s.options.Project, nil); err != nil {
+			return fmt.Errorf("noting that a batch is written: %w", err)
+		}
+	}
+	return nil
+}
+
 // apply takes in what records say, and returns the rows of the events that are new.
-func (s *session) apply(ctx context.Context, records []record.Record) ([]row, error) {
+func (s *session) apply(ctx context.Context, records []record.Record, given []*event) ([]eventRow, error) {
 	known, err := s.store.knownEvents(ctx, records)
 	if err != nil {
 		return nil, err
 	}
-	events := make([]row, 0, len(records))
+	events := make([]eventRow, 0, len(records))
 	for n := range records {
 		r := &records[n]
 		switch r.Kind {
@@ -143,7 +188,7 @@ func (s *session) apply(ctx context.Context, records []record.Record) ([]row, er
 		case record.Cohort:
 			s.cohort(r)
 		case record.Event:
-			events, err = s.event(ctx, r, known, events)
+			events, err = s.event(ctx, given[n], known, events)
 		}
 		if err != nil {
 			return nil, err
@@ -176,33 +221,73 @@ func (s *session) describeGroup(line int, id groupID, properties record.Object) 
 	return s.groups.describe(line, id, properties)
 }
 
+// wasRefused reports an event that the server would not take when an unfinished batch was completed.
+func (s *session) wasRefused(r *record.Record) bool {
+	if len(s.refusedKeys) == 0 {
+		return false
+	}
+	reason := s.refusedKeys[rowKey(r)]
+	if reason != nil {
+		s.bad(r.Line, reason)
+	}
+	return reason != nil
+}
+
+// drops reports whether an event is not kept.
+func (s *session) drops(e *event) bool { return s.options.Captured && e.pointless() }
+
 // event adds the row of an event that is not known.
-func (s *session) event(ctx context.Context, r *record.Record, known map[uuid.UUID]bool, rows []row) ([]row, error) {
-	s.report.Events++
-	keys := s.groups.ofEvent(r)
-	if known[r.UUID] {
-		s.report.Duplicates++
-		s.learn(r)
+func (s *session) event(ctx context.Context, e *event, known knownEvents, rows []eventRow) ([]eventRow, error) {
+	if s.drops(e) {
+		s.report.Dropped++
 		return rows, nil
 	}
-	known[r.UUID] = true
-	id, p, err := s.people.ofEvent(ctx, r)
+	if s.wasRefused(e.Record) {
+		return rows, nil
+	}
+	key, on := keyOf(e.Record), dayOf(e.Timestamp)
+	s.report.Events++
+	keys := s.groups.ofEvent(e.Record, e.personless && s.options.Captured)
+	if known.has(key, on) {
+		s.report.Duplicates++
+		s.learn(e)
+		return rows, nil
+	}
+	known.add(key, on)
+	p, err := s.people.ofEvent(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	s.learn(r)
-	if name, key, set := groupIdentify(r); key != "" {
-		if index, ok := s.groups.index(name); ok {
-			s.describeGroup(r.Line, groupID{index, key}, set).seen(r.Line, r.Timestamp)
-		}
+	s.learn(e)
+	s.identifyGroup(e)
+	row := s.eventRow(e, p, keys)
+	other, _ := s.people.mergedID(e.Record)
+	row.merges = other != ""
+	return append(rows, row), nil
+}
+
+// identifyGroup applies a $groupidentify to its group.
+func (s *session) identifyGroup(e *event) {
+	name, key, set := groupIdentify(e.Record)
+	if key == "" {
+		return
 	}
-	return append(rows, s.eventRow(r, id, p, keys)), nil
+	index, ok := s.groups.index(name)
+	if !ok {
+		return
+	}
+	g := s.describeGroup(e.Line, groupID{index, key}, set)
+	if s.options.Captured {
+		g.begin(e.Line, e.Timestamp)
+	} else {
+		g.seen(e.Line, e.Timestamp)
+	}
 }
 
 // learn takes the types that an event shows. Events that are there already are asked again: the import
 // that wrote them may have broken off before anyone kept what it had learned.
-func (s *session) learn(r *record.Record) {
-	s.types.observe(eventScope, 0, r.Properties)
-	s.types.observe(personScope, 0, r.Properties.Get("$set_once").Object())
-	s.types.observe(personScope, 0, r.Properties.Get("$set").Object())
+func (s *session) learn(e *event) {
+	s.types.observe(eventScope, 0, e.Properties)
+	s.types.observe(personScope, 0, e.setOnce)
+	s.types.observe(personScope, 0, e.set)
 }

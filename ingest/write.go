@@ -6,61 +6,125 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// row is a row for one table, by column.
+// row is a row for one table.
 type row struct {
 	line   int
 	key    string // what makes the row this row: the same key is the same content
-	values map[string]any
+	values []any  // by column
 }
 
 // row makes a row, with the columns that all tables have.
-func (s *store) row(line int, key string, values map[string]any) row {
-	values[physical.Project], values["_timestamp"], values["_offset"] = s.project, s.now, uint64(0)
-	return row{line, key, values}
+func (s *store) row(line int, key string, values ...any) row {
+	return row{line, key, append([]any{s.project, s.now, uint64(0)}, values...)}
 }
 
-// eventRow makes the row of an event of a person, who is nil for an event without profile, and of groups by their index.
-func (s *session) eventRow(r *record.Record, id uuid.UUID, p *person, groups [physical.GroupTypes]string) row {
-	session, _ := r.Properties.Get("$session_id").Text()
-	window, _ := r.Properties.Get("$window_id").Text()
-	values := map[string]any{
-		"uuid": r.UUID, "event": r.Event, "properties": r.Properties.JSON(), "timestamp": r.Timestamp,
-		"distinct_id": r.DistinctID, "elements_chain": r.Elements,
-		"created_at": s.options.Now, "person_id": id, "person_created_at": time.Unix(0, 0).UTC(), "person_properties": "{}",
-		"person_mode": "propertyless", "$session_id": session, "$window_id": window,
+// block is rows for one table.
+type block struct {
+	table   string
+	columns []string
+	rows    []row
+}
+
+// newBlock makes a block of rows with the columns that all tables have, and others.
+func newBlock(table string, columns []string, rows []row) block {
+	return block{table, append([]string{physical.Project, "_timestamp", "_offset"}, columns...), rows}
+}
+
+// eventRow is the row of an event, with what it depends on.
+type eventRow struct {
+	row
+	person eventPerson
+	groups [physical.GroupTypes]*group
+	merges bool
+}
+
+// unsettled reports whether the batch changes what the row was made from, or the row what others are made from.
+func (e *eventRow) unsettled() bool {
+	changed := func(p *person) bool { return p != nil && p.changed }
+	if e.merges || e.person.name.changed || changed(e.person.name.person) || changed(e.person.person) {
+		return true
 	}
-	if p != nil {
-		values["person_mode"] = "full"
-		values["person_properties"] = p.json()
-		values["person_created_at"] = p.createdAt
+	for _, g := range e.groups {
+		if g != nil && g.changed {
+			return true
+		}
 	}
-	for index, key := range groups {
+	return false
+}
+
+var eventColumns = func() []string {
+	columns := []string{
+		"uuid", "event", "properties", "timestamp", "distinct_id", "elements_chain", "created_at", "person_id", "person_created_at",
+		"person_properties", "person_mode", "$session_id", "$window_id",
+	}
+	for index := range physical.GroupTypes {
 		n := strconv.Itoa(index)
-		values["$group_"+n] = key
-		values["group"+n+"_properties"] = "{}"
-		values["group"+n+"_created_at"] = time.Unix(0, 0).UTC()
+		columns = append(columns, "$group_"+n, "group"+n+"_properties", "group"+n+"_created_at")
+	}
+	return columns
+}()
+
+// Values that most rows have.
+var (
+	noTime   any = time.Unix(0, 0).UTC()
+	noObject any = "{}"
+	noText   any = ""
+)
+
+// eventRow makes the row of an event of a person, and of groups by the index of their type.
+func (s *session) eventRow(e *event, p eventPerson, groups [physical.GroupTypes]string) eventRow {
+	session, _ := e.Properties.Get("$session_id").Text()
+	window, _ := e.Properties.Get("$window_id").Text()
+	createdAt, properties := noTime, noObject
+	if p.person != nil {
+		createdAt, properties = p.person.createdAt, p.person.json()
+	}
+	values := make([]any, 0, 3+len(eventColumns))
+	values = append(values, s.store.project, s.store.now, uint64(0),
+		e.UUID, e.Event, e.Properties.JSON(), e.Timestamp, e.DistinctID, e.Elements, s.arrival(e.Record), p.id, createdAt,
+		properties, p.mode, session, window)
+	out := eventRow{person: p}
+	for index, key := range groups {
 		if key == "" {
+			values = append(values, noText, noObject, noTime)
 			continue
 		}
 		g := s.groups.of(groupID{index, key})
-		g.seen(r.Line, r.Timestamp)
-		values["group"+n+"_properties"] = g.json()
-		values["group"+n+"_created_at"] = g.createdAt
+		if !s.options.Captured {
+			g.seen(e.Line, e.Timestamp)
+		}
+		out.groups[index] = g
+		createdAt := noTime
+		if !g.createdAt.IsZero() {
+			createdAt = g.createdAt
+		}
+		values = append(values, key, g.json(), createdAt)
 	}
-	return s.store.row(r.Line, r.UUID.String(), values)
+	out.row = row{e.Line, rowKey(e.Record), values}
+	return out
+}
+
+// rowKey is the key of an event's row.
+func rowKey(r *record.Record) string {
+	return r.UUID.String() + " " + strconv.FormatInt(r.Timestamp.UnixMicro(), 10) + " " + strconv.Quote(r.Event) + " " + r.DistinctID
+}
+
+// arrival is when an event came in.
+func (s *session) arrival(r *record.Record) time.Time {
+	if r.Arrived.IsZero() {
+		return s.options.Now
+	}
+	return r.Arrived
 }
 
 func flag(b bool) int8 {
@@ -76,47 +140,55 @@ func sorted(rows []row) []row {
 	return rows
 }
 
-// insert writes rows as one block with a token made from their content, so that the server takes it once even
+// insert writes a block with a token made from its content, so that the server takes it once even
 // when the first try only seemed to fail. If the server refuses the block for its data, the halves are tried,
 // until the bad rows stand alone.
-func (s *session) insert(ctx context.Context, table string, rows []row) error {
-	for n := chunk(rows); n < len(rows); n = chunk(rows) {
-		if err := s.insert(ctx, table, rows[:n]); err != nil {
+func (s *session) insert(ctx context.Context, b block) error {
+	for n := chunk(b.rows); n < len(b.rows); n = chunk(b.rows) {
+		if err := s.insert(ctx, b.part(0, n)); err != nil {
 			return err
 		}
-		rows = rows[n:]
+		b = b.part(n, len(b.rows))
 	}
-	if len(rows) == 0 {
+	if len(b.rows) == 0 {
 		return nil
 	}
-	err := s.store.insert(ctx, table, rows)
+	err := s.store.insert(ctx, b)
 	var refused *clickhouse.Error
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &refused):
-		return fmt.Errorf("writing %s: %w", table, err)
+		return fmt.Errorf("writing %s: %w", b.table, err)
 	case !refused.ByData():
 		if refused.Kind == clickhouse.UserError { // its message may quote the data, and Caddy logs what its admin API answers
-			return fmt.Errorf("writing %s: ClickHouse refuses the data: code %d, %s", table, refused.Code, refused.Name)
+			return fmt.Errorf("writing %s: ClickHouse refuses the data: code %d, %s", b.table, refused.Code, refused.Name)
 		}
-		return fmt.Errorf("writing %s: %w", table, err)
-	case len(rows) == 1:
-		s.refuse(table, rows[0].line, refused)
+		return fmt.Errorf("writing %s: %w", b.table, err)
+	case len(b.rows) == 1:
+		s.refuse(b.table, b.rows[0], refused)
 		return nil
 	}
-	half := len(rows) / 2
-	if err := s.insert(ctx, table, rows[:half]); err != nil {
+	half := len(b.rows) / 2
+	if err := s.insert(ctx, b.part(0, half)); err != nil {
 		return err
 	}
-	return s.insert(ctx, table, rows[half:])
+	return s.insert(ctx, b.part(half, len(b.rows)))
 }
 
+// part is some of the rows of a block.
+func (b block) part(from, to int) block { return block{b.table, b.columns, b.rows[from:to]} }
+
 // refuse reports a row that the server does not take.
-func (s *session) refuse(table string, line int, reason *clickhouse.Error) {
-	if !s.refused[line] {
-		s.refused[line] = true
-		s.bad(line, fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name))
+func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
+	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
+	if r.line == 0 { // of a batch that is completed: its events are still to come
+		s.refusedKeys[r.key] = err
+		return
+	}
+	if !s.refused[r.line] {
+		s.refused[r.line] = true
+		s.bad(r.line, err)
 	}
 	if table == physical.Events {
 		s.report.Events--
@@ -143,21 +215,28 @@ func chunk(rows []row) int {
 // maxBlock is how many bytes of text a block holds, unless a single row has more.
 const maxBlock = 32 << 20
 
-// insert writes rows in the columns that the table has.
-func (s *store) insert(ctx context.Context, table string, rows []row) error {
+// insert writes a block, in the columns that the table has.
+func (s *store) insert(ctx context.Context, b block) error {
 	var columns []clickhouse.Column
-	for _, name := range slices.Sorted(maps.Keys(rows[0].values)) {
-		if typ := s.layout[table][name]; typ != "" {
+	var places []int
+	for n, name := range b.columns {
+		if typ := s.layout[b.table][name]; typ != "" {
 			columns = append(columns, clickhouse.Column{Name: name, Type: typ})
+			places = append(places, n)
+		}
+	}
+	if s.inserting != nil {
+		if err := s.inserting(b.table); err != nil {
+			return err
 		}
 	}
 	values := make([]any, len(columns))
 	return s.client.Insert(ctx, clickhouse.Batch{
-		Table: table, Columns: columns, Token: token(s.project, table, rows),
+		Table: b.table, Columns: columns, Token: token(s.project, b),
 		Rows: func(yield func([]any) bool) {
-			for _, row := range rows {
-				for n, column := range columns {
-					values[n] = row.values[column.Name]
+			for _, row := range b.rows {
+				for n, place := range places {
+					values[n] = row.values[place]
 				}
 				if !yield(values) {
 					return
@@ -168,10 +247,10 @@ func (s *store) insert(ctx context.Context, table string, rows []row) error {
 }
 
 // token is the same for the same rows of the same project.
-func token(project int64, table string, rows []row) string {
+func token(project int64, b block) string {
 	sum := sha256.New()
-	sum.Write(fmt.Appendf(nil, "%d %s\n", project, table))
-	for _, row := range rows {
+	sum.Write(fmt.Appendf(nil, "%d %s\n", project, b.table))
+	for _, row := range b.rows {
 		sum.Write([]byte(row.key + "\n"))
 	}
 	return hex.EncodeToString(sum.Sum(nil))

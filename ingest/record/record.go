@@ -37,6 +37,7 @@ type Record struct {
 	UUID       uuid.UUID
 	HasUUID    bool
 	Elements   string
+	Arrived    time.Time // when it came in; zero when that is not known
 
 	// A person, or people of a cohort.
 	DistinctIDs []string

@@ -1,0 +1,479 @@
+package ingest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// captured makes records of lines. An event without uuid gets one from its place, one without timestamp the time of its place, in minutes.
+func captured(tb testing.TB, lines string) []record.Record {
+	tb.Helper()
+	var records []record.Record
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		line = strings.TrimSpace(line)
+		n := len(records)
+		if !strings.Contains(line, `"timestamp"`) {
+			line = fmt.Sprintf(`{"timestamp":"2024-03-04T10:%02d:00Z",`, n) + line[1:]
+		}
+		r, err := record.Parse([]byte(line))
+		if err != nil {
+			tb.Fatalf("%s: %v", line, err)
+		}
+		if !r.HasUUID {
+			r.UUID = uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%d %s", n, line))
+			r.HasUUID = true
+		}
+		r.Arrived = arrived.Add(time.Duration(n) * time.Second)
+		records = append(records, r)
+	}
+	return records
+}
+
+var arrived = time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
+
+func deliver(tb testing.TB, i *ingest.Ingester, options ingest.Options, records []record.Record) ingest.Report {
+	tb.Helper()
+	options.Now = now
+	report, err := i.Deliver(tb.Context(), options, slices.Clone(records))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return report
+}
+
+// state is what a project has, with the ids of persons replaced by the distinct id that makes them.
+type state struct{ Events, Persons, IDs, Overrides, Groups []string }
+
+func stateOf(tb testing.TB, c *clickhouse.Client, project int64, ids ...string) state {
+	tb.Helper()
+	var pairs []string
+	for _, id := range ids {
+		pairs = append(pairs, ingest.PersonUUID(project, id).String(), "<"+id+">")
+	}
+	names := strings.NewReplacer(pairs...)
+	get := func(sql string) []string {
+		rows := ask(tb, c, project, sql)
+		for n := range rows {
+			rows[n] = names.Replace(rows[n])
+		}
+		slices.Sort(rows)
+		return rows
+	}
+	return state{
+		Events: get("SELECT timestamp, event, distinct_id, uuid, toJSONString(properties), created_at, person_id, person_mode, person_created_at, toJSONString(person_properties), " +
+			"`$group_0`, toJSONString(group0_properties), group0_created_at, `$group_1` FROM events"),
+		Persons: get("SELECT id, toJSONString(argMax(properties, version)), argMax(created_at, version), argMax(is_identified, version), max(version) " +
+			"FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0"),
+		IDs:       get("SELECT distinct_id, argMax(person_id, version), max(version) FROM person_distinct_id2 GROUP BY distinct_id"),
+		Overrides: get("SELECT distinct_id, argMax(person_id, version), max(version) FROM person_distinct_id_overrides GROUP BY distinct_id"),
+		Groups:    get("SELECT group_type_index, group_key, toJSONString(argMax(group_properties, _timestamp)), argMax(created_at, _timestamp) FROM groups GROUP BY 1, 2"),
+	}
+}
+
+// TestDeliverPeople has the rules of persons and merges (contract capture.md, sections 8 and 9) one by one. Each case is delivered at
+// once and event by event, by new ingesters.
+func TestDeliverPeople(t *testing.T) {
+	type lines = []string
+	const (
+		events = `SELECT event, distinct_id, if(o.distinct_id = '', toString(e.person_id), toString(o.person_id)), e.person_mode, toJSONString(e.person_properties)
+			FROM events e LEFT JOIN (SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id_overrides GROUP BY distinct_id) o
+			ON e.distinct_id = o.distinct_id ORDER BY e.created_at`
+		persons = `SELECT id, toJSONString(argMax(properties, version)), argMax(created_at, version), argMax(is_identified, version)
+			FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0 ORDER BY 2, 3`
+		ids    = `SELECT distinct_id, argMax(person_id, version) FROM person_distinct_id2 GROUP BY distinct_id ORDER BY distinct_id`
+		stored = `SELECT toJSONString(properties), "$group_0" FROM events ORDER BY created_at`
+	)
+	tests := []struct {
+		name, in                     string
+		events, persons, ids, stored lines
+	}{
+		{
+			name:    "an unknown id makes a person as old as the event, and an earlier event does not move that",
+			in:      `{"event":"a","distinct_id":"x"}` + "\n" + `{"event":"b","distinct_id":"x","timestamp":"2020-01-01"}`,
+			persons: lines{`["<x>", "{}", "2024-03-04T10:00:00Z", 0]`},
+			ids:     lines{`["x", "<x>"]`},
+		},
+		{
+			name: "$set_once, $set and $unset within one event, in this order",
+			in: `{"event":"a","distinct_id":"x","properties":{"$unset":["c"],"$set":{"a":2,"c":2},"$set_once":{"a":1,"b":1,"c":1}}}
+				{"event":"b","distinct_id":"x","properties":{"$set":{"a":3},"$set_once":{"b":9,"c":9},"$unset":{"a":1}}}`,
+			events:  lines{`["a", "x", "<x>", "full", "{\"a\":2,\"b\":1}"]`, `["b", "x", "<x>", "full", "{\"b\":1,\"c\":9}"]`},
+			persons: lines{`["<x>", "{\"b\":1,\"c\":9}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
+			name: "$set_once fills null",
+			in: `{"event":"a","distinct_id":"x","properties":{"$set":{"a":null,"b":1}}}
+				{"event":"b","distinct_id":"x","properties":{"$set":{"b":null},"$set_once":{"a":1,"c":null}}}
+				{"event":"c","distinct_id":"x","properties":{"$set_once":{"b":2,"c":3}}}`,
+			persons: lines{`["<x>", "{\"a\":1,\"b\":2,\"c\":3}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
+			name: "$exception, $$heatmap and $groupidentify change no person",
+			in: `{"event":"a","distinct_id":"x","properties":{"$set":{"a":1}}}
+				{"event":"$exception","distinct_id":"x","properties":{"$set":{"a":2}}}
+				{"event":"$$heatmap","distinct_id":"x","properties":{"$set_once":{"b":2}}}
+				{"event":"$groupidentify","distinct_id":"x","properties":{"$unset":["a"],"$group_type":"org","$group_key":"o"}}`,
+			events: lines{
+				`["a", "x", "<x>", "full", "{\"a\":1}"]`, `["$exception", "x", "<x>", "full", "{\"a\":1}"]`,
+				`["$$heatmap", "x", "<x>", "full", "{\"a\":1}"]`, `["$groupidentify", "x", "<x>", "full", "{\"a\":1}"]`,
+			},
+			persons: lines{`["<x>", "{\"a\":1}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
+			name: "a person gets properties of its events, and the first of them as initial ones",
+			in: `{"event":"a","distinct_id":"x","properties":{"$browser":"Firefox","$os":"Linux","utm_source":"ad","other":1,"$referrer":null,"$set":{"$os":"own"},"$set_once":{"$initial_os":"mine"}}}
+				{"event":"b","distinct_id":"x","properties":{"$browser":"Safari","$current_url":"u","$set":{"n":1}}}`,
+			persons: lines{`["<x>", "{\"$browser\":\"Safari\",\"$current_url\":\"u\",\"$initial_browser\":\"Firefox\",\"$initial_current_url\":\"u\",` +
+				`\"$initial_os\":\"mine\",\"$initial_utm_source\":\"ad\",\"$os\":\"own\",\"n\":1,\"utm_source\":\"ad\"}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
+			name: "another page alone leaves the person, $set takes it along",
+			in: `{"event":"a","distinct_id":"x","properties":{"$current_url":"1"}}
+				{"event":"b","distinct_id":"x","properties":{"$current_url":"2"}}
+				{"event":"$set","distinct_id":"x","properties":{"$current_url":"3"}}`,
+			events: lines{
+				`["a", "x", "<x>", "full", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}"]`,
+				`["b", "x", "<x>", "full", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}"]`,
+				`["$set", "x", "<x>", "full", "{\"$current_url\":\"3\",\"$initial_current_url\":\"1\"}"]`,
+			},
+		},
+		{
+			name:    "a server's system is not its user's",
+			in:      `{"event":"a","distinct_id":"x","properties":{"$is_server":true,"$os":"Linux","$os_version":"6","$app_name":"api"}}`,
+			persons: lines{`["<x>", "{\"$app_name\":\"api\",\"$initial_app_name\":\"api\"}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
+			name: "events without profile make no person, change none, and lose what would; only false is off",
+			in: `{"event":"a","distinct_id":"x","properties":{"$process_person_profile":false,"$set":{"a":1},"$set_once":{"b":1},"$unset":["c"],"k":1,"$groups":{"org":"o"}}}
+				{"event":"b","distinct_id":"y","properties":{"$process_person_profile":"false","$set":{"a":1},"$groups":{"org":"o"}}}
+				{"event":"c","distinct_id":"y","properties":{"$process_person_profile":false,"$set":{"a":2}}}
+				{"event":"d","distinct_id":"y","timestamp":"2024-03-04T10:02:01Z","properties":{"$process_person_profile":false}}`,
+			events: lines{
+				`["a", "x", "<x>", "propertyless", "{}"]`, `["b", "y", "<y>", "full", "{\"a\":1}"]`,
+				`["c", "y", "<y>", "propertyless", "{}"]`, `["d", "y", "<y>", "force_upgrade", "{}"]`,
+			},
+			persons: lines{`["<y>", "{\"a\":1}", "2024-03-04T10:01:00Z", 0]`},
+			ids:     lines{`["y", "<y>"]`},
+			stored: lines{
+				`["{\"$groups\":{\"org\":\"o\"},\"$process_person_profile\":false,\"k\":1}", ""]`,
+				`["{\"$group_0\":\"o\",\"$groups\":{\"org\":\"o\"},\"$set\":{\"a\":1}}", "o"]`,
+				`["{\"$process_person_profile\":false}", ""]`, `["{\"$process_person_profile\":false}", ""]`,
+			},
+		},
+		{
+			name: "events that speak of people alone are dropped without profile",
+			in: `{"event":"$identify","distinct_id":"x","properties":{"$process_person_profile":false,"$anon_distinct_id":"y"}}
+				{"event":"$create_alias","distinct_id":"x","properties":{"$process_person_profile":false,"alias":"y"}}
+				{"event":"$merge_dangerously","distinct_id":"x","properties":{"$process_person_profile":false,"alias":"y"}}
+				{"event":"$groupidentify","distinct_id":"x","properties":{"$process_person_profile":false,"$group_type":"t","$group_key":"k"}}
+				{"event":"$set","distinct_id":"x","properties":{"$process_person_profile":false,"$set":{"a":1}}}`,
+			events: lines{`["$set", "x", "<x>", "propertyless", "{}"]`},
+		},
+		{
+			name: "earlier events without profile join the person, made by an event or by a merge",
+			in: `{"event":"a","distinct_id":"anon","properties":{"$process_person_profile":false}}
+				{"event":"b","distinct_id":"same","properties":{"$process_person_profile":false}}
+				{"event":"$identify","distinct_id":"user","properties":{"$anon_distinct_id":"anon"}}
+				{"event":"c","distinct_id":"same"}`,
+			events: lines{
+				`["a", "anon", "<user>", "propertyless", "{}"]`, `["b", "same", "<same>", "propertyless", "{}"]`,
+				`["$identify", "user", "<user>", "full", "{}"]`, `["c", "same", "<same>", "full", "{}"]`,
+			},
+			ids: lines{`["anon", "<user>"]`, `["same", "<same>"]`, `["user", "<user>"]`},
+		},
+		{
+			name: "the id without a person joins the other's, also an identified one",
+			in: `{"event":"p","distinct_id":"new","properties":{"$process_person_profile":false}}
+				{"event":"$identify","distinct_id":"old","properties":{"$anon_distinct_id":"older"}}
+				{"event":"$identify","distinct_id":"new","properties":{"$anon_distinct_id":"old","$set":{"a":1}}}`,
+			events: lines{
+				`["p", "new", "<old>", "propertyless", "{}"]`,
+				`["$identify", "old", "<old>", "full", "{}"]`, `["$identify", "new", "<old>", "full", "{\"a\":1}"]`,
+			},
+			persons: lines{`["<old>", "{\"a\":1}", "2024-03-04T10:01:00Z", 1]`},
+			ids:     lines{`["new", "<old>"]`, `["old", "<old>"]`, `["older", "<old>"]`},
+		},
+		{
+			name: "two persons become one: the target wins, gaps are filled, then the event's $set; the older creation; all ids move",
+			in: `{"event":"a","distinct_id":"s","properties":{"$set":{"k":"s","gap":"s","own":"s"}}}
+				{"event":"$create_alias","distinct_id":"s","properties":{"alias":"s2"}}
+				{"event":"t","distinct_id":"t","properties":{"$set":{"k":"t"}}}
+				{"event":"$merge_dangerously","distinct_id":"t","properties":{"alias":"s2","$set":{"own":"e"},"$set_once":{"gap":"e"}}}
+				{"event":"later","distinct_id":"s"}`,
+			events: lines{
+				`["a", "s", "<t>", "full", "{\"gap\":\"s\",\"k\":\"s\",\"own\":\"s\"}"]`,
+				`["$create_alias", "s", "<t>", "full", "{\"gap\":\"s\",\"k\":\"s\",\"own\":\"s\"}"]`,
+				`["t", "t", "<t>", "full", "{\"k\":\"t\"}"]`,
+				`["$merge_dangerously", "t", "<t>", "full", "{\"gap\":\"s\",\"k\":\"t\",\"own\":\"e\"}"]`,
+				`["later", "s", "<t>", "full", "{\"gap\":\"s\",\"k\":\"t\",\"own\":\"e\"}"]`,
+			},
+			persons: lines{`["<t>", "{\"gap\":\"s\",\"k\":\"t\",\"own\":\"e\"}", "2024-03-04T10:00:00Z", 1]`},
+			ids:     lines{`["s", "<t>"]`, `["s2", "<t>"]`, `["t", "<t>"]`},
+		},
+		{
+			name: "an identified source stays, the target is identified all the same and gets the $set",
+			in: `{"event":"$identify","distinct_id":"a","properties":{"$anon_distinct_id":"a1"}}
+				{"event":"b","distinct_id":"b"}
+				{"event":"$create_alias","distinct_id":"b","properties":{"alias":"a","$set":{"n":1}}}
+				{"event":"$identify","distinct_id":"b","properties":{"$anon_distinct_id":"a1"}}`,
+			persons: lines{`["<b>", "{\"n\":1}", "2024-03-04T10:01:00Z", 1]`, `["<a>", "{}", "2024-03-04T10:00:00Z", 1]`},
+			ids:     lines{`["a", "<a>"]`, `["a1", "<a>"]`, `["b", "<b>"]`},
+		},
+		{
+			name: "$identify without another id, or with its own, identifies nobody",
+			in: `{"event":"$identify","distinct_id":"x","properties":{"$set":{"a":1}}}
+				{"event":"$identify","distinct_id":"x","properties":{"$anon_distinct_id":"x"}}
+				{"event":"$create_alias","distinct_id":"x","properties":{"alias":null}}`,
+			persons: lines{`["<x>", "{\"a\":1}", "2024-03-04T10:00:00Z", 0]`},
+			ids:     lines{`["x", "<x>"]`},
+		},
+	}
+	c := client(t)
+	for _, tt := range tests {
+		for _, split := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s split %t", tt.name, split), func(t *testing.T) {
+				records := captured(t, tt.in)
+				options := ingest.Options{Project: project()}
+				size := len(records)
+				if split {
+					size = 1
+				}
+				for batch := range slices.Chunk(records, size) {
+					report := deliver(t, ingest.New(c), options, batch)
+					options.GroupTypes = report.GroupTypes
+				}
+				var pairs []string
+				for _, id := range []string{"x", "y", "s", "t", "a", "b", "anon", "same", "user", "old", "new", "older"} {
+					pairs = append(pairs, ingest.PersonUUID(options.Project, id).String(), "<"+id+">")
+				}
+				for name, q := range map[string]struct {
+					sql  string
+					want []string
+				}{"events": {events, tt.events}, "persons": {persons, tt.persons}, "ids": {ids, tt.ids}, "stored": {stored, tt.stored}} {
+					got := ask(t, c, options.Project, q.sql)
+					for n := range got {
+						got[n] = strings.NewReplacer(pairs...).Replace(got[n])
+					}
+					if diff := gocmp.Diff(q.want, got); q.want != nil && diff != "" {
+						t.Errorf("%s (-want +got):\n%s", name, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDeliverIllegalIDs merges nobody by ids that stem from mistakes, on either side.
+func TestDeliverIllegalIDs(t *testing.T) {
+	illegal := []string{"", "  ", "[object Object]", "NaN", "None", "none", "null", "0", "'null'", `"NaN"`, "'Guest'"}
+	for _, id := range []string{"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false"} {
+		illegal = append(illegal, id, strings.ToUpper(id), "'"+id+"'", `"`+id+`"`)
+	}
+	c := client(t)
+	for _, legal := range []bool{false, true} {
+		ids := illegal
+		if legal {
+			ids = []string{"nan", "NONE", "Null", "00", "[Object Object]", " guest", "'guest", "ids", "0.0"}
+		}
+		var lines strings.Builder
+		for n, id := range ids {
+			fmt.Fprintf(&lines, "{\"event\":\"$identify\",\"distinct_id\":\"r%d\",\"properties\":{\"$anon_distinct_id\":%q}}\n", n, id)
+			if id != "" {
+				fmt.Fprintf(&lines, "{\"event\":\"$create_alias\",\"distinct_id\":%q,\"properties\":{\"alias\":\"s%d\"}}\n", id, n)
+			}
+		}
+		p := project()
+		in := strings.ReplaceAll(lines.String(), `{"event"`, `{"timestamp":"2024-03-04","event"`)
+		report := deliver(t, ingest.New(c), ingest.Options{Project: p}, captured(t, in))
+		want := fmt.Sprintf("[%d, 0, 0]", report.Events)
+		if legal {
+			want = fmt.Sprintf("[%d, %d, %d]", len(ids), len(ids), 2*len(ids))
+		}
+		got := ask(t, c, p, `SELECT count(), countIf(is_identified = 1), (SELECT count() FROM person_distinct_id2) - count()
+			FROM (SELECT argMax(is_identified, version) AS is_identified FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0)`)
+		if got[0] != want {
+			t.Errorf("legal %t: %s persons, identified, more ids; want %s", legal, got[0], want)
+		}
+	}
+}
+
+func TestDeliverGroups(t *testing.T) {
+	c, i := client(t), ingest.New(client(t))
+	options := ingest.Options{Project: project()}
+	report := deliver(t, i, options, captured(t, `
+		{"event":"$groupidentify","distinct_id":"$org_acme","properties":{"$group_type":"org","$group_key":"acme","$group_set":{"a":1,"b":1}}}
+		{"event":"login","distinct_id":"x","properties":{"$groups":{"org":"acme","team":5,"t2":"k","t3":"k","t4":"k","t5":"k","t6":"k"}}}`))
+	want := []ingest.GroupType{{Name: "org", Index: 0}, {Name: "team", Index: 1}, {Name: "t2", Index: 2}, {Name: "t3", Index: 3}, {Name: "t4", Index: 4}}
+	if diff := gocmp.Diff(want, report.GroupTypes); diff != "" {
+		t.Errorf("group types (-want +got):\n%s", diff)
+	}
+	options.GroupTypes = report.GroupTypes
+	for n, set := range []string{`{"b":2}`, `{"b":1}`, `{"b":2}`} { // there and back: no insert may be taken for an earlier one
+		line := fmt.Sprintf(`{"event":"$groupidentify","distinct_id":"x","timestamp":"2024-03-04T11:0%d:00Z","properties":{"$group_type":"org","$group_key":"acme","$group_set":%s}}`, n, set)
+		deliver(t, i, options, captured(t, line))
+	}
+	got := stateOf(t, c, options.Project, "x", "$org_acme")
+	if diff := gocmp.Diff([]string{`[0, "acme", "{\"a\":1,\"b\":2}", "2024-03-04T10:00:00Z"]`}, got.Groups); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if len(got.Persons) != 2 {
+		t.Errorf("persons: %v", got.Persons)
+	}
+}
+
+// TestDeliverOnce delivers events again: the same event within a day is one, another name or person is another.
+func TestDeliverOnce(t *testing.T) {
+	const id = `"uuid":"0190f3c2-aaaa-7abc-8def-000000000001"`
+	line := func(name, person, at, set string) string {
+		return fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,%s,"properties":{"$set":{"n":%s}}}`, name, person, at, id, set)
+	}
+	lines := []string{
+		line("paid", "x", "2024-03-04T23:59:59Z", "1"),
+		line("paid", "x", "2024-03-04T23:59:59Z", "2"), // again
+		line("paid", "x", "2024-03-04T00:00:00Z", "3"), // the same day
+		line("paid", "x", "2024-03-05T00:00:01Z", "4"), // slid over midnight
+		line("paid", "x", "2024-03-03T23:00:00Z", "5"),
+		line("paid", "x", "2024-03-07T00:00:00Z", "6"), // another day
+		line("refunded", "y", "2024-03-04T23:59:59Z", "7"),
+		line("paid", "z", "2024-03-04T23:59:59Z", "8"),
+	}
+	c := client(t)
+	for _, size := range []int{1, 3, len(lines)} {
+		p := project()
+		var events, duplicates int
+		for batch := range slices.Chunk(captured(t, strings.Join(lines, "\n")), size) {
+			report := deliver(t, ingest.New(c), ingest.Options{Project: p}, batch)
+			events, duplicates = events+report.Events, duplicates+report.Duplicates
+		}
+		if events != 8 || duplicates != 4 {
+			t.Errorf("batches of %d: %d events, %d duplicates", size, events, duplicates)
+		}
+		want := []string{`["2024-03-04T23:59:59Z", "paid", "x", 1]`, `["2024-03-04T23:59:59Z", "paid", "z", 8]`, `["2024-03-04T23:59:59Z", "refunded", "y", 7]`, `["2024-03-07T00:00:00Z", "paid", "x", 6]`}
+		got := ask(t, c, p, "SELECT timestamp, event, distinct_id, person_properties.n.:Int64 FROM events ORDER BY 1, 2, 3")
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("batches of %d (-want +got):\n%s", size, diff)
+		}
+	}
+}
+
+// broken delivers batches with a failure before one of the writes, and then what was not acknowledged again, as after the end of the process.
+func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches [][]record.Record, at, size int) (reached bool) {
+	t.Helper()
+	intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir())}
+	steps, failed := 0, errors.New("the process ends")
+	step := func() error {
+		if steps++; steps == at+1 {
+			return failed
+		}
+		return nil
+	}
+	i := ingest.New(c)
+	i.Intents, intents.step = intents, step
+	i.Before(func(string) error { return step() })
+	var rest []record.Record
+	for n, batch := range batches {
+		report, err := i.Deliver(t.Context(), options, slices.Clone(batch))
+		if errors.Is(err, failed) {
+			rest = slices.Concat(batches[n:]...)
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.GroupTypes = report.GroupTypes
+	}
+	if rest == nil {
+		return false
+	}
+	again := ingest.New(c)
+	again.Intents, intents.step = intents, func() error { return nil }
+	for batch := range slices.Chunk(rest, cmp.Or(size, len(rest))) {
+		report := deliver(t, again, options, batch)
+		options.GroupTypes = report.GroupTypes
+	}
+	return true
+}
+
+type failingIntents struct {
+	ingest.IntentDir
+	step func() error
+}
+
+func (f *failingIntents) Save(ctx context.Context, project int64, batch []byte) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.IntentDir.Save(ctx, project, batch)
+}
+
+// TestDeliverBroken ends the process before every write, and delivers the rest again in larger and smaller batches: everything comes out as if nothing had happened.
+func TestDeliverBroken(t *testing.T) {
+	lines := captured(t, `
+		{"event":"read","distinct_id":"anon","properties":{"$process_person_profile":false}}
+		{"event":"a","distinct_id":"y","properties":{"$set":{"k":"y","n":1},"$groups":{"org":"o"}}}
+		{"event":"a","distinct_id":"x","properties":{"$set_once":{"once":"first"},"$set":{"k":"x"}}}
+		{"event":"$groupidentify","distinct_id":"y","properties":{"$group_type":"org","$group_key":"o","$group_set":{"size":1}}}
+		{"event":"b","distinct_id":"y","properties":{"$set":{"k":"y2"},"$groups":{"org":"o"}}}
+		{"event":"$identify","distinct_id":"x","properties":{"$anon_distinct_id":"y"}}
+		{"event":"c","distinct_id":"y","properties":{"$unset":["once"]}}
+		{"event":"d","distinct_id":"x","properties":{"$set_once":{"once":"second"},"$groups":{"org":"o","team":"t"}}}
+		{"event":"$groupidentify","distinct_id":"x","properties":{"$group_type":"org","$group_key":"o","$group_set":{"size":2}}}
+		{"event":"$identify","distinct_id":"user","properties":{"$anon_distinct_id":"anon","$set":{"k":"u"}}}
+		{"event":"$merge_dangerously","distinct_id":"user","properties":{"alias":"x"}}
+		{"event":"e","distinct_id":"anon","properties":{"$process_person_profile":false}}
+		{"event":"f","distinct_id":"y","timestamp":"2023-01-01","properties":{"$set":{"k":"f"}}}
+		{"event":"g","distinct_id":"z"}`)
+	batches := slices.Collect(slices.Chunk(lines, 7))
+	ids := []string{"x", "y", "z", "anon", "user"}
+	c := client(t)
+	whole := func() state {
+		p := project()
+		i := ingest.New(c)
+		options := ingest.Options{Project: p, Now: now}
+		for _, batch := range batches {
+			options.GroupTypes = deliver(t, i, options, batch).GroupTypes
+		}
+		return stateOf(t, c, p, ids...)
+	}
+	want := whole()
+	for at := 0; ; at++ {
+		for _, size := range []int{0, 3} {
+			p := project()
+			if !broken(t, c, ingest.Options{Project: p, Now: now}, batches, at, size) {
+				if at < 10 {
+					t.Errorf("there are %d writes only", at)
+				}
+				return
+			}
+			got := stateOf(t, c, p, ids...)
+			// How often a person's row was written depends on where batches end.
+			if diff := gocmp.Diff(withoutVersions(want), withoutVersions(got)); diff != "" {
+				t.Errorf("broken off before write %d, then batches of %d (-want +got):\n%s", at, size, diff)
+			}
+		}
+	}
+}
+
+func withoutVersions(s state) state {
+	cut := func(rows []string) (out []string) {
+		for _, row := range rows {
+			out = append(out, row[:strings.LastIndex(row, ",")])
+		}
+		return out
+	}
+	s.Persons, s.IDs, s.Overrides = cut(s.Persons), cut(s.IDs), cut(s.Overrides)
+	return s
+}

@@ -1,0 +1,53 @@
+package ingest
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// event is a record of an event with what it says about its person.
+type event struct {
+	*record.Record
+	personless   bool // it is sent without profile
+	set, setOnce record.Object
+	unset        []string
+}
+
+// newEvent reads what a record says. Of a captured event it brings the properties into the form that is stored.
+func newEvent(r *record.Record, captured bool) *event {
+	e := &event{Record: r, personless: string(r.Properties.Get(profileProperty)) == "false"}
+	if captured {
+		e.normalize()
+	}
+	e.setOnce = r.Properties.Get("$set_once").Object()
+	e.set = r.Properties.Get("$set").Object()
+	e.unset = r.Properties.Get("$unset").Keys()
+	if captured && !e.personless {
+		e.lift()
+	}
+	return e
+}
+
+// profileProperty is false for an event without profile.
+const profileProperty = "$process_person_profile"
+
+func (e *event) normalize() {
+	without := []string{"$set", "$set_once", "$unset"}
+	if !e.personless {
+		without = []string{profileProperty}
+	}
+	for _, name := range without {
+		e.Properties = e.Properties.Without(name)
+	}
+	if system := e.Properties.Get("$os_name"); system != nil && e.Properties.Get("$os") == nil {
+		e.Properties = e.Properties.Set("$os", system)
+	}
+}
+
+// pointless reports whether an event only speaks about a person or group, and is sent without profile.
+func (e *event) pointless() bool {
+	switch e.Event {
+	case "$identify", "$create_alias", "$merge_dangerously", "$groupidentify":
+		return e.personless
+	}
+	return false
+}

@@ -1,0 +1,289 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/klauspost/compress/s2"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Intents keeps the batch that is being written into each project. What was not finished is written again before anything else, so
+// that a batch changes people once, wherever its writing broke off.
+type Intents interface {
+	// Save keeps a batch in place of the project's last one, and returns when it survives the end of the process. An empty batch
+	// says that there is none.
+	Save(ctx context.Context, project int64, batch []byte) error
+	// Load returns the project's last batch; nothing if there is none.
+	Load(ctx context.Context, project int64) ([]byte, error)
+}
+
+// IntentDir keeps intents as files of a folder, which must exist.
+type IntentDir string
+
+func (d IntentDir) file(project int64) string {
+	return filepath.Join(string(d), strconv.FormatInt(project, 10)+".batch")
+}
+
+// Save writes the file of a project, or removes it.
+func (d IntentDir) Save(_ context.Context, project int64, batch []byte) error {
+	name := d.file(project)
+	if len(batch) == 0 {
+		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // a number in the folder of the caller
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(batch)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return err
+	}
+	folder, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Load reads the file of a project.
+func (d IntentDir) Load(_ context.Context, project int64) ([]byte, error) {
+	batch, err := os.ReadFile(d.file(project))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return batch, err
+}
+
+// intentVersion begins every batch that is kept.
+const intentVersion = 1
+
+// encodeBlocks is the form in which a batch is kept.
+func encodeBlocks(blocks []block) []byte {
+	e := encoder{}
+	e.number(uint64(len(blocks)))
+	for _, b := range blocks {
+		e.text(b.table)
+		e.number(uint64(len(b.columns)))
+		for _, name := range b.columns {
+			e.text(name)
+		}
+		e.number(uint64(len(b.rows)))
+		for _, row := range b.rows {
+			e.text(row.key)
+			for _, value := range row.values {
+				e.value(value)
+			}
+		}
+	}
+	return append([]byte{intentVersion}, s2.Encode(nil, e.out)...)
+}
+
+// decodeBlocks reads what encodeBlocks wrote.
+func decodeBlocks(batch []byte) ([]block, error) {
+	if len(batch) == 0 || batch[0] != intentVersion {
+		return nil, errors.New("it is of another version of the server")
+	}
+	in, err := s2.Decode(nil, batch[1:])
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{in: in}
+	blocks := make([]block, d.count())
+	for n := range blocks {
+		b := &blocks[n]
+		b.table = d.text()
+		b.columns = make([]string, d.count())
+		for i := range b.columns {
+			b.columns[i] = d.text()
+		}
+		b.rows = make([]row, d.count())
+		for i := range b.rows {
+			b.rows[i] = row{key: d.text(), values: make([]any, len(b.columns))}
+			for at := range b.columns {
+				b.rows[i].values[at] = d.value()
+			}
+		}
+	}
+	return blocks, d.err
+}
+
+type encoder struct{ out []byte }
+
+func (e *encoder) number(n uint64) { e.out = binary.AppendUvarint(e.out, n) }
+
+func (e *encoder) text(s string) {
+	e.number(uint64(len(s)))
+	e.out = append(e.out, s...)
+}
+
+// value writes a value of a row, after a letter for its type.
+func (e *encoder) value(v any) {
+	switch v := v.(type) {
+	case string:
+		e.out = append(e.out, 's')
+		e.text(v)
+	case uuid.UUID:
+		e.out = append(append(e.out, 'u'), v[:]...)
+	case time.Time:
+		e.out = binary.AppendVarint(append(e.out, 't'), v.UnixMicro())
+	case int8:
+		e.out = append(e.out, 'i', byte(v)) //nolint:gosec // it becomes one again
+	case uint8:
+		e.out = append(e.out, 'b', v)
+	case int64:
+		e.out = binary.AppendVarint(append(e.out, 'I'), v)
+	case uint64:
+		e.out = binary.AppendUvarint(append(e.out, 'B'), v)
+	default:
+		panic(fmt.Sprintf("BUG: a row has a value of the type %T", v))
+	}
+}
+
+var errIntent = errors.New("it is damaged")
+
+// decoder reads what an encoder wrote. After the first mistake it yields zeros.
+type decoder struct {
+	in  []byte
+	err error
+}
+
+func (d *decoder) take(n uint64) []byte {
+	if d.err != nil || n > uint64(len(d.in)) {
+		d.in, d.err = nil, errIntent
+		return make([]byte, min(n, 16))
+	}
+	out := d.in[:n]
+	d.in = d.in[n:]
+	return out
+}
+
+func (d *decoder) number() uint64 {
+	n, size := binary.Uvarint(d.in)
+	d.take(sizeOf(size))
+	return n
+}
+
+func (d *decoder) signed() int64 {
+	n, size := binary.Varint(d.in)
+	d.take(sizeOf(size))
+	return n
+}
+
+// sizeOf is how many bytes a number has; more than there are if there is no number.
+func sizeOf(size int) uint64 {
+	if size <= 0 {
+		return math.MaxUint64
+	}
+	return uint64(size)
+}
+
+// count reads how many things follow, each of at least a byte.
+func (d *decoder) count() uint64 {
+	n := d.number()
+	if n > uint64(len(d.in)) {
+		d.in, d.err = nil, errIntent
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) text() string {
+	n := d.count()
+	return string(d.take(n))
+}
+
+func (d *decoder) value() any {
+	switch d.take(1)[0] {
+	case 's':
+		return d.text()
+	case 'u':
+		return uuid.UUID(d.take(16))
+	case 't':
+		return time.UnixMicro(d.signed()).UTC()
+	case 'i':
+		return int8(d.take(1)[0]) //nolint:gosec // it was one
+	case 'b':
+		return d.take(1)[0]
+	case 'I':
+		return d.signed()
+	case 'B':
+		return d.number()
+	}
+	d.in, d.err = nil, errIntent
+	return nil
+}
+
+// resume writes again what a batch meant to write that may not have been finished. What is there stays as it is.
+func (s *session) resume(ctx context.Context) error {
+	if s.intents == nil {
+		return nil
+	}
+	batch, err := s.intents.Load(ctx, s.options.Project)
+	if err != nil {
+		return fmt.Errorf("looking for an unfinished batch: %w", err)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	blocks, err := decodeBlocks(batch)
+	if err != nil {
+		return fmt.Errorf("reading the unfinished batch of project %d: %w", s.options.Project, err)
+	}
+	for _, b := range blocks {
+		if b.table == physical.Events {
+			if err := s.store.dropKnown(ctx, &b); err != nil {
+				return err
+			}
+		}
+		if err := s.insert(ctx, b); err != nil {
+			return fmt.Errorf("completing an unfinished batch: %w", err)
+		}
+	}
+	return s.intents.Save(ctx, s.options.Project, nil)
+}
+
+// dropKnown takes the events out of a block that are in ClickHouse.
+func (s *store) dropKnown(ctx context.Context, b *block) error {
+	place := map[string]int{}
+	for n, name := range b.columns {
+		place[name] = n
+	}
+	keys := make([]eventOfDay, len(b.rows))
+	wanted := newEventLookup(len(b.rows))
+	for n, row := range b.rows {
+		id, _ := row.values[place["uuid"]].(uuid.UUID)
+		name, _ := row.values[place["event"]].(string)
+		person, _ := row.values[place["distinct_id"]].(string)
+		at, _ := row.values[place["timestamp"]].(time.Time)
+		keys[n] = eventOfDay{eventKey{id, name, person}, dayOf(at)}
+		wanted.add(keys[n].eventKey, keys[n].day)
+	}
+	known, err := s.lookUp(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	kept := b.rows[:0]
+	for n, row := range b.rows {
+		if !known.has(keys[n].eventKey, keys[n].day) {
+			kept = append(kept, row)
+		}
+	}
+	b.rows = kept
+	return nil
+}

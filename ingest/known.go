@@ -1,0 +1,109 @@
+package ingest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// eventKey is what makes an event the same as another, if they are not more than a day apart.
+type eventKey struct {
+	uuid       uuid.UUID
+	event      string
+	distinctID string
+}
+
+func keyOf(r *record.Record) eventKey { return eventKey{r.UUID, r.Event, r.DistinctID} }
+
+// day is a day in UTC, counted from 1970.
+type day int64
+
+func dayOf(t time.Time) day {
+	const seconds = 24 * 60 * 60
+	at := t.Unix()
+	if at < 0 {
+		at -= seconds - 1
+	}
+	return day(at / seconds)
+}
+
+func (d day) String() string { return time.Unix(int64(d)*24*60*60, 0).UTC().Format(time.DateOnly) }
+
+type eventOfDay struct {
+	eventKey
+	day day
+}
+
+// knownEvents are events that are there. A client that sends an event again may have the time of it corrected by another amount, so
+// that it moves over midnight: the same event on the day before or after is the same.
+type knownEvents map[eventOfDay]struct{}
+
+func (k knownEvents) has(key eventKey, on day) bool {
+	for d := on - 1; d <= on+1; d++ {
+		if _, ok := k[eventOfDay{key, d}]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (k knownEvents) add(key eventKey, on day) { k[eventOfDay{key, on}] = struct{}{} }
+
+// eventLookup collects events that may be in ClickHouse.
+type eventLookup struct {
+	ids                 []string
+	days, names, people map[string]bool
+}
+
+func newEventLookup(size int) *eventLookup {
+	return &eventLookup{make([]string, 0, size), map[string]bool{}, map[string]bool{}, map[string]bool{}}
+}
+
+func (l *eventLookup) add(key eventKey, on day) {
+	l.ids = append(l.ids, key.uuid.String())
+	for d := on - 1; d <= on+1; d++ {
+		l.days[d.String()] = true
+	}
+	l.names[key.event], l.people[key.distinctID] = true, true
+}
+
+// knownEvents finds which events of a batch are in ClickHouse already.
+func (s *store) knownEvents(ctx context.Context, records []record.Record) (knownEvents, error) {
+	wanted := newEventLookup(len(records))
+	for n := range records {
+		if r := &records[n]; r.Kind == record.Event {
+			wanted.add(keyOf(r), dayOf(r.Timestamp))
+		}
+	}
+	return s.lookUp(ctx, wanted)
+}
+
+// lookUp finds events. The conditions name every column of the primary key, so that only the parts are read where they could be.
+func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error) {
+	known := make(knownEvents, len(l.ids))
+	if len(l.ids) == 0 {
+		return known, nil
+	}
+	keys := func(name, typ string, set map[string]bool) clickhouse.Param {
+		return clickhouse.ArrayParam(name, typ, slices.Sorted(maps.Keys(set)))
+	}
+	err := s.query(ctx, "SELECT uuid, event, distinct_id, timestamp FROM events WHERE team_id = {project:Int64} "+
+		"AND toDate(timestamp) IN {days:Array(Date)} AND event IN {events:Array(String)} "+
+		"AND cityHash64(distinct_id) IN (SELECT cityHash64(arrayJoin({people:Array(String)}))) AND uuid IN {ids:Array(UUID)}",
+		func(cells []clickhouse.Cell) error {
+			id, err := uuid.Parse(cells[0].Text())
+			if err != nil {
+				return err
+			}
+			at, err := cells[3].Time()
+			known.add(eventKey{id, cells[1].Text(), cells[2].Text()}, dayOf(at))
+			return err
+		}, keys("days", "Date", l.days), keys("events", "String", l.names), keys("people", "String", l.people), clickhouse.ArrayParam("ids", "UUID", l.ids))
+	return known, err
+}

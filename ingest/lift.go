@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// lifted are the properties of events that their person gets too (contract capture.md section 8).
+var lifted = func() map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		$app_build $app_name $app_namespace $app_version $browser $browser_version $device_type $current_url $pathname $os $os_version
+		$referring_domain $referrer $screen_height $screen_width $viewport_height $viewport_width $raw_user_agent
+		utm_source utm_medium utm_campaign utm_content utm_name utm_term gclid gad_source gclsrc dclid gbraid wbraid fbclid msclkid
+		twclid li_fat_id mc_cid igshid ttclid rdt_cid epik qclid sccid irclid _kx`) {
+		set[name] = true
+	}
+	return set
+}()
+
+// lift adds the properties of an event that its person gets to what the event sets, unless it sets them itself.
+func (e *event) lift() {
+	server := string(e.Properties.Get("$is_server")) == "true"
+	set, once := e.set, e.setOnce
+	for _, m := range e.Properties {
+		if !lifted[m.Key] || server && (m.Key == "$os" || m.Key == "$os_version") {
+			continue
+		}
+		if set.Get(m.Key) == nil {
+			e.set = append(e.set, m)
+		}
+		if initial := "$initial_" + strings.TrimPrefix(m.Key, "$"); !m.Value.IsNull() && once.Get(initial) == nil {
+			e.setOnce = append(e.setOnce, record.Member{Key: initial, Value: m.Value})
+		}
+	}
+}
+
+// neverUpdates reports whether events of a name leave a person as it is.
+func neverUpdates(event string) bool {
+	return event == "$exception" || event == "$$heatmap" || event == "$groupidentify"
+}
+
+// worthwhile reports whether an event changes more of a person than where it was last seen: with each page another address would be
+// another row of the person.
+func worthwhile(of *person, e *event) bool {
+	switch e.Event {
+	case "$identify", "$set", "$create_alias", "$merge_dangerously":
+		return true
+	}
+	for _, m := range e.setOnce {
+		if missing(of, m) {
+			return true
+		}
+	}
+	for _, m := range e.set {
+		old := of.properties.Get(m.Key)
+		switch {
+		case old == nil && !m.Value.IsNull():
+			return true
+		case old != nil && string(old) != string(m.Value) && !lifted[m.Key] && !strings.HasPrefix(m.Key, "$geoip_"):
+			return true
+		}
+	}
+	for _, key := range e.unset {
+		if of.properties.Get(key) != nil {
+			return true
+		}
+	}
+	return false
+}

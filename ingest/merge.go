@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// mergedID returns the other distinct id that an event joins to its own, and whether it does so even when the
+// other one is identified. It is empty if there is nothing to join.
+func (p *people) mergedID(r *record.Record) (id string, force bool) {
+	name := ""
+	switch r.Event {
+	case "$identify":
+		name = "$anon_distinct_id"
+	case "$create_alias":
+		name = "alias"
+	case "$merge_dangerously":
+		name, force = "alias", true
+	default:
+		return "", false
+	}
+	id, _ = r.Properties.Get(name).Text()
+	if p.captured {
+		id = cut(id)
+	}
+	if id == r.DistinctID || p.captured && (illegalID(id) || illegalID(r.DistinctID)) {
+		return "", false
+	}
+	return id, force
+}
+
+// maxDistinctID is how many characters of a distinct id count.
+const maxDistinctID = 200
+
+// cut shortens a distinct id to what counts of it.
+func cut(id string) string {
+	if len(id) <= maxDistinctID {
+		return id
+	}
+	count := 0
+	for at := range id {
+		if count++; count > maxDistinctID {
+			return id[:at]
+		}
+	}
+	return id
+}
+
+// Distinct ids that many people have by mistake (contract capture.md section 9): in any case, and exactly.
+var (
+	illegalInAnyCase = []string{
+		"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false",
+	}
+	illegalExactly = []string{"[object Object]", "NaN", "None", "none", "null", "0", "undefined"}
+
+	illegal, illegalLower = quotedToo(illegalExactly), quotedToo(illegalInAnyCase)
+)
+
+// quotedToo is a set of texts, each also in quotes.
+func quotedToo(texts []string) map[string]bool {
+	set := make(map[string]bool, 3*len(texts))
+	for _, text := range texts {
+		set[text], set["'"+text+"'"], set[`"`+text+`"`] = true, true, true
+	}
+	return set
+}
+
+// illegalID reports whether a distinct id stems from a mistake in a client, so that it must not join people.
+func illegalID(id string) bool {
+	return strings.TrimSpace(id) == "" || illegal[id] || illegalLower[strings.ToLower(id)]
+}
+
+// merge joins the distinct ids that an event joins.
+func (p *people) merge(ctx context.Context, r *record.Record) error {
+	other, force := p.mergedID(r)
+	if other == "" {
+		return nil
+	}
+	source := p.of(other)
+	if p.captured && source != nil && p.of(r.DistinctID) == nil {
+		p.assign(r.Line, p.id(r.DistinctID), source)
+	}
+	target := p.owner(r.Line, r.DistinctID)
+	if source == nil || !source.identified || force {
+		if err := p.join(ctx, r.Line, target, other); err != nil {
+			return err
+		}
+	}
+	if !target.identified {
+		target.identified = true
+		target.change(r.Line)
+	}
+	return nil
+}

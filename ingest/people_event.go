@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// The values of the column person_mode.
+const (
+	modeFull    = "full"
+	modeNone    = "propertyless"
+	modeUpgrade = "force_upgrade"
+)
+
+// upgradeAfter is how old a person must be before an event without profile shows that its client should send profiles.
+const upgradeAfter = time.Minute
+
+// eventPerson is the person of an event.
+type eventPerson struct {
+	id     uuid.UUID
+	mode   string
+	person *person // as of the event; nil for an event without profile
+	name   *distinctID
+}
+
+// ofEvent applies what an event says about its person.
+func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
+	name := p.id(e.DistinctID)
+	if e.personless {
+		return p.withoutProfile(e.Record, name), nil
+	}
+	if err := p.merge(ctx, e.Record); err != nil {
+		return eventPerson{}, err
+	}
+	of := p.owner(e.Line, e.DistinctID)
+	if p.captured {
+		p.updateCaptured(of, e)
+	} else {
+		of.seen(e.Line, e.Timestamp)
+		p.update(of, e)
+	}
+	return eventPerson{of.id, modeFull, of, name}, nil
+}
+
+// withoutProfile is the person of an event without profile. It has the id of a person whom it does not change, or the one that the
+// person would have.
+func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson {
+	known := name.person
+	switch {
+	case known == nil:
+		return eventPerson{personUUID(p.store.project, r.DistinctID), modeNone, nil, name}
+	case p.captured && r.Timestamp.After(known.createdAt.Add(upgradeAfter)):
+		return eventPerson{known.id, modeUpgrade, nil, name}
+	}
+	return eventPerson{known.id, modeNone, nil, name}
+}
+
+// updateCaptured applies a captured event to its person, who is as old as the first of them.
+func (p *people) updateCaptured(of *person, e *event) {
+	if of.createdAt.IsZero() {
+		of.createdAt, of.given = e.Timestamp, true
+		of.change(e.Line)
+		p.update(of, e)
+		return
+	}
+	if !neverUpdates(e.Event) && worthwhile(of, e) {
+		p.update(of, e)
+	}
+}
+
+// update applies $set_once, $set and $unset, in this order.
+func (p *people) update(of *person, e *event) {
+	for _, m := range e.setOnce {
+		if missing(of, m) {
+			p.give(of, e.Line, m)
+		}
+	}
+	for _, m := range e.set {
+		p.give(of, e.Line, m)
+	}
+	for _, key := range e.unset {
+		if of.unset(key) {
+			of.change(e.Line)
+		}
+	}
+}
+
+// missing reports whether $set_once has a property to fill: null counts as nothing.
+func missing(of *person, m record.Member) bool {
+	old := of.properties.Get(m.Key)
+	return old == nil || old.IsNull() && !m.Value.IsNull()
+}

@@ -1,0 +1,162 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// turn is a lock that is waited for with a context.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// room is where the sessions of one project take turns.
+type room struct {
+	importing turn // for a whole import
+	writing   turn // for a batch; it guards what follows
+	delivery  *session
+	last      *session         // the one that wrote last; nil if the state in ClickHouse may have changed since
+	settled   bool             // no batch is unfinished
+	types     map[string]int   // group types that sessions found
+	refused   map[string]error // events of an unfinished batch that the server would not take, by the key of their row
+	changed   atomic.Bool      // another process may have changed the state
+}
+
+func (i *Ingester) room(project int64) *room {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r := i.rooms[project]
+	if r == nil {
+		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: map[string]error{}}
+		i.rooms[project] = r
+	}
+	return r
+}
+
+// write lets a session write a batch. It reads the state of people anew if another one was there before, or broke off.
+func (r *room) write(ctx context.Context, s *session, records []record.Record) error {
+	unlock, err := r.writing.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return r.inTurn(ctx, s, records)
+}
+
+// inTurn writes a batch when it is its turn among all that ask ClickHouse.
+func (r *room) inTurn(ctx context.Context, s *session, records []record.Record) error {
+	if s.options.Turn != nil {
+		done, err := s.options.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	return r.writeNow(ctx, s, records)
+}
+
+func (r *room) writeNow(ctx context.Context, s *session, records []record.Record) error {
+	if r.changed.Swap(false) {
+		r.last, r.settled = nil, false
+	}
+	s.refusedKeys = r.refused
+	if !r.settled {
+		if err := s.resume(ctx); err != nil {
+			return err
+		}
+		r.last = nil
+	}
+	if r.last != s {
+		s.forget()
+	}
+	s.groups.share(r.types)
+	r.last, r.settled = nil, false
+	if err := s.write(ctx, records); err != nil {
+		return err
+	}
+	r.last, r.settled = s, true
+	s.groups.share(r.types)
+	return nil
+}
+
+// Forget says that another process may have changed the people of a project: they are looked up again.
+func (i *Ingester) Forget(project int64) { i.room(project).changed.Store(true) }
+
+// maxDeliveries is how many projects have their people kept in memory between deliveries.
+const maxDeliveries = 16
+
+// Deliver writes captured events, in their order, and what they say about people and groups. It sets Options.Captured. Batches of one
+// project follow each other; different projects may be delivered at once. In the report, lines are the places of the records,
+// counted from 1. The properties of the records may be changed.
+//
+// After an error some of the records may be written. To deliver the same records again, in batches of any size, completes them: each
+// event is there once, and changed its person once. This needs Ingester.Intents.
+func (i *Ingester) Deliver(ctx context.Context, options Options, records []record.Record) (Report, error) {
+	options.Captured = true
+	if err := options.check(); err != nil {
+		return Report{}, err
+	}
+	room := i.room(options.Project)
+	unlock, err := room.writing.lock(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("waiting for another batch of the project: %w", err)
+	}
+	defer unlock()
+	s, err := i.delivery(ctx, room, options)
+	if err != nil {
+		return Report{}, err
+	}
+	for n := range records {
+		records[n].Line = n + 1
+	}
+	for batch := range slices.Chunk(records, batchRecords) {
+		if err := room.inTurn(ctx, s, batch); err != nil {
+			room.delivery = nil
+			return s.result(), fmt.Errorf("delivering events of project %d: %w", options.Project, err)
+		}
+	}
+	return s.result(), nil
+}
+
+// delivery is the session of a project's deliveries.
+func (i *Ingester) delivery(ctx context.Context, room *room, options Options) (*session, error) {
+	i.use(room)
+	if room.delivery != nil {
+		room.delivery.begin(options)
+		return room.delivery, nil
+	}
+	s, err := i.newSession(ctx, options)
+	room.delivery = s
+	return s, err
+}
+
+// use makes a room the last one used. Of those that were not used for long, the deliveries are forgotten.
+func (i *Ingester) use(used *room) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.recent = append(slices.DeleteFunc(i.recent, func(r *room) bool { return r == used }), used)
+	for len(i.recent) > maxDeliveries {
+		oldest := i.recent[0]
+		select {
+		case oldest.writing <- struct{}{}:
+			oldest.delivery, oldest.last = nil, nil
+			<-oldest.writing
+		default: // it is in use
+			return
+		}
+		i.recent = i.recent[1:]
+	}
+}
