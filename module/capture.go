@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -52,7 +53,7 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 	if _, err := rt.Warehouse.Layout(ctx); err != nil {
 		return ingest.Report{}, err
 	}
-	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), records)
+	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), rt.peopleLock(project), records)
 	return report, errors.Join(err, rt.learn(ctx, project, &report))
 }
 
@@ -60,14 +61,30 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
-		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project), Alone: rt.alone(project),
+		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project), Intents: intents{rt.registry},
 	}
 }
 
-// alone takes turns with other servers that write to a project: what they read of its people must stay as it is until they have
+// peopleLock takes turns with other servers that write to a project: what one reads of its people must stay as it is until it has
 // written.
-func (rt *runtime) alone(project int64) func(context.Context) (others bool, done func(), err error) {
-	return func(ctx context.Context) (bool, func(), error) {
-		return rt.registry.Lock(ctx, "people-"+strconv.FormatInt(project, 10), rt.Warehouse.ID)
+func (rt *runtime) peopleLock(project int64) warehouse.Lock {
+	return func(ctx context.Context, holder string) (bool, func(), error) {
+		return rt.registry.Lock(ctx, people(project), holder)
 	}
+}
+
+// people names the people of a project among the locks of the registry.
+func people(project int64) string { return "people-" + strconv.FormatInt(project, 10) }
+
+// intents keeps what is being written to a project where the next server finds it that writes there.
+type intents struct{ *registry.Registry }
+
+// Save implements ingest.Intents.
+func (i intents) Save(ctx context.Context, project int64, batch []byte) error {
+	return i.Keep(ctx, people(project), batch)
+}
+
+// Load implements ingest.Intents.
+func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
+	return i.Kept(ctx, people(project))
 }

@@ -26,7 +26,7 @@ type Store interface {
 	// holders are made of letters, digits and hyphens. The lock of a process that dies is released. others reports whether another
 	// holder may have had it since this one did, and so have changed what it protects.
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
-	// Keep keeps data of up to 256 MiB under a name, in place of what was there; nil keeps nothing. When it returns nil, the data is
+	// Keep keeps data of up to 256 MiB under a name, in place of what was there; none keeps nothing. When it returns nil, the data is
 	// durable. It is for data that a lock protects, and no record: nobody is told of it.
 	Keep(ctx context.Context, name string, data []byte) error
 	// Kept returns what is kept under a name; nil for nothing.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
@@ -24,6 +26,7 @@ type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
+	holder string // the name under which it takes locks
 
 	known    atomic.Pointer[schema.Layout]
 	looks    singleflight.Group // one discovery at a time
@@ -57,7 +60,7 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 }
 
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
-	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, ended: make(chan struct{})}
+	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), ended: make(chan struct{})}
 	w.open, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -108,16 +111,44 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait.
-func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
+// Lock takes turns with all that write to the people of a project, in other processes too. others reports whether another holder may
+// have changed them.
+type Lock func(ctx context.Context, holder string) (others bool, release func(), err error)
+
+// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and for
+// the lock.
+func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, lock Lock, in io.Reader) (ingest.Report, error) {
 	options.Turn = func(ctx context.Context) (done func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
-		return place.Leave, nil
+		release, err := w.alone(ctx, options.Project, lock)
+		if err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return func() { release(); place.Leave() }, nil
 	}
 	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
+}
+
+// Deliver is ingest.Ingester.Deliver. It waits for the lock, and for no place: events come in whatever is being asked.
+func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, lock Lock, records []record.Record) (ingest.Report, error) {
+	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project, lock) }
+	return w.ingest.Deliver(ctx, options, records)
+}
+
+// alone takes the lock of a project's people, and forgets what is known about them if another holder had it.
+func (w *Warehouse) alone(ctx context.Context, project int64, lock Lock) (release func(), err error) {
+	others, release, err := lock(ctx, w.holder)
+	if err != nil {
+		return nil, err
+	}
+	if others {
+		w.ingest.Forget(project)
+	}
+	return release, nil
 }
 
 func check(at *admission.Place, project int64) error {

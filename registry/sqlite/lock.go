@@ -95,7 +95,7 @@ func (s *Store) Keep(_ context.Context, name string, data []byte) error {
 }
 
 func (l *locks) keep(path string, data []byte) error {
-	if data == nil {
+	if len(data) == 0 {
 		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
