@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+const reasonSuffix = ".reason.txt"
+
+func (j *Journal) asideDir() string { return filepath.Join(j.dir, "aside") }
+
+// SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file beside it. Setting the same
+// entry aside again replaces the files. It does not forget the entry.
+func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if j.isClosed() {
+		return "", ErrClosed
+	}
+	path = filepath.Join(j.asideDir(), fmt.Sprintf("project-%d-entry-%d.ndjson", e.Project, e.ID))
+	data := e.Data
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(bytes.Clone(data), '\n')
+	}
+	about := fmt.Sprintf("%s\nproject %d, %d events, arrived %s\n", reason, e.Project, e.Events, e.Arrived.UTC().Format("2006-01-02T15:04:05.000Z"))
+	if err := replaceFile(path+reasonSuffix, strings.NewReader(about)); err != nil {
+		return "", fmt.Errorf("setting an entry aside: %w", err)
+	}
+	if err := replaceFile(path, bytes.NewReader(data)); err != nil {
+		return "", fmt.Errorf("setting an entry aside: %w", err)
+	}
+	return path, j.countAside()
+}
+
+// reportDamage logs that a part of a segment is damaged, and copies it to the folder aside.
+func (j *Journal) reportDamage(s *segment, offset, size int64) error {
+	name := fmt.Sprintf("%s-at-%d.damaged", strings.TrimSuffix(filepath.Base(s.path), ".zst"), offset)
+	path := filepath.Join(j.asideDir(), name)
+	err := replaceFile(path, io.NewSectionReader(s.file, offset, size))
+	j.log.Error("a part of the event log is damaged; it is left out and kept aside",
+		zap.String("file", s.path), zap.Int64("offset", offset), zap.Int64("size", size), zap.String("copy", path), zap.Error(err))
+	return errors.Join(err, j.countAside())
+}
+
+// countAside keeps the count for Stats. A person may have removed files.
+func (j *Journal) countAside() error {
+	files, err := os.ReadDir(j.asideDir())
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, f := range files {
+		if ext := filepath.Ext(f.Name()); ext == ".ndjson" || ext == ".damaged" {
+			n++
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.aside = n
+	return nil
+}
+
+// replaceFile writes a file that is there whole or not at all, whatever happens.
+func replaceFile(path string, content io.Reader) error {
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a name of our own
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}

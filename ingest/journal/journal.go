@@ -1,0 +1,197 @@
+// Package journal keeps entries on disk, in order, until somebody has delivered them. It knows nothing of what they contain.
+//
+// The log is a folder of segments, files to which records are appended. A record is a zstd skippable frame, the header, and then the
+// entry's data as a zstd frame, so `zstd -dc *.zst` prints what waits. Both have a checksum. Records that arrive together are written and
+// synced together. A segment is removed when all of it is delivered.
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"go.uber.org/zap"
+)
+
+var (
+	// ErrFull is returned by Append when the entry would make the log larger than Options.MaxBytes. Nothing of the entry is kept.
+	ErrFull = errors.New("the event log is full")
+	// ErrTooLarge is returned by Append for an entry of more than 256 MiB, or with a number of events that cannot be.
+	ErrTooLarge = errors.New("the entry is too large for the event log")
+	// ErrClosed is returned by all methods after Close.
+	ErrClosed = errors.New("the event log is closed")
+)
+
+const (
+	defaultMaxBytes = 4 << 30
+	maxSegment      = 32 << 20
+	minSegment      = 64 << 10
+	maxData         = 256 << 20
+)
+
+// Entry is what one request brought.
+type Entry struct {
+	ID      uint64 // set by Append: ascending in the order of the log, with gaps, and never given twice
+	Project int64
+	Arrived time.Time // to the nanosecond; read back in UTC
+	Events  int       // how many events Data holds; only counted here
+	Data    []byte    // at most 256 MiB
+}
+
+// Options are the limits of a journal.
+type Options struct {
+	// The most bytes that the segments may take on disk. Files set aside do not count. Default: 4 GiB.
+	MaxBytes int64
+	// Where damage is reported. Default: nowhere.
+	Logger *zap.Logger
+}
+
+// Stats describes what waits in a journal.
+type Stats struct {
+	Bytes   int64     // size of the segments, which is what Options.MaxBytes limits
+	Entries int64     // entries that are not forgotten yet
+	Events  int64     // events in them
+	Oldest  time.Time // when the first of them arrived; zero when there is none
+	Aside   int       // files set aside: entries that could not be delivered, and damaged parts of the log
+}
+
+// Journal is a log on disk. Its methods may be called concurrently; Read and Forget are meant for one reader.
+type Journal struct {
+	dir         string
+	log         *zap.Logger
+	maxBytes    int64
+	segmentSize int64
+	lock        *os.File
+	position    *os.File
+	enc         *zstd.Encoder
+	dec         *zstd.Decoder
+	wake        chan struct{} // tells the committer that the queue is not empty, or that the journal is closed
+	stopped     chan struct{} // closed when the committer has returned
+
+	// Taken in this order.
+	reading sync.Mutex // held by Read and Forget; guards cursor and place, and mark and damaged of segments
+	writing sync.Mutex // held while segments are written; guards active and buf
+	mu      sync.Mutex // guards the rest; never held during I/O
+
+	cursor cursor
+	place  int      // of the position file: where it was written last
+	active *segment // the one that is appended to; nil when the next group starts a new one
+	buf    []byte   // of the last write
+
+	closed    bool
+	queue     []*request
+	queued    int64 // bytes of the queue, and of the group that is being written
+	segments  []*segment
+	bytes     int64
+	lastID    uint64        // the newest entry on disk
+	nextID    uint64        // larger than lastID after a failed write
+	forgotten uint64        // entries up to here are delivered
+	oldest    time.Time     // of the first entry that waits
+	changed   chan struct{} // closed and replaced when entries were added
+	aside     int
+}
+
+// Open opens the journal in the folder dir, and creates it if there is none. Only one process at a time may have it open. What a crash
+// left incomplete at the end is removed.
+func Open(dir string, o Options) (*Journal, error) {
+	j := &Journal{
+		dir: dir, log: cmp.Or(o.Logger, zap.NewNop()), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes),
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), changed: make(chan struct{}),
+	}
+	j.segmentSize = min(max(j.maxBytes/16, minSegment), maxSegment)
+	if err := j.open(); err != nil {
+		j.release()
+		return nil, fmt.Errorf("opening the event log in %s: %w", dir, err)
+	}
+	go j.commitAll()
+	return j, nil
+}
+
+func (j *Journal) open() (err error) {
+	if err := os.MkdirAll(j.asideDir(), 0o700); err != nil {
+		return err
+	}
+	if err := errors.Join(syncFolder(j.dir), syncFolder(filepath.Dir(j.dir))); err != nil {
+		return err
+	}
+	if j.lock, err = lockFolder(j.dir); err != nil {
+		return err
+	}
+	if j.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
+		return err
+	}
+	if j.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxData)); err != nil {
+		return err
+	}
+	if err := j.openPosition(); err != nil {
+		return err
+	}
+	if err := j.openSegments(); err != nil {
+		return err
+	}
+	if err := j.skipForgotten(); err != nil {
+		return err
+	}
+	j.removeForgotten()
+	return j.countAside()
+}
+
+// Close waits until what was appended is on disk, and gives the folder back.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	close(j.changed)
+	j.mu.Unlock()
+	j.signal()
+	<-j.stopped
+
+	j.reading.Lock()
+	defer j.reading.Unlock()
+	j.release()
+	return nil
+}
+
+func (j *Journal) release() {
+	for _, s := range j.segments {
+		_ = s.file.Close()
+	}
+	if j.position != nil {
+		_ = j.position.Close()
+	}
+	if j.dec != nil {
+		j.dec.Close()
+	}
+	if j.lock != nil {
+		_ = j.lock.Close() // which unlocks the folder
+	}
+}
+
+func (j *Journal) isClosed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
+}
+
+// Stats reports what waits. It does no I/O.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := Stats{Bytes: j.bytes, Aside: j.aside}
+	for _, segment := range j.segments {
+		s.Entries += segment.waiting.entries
+		s.Events += segment.waiting.events
+	}
+	if s.Entries > 0 {
+		s.Oldest = j.oldest
+	}
+	return s
+}

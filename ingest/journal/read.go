@@ -1,0 +1,158 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+// cursor is where the last Read ended, since the next one usually goes on there.
+type cursor struct {
+	segment *segment
+	off     int64
+	id      uint64
+}
+
+// Read returns the entries after the given ID that are not forgotten, oldest first: as many as have maxBytes of data together, and at
+// least one. It waits until there is one, until ctx ends or until the journal is closed. A damaged part of the log is reported, copied to
+// the folder aside, and left out.
+func (j *Journal) Read(ctx context.Context, after uint64, maxBytes int) ([]Entry, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		entries, changed, err := j.read(after, maxBytes)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// read returns what Read returns, and if that is nothing, what to wait for.
+func (j *Journal) read(after uint64, maxBytes int) ([]Entry, <-chan struct{}, error) {
+	j.reading.Lock()
+	defer j.reading.Unlock()
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil, nil, ErrClosed
+	}
+	changed := j.changed
+	after = max(after, j.forgotten)
+	var parts []part
+	for _, s := range j.segments {
+		if s.last > after {
+			parts = append(parts, part{s, s.size})
+		}
+	}
+	j.mu.Unlock()
+
+	b := batch{after: after, room: int64(maxBytes)}
+	for _, p := range parts {
+		if err := j.readPart(p, &b); err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", p.path, err)
+		}
+		if b.full {
+			break
+		}
+	}
+	if len(b.entries) == 0 && b.damaged {
+		return nil, changed, j.forgetLocked(0) // what is damaged will never be delivered
+	}
+	return b.entries, changed, nil
+}
+
+// part is as much of a segment as was on disk when Read began.
+type part struct {
+	*segment
+	end int64
+}
+
+// batch collects the entries of one Read.
+type batch struct {
+	entries []Entry
+	after   uint64 // the last entry seen
+	room    int64  // bytes
+	full    bool
+	damaged bool
+}
+
+func (j *Journal) readPart(p part, b *batch) error {
+	start := p.mark
+	if j.cursor.segment == p.segment && j.cursor.id == b.after {
+		start = max(start, j.cursor.off)
+	}
+	sc := newScanner(p.file, p.salt, start, p.end)
+	for end := start; ; end = sc.off {
+		h, at, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			j.skipDamage(p.segment, end, p.end, b)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		j.skipDamage(p.segment, end, at, b)
+		if h.id <= b.after {
+			continue
+		}
+		if len(b.entries) > 0 && int64(h.dataSize) > b.room {
+			b.full = true
+			return nil
+		}
+		data, err := j.readData(p, h, at)
+		if err != nil {
+			return err
+		}
+		b.after = h.id
+		if data == nil {
+			p.noteDamaged(h.id)
+			j.skipDamage(p.segment, at, sc.off, b)
+			continue
+		}
+		j.cursor = cursor{p.segment, sc.off, h.id}
+		b.room -= int64(len(data))
+		b.entries = append(b.entries, Entry{ID: h.id, Project: h.project, Arrived: time.Unix(0, h.arrived).UTC(), Events: int(h.events), Data: data})
+	}
+}
+
+// readData returns the data of a record; nil if it is damaged.
+func (j *Journal) readData(p part, h header, at int64) ([]byte, error) {
+	body := make([]byte, h.bodySize)
+	if _, err := p.file.ReadAt(body, at+headerSize); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(body, castagnoli) != h.bodySum {
+		return nil, nil
+	}
+	data, err := j.dec.DecodeAll(body, make([]byte, 0, max(h.dataSize, 1)))
+	if err != nil || len(data) != int(h.dataSize) {
+		return nil, nil //nolint:nilerr // it is reported as damage
+	}
+	return data, nil
+}
+
+func (j *Journal) skipDamage(s *segment, from, to int64, b *batch) {
+	if from == to {
+		return
+	}
+	b.damaged = true
+	if from >= s.reported {
+		s.reported = to
+		_ = j.reportDamage(s, from, to-from) // it is logged; the rest is delivered all the same
+	}
+}
+
+func (s *segment) noteDamaged(id uint64) {
+	if s.damaged == nil {
+		s.damaged = map[uint64]bool{}
+	}
+	s.damaged[id] = true
+}

@@ -1,0 +1,147 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"go.uber.org/zap"
+)
+
+// segment is one file of the log. It is only appended to, and only by the process that made it.
+type segment struct {
+	path  string
+	salt  uint64
+	file  *os.File
+	first uint64 // no entry has a smaller ID
+
+	// Guarded by Journal.mu.
+	size    int64  // bytes that are on disk for sure
+	last    uint64 // the newest entry
+	waiting counts
+
+	// Guarded by Journal.reading.
+	mark     int64 // where the first entry is that is not forgotten
+	reported int64 // damage before this place is reported
+	damaged  map[uint64]bool
+}
+
+type counts struct{ entries, events int64 }
+
+func (c *counts) add(h header, sign int64) {
+	c.entries += sign
+	c.events += sign * int64(h.events)
+}
+
+func segmentName(first, salt uint64) string { return fmt.Sprintf("%020d-%016x.zst", first, salt) }
+
+func parseSegmentName(name string) (first, salt uint64, ok bool) {
+	_, err := fmt.Sscanf(name, "%d-%x.zst", &first, &salt)
+	return first, salt, err == nil && name == segmentName(first, salt)
+}
+
+// createSegment makes an empty segment whose name survives a crash.
+func (j *Journal) createSegment(first uint64) (*segment, error) {
+	var salt [8]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	s := &segment{first: first, salt: binary.LittleEndian.Uint64(salt[:])}
+	s.path = filepath.Join(j.dir, segmentName(first, s.salt))
+	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s.file = file
+	if err := syncFolder(j.dir); err != nil {
+		s.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *segment) remove() {
+	_ = s.file.Close()
+	_ = os.Remove(s.path) // what stays is found, and forgotten again, at the next start
+}
+
+func (j *Journal) openSegments() error {
+	files, err := os.ReadDir(j.dir) // sorted by name, and so by ID
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		first, salt, ok := parseSegmentName(f.Name())
+		if !ok {
+			continue
+		}
+		s := &segment{first: first, salt: salt, path: filepath.Join(j.dir, f.Name())}
+		if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
+			return err
+		}
+		j.segments = append(j.segments, s)
+		if err := j.scan(s); err != nil {
+			return fmt.Errorf("reading %s: %w", s.path, err)
+		}
+	}
+	return nil
+}
+
+// scan counts what is in a segment of an earlier process, and takes away what follows the last whole record.
+func (j *Journal) scan(s *segment) error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	s.last = s.first - 1
+	sc := newScanner(s.file, s.salt, 0, info.Size())
+	for {
+		h, _, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s.last = max(s.last, h.id)
+		s.waiting.add(h, 1)
+	}
+	s.size = sc.off
+	lost := max(0, info.Size()-s.size)
+	j.lastID = max(j.lastID, s.last)
+	j.nextID = max(j.nextID, s.last+1+uint64(lost)) // an ID of the lost bytes is not given again
+	j.bytes += s.size
+	if lost == 0 {
+		return nil
+	}
+	return j.dropTail(s, sc, lost)
+}
+
+func (j *Journal) dropTail(s *segment, sc *scanner, lost int64) error {
+	torn, err := sc.torn()
+	if err != nil {
+		return err
+	}
+	if torn {
+		j.log.Warn("the event log ends in an incomplete entry, which was never acknowledged; it is left out",
+			zap.String("file", s.path), zap.Int64("offset", s.size), zap.Int64("size", lost))
+	} else if err := j.reportDamage(s, s.size, lost); err != nil {
+		return nil //nolint:nilerr // it is logged, and the only copy stays where it is, to be found at the next start
+	}
+	return s.file.Truncate(s.size)
+}
+
+// syncFolder makes the names of new files survive a crash. Windows does so by itself.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir) //nolint:gosec // the operator says where the log is
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
