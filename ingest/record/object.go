@@ -2,14 +2,9 @@
 package record
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
@@ -25,7 +20,14 @@ const (
 	maxRecordNames = MaxNames + 50
 )
 
-var errManyNames = fmt.Errorf("it has more than %d property names", MaxNames)
+var errManyNames = &BoundError{fmt.Sprintf("it has more than %d property names", MaxNames)}
+
+var errNoObject = errors.New("it is not a JSON object")
+
+// BoundError is JSON that is valid, but has more of something than a record may have.
+type BoundError struct{ text string }
+
+func (e *BoundError) Error() string { return e.text }
 
 // Object is a JSON object with its members in their order, each key once.
 type Object []Member
@@ -44,6 +46,15 @@ func (o Object) Get(key string) Value {
 		}
 	}
 	return nil
+}
+
+// Names counts the names of the object and of all objects in it.
+func (o Object) Names() int {
+	n := len(o)
+	for _, m := range o {
+		n += m.Value.Names()
+	}
+	return n
 }
 
 // Set puts a value in place of the key's old one, or after the others.
@@ -68,8 +79,10 @@ func (o Object) Without(key string) Object {
 }
 
 // JSON returns the object as JSON text.
-func (o Object) JSON() string {
-	var b []byte
+func (o Object) JSON() string { return string(o.Append(nil)) }
+
+// Append appends the object as JSON text.
+func (o Object) Append(b []byte) []byte {
 	b = append(b, '{')
 	for i, m := range o {
 		if i > 0 {
@@ -79,7 +92,7 @@ func (o Object) JSON() string {
 		b = append(b, ':')
 		b = append(b, m.Value...)
 	}
-	return string(append(b, '}'))
+	return append(b, '}')
 }
 
 // Stored reads an object that was written before, however many names it has.
@@ -91,258 +104,13 @@ func parseObject(text []byte) (Object, error) { return parseNames(text, maxRecor
 
 // parseNames is parseObject for an object that may have so many names at all depths.
 func parseNames(text []byte, most int) (Object, error) {
-	r := jsonReader{in: text, out: make([]byte, 0, len(text)), names: most}
-	r.space()
-	if r.peek() != '{' {
-		return nil, errors.New("it is not a JSON object")
+	r := Reader{in: text, out: make([]byte, 0, len(text)), names: most}
+	if r.Kind() != '{' {
+		return nil, errNoObject
 	}
-	o, err := r.members()
+	o, _, err := r.members(nil, "", nil)
 	if err != nil {
 		return nil, err
 	}
-	r.space()
-	if r.pos != len(r.in) {
-		return nil, fmt.Errorf("there is more after its JSON object, at byte %d", r.pos+1)
-	}
-	return o, nil
-}
-
-// jsonReader reads JSON from in and writes it to out in canonical form.
-type jsonReader struct {
-	in    []byte
-	pos   int
-	out   []byte
-	depth int
-	names int // how many more there may be
-}
-
-func (r *jsonReader) peek() byte {
-	if r.pos < len(r.in) {
-		return r.in[r.pos]
-	}
-	return 0
-}
-
-func (r *jsonReader) space() {
-	for r.pos < len(r.in) {
-		switch r.in[r.pos] {
-		case ' ', '\t', '\n', '\r':
-			r.pos++
-		default:
-			return
-		}
-	}
-}
-
-func (r *jsonReader) unexpected() error {
-	if r.pos >= len(r.in) {
-		return errors.New("it is not valid JSON: it ends too early")
-	}
-	return fmt.Errorf("it is not valid JSON: unexpected %q at byte %d", r.in[r.pos], r.pos+1)
-}
-
-// members reads an object. The values are slices of out.
-func (r *jsonReader) members() (Object, error) {
-	if err := r.enter(); err != nil {
-		return nil, err
-	}
-	var o Object
-	seen := map[string]int{}
-	for r.space(); r.peek() != '}'; r.space() {
-		if len(o) > 0 {
-			if r.peek() != ',' {
-				return nil, r.unexpected()
-			}
-			r.pos++
-			r.space()
-		}
-		key, err := r.string()
-		if err != nil {
-			return nil, err
-		}
-		key = strings.ReplaceAll(key, "\x00", "\uFFFD")
-		r.space()
-		if r.peek() != ':' {
-			return nil, r.unexpected()
-		}
-		r.pos++
-		start := len(r.out)
-		if err := r.value(); err != nil {
-			return nil, err
-		}
-		value := bytes.Clone(r.out[start:])
-		r.out = r.out[:start]
-		if at, ok := seen[key]; ok {
-			o[at].Value = value
-			continue
-		}
-		if r.names--; r.names < 0 {
-			return nil, errManyNames
-		}
-		seen[key] = len(o)
-		o = append(o, Member{key, value})
-	}
-	r.pos++
-	r.depth--
-	return o, nil
-}
-
-func (r *jsonReader) enter() error {
-	if r.depth++; r.depth > maxDepth {
-		return fmt.Errorf("its JSON is nested more than %d deep", maxDepth)
-	}
-	r.pos++
-	return nil
-}
-
-// value reads any value and appends it to out.
-func (r *jsonReader) value() error {
-	r.space()
-	switch c := r.peek(); {
-	case c == '{':
-		o, err := r.members()
-		if err == nil {
-			r.out = append(r.out, o.JSON()...)
-		}
-		return err
-	case c == '[':
-		return r.array()
-	case c == '"':
-		s, err := r.string()
-		if err == nil {
-			r.out = jsontext.AppendString(r.out, s)
-		}
-		return err
-	case c == '-' || c >= '0' && c <= '9':
-		return r.number()
-	}
-	for _, word := range []string{"true", "false", "null"} {
-		if bytes.HasPrefix(r.in[r.pos:], []byte(word)) {
-			r.pos += len(word)
-			r.out = append(r.out, word...)
-			return nil
-		}
-	}
-	return r.unexpected()
-}
-
-func (r *jsonReader) array() error {
-	if err := r.enter(); err != nil {
-		return err
-	}
-	r.out = append(r.out, '[')
-	first := true
-	for r.space(); r.peek() != ']'; r.space() {
-		if !first {
-			if r.peek() != ',' {
-				return r.unexpected()
-			}
-			r.pos++
-			r.out = append(r.out, ',')
-		}
-		first = false
-		if err := r.value(); err != nil {
-			return err
-		}
-	}
-	r.pos++
-	r.depth--
-	r.out = append(r.out, ']')
-	return nil
-}
-
-// string reads a string and undoes its escapes.
-func (r *jsonReader) string() (string, error) {
-	if r.peek() != '"' {
-		return "", r.unexpected()
-	}
-	start := r.pos
-	simple := true
-	for r.pos++; ; r.pos++ {
-		if r.pos >= len(r.in) {
-			return "", r.unexpected()
-		}
-		switch c := r.in[r.pos]; {
-		case c == '"':
-			r.pos++
-			text := r.in[start:r.pos]
-			if simple {
-				return strings.ToValidUTF8(string(text[1:len(text)-1]), "\uFFFD"), nil
-			}
-			var s string
-			if err := json.Unmarshal(text, &s); err != nil {
-				return "", fmt.Errorf("it is not valid JSON: the string at byte %d has a bad escape", start+1)
-			}
-			return s, nil
-		case c == '\\':
-			simple = false
-			r.pos++
-		case c < ' ':
-			return "", r.unexpected()
-		case c >= utf8.RuneSelf:
-		}
-	}
-}
-
-// number reads a number. An integer that no column of the engine can hold becomes a float.
-func (r *jsonReader) number() error {
-	start := r.pos
-	integer := true
-	if r.peek() == '-' {
-		r.pos++
-	}
-	switch {
-	case r.peek() == '0':
-		r.pos++
-	case !r.digits():
-		return r.unexpected()
-	}
-	if r.peek() == '.' {
-		integer = false
-		r.pos++
-		if !r.digits() {
-			return r.unexpected()
-		}
-	}
-	if c := r.peek(); c == 'e' || c == 'E' {
-		integer = false
-		r.pos++
-		if c := r.peek(); c == '+' || c == '-' {
-			r.pos++
-		}
-		if !r.digits() {
-			return r.unexpected()
-		}
-	}
-	text := string(r.in[start:r.pos])
-	if integer && fits64(text) {
-		r.out = append(r.out, text...)
-		return nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return fmt.Errorf("the number %s is too large", Quoted(text))
-	}
-	if integer {
-		r.out = strconv.AppendFloat(r.out, f, 'e', -1, 64)
-		return nil
-	}
-	r.out = append(r.out, text...)
-	return nil
-}
-
-func fits64(text string) bool {
-	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return true
-	}
-	_, err := strconv.ParseUint(text, 10, 64)
-	return err == nil
-}
-
-func (r *jsonReader) digits() bool {
-	start := r.pos
-	for r.peek() >= '0' && r.peek() <= '9' {
-		r.pos++
-	}
-	return r.pos > start
+	return o, r.End()
 }

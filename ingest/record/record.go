@@ -66,18 +66,25 @@ func (e *Error) Unwrap() error { return e.Reason }
 // Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text.
 func Parse(text []byte) (Record, error) {
 	r := Record{GroupIndex: -1, Source: text}
-	o, err := parseObject(text)
+	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames}
+	if in.Kind() != '{' {
+		return r, errNoObject
+	}
+	o, properties, err := in.members(nil, propertiesField, nil)
+	if err == nil {
+		err = in.End()
+	}
 	if err != nil {
 		return r, err
 	}
-	if properties := o.Get("properties"); properties.given() {
-		r.Properties, err = parseNames(properties, MaxNames)
-		switch {
-		case errors.Is(err, errManyNames):
-			return r, err
-		case err != nil:
-			return r, errors.New("its properties are not a JSON object")
-		}
+	switch given := o.Get(propertiesField); {
+	case !given.given():
+	case given[0] != '{':
+		return r, errors.New("its properties are not a JSON object")
+	case properties.Names() > MaxNames:
+		return r, errManyNames
+	default:
+		r.Properties = properties
 	}
 	kind, _, err := textField(o, "type")
 	if err != nil {
@@ -210,6 +217,9 @@ func (r *Record) parseCreatedAt(o Object) error {
 	}
 	return nil
 }
+
+// propertiesField is the field that is read as an object of its own.
+const propertiesField = "properties"
 
 // textField reads a field that is a string. A number is taken for its text. The field may be left out or null.
 func textField(o Object, name string) (text string, given bool, err error) {

@@ -15,9 +15,20 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// parseTime reads an ISO 8601 time, with a blank or a T before the hour. Without offset it is UTC. Years before
-// 1900 and after 2261 do not fit the driver's times.
+// The times that records hold: others do not fit the driver's times.
+var (
+	Earliest = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+	Latest   = time.Date(2261, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+)
+
+// parseTime reads a time as ParseTime does, if a record can hold it.
 func parseTime(s string) (time.Time, bool) {
+	t, ok := ParseTime(s)
+	return t, ok && t.Year() >= Earliest.Year() && t.Year() <= Latest.Year()
+}
+
+// ParseTime reads an ISO 8601 time, with a blank or a T before the hour. Without offset it is UTC. It may be one that no record can hold.
+func ParseTime(s string) (time.Time, bool) {
 	if len(s) < len("2006-01-02") || len(s) > 40 || s[4] != '-' || s[7] != '-' {
 		return time.Time{}, false
 	}
@@ -32,8 +43,7 @@ func parseTime(s string) (time.Time, bool) {
 		if err != nil {
 			continue
 		}
-		t = t.UTC().Truncate(time.Microsecond)
-		return t, t.Year() >= 1900 && t.Year() <= 2261
+		return t.UTC().Truncate(time.Microsecond), true
 	}
 	return time.Time{}, false
 }

@@ -1,0 +1,121 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCanonical pins how values are written, whatever form they come in.
+func TestCanonical(t *testing.T) {
+	many := make([]string, 0, 60)
+	for n := range 60 {
+		many = append(many, fmt.Sprintf(`"k%d":%d`, n%30, n))
+	}
+	tests := []struct{ name, in, want string }{
+		{"blanks", "{ \"a\" : [ 1 , { } , [ ] ] }", `{"a":[1,{},[]]}`},
+		{"escapes", `{"a":"\u00e9\/\b\f\n\r\t\"\\\u001f"}`, `{"a":"é/\b\f\n\r\t\"\\\u001F"}`},
+		{"a pair of surrogates", `{"a":"\ud83d\ude00"}`, `{"a":"😀"}`},
+		{"lone surrogates", `{"a":"\ud83d x \ude00","b":"\ud83d\ud83d\ude00","c":"\ude00\ud83d"}`, `{"a":"� x �","b":"�😀","c":"��"}`},
+		{"NUL", `{"a":"\u0000","b\u0000":{"c\u0000":1}}`, "{\"a\":\"\\u0000\",\"b\uFFFD\":{\"c\uFFFD\":1}}"},
+		{"invalid UTF-8", "{\"a\":\"x\xff\xfey\"}", `{"a":"x�y"}`},
+		{"line separators", "{\"a\":\"\u2028\u2029é\"}", `{"a":"\u2028\u2029é"}`},
+		{"integers of 64 bits", `{"a":[18446744073709551615,-9223372036854775808,0,-0]}`, `{"a":[18446744073709551615,-9223372036854775808,0,-0]}`},
+		{"larger integers", `{"a":18446744073709551616}`, `{"a":1.8446744073709552e+19}`},
+		{"floats stay", `{"a":[1.50,1E5,-0.0e-1]}`, `{"a":[1.50,1E5,-0.0e-1]}`},
+		{"the last of a key counts, in the place of the first", `{"a":1,"b":2,"a":3}`, `{"a":3,"b":2}`},
+		{"also within values", `{"x":{"a":1,"b":{"c":1,"c":{"d":0,"d":1}},"a":[3]}}`, `{"x":{"a":[3],"b":{"c":{"d":1}}}}`},
+		{"also written differently", `{"x":{"a":1,"\u0061":2}}`, `{"x":{"a":2}}`},
+		{"also of many", "{" + strings.Join(many, ",") + "}", "{" + strings.Join(many[30:], ",") + "}"},
+		{"also of many within values", `{"x":{` + strings.Join(many, ",") + "}}", `{"x":{` + strings.Join(many[30:], ",") + "}}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o, err := parseObject([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, o.JSON()); diff != "" {
+				t.Errorf("parseObject(%q) (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestNotJSON(t *testing.T) {
+	for _, in := range []string{
+		"", "[", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":tru}`, `{"a":01}`, `{"a":1.}`,
+		`{"a":1e}`, `{"a":-}`, `{"a":+1}`, `{"a":.5}`, `{"a":"`, `{"a":"\`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"\u123"}`, "{\"a\":\"\n\"}", "{\"a\":\"\\\n\"}",
+		`{"a":nul`, `{'a':1}`, `{"a":1}}`, `{"a":1} 2`, `{1:2}`, `{"a":NaN}`,
+	} {
+		if o, err := parseObject([]byte(in)); err == nil {
+			t.Errorf("parseObject(%q) = %s, want an error", in, o.JSON())
+		}
+	}
+}
+
+// TestBounds reads what is valid but too much, and then what follows it.
+func TestBounds(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"depth", `{"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}", "nested more than 64 deep"},
+		{"depth of objects", strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), "nested more than 64 deep"},
+		{"names", `{"properties":{` + manyNames(1_000_000) + "}}", "more than 2000 property names"},
+		{"names within a value", `{"properties":{"x":[{` + manyNames(3000) + "}]}}", "more than 2000 property names"},
+		{"a number", `{"a":{"b":1e999}}`, "the number"},
+		{"length", `{"a":"` + strings.Repeat("x", 64<<20) + `"}`, "too long"},
+		{"length of a number", `{"a":` + strings.Repeat("1", 64<<20) + "}", "too long"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := NewReader([]byte("[" + tt.in + `,{"event":"next"}]`))
+			var errs []error
+			var last Object
+			err := r.Items(func() error {
+				fields, _, err := r.Event(nil, nil, 32<<20)
+				errs, last = append(errs, err), fields
+				if _, ok := errors.AsType[*BoundError](err); ok || errors.Is(err, ErrLong) {
+					return nil
+				}
+				return err
+			})
+			if err != nil || len(errs) != 2 || errs[1] != nil || last.JSON() != `{"event":"next"}` {
+				t.Fatalf("read %v, then %s: %v", errs, last.JSON(), err)
+			}
+			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.want) {
+				t.Errorf("the error is %v, want one with %q", errs[0], tt.want)
+			}
+		})
+	}
+}
+
+func manyNames(n int) string {
+	b := make([]byte, 0, 12*n)
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `"k%d":1`, i)
+	}
+	return string(b)
+}
+
+// FuzzSkip compares where a value ends when it is passed over and when it is read.
+func FuzzSkip(f *testing.F) {
+	for _, seed := range []string{`{"a":["}\"",{}],"b":"\\"} 1`, `[[]]]`, `"x\"y" `, `1.5,`, `null]`, `{"a":"\`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		read := NewReader(text)
+		read.names = maxRecordNames
+		if _, err := read.Value(); err != nil {
+			return
+		}
+		passed := NewReader(text)
+		if err := passed.Skip(); err != nil || passed.Pos() != read.Pos() {
+			t.Fatalf("%q: read to %d, passed over to %d: %v", text, read.Pos(), passed.Pos(), err)
+		}
+	})
+}
