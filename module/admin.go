@@ -52,6 +52,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
 		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),
+		route("/analytics/capture", map[string]adminHandler{http.MethodGet: adminCaptureStatus}),
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
 		route("/analytics/cohorts", map[string]adminHandler{http.MethodGet: adminListCohorts, http.MethodPost: adminCreateCohort}),
 		route("/analytics/cohorts/{id}", map[string]adminHandler{http.MethodPatch: adminRenameCohort, http.MethodDelete: adminDeleteCohort}),

@@ -39,6 +39,24 @@ func adminRevokeCaptureToken(rt *runtime, _ http.ResponseWriter, r *http.Request
 	return recordCaptureTokens(rt.registry.Snapshot(), project.ID), nil
 }
 
+func adminCaptureStatus(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	c := rt.capturing
+	waiting, delivered := c.journal.Stats(), c.delivery.Status()
+	status := adminapi.CaptureStatus{
+		Waiting: waiting.Events, Bytes: waiting.Bytes, MaxBytes: waiting.MaxBytes, Lag: delivered.Lag.Seconds(), Failing: delivered.Failing,
+		Accepted: c.counters.Events.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
+	}
+	c.counters.Refused(func(reason string, requests int64) {
+		if requests > 0 {
+			status.Refused[reason] = requests
+		}
+	})
+	if waiting.Aside > 0 {
+		status.Aside = c.journal.AsideDir()
+	}
+	return status, nil
+}
+
 func recordCaptureTokens(snap *registry.Snapshot, project int64) adminapi.CaptureTokens {
 	list := adminapi.CaptureTokens{Project: project, Tokens: []adminapi.CaptureToken{}}
 	for _, c := range snap.CaptureTokens(project) {

@@ -29,7 +29,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	}
 	options := rt.ingestOptions(snap, project.ID)
 	options.LearnTypes = r.URL.Query().Get("learn_types") != "false"
-	report, err := rt.Warehouse.Import(r.Context(), rt.Places, options, rt.peopleLock(project.ID), r.Body)
+	report, err := rt.Warehouse.Import(r.Context(), rt.Places, options, r.Body)
 	if learnErr := rt.learn(r.Context(), project.ID, &report); err == nil {
 		err = learnErr
 	}

@@ -187,6 +187,8 @@ func (a *App) Start() error {
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
 	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
+	rt.capturing.journal.SetMaxBytes(int64(a.Capture.Buffer))
+	a.leases = append(a.leases, a.deliver(rt)) // the first to be given back, while what it uses is there
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil

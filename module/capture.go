@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
-	"strconv"
+	"sync"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"golang.org/x/time/rate"
+
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	wire "github.com/caddy-analytics/caddy-analytics/ingest/capture"
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -21,24 +26,85 @@ import (
 type capturing struct {
 	journal  *journal.Journal
 	delivery *delivery.Delivery
+	counters *capture.Counters
+	memory   *capture.Memory
+	limiters sync.Map // token → *limiter
 }
 
 // openCapture takes a share of what events come in by.
 func (a *App) openCapture() (*capturing, error) {
-	c, err := keep(a, "capture "+a.DataDir, func() (*capturing, func() error, error) {
+	return keep(a, "capture "+a.DataDir, func() (*capturing, func() error, error) {
 		logger := a.logger.Named("capture")
 		j, err := journal.Open(filepath.Join(a.DataDir, "capture"), journal.Options{MaxBytes: int64(a.Capture.Buffer), Logger: logger})
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the log of captured events: %w", err)
 		}
-		d := delivery.New(j, logger)
-		return &capturing{j, d}, func() error { return errors.Join(d.Close(), j.Close()) }, nil
+		c := &capturing{
+			journal: j, delivery: delivery.New(j, logger), counters: capture.NewCounters(), memory: capture.NewMemory(capture.DefaultMemory),
+		}
+		return c, func() error { return errors.Join(c.delivery.Close(), j.Close()) }, nil
 	})
-	if err != nil {
-		return nil, err
+}
+
+// newCapture makes the routes that SDKs send to.
+func (a *App) newCapture(rt *runtime) *capture.Capture {
+	c := rt.capturing
+	out := &capture.Capture{
+		Project: func(token string) (int64, bool) { return rt.registry.Snapshot().ProjectOfCaptureToken(token) },
+		Append: func(ctx context.Context, e capture.Entry) error {
+			err := c.journal.Append(ctx, journal.Entry{Project: e.Project, Arrived: e.Arrived, Events: e.Events, Data: e.Data})
+			if errors.Is(err, journal.ErrFull) {
+				return capture.ErrFull
+			}
+			return err
+		},
+		ClientIP: clientIP, Logger: a.logger.Named("capture"), Counters: c.counters, Memory: c.memory,
+		MaxBody: int64(a.Capture.MaxBatchSize), Limits: wire.Limits{Event: int(a.Capture.MaxEventSize)},
 	}
-	c.journal.SetMaxBytes(int64(a.Capture.Buffer)) // a reload may have changed it
-	return c, nil
+	if a.Capture.Rate.Queries > 0 {
+		out.Limit = func(token string, events int, now time.Time) time.Duration {
+			return c.limit(a.Capture.Rate, token, events, now)
+		}
+	}
+	return out
+}
+
+// deliver makes ClickHouse as a runtime has it the target of captured events.
+func (*App) deliver(rt *runtime) (release func() error) {
+	stop := rt.capturing.delivery.Use(deliverTo{rt})
+	return func() error {
+		stop()
+		return nil
+	}
+}
+
+// clientIP is the address of the client, which Caddy takes from a header where it trusts the proxy.
+func clientIP(r *http.Request) string {
+	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return ip
+}
+
+// limiter is what events a token may send.
+type limiter struct {
+	rate Rate
+	*rate.Limiter
+}
+
+// limit takes events from what a token may send. It returns after what time to try again; 0 if they may come. A request may bring more
+// than there is left, and the next ones wait for it.
+func (c *capturing) limit(most Rate, token string, events int, now time.Time) time.Duration {
+	found, _ := c.limiters.Load(token)
+	l, _ := found.(*limiter)
+	if l == nil || l.rate != most {
+		l = &limiter{most, rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), int(most.Queries))}
+		c.limiters.Store(token, l)
+	}
+	taken := l.ReserveN(now, min(events, l.Burst()))
+	if wait := taken.DelayFrom(now); wait > 0 {
+		taken.CancelAt(now)
+		return wait
+	}
+	return 0
 }
 
 // deliverTo is where captured events go while a config is the running one.
@@ -53,7 +119,7 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 	if _, err := rt.Warehouse.Layout(ctx); err != nil {
 		return ingest.Report{}, err
 	}
-	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), rt.peopleLock(project), records)
+	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), records)
 	return report, errors.Join(err, rt.learn(ctx, project, &report))
 }
 
@@ -61,30 +127,6 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
-		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project), Intents: intents{rt.registry},
+		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project),
 	}
-}
-
-// peopleLock takes turns with other servers that write to a project: what one reads of its people must stay as it is until it has
-// written.
-func (rt *runtime) peopleLock(project int64) warehouse.Lock {
-	return func(ctx context.Context, holder string) (bool, func(), error) {
-		return rt.registry.Lock(ctx, people(project), holder)
-	}
-}
-
-// people names the people of a project among the locks of the registry.
-func people(project int64) string { return "people-" + strconv.FormatInt(project, 10) }
-
-// intents keeps what is being written to a project where the next server finds it that writes there.
-type intents struct{ *registry.Registry }
-
-// Save implements ingest.Intents.
-func (i intents) Save(ctx context.Context, project int64, batch []byte) error {
-	return i.Keep(ctx, people(project), batch)
-}
-
-// Load implements ingest.Intents.
-func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
-	return i.Kept(ctx, people(project))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
+	shared Shared // nil: nobody else writes
 	holder string // the name under which it takes locks
 
 	known    atomic.Pointer[schema.Layout]
@@ -39,13 +41,39 @@ type Warehouse struct {
 	ended chan struct{} // closed when follow has returned
 }
 
+// Shared is what the servers of one registry share, and so those that write to one ClickHouse.
+type Shared interface {
+	// Lock takes a lock that one holder has at a time. others reports whether another one may have had it since.
+	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	// Keep keeps data under a name, and Kept returns it.
+	Keep(ctx context.Context, name string, data []byte) error
+	Kept(ctx context.Context, name string) ([]byte, error)
+}
+
+// people names the people of a project in what is shared.
+func people(project int64) string { return "people-" + strconv.FormatInt(project, 10) }
+
+// intents keeps what is being written to a project where the server finds it that writes there next.
+type intents struct{ Shared }
+
+// Save implements ingest.Intents.
+func (i intents) Save(ctx context.Context, project int64, batch []byte) error {
+	return i.Keep(ctx, people(project), batch)
+}
+
+// Load implements ingest.Intents.
+func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
+	return i.Kept(ctx, people(project))
+}
+
 // Open prepares a warehouse, and begins to look for ClickHouse in the background. It does not wait for an answer.
-func Open(config clickhouse.Config, logger *zap.Logger) (*Warehouse, error) {
+func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehouse, error) {
 	client, err := clickhouse.Open(config, logger)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to ClickHouse: %w", err)
 	}
 	w := prepare(client, logger)
+	w.shared, w.ingest.Intents = shared, intents{shared}
 	go w.follow()
 	return w, nil
 }
@@ -111,19 +139,15 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Lock takes turns with all that write to the people of a project, in other processes too. others reports whether another holder may
-// have changed them.
-type Lock func(ctx context.Context, holder string) (others bool, release func(), err error)
-
-// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and for
-// the lock.
-func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, lock Lock, in io.Reader) (ingest.Report, error) {
+// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and takes
+// turns with other servers.
+func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
 	options.Turn = func(ctx context.Context) (done func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
-		release, err := w.alone(ctx, options.Project, lock)
+		release, err := w.alone(ctx, options.Project)
 		if err != nil {
 			place.Leave()
 			return nil, err
@@ -133,15 +157,19 @@ func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, opt
 	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
 }
 
-// Deliver is ingest.Ingester.Deliver. It waits for the lock, and for no place: events come in whatever is being asked.
-func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, lock Lock, records []record.Record) (ingest.Report, error) {
-	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project, lock) }
+// Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.
+func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records []record.Record) (ingest.Report, error) {
+	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project) }
 	return w.ingest.Deliver(ctx, options, records)
 }
 
-// alone takes the lock of a project's people, and forgets what is known about them if another holder had it.
-func (w *Warehouse) alone(ctx context.Context, project int64, lock Lock) (release func(), err error) {
-	others, release, err := lock(ctx, w.holder)
+// alone takes the lock of a project's people, and forgets what is known about them if another holder had it: what one server reads of
+// people must stay as it is until it has written.
+func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
+	if w.shared == nil {
+		return func() {}, nil
+	}
+	others, release, err := w.shared.Lock(ctx, people(project), w.holder)
 	if err != nil {
 		return nil, err
 	}
