@@ -18,8 +18,8 @@ const reasonSuffix = ".reason.txt"
 // AsideDir is the folder of what was set aside.
 func (j *Journal) AsideDir() string { return filepath.Join(j.dir, "aside") }
 
-// SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file beside it. Setting the same
-// entry aside again replaces the files. It does not forget the entry.
+// SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file
+// beside it. Setting the same entry aside again replaces the files. It does not forget the entry, and nothing here removes the files.
 func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -3,6 +3,10 @@
 // The log is a folder of segments, files to which records are appended. A record is a zstd skippable frame, the header, and then the
 // entry's data as a zstd frame, so `zstd -dc *.zst` prints what waits. Both have a checksum. Records that arrive together are written and
 // synced together. A segment is removed when all of it is delivered.
+//
+// SQLite (WAL, synchronous=FULL, one transaction per group) was measured beside it, with entries of 50 KB. It takes about as many appends
+// per second. But it writes twice as many bytes, needs five times as long to give 1 GiB back, and one damaged bit can cost many entries. Here
+// it costs one. Logs made for Raft and for LSM trees stop at damage, or skip all entries near it.
 package journal
 
 import (
