@@ -25,6 +25,12 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			project <number>
 //			prune
 //		}
+//		capture {
+//			buffer         <size>
+//			max_event_size <size>
+//			max_batch_size <size>
+//			rate           <number>/<s|m|h>
+//		}
 //		cache {
 //			max_size <size>
 //			ttl      <duration>
@@ -57,6 +63,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"engine_library": text(d, &app.EngineLibrary),
 		"public_url":     text(d, &app.PublicURL),
 		"endpoints":      func() error { return parseEndpoints(d, app) },
+		"capture":        func() error { return parseCapture(d, &app.Capture) },
 		"cache":          func() error { return parseCache(d, &app.Cache) },
 		"limits":         func() error { return parseLimits(d, &app.Limits) },
 	}, "endpoints")
@@ -94,6 +101,15 @@ func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
 	folder.Digest = module.EndpointsDigest(folder.Folder)
 	app.Endpoints = append(app.Endpoints, folder)
 	return nil
+}
+
+func parseCapture(d *caddyfile.Dispenser, c *module.CaptureConfig) error {
+	return block(d, map[string]func() error{
+		"buffer":         value(d, &c.Buffer, within(module.ParseSize, module.CheckBuffer)),
+		"max_event_size": value(d, &c.MaxEventSize, within(module.ParseSize, module.CheckMaxEventSize)),
+		"max_batch_size": value(d, &c.MaxBatchSize, within(module.ParseSize, module.CheckMaxBatchSize)),
+		"rate":           value(d, &c.Rate, module.ParseRate),
+	})
 }
 
 func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {

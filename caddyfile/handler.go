@@ -9,7 +9,9 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterHandlerDirective("analytics", parseHandler)
-	httpcaddyfile.RegisterDirectiveOrder("analytics", httpcaddyfile.Before, "reverse_proxy")
+	// What analytics has no route for is left to the others, so that it comes before all that answer. Redirects, rewrites and
+	// authentication come first.
+	httpcaddyfile.RegisterDirectiveOrder("analytics", httpcaddyfile.Before, "invoke")
 }
 
 // parseHandler reads the site directive:

@@ -45,7 +45,9 @@ type demo struct {
 	Project     int64  `json:"project"`
 	PersonalKey string `json:"personal_key"`
 	SecretKey   string `json:"secret_key"`
-	Ready       bool   `json:"ready"`
+
+	captureToken string // asked at each start: it may have been rotated
+	Ready        bool   `json:"ready"`
 
 	settings *settings
 }
@@ -102,6 +104,9 @@ func (s *settings) run(ctx context.Context) error {
 	}
 	d, err := s.prepare(ctx)
 	if err != nil {
+		return s.explain(err)
+	}
+	if d.captureToken, err = s.captureToken(ctx, d.Project); err != nil {
 		return s.explain(err)
 	}
 	d.print()
@@ -212,6 +217,20 @@ func (s *settings) prepare(ctx context.Context) (*demo, error) {
 	}
 	d.Ready = true
 	return d, d.save()
+}
+
+// captureToken asks for the token that events of a project are captured with.
+func (s *settings) captureToken(ctx context.Context, project int64) (string, error) {
+	var list struct {
+		Tokens []struct {
+			Token string `json:"token"`
+		} `json:"tokens"`
+	}
+	err := s.command(ctx, &list, "project", "token", "show", "--project", strconv.FormatInt(project, 10))
+	if err != nil || len(list.Tokens) == 0 {
+		return "", err
+	}
+	return list.Tokens[0].Token, nil
 }
 
 // publish creates the variables and endpoints, skipping those that an interrupted run already created.
@@ -355,5 +374,10 @@ curl -s '%s/insights/?refresh=blocking' -H 'Authorization: Bearer %s'
 
 curl -si %s/endpoints/commits/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"component": "tsdb", "year": 2023}, "limit": 20, "offset": 40}'
 
-`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.PersonalKey, api, d.SecretKey)
+To capture into it, paste this into a page (README.md makes a project of your own):
+
+<script src="https://us-assets.i.posthog.com/static/array.js"></script>
+<script>posthog.init("%s", { api_host: "%s" })</script>
+
+`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, d.captureToken, site)
 }

@@ -46,10 +46,13 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		{Pattern: readyPath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
 		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
+		route("/analytics/projects/{id}/tokens", map[string]adminHandler{http.MethodGet: adminListCaptureTokens, http.MethodPost: adminRotateCaptureToken}),
+		route("/analytics/projects/{id}/tokens/{token}", map[string]adminHandler{http.MethodDelete: adminRevokeCaptureToken}),
 		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
 		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
 		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),
+		route("/analytics/capture", map[string]adminHandler{http.MethodGet: adminCaptureStatus}),
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
 		route("/analytics/cohorts", map[string]adminHandler{http.MethodGet: adminListCohorts, http.MethodPost: adminCreateCohort}),
 		route("/analytics/cohorts/{id}", map[string]adminHandler{http.MethodPatch: adminRenameCohort, http.MethodDelete: adminDeleteCohort}),
@@ -113,9 +116,9 @@ func readAdmin[T any](r *http.Request) (T, error) {
 	return body, nil
 }
 
-func recordProject(p *registry.Project) adminapi.Project {
+func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Project {
 	return adminapi.Project{
-		ID: p.ID, Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
+		ID: p.ID, APIToken: snap.CaptureToken(p.ID), Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
 		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
 	}
@@ -136,7 +139,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	return recordProject(p), nil
+	return recordProject(rt.registry.Snapshot(), p), nil
 }
 
 func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -166,7 +169,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	return recordProject(p), nil
+	return recordProject(rt.registry.Snapshot(), p), nil
 }
 
 // checkTestAccounts refuses filters that no query could use: their operators and expressions are compiled, for a project with
@@ -190,8 +193,9 @@ func checkTestAccounts(raw json.RawMessage, cohorts schema.Cohorts) error {
 
 func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
 	records := []adminapi.Project{}
-	for _, p := range rt.registry.Snapshot().Projects() {
-		records = append(records, recordProject(p))
+	snap := rt.registry.Snapshot()
+	for _, p := range snap.Projects() {
+		records = append(records, recordProject(snap, p))
 	}
 	return map[string]any{"projects": records}, nil
 }

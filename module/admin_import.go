@@ -1,6 +1,7 @@
 package module
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -26,14 +27,10 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if _, err := rt.Warehouse.Layout(r.Context()); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	options := ingest.Options{
-		Project: project.ID, LearnTypes: r.URL.Query().Get("learn_types") != "false", Now: began,
-		KnownTypes: knownTypes(snap, project.ID), MaxTypes: registry.MaxProperties, GroupTypes: groupTypes(snap, project.ID),
-		Cohorts: cohortIDs(snap, project.ID),
-	}
+	options := rt.ingestOptions(snap, project.ID)
+	options.LearnTypes = r.URL.Query().Get("learn_types") != "false"
 	report, err := rt.Warehouse.Import(r.Context(), rt.Places, options, r.Body)
-	if learnErr := rt.learn(r, project.ID, &report); err == nil {
+	if learnErr := rt.learn(r.Context(), project.ID, &report); err == nil {
 		err = learnErr
 	}
 	rt.Cache.Purge(project.ID)
@@ -44,7 +41,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
 		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{},
 		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
-		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(began).Seconds(),
+		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(options.Now).Seconds(),
 	}
 	for _, bad := range report.BadLines {
 		out.BadLines = append(out.BadLines, adminapi.BadLine(bad))
@@ -59,7 +56,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 }
 
 // learn records the property types and group types that an import found.
-func (rt *runtime) learn(r *http.Request, project int64, report *ingest.Report) error {
+func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Report) error {
 	var defs []registry.PropertyDefinition
 	for _, l := range report.Learned {
 		defs = append(defs, registry.PropertyDefinition{
@@ -73,7 +70,7 @@ func (rt *runtime) learn(r *http.Request, project int64, report *ingest.Report) 
 	if len(defs) == 0 && len(groups) == 0 {
 		return nil
 	}
-	return rt.registry.Learn(r.Context(), project, defs, groups)
+	return rt.registry.Learn(ctx, project, defs, groups)
 }
 
 func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty {

@@ -38,6 +38,8 @@ type App struct {
 	Cache CacheConfig `json:"cache,omitzero"`
 	// What a query, a project and a key may use.
 	Limits Limits `json:"limits,omitzero"`
+	// How events come in over HTTP.
+	Capture CaptureConfig `json:"capture,omitzero"`
 	// Folders of endpoint files, one a project. Default: none.
 	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
@@ -48,6 +50,18 @@ type App struct {
 	runtime atomic.Pointer[runtime]
 
 	stopFolders func() // ends the task that waits to apply endpoint files; nil when there is none
+}
+
+// CaptureConfig bounds what comes in over HTTP. Events wait in a log on disk until they are in ClickHouse.
+type CaptureConfig struct {
+	// The most that the log may take on disk, in the data folder. Beyond it events are refused with 503. Default: 4GiB.
+	Buffer Size `json:"buffer,omitempty"`
+	// The most JSON of one event. Default: 1MiB.
+	MaxEventSize Size `json:"max_event_size,omitempty"`
+	// The most of a request's body, as it is sent. Default: 20MiB.
+	MaxBatchSize Size `json:"max_batch_size,omitempty"`
+	// How many events may come with one capture token, such as 1000/s. Default: any number.
+	Rate Rate `json:"rate,omitzero"`
 }
 
 // CacheConfig bounds the cache of results.
@@ -123,6 +137,15 @@ func (a *App) Provision(ctx caddy.Context) error {
 }
 
 func (a *App) setDefaults() {
+	if a.Capture.Buffer == 0 {
+		a.Capture.Buffer = 4 << 30
+	}
+	if a.Capture.MaxEventSize == 0 {
+		a.Capture.MaxEventSize = 1 << 20
+	}
+	if a.Capture.MaxBatchSize == 0 {
+		a.Capture.MaxBatchSize = 20 << 20
+	}
 	if a.Cache.MaxSize == 0 {
 		a.Cache.MaxSize = 512 << 20
 	}
@@ -164,6 +187,8 @@ func (a *App) Start() error {
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
 	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
+	rt.capturing.journal.SetMaxBytes(int64(a.Capture.Buffer))
+	a.leases = append(a.leases, a.deliver(rt)) // the first to be given back, while what it uses is there
 	a.runtime.Store(rt)
 	close(a.started)
 	return nil

@@ -21,6 +21,15 @@ func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
 // CheckRecordsSize reports what is wrong with what the records of a project may take.
 func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord) }
 
+// CheckBuffer reports what is wrong with the size of the log of captured events.
+func CheckBuffer(size Size) error { return atLeast(size, 64<<20) }
+
+// CheckMaxEventSize reports what is wrong with the size of an event.
+func CheckMaxEventSize(size Size) error { return between(size, 1<<10, 16<<20) }
+
+// CheckMaxBatchSize reports what is wrong with the size of the body of a request that brings events.
+func CheckMaxBatchSize(size Size) error { return between(size, 1<<10, 100<<20) }
+
 // CheckPublicURL reports what is wrong with what links begin with.
 func CheckPublicURL(text string) error {
 	u, err := url.Parse(text)
@@ -61,6 +70,13 @@ func atLeast(size, least Size) error {
 	return nil
 }
 
+func between(size, least, most Size) error {
+	if size > most {
+		return fmt.Errorf("must be at most %s, not %s", most, size)
+	}
+	return atLeast(size, least)
+}
+
 var errNotPositive = errors.New("must be positive")
 
 // Validate refuses values that could not work, for users of JSON and of the Caddyfile alike.
@@ -71,6 +87,9 @@ func (a *App) Validate() error {
 			wrong = append(wrong, fmt.Errorf("%s %w", option, err))
 		}
 	}
+	check("capture buffer", CheckBuffer(a.Capture.Buffer))
+	check("capture max_event_size", CheckMaxEventSize(a.Capture.MaxEventSize))
+	check("capture max_batch_size", CheckMaxBatchSize(a.Capture.MaxBatchSize))
 	check("cache max_size", CheckMaxSize(a.Cache.MaxSize))
 	check("cache ttl", CheckTTL(a.Cache.TTL))
 	check("cache stale", CheckStale(*a.Cache.Stale))

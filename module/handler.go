@@ -10,11 +10,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler is the HTTP handler "analytics": it answers every path below /api/ and leaves the others to the next handler.
+// Handler is the HTTP handler "analytics": it answers every path below /api/, and those that SDKs send events to. The others it leaves to
+// the next handler.
 type Handler struct {
 	// Whether the site answers /healthz and /readyz, as the admin address does. Default: it does not.
 	Health bool `json:"health,omitempty"`
@@ -41,16 +43,21 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers one request of the API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !strings.HasPrefix(r.URL.Path, api.ApiPrefix) {
+	captures := capture.Serves(r.URL.Path)
+	if !captures && !strings.HasPrefix(r.URL.Path, api.ApiPrefix) {
 		if h.Health && serveHealth(h.findApp, w, r) {
 			return nil
 		}
-		return next.ServeHTTP(w, r)
+		return h.serveUntaken(w, r, next)
 	}
 	rt, err := h.app.wait(r.Context())
 	if err != nil { // the client went away before the app has started
 		w.WriteHeader(api.StatusClientGone)
 		return nil //nolint:nilerr // there is nobody to tell
+	}
+	if captures {
+		rt.capture.Serve(w, r)
+		return nil
 	}
 	rt.api.ServeHTTP(w, r)
 	return nil

@@ -25,6 +25,7 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.desc, c.kind, c.value)
 	}
 	rt.collectEngine(ch)
+	rt.collectCapture(ch)
 	rt.Places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)
@@ -45,6 +46,34 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(engineUp, prometheus.GaugeValue, truth(s.Up))
 	ch <- prometheus.MustNewConstMetric(engineRestarts, prometheus.CounterValue, float64(s.Restarts))
 	ch <- prometheus.MustNewConstMetric(engineMemory, prometheus.GaugeValue, float64(s.Resident))
+}
+
+// collectCapture gives what became of captured events.
+func (rt *runtime) collectCapture(ch chan<- prometheus.Metric) {
+	c := rt.capturing
+	if c == nil {
+		return
+	}
+	waiting, delivered := c.journal.Stats(), c.delivery.Status()
+	for _, m := range []struct {
+		desc  *prometheus.Desc
+		kind  prometheus.ValueType
+		value float64
+	}{
+		{captureAccepted, prometheus.CounterValue, float64(c.counters.Events.Load())},
+		{captureIgnored, prometheus.CounterValue, float64(c.counters.Ignored.Load())},
+		{captureDelivered, prometheus.CounterValue, float64(delivered.Delivered)},
+		{captureSetAside, prometheus.CounterValue, float64(delivered.SetAside)},
+		{captureWaiting, prometheus.GaugeValue, float64(waiting.Events)},
+		{captureBytes, prometheus.GaugeValue, float64(waiting.Bytes)},
+		{captureMaxBytes, prometheus.GaugeValue, float64(waiting.MaxBytes)},
+		{captureLag, prometheus.GaugeValue, delivered.Lag.Seconds()},
+	} {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value)
+	}
+	c.counters.Refused(func(reason string, requests int64) {
+		ch <- prometheus.MustNewConstMetric(captureRefused, prometheus.CounterValue, float64(requests), reason)
+	})
 }
 
 func truth(ok bool) float64 {
@@ -69,6 +98,15 @@ var (
 	engineUp             = describe("engine_up", "Whether the embedded engine runs and reads its tables: 1 or 0.")
 	engineRestarts       = describe("engine_restarts_total", "Restarts of the embedded engine that nobody asked for.")
 	engineMemory         = describe("engine_resident_memory_bytes", "Memory that the embedded engine takes.")
+	captureAccepted      = describe("capture_accepted_events_total", "Captured events that were acknowledged and are stored.")
+	captureIgnored       = describe("capture_ignored_events_total", "Captured events that were acknowledged and are of a kind that is not stored.")
+	captureRefused       = describe("capture_refused_requests_total", "Requests with events that were refused, by the code of the answer.", "reason")
+	captureDelivered     = describe("capture_delivered_events_total", "Captured events that were delivered to ClickHouse.")
+	captureSetAside      = describe("capture_set_aside_events_total", "Captured events that ClickHouse does not take.")
+	captureWaiting       = describe("capture_waiting_events", "Captured events that wait on disk.")
+	captureBytes         = describe("capture_buffer_bytes", "Disk that captured events take while they wait.")
+	captureMaxBytes      = describe("capture_buffer_max_bytes", "Disk that captured events may take while they wait.")
+	captureLag           = describe("capture_lag_seconds", "How long the oldest captured event has been waiting.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
 	queriesWaiting       = describe("queries_waiting", "Queries that wait for a free place.", "project")
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -37,6 +38,9 @@ type runtime struct {
 	logs     *runlog.Logs
 	logger   *zap.Logger
 
+	capturing *capturing
+	capture   *capture.Capture // the routes of SDKs
+
 	publicURL string // what links begin with; empty for the host of the request
 }
 
@@ -50,18 +54,6 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if engine != nil {
 		dsn = engine.DSN()
 	}
-	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places)
-	house, err := a.openWarehouse(ctx, warehouseKey, dsn)
-	if err != nil {
-		return nil, err
-	}
-	// Whatever the other limits are, so that a reload hands out no place twice.
-	places, err := keep(a, "places "+dsn, func() (*admission.Scheduler, func() error, error) {
-		return admission.New(a.placeLimits()), func() error { return nil }, nil
-	})
-	if err != nil {
-		return nil, err
-	}
 	registryKey := fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
 	reg, err := keep(a, registryKey, func() (*registry.Registry, func() error, error) {
 		r, err := openRegistry(ctx, a.Registry, a.DataDir, a.logger.Named("registry"))
@@ -69,6 +61,18 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			return nil, nil, fmt.Errorf("opening the registry: %w", err)
 		}
 		return r, r.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d %s", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
+	house, err := a.openWarehouse(ctx, warehouseKey, dsn, reg)
+	if err != nil {
+		return nil, err
+	}
+	// Whatever the other limits are, so that a reload hands out no place twice.
+	places, err := keep(a, "places "+dsn, func() (*admission.Scheduler, func() error, error) {
+		return admission.New(a.placeLimits()), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
@@ -111,6 +115,10 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()
+	if rt.capturing, err = a.openCapture(); err != nil {
+		return nil, err
+	}
+	rt.capture = a.newCapture(rt)
 	return rt, nil
 }
 
@@ -121,7 +129,7 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 	}
 	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
 		e, err := embedded.Start(ctx, embedded.Config{
-			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary,
+			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
 		}, a.logger.Named("engine"))
 		if err != nil {
 			return nil, nil, err
@@ -131,7 +139,7 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 }
 
 // openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
-func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse.Warehouse, error) {
+func (a *App) openWarehouse(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Warehouse, error) {
 	house, err := keep(a, key, func() (*warehouse.Warehouse, func() error, error) {
 		opened, err := warehouse.Open(clickhouse.Config{
 			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
@@ -139,7 +147,7 @@ func (a *App) openWarehouse(ctx context.Context, key, dsn string) (*warehouse.Wa
 			Concurrency:   a.placeLimits().Places + spareConnections,
 			Embedded:      a.ClickHouse == "",
 			Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
-		}, a.logger.Named("clickhouse"))
+		}, reg, a.logger.Named("clickhouse"))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -181,11 +189,15 @@ func (a *App) placeLimits() admission.Limits {
 	return l
 }
 
+// spareQueries run in the engine beside those that have a place: discovery, and the delivery of captured events, which slow queries must
+// not hold up.
+const spareQueries = 2
+
 // placesFactor is how many projects may run all that they may at once on a ClickHouse server.
 const placesFactor = 4
 
-// spareConnections are for what needs no place: pings and discovery.
-const spareConnections = 2
+// spareConnections are for what needs no place: pings, discovery, and the delivery of captured events.
+const spareConnections = 4
 
 // runsShare is the part of the cache's size that the answers of finished background runs may take in addition to it.
 const runsShare = 4
@@ -238,6 +250,9 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 	r, err := registry.Open(ctx, store, registry.Options{Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
+	}
+	if err := r.AddCaptureTokens(ctx, time.Now()); err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }

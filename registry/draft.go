@@ -27,6 +27,7 @@ func newDraft(from *Snapshot) *draft {
 	if next.projects == nil {
 		next.projects, next.keys = immutable.NewMap[int64, *projectState](projectHasher{}), immutable.NewMap[[32]byte, *keyEntry](hashHasher{})
 		next.endpoints = immutable.NewMap[endpointKey, *endpointEntry](endpointHasher{})
+		next.captureTokens = immutable.NewMap[string, int64](textHasher{})
 	}
 	return &draft{next: &next, own: make(map[int64]*ownParts)}
 }
@@ -147,6 +148,9 @@ func (d *draft) leaveOut(id int64) {
 		}
 		for _, e := range valuesOf(p.endpoints.list, nil) {
 			d.next.endpoints = d.next.endpoints.Delete(endpointKey{id, e.Name})
+		}
+		for _, c := range p.captureTokens {
+			d.next.captureTokens = d.next.captureTokens.Delete(c.Token)
 		}
 		d.next.projects = d.next.projects.Delete(id)
 	}

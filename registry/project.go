@@ -101,7 +101,10 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 	err := r.write(ctx, 0, func(t *tx) error {
 		p.ID = t.number(KindProject)
 		created := p
-		return t.put(&created)
+		if err := t.put(&created); err != nil {
+			return err
+		}
+		return t.put(&captureToken{p.ID, newCaptureToken(now, nil)})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating a project: %w", err)

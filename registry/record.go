@@ -50,6 +50,7 @@ var kinds = []kindOf{
 	{kind: KindProject, read: readProject},
 	{kind: KindKey, read: readKey},
 	{kind: KindTokenSecrets, read: readTokenSecrets},
+	{kind: KindCaptureToken, read: readCaptureToken},
 	{kind: KindEndpoint, read: readEndpoint},
 	{kind: KindVersion, read: readVersion},
 	{kind: KindVariable, read: readVariable},
@@ -66,6 +67,7 @@ const (
 	KindProject      Kind = "project"
 	KindKey          Kind = "key"
 	KindTokenSecrets Kind = "token_secrets"
+	KindCaptureToken Kind = "capture_token"
 	KindEndpoint     Kind = "endpoint"
 	KindVersion      Kind = "version"
 	KindVariable     Kind = "variable"

@@ -173,3 +173,18 @@ func (r *Registry) poll(ctx context.Context, every time.Duration) {
 		}
 	}
 }
+
+// Lock takes a lock that one caller holds at a time, of all processes that share the store: see [Store.Lock].
+func (r *Registry) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	return r.store.Lock(ctx, name, holder)
+}
+
+// Keep keeps data under a name, in place of what was there: see [Store.Keep].
+func (r *Registry) Keep(ctx context.Context, name string, data []byte) error {
+	return r.store.Keep(ctx, name, data)
+}
+
+// Kept returns what is kept under a name; nil for nothing.
+func (r *Registry) Kept(ctx context.Context, name string) ([]byte, error) {
+	return r.store.Kept(ctx, name)
+}

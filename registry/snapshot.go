@@ -21,11 +21,12 @@ type Snapshot struct {
 	// Serial is different for each snapshot of this process, so it can be the key of what is derived from a snapshot.
 	Serial uint64
 
-	keys      *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
-	endpoints *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted
-	projects  *immutable.Map[int64, *projectState]
-	sequences map[Kind]int64 // the last number given of each kind
-	broken    map[int64]bool // projects that are left out
+	keys          *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
+	endpoints     *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted
+	captureTokens *immutable.Map[string, int64]               // projects by token
+	projects      *immutable.Map[int64, *projectState]
+	sequences     map[Kind]int64 // the last number given of each kind
+	broken        map[int64]bool // projects that are left out
 }
 
 // serials counts the snapshots of this process.
@@ -33,9 +34,10 @@ var serials atomic.Uint64
 
 // projectState is all of one project.
 type projectState struct {
-	settings     ProjectSchema // without lists that are in tables
-	usage        Usage
-	tokenSecrets []TokenSecret // newest first
+	settings      ProjectSchema // without lists that are in tables
+	usage         Usage
+	tokenSecrets  []TokenSecret  // newest first
+	captureTokens []CaptureToken // newest first
 
 	keys       table[string, *keyEntry]
 	endpoints  table[string, *endpointEntry]

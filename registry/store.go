@@ -23,6 +23,15 @@ type Store interface {
 	// ends. It may miss some writes and report others that were not there: the registry also asks for the revision from time to time.
 	// An error says that it can't watch now.
 	Watch(ctx context.Context, changed func()) error
+	// Lock waits until ctx ends for a lock that one caller holds at a time, of all processes that share the store. Names of locks and
+	// holders are made of letters, digits and hyphens. The lock of a process that dies is released. others reports whether another
+	// holder may have had it since this one did, and so have changed what it protects.
+	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	// Keep keeps data of up to 256 MiB under a name, in place of what was there; none keeps nothing. When it returns nil, the data is
+	// durable. It is for data that a lock protects, and no record: nobody is told of it.
+	Keep(ctx context.Context, name string, data []byte) error
+	// Kept returns what is kept under a name; nil for nothing.
+	Kept(ctx context.Context, name string) ([]byte, error)
 	// Close releases the store's resources.
 	Close() error
 }

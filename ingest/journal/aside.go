@@ -15,7 +15,8 @@ import (
 
 const reasonSuffix = ".reason.txt"
 
-func (j *Journal) asideDir() string { return filepath.Join(j.dir, "aside") }
+// AsideDir is the folder of what was set aside.
+func (j *Journal) AsideDir() string { return filepath.Join(j.dir, "aside") }
 
 // SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file
 // beside it. Setting the same entry aside again replaces the files. It does not forget the entry, and nothing here removes the files.
@@ -26,7 +27,7 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	if j.isClosed() {
 		return "", ErrClosed
 	}
-	path = filepath.Join(j.asideDir(), fmt.Sprintf("project-%d-entry-%d.ndjson", e.Project, e.ID))
+	path = filepath.Join(j.AsideDir(), fmt.Sprintf("project-%d-entry-%d.ndjson", e.Project, e.ID))
 	data := e.Data
 	if !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(bytes.Clone(data), '\n')
@@ -44,7 +45,7 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 // reportDamage logs that a part of a segment is damaged, and copies it to the folder aside.
 func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 	name := fmt.Sprintf("%s-at-%d.damaged", strings.TrimSuffix(filepath.Base(s.path), ".zst"), offset)
-	path := filepath.Join(j.asideDir(), name)
+	path := filepath.Join(j.AsideDir(), name)
 	err := replaceFile(path, io.NewSectionReader(s.file, offset, size))
 	j.log.Error("a part of the event log is damaged; it is left out and kept aside",
 		zap.String("file", s.path), zap.Int64("offset", offset), zap.Int64("size", size), zap.String("copy", path), zap.Error(err))
@@ -53,7 +54,7 @@ func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 
 // countAside keeps the count for Stats. A person may have removed files.
 func (j *Journal) countAside() error {
-	files, err := os.ReadDir(j.asideDir())
+	files, err := os.ReadDir(j.AsideDir())
 	if err != nil {
 		return err
 	}

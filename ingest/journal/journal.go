@@ -57,11 +57,12 @@ type Options struct {
 
 // Stats describes what waits in a journal.
 type Stats struct {
-	Bytes   int64     // size of the segments, which is what Options.MaxBytes limits
-	Entries int64     // entries that are not forgotten yet
-	Events  int64     // events in them
-	Oldest  time.Time // when the first of them arrived; zero when there is none
-	Aside   int       // files set aside: entries that could not be delivered, and damaged parts of the log
+	Bytes    int64     // size of the segments, which is what MaxBytes limits
+	MaxBytes int64     //
+	Entries  int64     // entries that are not forgotten yet
+	Events   int64     // events in them
+	Oldest   time.Time // when the first of them arrived; zero when there is none
+	Aside    int       // files set aside: entries that could not be delivered, and damaged parts of the log
 }
 
 // Journal is a log on disk. Its methods may be called concurrently; Read and Forget are meant for one reader.
@@ -117,7 +118,7 @@ func Open(dir string, o Options) (*Journal, error) {
 }
 
 func (j *Journal) open() (err error) {
-	if err := os.MkdirAll(j.asideDir(), 0o700); err != nil {
+	if err := os.MkdirAll(j.AsideDir(), 0o700); err != nil {
 		return err
 	}
 	if err := errors.Join(syncFolder(j.dir), syncFolder(filepath.Dir(j.dir))); err != nil {
@@ -189,7 +190,7 @@ func (j *Journal) isClosed() bool {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := Stats{Bytes: j.bytes, Aside: j.aside}
+	s := Stats{Bytes: j.bytes, MaxBytes: j.maxBytes, Aside: j.aside}
 	for _, segment := range j.segments {
 		s.Entries += segment.waiting.entries
 		s.Events += segment.waiting.events
@@ -198,4 +199,11 @@ func (j *Journal) Stats() Stats {
 		s.Oldest = j.oldest
 	}
 	return s
+}
+
+// SetMaxBytes changes the limit of the journal. What is there already stays.
+func (j *Journal) SetMaxBytes(most int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.maxBytes = most
 }

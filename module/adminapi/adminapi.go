@@ -29,12 +29,41 @@ type ProjectChange struct {
 // Project is a project.
 type Project struct {
 	ID                  int64           `json:"id"`
+	APIToken            string          `json:"api_token"` // the newest capture token
 	Name                string          `json:"name"`
 	Timezone            string          `json:"timezone"`
 	WeekStart           int             `json:"week_start"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
 	CreatedAt           time.Time       `json:"created_at"`
+}
+
+// CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
+// good until they are revoked.
+type CaptureTokens struct {
+	Project int64          `json:"project"`
+	Tokens  []CaptureToken `json:"tokens"`
+}
+
+// CaptureStatus is how captured events are on their way to ClickHouse. Counts are since the start of the server, but for what waits.
+type CaptureStatus struct {
+	Waiting  int64   `json:"waiting_events"` // on disk
+	Bytes    int64   `json:"buffer_bytes"`   // that the log takes on disk
+	MaxBytes int64   `json:"buffer_max_bytes"`
+	Lag      float64 `json:"lag_seconds"`       // how long the oldest has been waiting
+	Failing  string  `json:"failing,omitempty"` // why events can't be delivered now
+
+	Accepted  int64            `json:"accepted_events"`
+	Refused   map[string]int64 `json:"refused_requests"` // by the code of the answer
+	Delivered int64            `json:"delivered_events"`
+	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not take
+	Aside     string           `json:"aside,omitempty"`  // the folder of those, if there are any
+}
+
+// CaptureToken is one of them.
+type CaptureToken struct {
+	Token     string    `json:"token"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // NewKey asks for a key.

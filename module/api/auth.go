@@ -50,11 +50,17 @@ func (c *Caller) identifyByBody(r *http.Request) error {
 // authenticate finds the key that a caller brings in a place.
 func authenticate(snap *registry.Snapshot, secret string, now time.Time, place string) (*registry.Key, error) {
 	key := snap.KeyByHash(registry.HashKey(secret))
-	if key == nil || key.Expired(now) {
+	switch {
+	case key == nil && strings.HasPrefix(secret, registry.CaptureTokenPrefix):
+		return nil, errCaptureToken
+	case key == nil, key.Expired(now):
 		return nil, invalidKey(place)
 	}
 	return key, nil
 }
+
+// errCaptureToken tells the holder of a capture token what it is.
+var errCaptureToken = unauthenticated("authentication_failed", "This is a capture token, which sends events and does nothing else. Use a personal API key.")
 
 func invalidKey(place string) *Error {
 	return unauthenticated("authentication_failed", "Personal API key found in request "+place+" is invalid.")

@@ -46,7 +46,7 @@ func projectCommand() *cobra.Command {
 	list := leaf("list", "Lists the projects", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/projects", nil)
 	})
-	return group("project", "Creates, changes, lists and purges projects", create, set, list, purgeLeaf())
+	return group("project", "Creates, changes, lists and purges projects", create, set, list, captureTokenCommand(), purgeLeaf())
 }
 
 // projectLists adds the flags of the settings that are lists.

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
@@ -24,6 +27,8 @@ type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
+	shared Shared // nil: nobody else writes
+	holder string // the name under which it takes locks
 
 	known    atomic.Pointer[schema.Layout]
 	looks    singleflight.Group // one discovery at a time
@@ -36,13 +41,39 @@ type Warehouse struct {
 	ended chan struct{} // closed when follow has returned
 }
 
+// Shared is what the servers of one registry share, and so those that write to one ClickHouse.
+type Shared interface {
+	// Lock takes a lock that one holder has at a time. others reports whether another one may have had it since.
+	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	// Keep keeps data under a name, and Kept returns it.
+	Keep(ctx context.Context, name string, data []byte) error
+	Kept(ctx context.Context, name string) ([]byte, error)
+}
+
+// people names the people of a project in what is shared.
+func people(project int64) string { return "people-" + strconv.FormatInt(project, 10) }
+
+// intents keeps what is being written to a project where the server finds it that writes there next.
+type intents struct{ Shared }
+
+// Save implements ingest.Intents.
+func (i intents) Save(ctx context.Context, project int64, batch []byte) error {
+	return i.Keep(ctx, people(project), batch)
+}
+
+// Load implements ingest.Intents.
+func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
+	return i.Kept(ctx, people(project))
+}
+
 // Open prepares a warehouse, and begins to look for ClickHouse in the background. It does not wait for an answer.
-func Open(config clickhouse.Config, logger *zap.Logger) (*Warehouse, error) {
+func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehouse, error) {
 	client, err := clickhouse.Open(config, logger)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to ClickHouse: %w", err)
 	}
 	w := prepare(client, logger)
+	w.shared, w.ingest.Intents = shared, intents{shared}
 	go w.follow()
 	return w, nil
 }
@@ -57,7 +88,7 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 }
 
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
-	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, ended: make(chan struct{})}
+	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), ended: make(chan struct{})}
 	w.open, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -108,16 +139,44 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait.
+// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and takes
+// turns with other servers.
 func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
 	options.Turn = func(ctx context.Context) (done func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
-		return place.Leave, nil
+		release, err := w.alone(ctx, options.Project)
+		if err != nil {
+			place.Leave()
+			return nil, err
+		}
+		return func() { release(); place.Leave() }, nil
 	}
 	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
+}
+
+// Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.
+func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records []record.Record) (ingest.Report, error) {
+	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project) }
+	return w.ingest.Deliver(ctx, options, records)
+}
+
+// alone takes the lock of a project's people, and forgets what is known about them if another holder had it: what one server reads of
+// people must stay as it is until it has written.
+func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
+	if w.shared == nil {
+		return func() {}, nil
+	}
+	others, release, err := w.shared.Lock(ctx, people(project), w.holder)
+	if err != nil {
+		return nil, err
+	}
+	if others {
+		w.ingest.Forget(project)
+	}
+	return release, nil
 }
 
 func check(at *admission.Place, project int64) error {

@@ -48,6 +48,7 @@ type project struct {
 	Project    registry.Project
 	Keys       []registry.Key // newest first
 	Secrets    []registry.TokenSecret
+	Captures   []registry.CaptureToken
 	Endpoints  []registry.Endpoint // newest first
 	Variables  []registry.Variable // oldest first
 	Insights   []registry.Insight  // deleted ones too
@@ -66,7 +67,7 @@ func contents(s *registry.Snapshot) []project {
 	var all []project
 	for _, p := range s.Projects() {
 		out := project{
-			Project: *p, Secrets: s.TokenSecrets(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Cohorts: s.Cohorts(p.ID),
+			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Cohorts: s.Cohorts(p.ID),
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
 		}
 		listed, _ := s.InsightPage(p.ID, 0, someNumbers)
@@ -194,9 +195,10 @@ func testProjects(t exam) {
 	if first.ID != 1 || second.ID != 2 {
 		t.Errorf("projects got the numbers %d and %d, want 1 and 2", first.ID, second.ID)
 	}
-	want := []project{
-		{Project: registry.Project{ID: 1, Name: "Shop ' \" ; --", Timezone: "America/New_York", WeekStart: 1, CreatedAt: at}},
-		{Project: registry.Project{ID: 2, Name: "Shop ' \" ; --", Timezone: "America/New_York", WeekStart: 1, CreatedAt: at}},
+	var want []project
+	for id := range int64(2) {
+		shop := registry.Project{ID: id + 1, Name: "Shop ' \" ; --", Timezone: "America/New_York", WeekStart: 1, CreatedAt: at}
+		want = append(want, project{Project: shop, Captures: p.Snapshot().CaptureTokens(shop.ID)})
 	}
 	same(t, "projects", want, p.settled())
 	change := registry.ProjectChange{
@@ -229,10 +231,11 @@ func testUnknownProject(t exam) {
 			_, err := p.CreateVariable(ctx, registry.NewVariable{Project: 9, Name: "v", Type: registry.VariableList}, at)
 			return err
 		},
-		"an insight":  func() error { _, err := p.CreateInsight(ctx, 9, named("i"), "key", at); return err },
-		"a dashboard": func() error { _, err := p.CreateDashboard(ctx, 9, registry.DashboardFields{}, "key", at); return err },
-		"a secret":    func() error { _, err := p.TokenSecret(ctx, 9, at); return err },
-		"a rotation":  func() error { _, err := p.RotateTokenSecret(ctx, 9, false, at); return err },
+		"an insight":      func() error { _, err := p.CreateInsight(ctx, 9, named("i"), "key", at); return err },
+		"a dashboard":     func() error { _, err := p.CreateDashboard(ctx, 9, registry.DashboardFields{}, "key", at); return err },
+		"a capture token": func() error { _, err := p.RotateCaptureToken(ctx, 9, at); return err },
+		"a secret":        func() error { _, err := p.TokenSecret(ctx, 9, at); return err },
+		"a rotation":      func() error { _, err := p.RotateTokenSecret(ctx, 9, false, at); return err },
 		"a property": func() error {
 			return p.SetProperty(ctx, 9, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "x", Type: registry.PropertyNumeric})
 		},

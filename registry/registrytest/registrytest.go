@@ -48,6 +48,9 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"entries that take the place of others", testMovedEntries},
 		{"forgotten entries", testForgotten},
 		{"cutting a log", testBounds},
+		{"locks", testLocks},
+		{"locks under contention", testLocksContended},
+		{"what is kept", testKept},
 
 		{"projects", testProjects},
 		{"what belongs to no project", testUnknownProject},
@@ -57,6 +60,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"use of keys", testKeyUsed},
 		{"users", testUsers},
 		{"secrets for tokens", testTokenSecrets},
+		{"capture tokens", testCaptureTokens},
 		{"endpoints", testEndpoints},
 		{"endpoint conflicts", testEndpointConflicts},
 		{"executions of endpoints", testExecuted},

@@ -205,6 +205,12 @@ func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
 	if err != nil || c.ID != 43 { // that of the number 42 is deleted, and its name is free
 		t.Errorf("the next cohort is %+v: %v", c, err)
 	}
+	if token := r.Snapshot().CaptureToken(1); token != "" {
+		t.Errorf("the release had the capture token %q", token)
+	}
+	if err := r.AddCaptureTokens(ctx, now); err != nil || r.Snapshot().CaptureToken(1) == "" || r.Snapshot().CaptureToken(3) == "" {
+		t.Errorf("AddCaptureTokens() = %v", err)
+	}
 	p, err := r.CreateProject(ctx, registry.NewProject{Name: "next"}, now)
 	if err != nil || p.ID != 4 {
 		t.Errorf("the next project is %+v: %v", p, err)
@@ -234,7 +240,7 @@ func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
 			}
 		}
 	}
-	if len(kinds) != 9 {
+	if len(kinds) != 10 {
 		t.Errorf("unique keys are tried of %d kinds", len(kinds))
 	}
 }

@@ -71,6 +71,7 @@ func Path(dsn, dataDir string) (string, error) {
 type Store struct {
 	write *sql.DB // one connection: SQLite has one writer at a time anyway
 	read  *sql.DB
+	locks *locks
 }
 
 // Open opens the file at path, makes it where it is missing, and brings its tables up to date. A file that a newer version
@@ -82,7 +83,7 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
-	s := &Store{write: connect(path, "_txlock", "immediate"), read: connect(path, "_query_only", "1")}
+	s := &Store{write: connect(path, "_txlock", "immediate"), read: connect(path, "_query_only", "1"), locks: newLocks(path)}
 	s.write.SetMaxOpenConns(1)
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)

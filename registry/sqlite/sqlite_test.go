@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -20,9 +21,16 @@ import (
 // crashFile names the file that a child of TestCrash writes to; in its absence this is no such child.
 const crashFile = "REGISTRY_CRASH_FILE"
 
+// lockFile names the registry whose lock a child of TestLockOfTheDead holds.
+const lockFile = "REGISTRY_LOCK_FILE"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(crashFile); path != "" {
 		fmt.Fprintln(os.Stderr, crash(path))
+		os.Exit(1)
+	}
+	if path := os.Getenv(lockFile); path != "" {
+		fmt.Fprintln(os.Stderr, holdLock(path))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -34,6 +42,37 @@ func crash(path string) error {
 		return err
 	}
 	return registrytest.WriteUntilKilled(s, os.Stdout)
+}
+
+func holdLock(path string) error {
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	return registrytest.HoldLock(s, func() { fmt.Println("ready") })
+}
+
+func TestLockOfTheDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), lockFile+"="+path)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		_ = child.Process.Kill()
+		_ = child.Wait() // it was killed
+	}
+	t.Cleanup(kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the child said %q: %v", line, err)
+	}
+	registrytest.LockOfTheDead(t, placeAt(path), kill)
 }
 
 func TestStore(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, capture, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -31,16 +31,19 @@ const (
 
 func main() {
 	var insights insightBench
+	var capture captureBench
 	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights")
 	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
+	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
+	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), &insights); err != nil {
+	if err := run(context.Background(), flag.Args(), &insights, &capture); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, chosen []string, insights *insightBench) error {
+func run(ctx context.Context, chosen []string, insights *insightBench, capture *captureBench) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("creating a folder: %w", err)
@@ -53,6 +56,7 @@ func run(ctx context.Context, chosen []string, insights *insightBench) error {
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
+		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"compile", compileBenchmark},
 		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
 	}

@@ -234,6 +234,48 @@ func TestWalk(t *testing.T) {
 	})
 }
 
+// TestFiveMinutes runs the commands of README's own project, as they are written.
+func TestFiveMinutes(t *testing.T) {
+	t.Parallel()
+	server := harness.Start(t) // of its own: what it captures is counted
+	id, key := server.Project(t, "demo")
+	w := newWorkshop(t, server, id, key, "phs_none")
+	var printed []string
+	for _, block := range blocks(t, "README.md", "Your own project in five minutes") {
+		printed = append(printed, w.run(t, block))
+		for line := range strings.Lines(block) { // a reader stays in one shell
+			if strings.HasPrefix(line, "export ") {
+				w.setup += "\n" + line
+			}
+		}
+	}
+	if len(printed) != 5 {
+		t.Fatalf("there are %d blocks of commands: %q", len(printed), printed)
+	}
+	page, err := os.ReadFile(filepath.Join(w.folder, "page.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`posthog\.init\("phc_\w{20,}", \{ api_host: "` + regexp.QuoteMeta(server.URL) + `" \}\)`).Match(page) {
+		t.Errorf("the page is\n%s", page)
+	}
+	if got := answers(t, printed[2]); len(got) != 1 || got[0]["status"] != "Ok" {
+		t.Errorf("the events are answered with %s", printed[2])
+	}
+	for at, want := range map[int]any{
+		3: []any{[]any{"ordered", 2.0, 2.0, 19.5}},
+		4: []any{[]any{nil, 1.0}, []any{"ann@example.com", 1.0}},
+	} {
+		got := answers(t, printed[at])
+		if len(got) == 0 {
+			t.Fatalf("no answer: %s", printed[at])
+		}
+		if diff := cmp.Diff(want, got[len(got)-1]["results"]); diff != "" {
+			t.Errorf("block %d (-want +got):\n%s", at, diff)
+		}
+	}
+}
+
 // checkAnswers takes the answers of a query and of a funnel.
 func checkAnswers(t *testing.T, printed string) {
 	t.Helper()

@@ -3,7 +3,9 @@ package conformance
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -64,7 +67,11 @@ type Step struct {
 	Headers map[string]string `json:"headers"`
 	Key     *string           `json:"key"`
 	Save    map[string]string `json:"save"`
-	Expect  Expectation       `json:"expect"`
+	// Retry is for how many seconds the step may be played again until it matches.
+	Retry float64 `json:"retry_s"`
+	// Gzip sends the body compressed. The headers say so where the case wants them to.
+	Gzip   bool        `json:"gzip"`
+	Expect Expectation `json:"expect"`
 }
 
 // Expectation describes an expected answer.
@@ -114,6 +121,9 @@ func Play(server *harness.Server, c Case) error {
 		return err
 	}
 	names := map[string]any{"project": project, "key": key}
+	if names["token"], err = captureToken(server, project); err != nil {
+		return err
+	}
 	keys := map[string]string{"": key}
 	for name, wanted := range c.Keys {
 		owner := project
@@ -133,7 +143,7 @@ func Play(server *harness.Server, c Case) error {
 		return err
 	}
 	for i, step := range c.Requests {
-		if why, err := play(server.Client(project, key), step, keys, names); err != nil {
+		if why, err := playUntilMatch(server.Client(project, key), step, keys, names); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		} else if why != "" {
 			return fmt.Errorf("step %d (%s %s): %s", i+1, step.Method, step.Path, why)
@@ -153,6 +163,20 @@ func createKey(server *harness.Server, project int64, wanted KeyWanted) (string,
 	scopes := strings.Split(cmp.Or(wanted.Scopes, harness.AllScopes), ",")
 	err := server.Ask("/analytics/keys", map[string]any{"project": project, "scopes": scopes, "kind": cmp.Or(wanted.Kind, "personal")}, &key)
 	return key.Key, err
+}
+
+// captureToken returns the token that events of a project come with.
+func captureToken(server *harness.Server, project int64) (string, error) {
+	var list struct {
+		Tokens []struct{ Token string }
+	}
+	if err := server.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", project), nil, &list); err != nil {
+		return "", err
+	}
+	if len(list.Tokens) == 0 {
+		return "", fmt.Errorf("project %d has no capture token", project)
+	}
+	return list.Tokens[0].Token, nil
 }
 
 func importData(server *harness.Server, project int64, data Data) error {
@@ -190,6 +214,17 @@ func importData(server *harness.Server, project int64, data Data) error {
 	return nil
 }
 
+// playUntilMatch runs a step, and runs it again for as long as it may while the answer does not match.
+func playUntilMatch(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
+	key := client.Key
+	for end := time.Now().Add(time.Duration(step.Retry * float64(time.Second))); ; time.Sleep(100 * time.Millisecond) {
+		client.Key = key
+		if why, err = play(client, step, keys, names); err != nil || why == "" || !time.Now().Before(end) {
+			return why, err
+		}
+	}
+}
+
 // play runs one step. why says how the answer does not match.
 func play(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
 	client.Header = http.Header{}
@@ -211,7 +246,11 @@ func play(client *harness.Client, step Step, keys map[string]string, names map[s
 	if method == "" {
 		method = http.MethodPost
 	}
-	answer, err := client.Send(method, fmt.Sprint(Fill(step.Path, names)), Fill(step.Body, names))
+	body, err := step.body(names)
+	if err != nil {
+		return "", err
+	}
+	answer, err := client.Send(method, fmt.Sprint(Fill(step.Path, names)), body)
 	if err != nil {
 		return "", err
 	}
@@ -240,6 +279,26 @@ func play(client *harness.Client, step Step, keys map[string]string, names map[s
 		}
 	}
 	return "", nil
+}
+
+// body returns what the step sends.
+func (s *Step) body(names map[string]any) (any, error) {
+	filled := Fill(s.Body, names)
+	if !s.Gzip {
+		return filled, nil
+	}
+	raw, ok := filled.(string)
+	if !ok {
+		encoded, err := json.Marshal(filled)
+		if err != nil {
+			return nil, err
+		}
+		raw = string(encoded)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(raw))
+	return packed.Bytes(), errors.Join(err, w.Close())
 }
 
 func statusMatches(want any, got int) bool {

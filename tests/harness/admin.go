@@ -8,18 +8,22 @@ import (
 	"net/http"
 )
 
-// Ask posts to the admin API like a command would, without starting a process, and decodes the answer into out unless
-// that is nil. A body that is not an io.Reader is sent as JSON.
+// Ask asks the admin API like a command would, without starting a process, and decodes the answer into out unless
+// that is nil. It gets with a nil body and posts others; one that is not an io.Reader is sent as JSON.
 func (s *Server) Ask(path string, body, out any) error {
+	method := http.MethodPost
 	reader, ok := body.(io.Reader)
-	if !ok {
+	switch {
+	case body == nil:
+		method = http.MethodGet
+	case !ok:
 		raw, err := json.Marshal(body)
 		if err != nil {
 			return fmt.Errorf("encoding the request of %s: %w", path, err)
 		}
 		reader = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://"+s.Admin+path, reader)
+	req, err := http.NewRequest(method, "http://"+s.Admin+path, reader)
 	if err != nil {
 		return err
 	}

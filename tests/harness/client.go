@@ -52,6 +52,8 @@ func (c *Client) Send(method, path string, body any) (Answer, error) {
 	case nil:
 	case string:
 		reader = strings.NewReader(b)
+	case []byte:
+		reader = bytes.NewReader(b)
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {

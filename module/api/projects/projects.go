@@ -51,14 +51,13 @@ func (p *Projects) Routes() []api.Route {
 	}
 }
 
-// projectRecord is what clients read of a project, which PostHog calls a team in some places. There is no key for capturing events,
-// since they are imported.
+// projectRecord is what clients read of a project, which PostHog calls a team in some places.
 type projectRecord struct {
 	ID                       int64           `json:"id"`
 	UUID                     string          `json:"uuid"`
 	Organization             string          `json:"organization"`
 	ProjectID                int64           `json:"project_id"`
-	APIToken                 *string         `json:"api_token"`
+	APIToken                 string          `json:"api_token"` // the capture token
 	Name                     string          `json:"name"`
 	Timezone                 string          `json:"timezone"`
 	WeekStartDay             int             `json:"week_start_day"`
@@ -79,7 +78,7 @@ const member = 1
 func recordProject(c *api.Caller) projectRecord {
 	p, groups := c.Project, c.GroupTypes()
 	return projectRecord{
-		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, Name: p.Name,
+		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, APIToken: c.Snapshot.CaptureToken(p.ID), Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		HasGroupTypes: len(groups) > 0, GroupTypes: groups, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),

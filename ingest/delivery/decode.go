@@ -1,0 +1,23 @@
+package delivery
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// decode reads the records of an entry, a line each.
+func decode(entry *journal.Entry) ([]record.Record, error) {
+	records := make([]record.Record, 0, entry.Events)
+	for line := range bytes.Lines(entry.Data) {
+		r, err := record.Parse(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			return nil, fmt.Errorf("reading event %d of the request: %w", len(records)+1, err)
+		}
+		r.Arrived = entry.Arrived
+		records = append(records, r)
+	}
+	return records, nil
+}

@@ -1,0 +1,202 @@
+// Package delivery takes captured events from the journal to ClickHouse: in their order, each once, however often ClickHouse is away or
+// the process is killed in between. A batch is forgotten by the journal only when all of it is in ClickHouse; one that is delivered
+// again after a crash adds nothing, because ingestion passes over events that are there.
+package delivery
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// Target is where events are delivered to.
+type Target interface {
+	// Deliver writes the records of a project in their order, those that are not there yet. Records whose data ClickHouse refuses are
+	// in the report, by their line, and do not keep the others out. After an error all of them are delivered again, unless the error
+	// is a *RefusedError.
+	Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error)
+}
+
+// RefusedError says that records can't be delivered, now or later.
+type RefusedError struct{ Reason error }
+
+func (e *RefusedError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+const (
+	// interval is the least time between the beginnings of two deliveries: each writes a part to several tables, and ClickHouse merges
+	// parts at a cost.
+	interval = 500 * time.Millisecond
+	// batchBytes is how much of the journal is delivered at once.
+	batchBytes = 16 << 20
+	// firstPause and lastPause are how long to wait after a failure, and after many.
+	firstPause, lastPause = 500 * time.Millisecond, 15 * time.Second
+	// lateAfter is from when on a log line tells of events that wait.
+	lateAfter = 30 * time.Second
+)
+
+// Delivery empties a journal into the newest of its targets.
+type Delivery struct {
+	journal *journal.Journal
+	logger  *zap.Logger
+
+	mu      sync.Mutex
+	targets []*registered // the newest last
+	changed chan struct{} // closed when targets change
+	busy    sync.Mutex    // held while a target is used
+
+	delivered, setAside atomic.Int64
+	failing             atomic.Pointer[string]
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+type registered struct{ Target }
+
+// New begins to deliver what is in a journal as soon as there is a target.
+func New(j *journal.Journal, logger *zap.Logger) *Delivery {
+	d := &Delivery{journal: j, logger: logger, changed: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	d.done.Go(func() { d.run(ctx) })
+	d.done.Go(func() { d.watchLag(ctx) })
+	return d
+}
+
+// Close ends the delivery. What is not delivered stays in the journal.
+func (d *Delivery) Close() error {
+	d.stop()
+	d.done.Wait()
+	return nil
+}
+
+// Use makes t the target, until another one takes its place or release is called. Then the one before it is used again. Neither Use
+// nor release returns while a target is in use that is not to be used any more.
+func (d *Delivery) Use(t Target) (release func()) {
+	r := &registered{t}
+	d.change(func() { d.targets = append(d.targets, r) })
+	return sync.OnceFunc(func() {
+		d.change(func() {
+			for i, other := range d.targets {
+				if other == r {
+					d.targets = append(d.targets[:i:i], d.targets[i+1:]...)
+					return
+				}
+			}
+		})
+	})
+}
+
+func (d *Delivery) change(do func()) {
+	d.mu.Lock()
+	do()
+	close(d.changed)
+	d.changed = make(chan struct{})
+	d.mu.Unlock()
+	d.busy.Lock() // whoever used the old target is through
+	d.busy.Unlock()
+}
+
+// target returns the newest target, nil for none, and what is closed when there is another one.
+func (d *Delivery) target() (Target, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.targets) == 0 {
+		return nil, d.changed
+	}
+	return d.targets[len(d.targets)-1], d.changed
+}
+
+// run delivers until ctx ends.
+func (d *Delivery) run(ctx context.Context) {
+	w := work{Delivery: d}
+	for ctx.Err() == nil {
+		target, changed := d.target()
+		if target == nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		d.until(ctx, changed, func(ctx context.Context) { w.deliver(ctx, target) })
+	}
+}
+
+// until calls do with a context that also ends when changed is closed.
+func (d *Delivery) until(ctx context.Context, changed <-chan struct{}, do func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-stop:
+		}
+	}()
+	do(ctx)
+}
+
+// sleep waits, and reports whether ctx is still good.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Status is how a delivery stands.
+type Status struct {
+	Delivered int64         // events, since the process started
+	SetAside  int64         // events that can't be delivered, since the process started
+	Lag       time.Duration // how long the oldest event has been waiting; 0 for none
+	Failing   string        // why events can't be delivered now; empty when they can
+}
+
+// Status tells how the delivery stands now.
+func (d *Delivery) Status() Status {
+	s := Status{Delivered: d.delivered.Load(), SetAside: d.setAside.Load()}
+	if oldest := d.journal.Stats().Oldest; !oldest.IsZero() {
+		s.Lag = max(time.Since(oldest), 0)
+	}
+	if why := d.failing.Load(); why != nil {
+		s.Failing = *why
+	}
+	return s
+}
+
+// watchLag logs when events begin to wait for long, and when they no longer do.
+func (d *Delivery) watchLag(ctx context.Context) {
+	late := false
+	for sleep(ctx, time.Second) {
+		switch s := d.Status(); {
+		case !late && s.Lag > lateAfter:
+			late = true
+			stats := d.journal.Stats()
+			d.logger.Warn("captured events are waiting for ClickHouse", zap.Duration("lag", s.Lag), zap.Int64("events", int64(stats.Events)),
+				zap.Int64("bytes", stats.Bytes), zap.String("reason", s.Failing))
+		case late && s.Lag <= lateAfter:
+			late = false
+			d.logger.Info("captured events are delivered in time again", zap.Duration("lag", s.Lag))
+		}
+	}
+}

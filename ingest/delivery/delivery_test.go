@@ -1,0 +1,247 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// target notes what is delivered. It fails as often as it is told, and refuses events of the name bad and the project 13.
+type target struct {
+	mu       sync.Mutex
+	failures int
+	got      map[int64][]string // names of events by project
+}
+
+func (g *target) Deliver(_ context.Context, project int64, records []record.Record) (report ingest.Report, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failures > 0 {
+		g.failures--
+		return report, errors.New("ClickHouse is away")
+	}
+	if project == 13 {
+		return report, &delivery.RefusedError{Reason: errors.New("there is no project 13")}
+	}
+	for _, r := range records {
+		if r.Event == "bad" {
+			report.BadLines = append(report.BadLines, ingest.BadLine{Line: r.Line, Reason: "ClickHouse refuses its data"})
+			continue
+		}
+		if g.got == nil {
+			g.got = map[int64][]string{}
+		}
+		g.got[project] = append(g.got[project], r.Event)
+		report.Events++
+	}
+	return report, nil
+}
+
+func (g *target) delivered() map[int64][]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := map[int64][]string{}
+	for project, names := range g.got {
+		out[project] = append([]string(nil), names...)
+	}
+	return out
+}
+
+func openJournal(t *testing.T, dir string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return j
+}
+
+func start(t *testing.T, j *journal.Journal) *delivery.Delivery {
+	t.Helper()
+	d := delivery.New(j, zap.NewNop())
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return d
+}
+
+// add appends events of a project as one entry.
+func add(t *testing.T, j *journal.Journal, project int64, names ...string) {
+	t.Helper()
+	var lines strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&lines, `{"event":%q,"distinct_id":"u","timestamp":"2026-01-01T00:00:00Z","uuid":"0190f3c2-aaaa-7abc-8def-000000000001"}`+"\n", name)
+	}
+	addText(t, j, project, lines.String(), len(names))
+}
+
+func addText(t *testing.T, j *journal.Journal, project int64, text string, events int) {
+	t.Helper()
+	if err := j.Append(t.Context(), journal.Entry{Project: project, Arrived: time.Now(), Events: events, Data: []byte(text)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitEmpty waits until nothing is left in a journal.
+func awaitEmpty(t *testing.T, j *journal.Journal) {
+	t.Helper()
+	for began := time.Now(); j.Stats().Entries > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("a minute later there is still %+v", j.Stats())
+		}
+	}
+}
+
+func check(t *testing.T, g *target, want map[int64][]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, g.delivered()); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeliversInOrder(t *testing.T) {
+	j := openJournal(t, t.TempDir())
+	add(t, j, 1, "a", "b")
+	add(t, j, 2, "x")
+	add(t, j, 1, "c")
+	d := start(t, j)
+	g := new(target)
+	d.Use(g)
+	awaitEmpty(t, j)
+	add(t, j, 1, "d")
+	awaitEmpty(t, j)
+	check(t, g, map[int64][]string{1: {"a", "b", "c", "d"}, 2: {"x"}})
+	if s := d.Status(); s.Delivered != 5 || s.SetAside != 0 || s.Lag != 0 || s.Failing != "" {
+		t.Errorf("the status is %+v", s)
+	}
+}
+
+func TestTriesAgain(t *testing.T) {
+	j := openJournal(t, t.TempDir())
+	add(t, j, 1, "a")
+	add(t, j, 2, "b")
+	d := start(t, j)
+	g := &target{failures: 3} // both projects, and then one of them
+	d.Use(g)
+	for began := time.Now(); d.Status().Failing == ""; time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the status does not tell of the failure")
+		}
+	}
+	if j.Stats().Entries != 2 {
+		t.Errorf("undelivered entries are forgotten: %+v", j.Stats())
+	}
+	awaitEmpty(t, j)
+	check(t, g, map[int64][]string{1: {"a"}, 2: {"b"}})
+	for began := time.Now(); d.Status().Failing != ""; time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the status still fails: %+v", d.Status())
+		}
+	}
+}
+
+func TestSetsAside(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	add(t, j, 1, "a", "bad", "b")
+	add(t, j, 13, "lost", "too")
+	addText(t, j, 1, "no JSON\n", 1)
+	add(t, j, 1, "c")
+	d := start(t, j)
+	g := new(target)
+	d.Use(g)
+	awaitEmpty(t, j)
+	check(t, g, map[int64][]string{1: {"a", "b", "c"}})
+	if s := d.Status(); s.SetAside != 4 {
+		t.Errorf("the status is %+v", s)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "aside", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(raw)
+	}
+	for _, part := range []string{`"bad"`, `"lost"`, `"too"`, "no JSON", "ClickHouse refuses its data", "there is no project 13"} {
+		if strings.Count(all.String(), part) != 1 {
+			t.Errorf("%q is not set aside once, in %q:\n%s", part, files, all.String())
+		}
+	}
+}
+
+// TestTargets changes the target under way: nothing is lost, and none is used when Use or release has returned.
+func TestTargets(t *testing.T) {
+	j := openJournal(t, t.TempDir())
+	d := start(t, j)
+	first, second := new(target), new(target)
+	releaseFirst := d.Use(first)
+	add(t, j, 1, "a")
+	awaitEmpty(t, j)
+	releaseSecond := d.Use(second)
+	add(t, j, 1, "b")
+	awaitEmpty(t, j)
+	releaseFirst()
+	add(t, j, 1, "c")
+	awaitEmpty(t, j)
+	check(t, first, map[int64][]string{1: {"a"}})
+	check(t, second, map[int64][]string{1: {"b", "c"}})
+	releaseSecond()
+	releaseSecond()
+	add(t, j, 1, "d")
+	if j.Stats().Entries != 1 {
+		t.Errorf("something is delivered to nobody: %+v", j.Stats())
+	}
+	third := &target{failures: 1}
+	d.Use(third)
+	fourth := new(target)
+	d.Use(fourth)()
+	awaitEmpty(t, j)
+	all := append(third.delivered()[1], fourth.delivered()[1]...)
+	if diff := cmp.Diff([]string{"d"}, all); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+}
+
+func TestGoesOnAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	d := start(t, j)
+	g := &target{failures: 1 << 30}
+	d.Use(g)
+	add(t, j, 1, "a")
+	if err := errors.Join(d.Close(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	j = openJournal(t, dir)
+	add(t, j, 1, "b")
+	g = new(target)
+	start(t, j).Use(g)
+	awaitEmpty(t, j)
+	check(t, g, map[int64][]string{1: {"a", "b"}})
+}

@@ -1,0 +1,169 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// work is a batch that is being delivered. It stays when the target changes.
+type work struct {
+	*Delivery
+
+	parts []*part // what is still to be delivered
+	last  uint64  // the last entry of the batch
+	began time.Time
+	pause time.Duration // before the next try; 0 after a success
+}
+
+// part is what a batch has of one project.
+type part struct {
+	project int64
+	entries []journal.Entry
+	records []record.Record
+	refused error // why it can't be delivered
+}
+
+// deliver delivers the next batch, or tries again what failed of the last one.
+func (w *work) deliver(ctx context.Context, target Target) {
+	if len(w.parts) == 0 {
+		if !w.next(ctx) {
+			return
+		}
+	} else if !sleep(ctx, w.pause) {
+		return
+	}
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	err := w.deliverParts(ctx, target)
+	if err == nil && len(w.parts) == 0 {
+		err = w.journal.Forget(ctx, w.last)
+	}
+	w.report(ctx, err)
+}
+
+// next reads a batch. It reports whether there is one.
+func (w *work) next(ctx context.Context) bool {
+	if !sleep(ctx, w.pause) || !sleep(ctx, time.Until(w.began.Add(interval))) {
+		return false
+	}
+	entries, err := w.journal.Read(ctx, w.last, batchBytes)
+	if err != nil || len(entries) == 0 {
+		w.report(ctx, err)
+		return false
+	}
+	w.began = time.Now()
+	w.last = entries[len(entries)-1].ID
+	w.parts = w.parts[:0]
+	for _, entry := range entries {
+		w.add(entry)
+	}
+	return true
+}
+
+// add puts an entry into the part of its project.
+func (w *work) add(entry journal.Entry) {
+	records, err := decode(&entry)
+	if err != nil {
+		w.parts = append(w.parts, &part{project: entry.Project, entries: []journal.Entry{entry}, refused: err})
+		return
+	}
+	at := slices.IndexFunc(w.parts, func(p *part) bool { return p.project == entry.Project && p.refused == nil })
+	if at < 0 {
+		at = len(w.parts)
+		w.parts = append(w.parts, &part{project: entry.Project})
+	}
+	p := w.parts[at]
+	p.entries, p.records = append(p.entries, entry), append(p.records, records...)
+}
+
+// deliverParts delivers what is left. One project that can't be served does not keep the others waiting, but the batches after this one.
+func (w *work) deliverParts(ctx context.Context, target Target) error {
+	var failures []error
+	var left []*part
+	for _, p := range w.parts {
+		if err := w.deliverPart(ctx, target, p); err != nil {
+			failures, left = append(failures, err), append(left, p)
+		}
+	}
+	w.parts = left
+	return errors.Join(failures...)
+}
+
+func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.refused == nil {
+		for i := range p.records {
+			p.records[i].Line = i + 1
+		}
+		report, err := target.Deliver(ctx, p.project, slices.Clone(p.records))
+		if err == nil {
+			w.delivered.Add(int64(report.Events))
+			return w.asideBad(ctx, p, report.BadLines)
+		}
+		if !errors.As(err, new(*RefusedError)) {
+			return err
+		}
+		p.refused = err
+	}
+	for len(p.entries) > 0 {
+		if err := w.aside(ctx, p.entries[0], p.refused); err != nil {
+			return err
+		}
+		p.entries = p.entries[1:]
+	}
+	return nil
+}
+
+// aside puts what can't be delivered into a file, so that the rest can go on.
+func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) error {
+	path, err := w.journal.SetAside(ctx, entry, reason.Error())
+	if err != nil {
+		return fmt.Errorf("setting aside what can't be delivered: %w", err)
+	}
+	w.setAside.Add(int64(entry.Events))
+	w.logger.Error("captured events can't be delivered, and were set aside", zap.Int64("project", entry.Project), zap.Int("events", entry.Events),
+		zap.Error(reason), zap.String("file", path))
+	return nil
+}
+
+// asideBad sets aside the records that ClickHouse does not take.
+func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) error {
+	for _, bad := range lines {
+		r := &p.records[bad.Line-1]
+		entry := journal.Entry{Project: p.project, Arrived: r.Arrived, Events: 1, Data: append(record.Append(nil, r), '\n')}
+		if err := w.aside(ctx, entry, errors.New(bad.Reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report notes how a try ended, and how long to wait before the next.
+func (w *work) report(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil: // stopped, or the target changed
+		w.pause = 0
+	case err == nil:
+		w.pause = 0
+		if w.failing.Swap(nil) != nil {
+			w.logger.Info("captured events are delivered again")
+		}
+	default:
+		w.pause = min(max(2*w.pause, firstPause), lastPause)
+		why := err.Error()
+		if was := w.failing.Swap(&why); was == nil {
+			w.logger.Warn("captured events can't be delivered now; trying again", zap.Error(err))
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package module
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// serveUntaken answers what the next handlers leave without an answer: an empty 200 would tell a client that asked at the wrong place
+// that all is well.
+func (h *Handler) serveUntaken(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	watched := &watchedWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	if err := next.ServeHTTP(watched, r); err != nil || watched.used {
+		return err
+	}
+	rt, err := h.app.wait(r.Context())
+	if err != nil {
+		return nil //nolint:nilerr // the client went away
+	}
+	rt.api.ServeHTTP(w, r) // has no route for it
+	return nil
+}
+
+// watchedWriter notes whether anything was answered.
+type watchedWriter struct {
+	*caddyhttp.ResponseWriterWrapper
+
+	used bool
+}
+
+// WriteHeader notes an answer, unless it only tells that there will be one.
+func (w *watchedWriter) WriteHeader(status int) {
+	w.used = w.used || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	w.ResponseWriterWrapper.WriteHeader(status)
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	w.used = true
+	return w.ResponseWriterWrapper.Write(p)
+}
+
+// ReadFrom is what io.Copy writes with.
+func (w *watchedWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.used = true
+	return w.ResponseWriterWrapper.ReadFrom(r)
+}
+
+// FlushError sends the header.
+func (w *watchedWriter) FlushError() error {
+	w.used = true
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Hijack takes the connection away.
+func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.used = true
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}

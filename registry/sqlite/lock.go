@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// locks are the locks of a store, and what is kept for those who have them: files in a folder beside the registry. The file of a lock
+// holds the name of its last holder. SQLite's own locks would do for this only if a write transaction were kept open, and what is
+// kept would be in the way of writes if it were in the registry.
+type locks struct {
+	dir  string
+	mu   sync.Mutex
+	held map[string]chan struct{} // by name; holds a value while a goroutine of this process has the lock
+}
+
+func newLocks(registry string) *locks {
+	return &locks{dir: registry + "-locks", held: make(map[string]chan struct{})}
+}
+
+// lockRetry is how often to try a lock that another process has.
+const lockRetry = 10 * time.Millisecond
+
+// Lock implements registry.Store.
+func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	if others, release, err = s.locks.take(ctx, name, holder); err != nil {
+		return false, nil, fmt.Errorf("taking the lock %s: %w", name, err)
+	}
+	return others, release, nil
+}
+
+func (l *locks) take(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	turn := l.turn(name)
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil, context.Cause(ctx)
+	}
+	others, unlock, err := l.lockFile(ctx, filepath.Join(l.dir, name+".lock"), holder)
+	if err != nil {
+		<-turn
+		return false, nil, err
+	}
+	return others, func() {
+		unlock()
+		<-turn
+	}, nil
+}
+
+// turn returns what the goroutines of this process take turns with.
+func (l *locks) turn(name string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	turn := l.held[name]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		l.held[name] = turn
+	}
+	return turn
+}
+
+// lockFile waits for the lock of a file, which the system releases when the process ends.
+func (l *locks) lockFile(ctx context.Context, path, holder string) (others bool, unlock func(), err error) {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return false, nil, err
+	}
+	file := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+	if ok, err := file.TryLockContext(ctx, lockRetry); !ok {
+		return false, nil, errors.Join(err, file.Close())
+	}
+	last, err := os.ReadFile(path) //nolint:gosec // beside the registry
+	others = string(last) != holder
+	if err == nil && others {
+		err = os.WriteFile(path, []byte(holder), 0o600)
+	}
+	if err != nil {
+		return false, nil, errors.Join(err, file.Close())
+	}
+	return others, func() { _ = file.Close() }, nil
+}
+
+// Keep implements registry.Store.
+func (s *Store) Keep(_ context.Context, name string, data []byte) error {
+	if err := s.locks.keep(filepath.Join(s.locks.dir, name+".kept"), data); err != nil {
+		return fmt.Errorf("keeping %s: %w", name, err)
+	}
+	return nil
+}
+
+func (l *locks) keep(path string, data []byte) error {
+	if len(data) == 0 {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // beside the registry
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	folder, err := os.Open(l.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Kept implements registry.Store.
+func (s *Store) Kept(_ context.Context, name string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(s.locks.dir, name+".kept"))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading what is kept as %s: %w", name, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// captureBench sends events as SDKs do, and follows them to ClickHouse.
+type captureBench struct {
+	seconds int // how long events of one size of batches are sent
+	rate    int // events a second of the largest size
+}
+
+// captureSizes are the sizes of batches. The largest is sent at a rate, the others as fast as the server takes them.
+var captureSizes = []int{1, 10, 100}
+
+// captureConnections is how many requests are under way at a time.
+const captureConnections = 8
+
+// captured is what one size of batches came to.
+type captured struct {
+	events  int
+	took    time.Duration // until the last acknowledgement
+	visible time.Duration // until the last event was visible
+	acks    []time.Duration
+	lag     time.Duration // the longest that was seen
+	cpu     time.Duration
+	disk    int64
+	memory  harness.Memory
+}
+
+func (b *captureBench) measure(folder string) (goals []goal, err error) {
+	fmt.Printf("Capture, %d connections, %d s each, the engine on the same machine\n\n", captureConnections, b.seconds)
+	fmt.Printf("%6s %10s %10s %9s %9s %9s %12s %12s %10s %10s\n", "batch", "events/s", "visible/s", "ack p50", "ack p99", "lag", "cpu us/event", "disk B/event",
+		"server MB", "engine MB")
+	for _, size := range captureSizes {
+		c, err := b.run(folder, size)
+		if err != nil {
+			return nil, fmt.Errorf("batches of %d: %w", size, err)
+		}
+		slices.Sort(c.acks)
+		p50, p99 := c.acks[len(c.acks)/2], c.acks[len(c.acks)*99/100]
+		n := float64(c.events)
+		fmt.Printf("%6d %10.0f %10.0f %9s %9s %9s %12.1f %12.0f %10.0f %10.0f\n", size, n/c.took.Seconds(), n/c.visible.Seconds(), p50.Round(10*time.Microsecond),
+			p99.Round(10*time.Microsecond), c.lag.Round(time.Millisecond), float64(c.cpu.Microseconds())/n, float64(c.disk)/n, float64(c.memory.Server)/1e6,
+			float64(c.memory.Engine)/1e6)
+		if size == captureSizes[len(captureSizes)-1] {
+			rate := n / c.took.Seconds()
+			goals = append(goals,
+				goal{what: "captured events a second, batches of 100", against: "sent at that rate", goal: fmt.Sprintf(">= %d", b.rate), measured: fmt.Sprintf("%.0f", rate), missed: rate < 0.99*float64(b.rate)},
+				goal{what: "acknowledgement at that rate, p99", goal: "<= 50ms", measured: p99.Round(100 * time.Microsecond).String(), missed: p99 > 50*time.Millisecond},
+				goal{what: "lag at that rate, longest", goal: "<= 2s", measured: c.lag.Round(time.Millisecond).String(), missed: c.lag > 2*time.Second})
+		}
+	}
+	fmt.Println()
+	return goals, nil
+}
+
+// run sends batches of a size to a new server.
+func (b *captureBench) run(folder string, size int) (c captured, err error) {
+	client, err := open(folder, fmt.Sprintf("capture-%d", size))
+	if err != nil {
+		return c, err
+	}
+	server := client.Server
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	var tokens struct {
+		Tokens []struct{ Token string }
+	}
+	if err := server.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", client.Project), nil, &tokens); err != nil {
+		return c, err
+	}
+	idle, err := server.Rest()
+	if err != nil {
+		return c, err
+	}
+	cpu, err := server.ProcessorTime()
+	if err != nil {
+		return c, err
+	}
+	start := time.Now()
+	stop := start.Add(time.Duration(b.seconds) * time.Second)
+	lag := make(chan time.Duration, 1)
+	done := make(chan struct{})
+	go func() { lag <- watchCapture(server, done) }()
+	var all sync.WaitGroup
+	senders := make([]captureSender, captureConnections)
+	for i := range senders {
+		senders[i] = captureSender{url: server.URL + "/batch/", token: tokens.Tokens[0].Token, size: size}
+		if size == captureSizes[len(captureSizes)-1] {
+			senders[i].every = time.Duration(float64(size*captureConnections) / float64(b.rate) * float64(time.Second))
+		}
+		all.Go(func() { senders[i].sendUntil(stop) })
+	}
+	all.Wait()
+	c.took = time.Since(start)
+	for i := range senders {
+		err = errors.Join(err, senders[i].err)
+		c.events += len(senders[i].acks) * size
+		c.acks = append(c.acks, senders[i].acks...)
+	}
+	if err != nil {
+		return c, err
+	}
+	err = awaitCaptured(server)
+	close(done)
+	c.visible, c.lag = time.Since(start), <-lag
+	if err != nil {
+		return c, err
+	}
+	after, err := server.ProcessorTime()
+	if err != nil {
+		return c, err
+	}
+	c.cpu = after - cpu
+	peak, err := server.Peak()
+	if err != nil {
+		return c, err
+	}
+	c.memory = peak.Sub(idle)
+	if c.disk, err = folderSize(filepath.Join(server.Folder, "data", "engine")); err != nil {
+		return c, err
+	}
+	answer, err := client.Send(http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": "select count() from events"}})
+	if got := fmt.Sprint(answer.Body["results"]); err != nil || got != fmt.Sprintf("[[%v]]", float64(c.events)) {
+		return c, fmt.Errorf("%d events were acknowledged, and %s are there: %w", c.events, got, cmp.Or(err, errors.New("they differ")))
+	}
+	return c, nil
+}
+
+// captureSender sends batches over one connection.
+type captureSender struct {
+	url, token string
+	size       int
+	every      time.Duration // from one batch to the next; 0: at once
+
+	acks []time.Duration
+	err  error
+}
+
+func (s *captureSender) sendUntil(stop time.Time) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	for next := time.Now(); s.err == nil && time.Now().Before(stop); next = next.Add(s.every) {
+		time.Sleep(time.Until(next))
+		body, err := s.batch()
+		if err != nil {
+			s.err = err
+			return
+		}
+		began := time.Now()
+		req, err := http.NewRequest(http.MethodPost, s.url, bytes.NewReader(body))
+		if err != nil {
+			s.err = err
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Encoding", "gzip")
+		answer, err := client.Do(req)
+		if err != nil {
+			s.err = err
+			return
+		}
+		_ = answer.Body.Close() // the status is what counts
+		if answer.StatusCode != http.StatusOK {
+			s.err = fmt.Errorf("a batch is answered with %d", answer.StatusCode)
+			return
+		}
+		s.acks = append(s.acks, time.Since(began))
+	}
+}
+
+// batch makes a batch of page views, as posthog-js sends them.
+func (s *captureSender) batch() ([]byte, error) {
+	events := make([]map[string]any, s.size)
+	for i := range events {
+		user := rand.IntN(100_000)
+		events[i] = map[string]any{
+			"event": "$pageview", "uuid": uuid.NewString(), "distinct_id": fmt.Sprintf("user-%d", user), "timestamp": time.Now().UTC().Format(time.RFC3339Nano),
+			"properties": map[string]any{
+				"$os": "Linux", "$os_version": "x86_64", "$browser": "Chrome", "$browser_version": 150, "$device_type": "Desktop", "$lib": "web", "$lib_version": "1.449.2",
+				"$current_url": fmt.Sprintf("https://app.example.com/page/%d?tab=settings", rand.IntN(500)), "$host": "app.example.com", "$pathname": fmt.Sprintf("/page/%d", rand.IntN(500)),
+				"$screen_height": 1080, "$screen_width": 1920, "$viewport_height": 940, "$viewport_width": 1850, "$referrer": "$direct", "$referring_domain": "$direct",
+				"$device_id": fmt.Sprintf("device-%d", user), "$session_id": fmt.Sprintf("session-%d", user), "$window_id": fmt.Sprintf("window-%d", user),
+				"plan": []string{"free", "pro", "team"}[rand.IntN(3)], "amount": rand.IntN(1000), "$is_identified": true,
+			},
+		}
+	}
+	var out bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	err = json.NewEncoder(packed).Encode(map[string]any{"api_key": s.token, "batch": events, "sent_at": time.Now().UTC().Format(time.RFC3339Nano)})
+	return out.Bytes(), errors.Join(err, packed.Close())
+}
+
+// captureStatus is what the admin address tells of captured events.
+type captureStatus struct {
+	Waiting int64   `json:"waiting_events"`
+	Lag     float64 `json:"lag_seconds"`
+}
+
+// watchCapture returns the longest lag until done is closed.
+func watchCapture(server *harness.Server, done <-chan struct{}) (longest time.Duration) {
+	for {
+		var s captureStatus
+		if err := server.Ask("/analytics/capture", nil, &s); err == nil {
+			longest = max(longest, time.Duration(s.Lag*float64(time.Second)))
+		}
+		select {
+		case <-done:
+			return longest
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// awaitCaptured waits until everything is delivered.
+func awaitCaptured(server *harness.Server) error {
+	const longest = 10 * time.Minute
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		var s captureStatus
+		if err := server.Ask("/analytics/capture", nil, &s); err != nil {
+			return err
+		}
+		if s.Waiting == 0 {
+			return nil
+		}
+		if time.Since(began) > longest {
+			return fmt.Errorf("%d events were not delivered within %s", s.Waiting, longest)
+		}
+	}
+}
+
+// folderSize is what the files of a folder take.
+func folderSize(folder string) (size int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return ignoreGone(err)
+		}
+		size += info.Size()
+		return nil
+	})
+	return size, err
+}
+
+// ignoreGone ignores that a file is gone: the engine merges its parts at any time.
+func ignoreGone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
