@@ -96,7 +96,7 @@ func (c *capturing) limit(most Rate, token string, events int, now time.Time) ti
 	found, _ := c.limiters.Load(token)
 	l, _ := found.(*limiter)
 	if l == nil || l.rate != most {
-		l = &limiter{most, rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), int(most.Queries))}
+		l = &limiter{most, rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), most.Queries)}
 		c.limiters.Store(token, l)
 	}
 	taken := l.ReserveN(now, min(events, l.Burst()))

@@ -103,8 +103,8 @@ func (d *Delivery) change(do func()) {
 	close(d.changed)
 	d.changed = make(chan struct{})
 	d.mu.Unlock()
-	d.busy.Lock() // whoever used the old target is through
-	d.busy.Unlock()
+	d.busy.Lock()
+	defer d.busy.Unlock() // whoever used the old target is through
 }
 
 // target returns the newest target, nil for none, and what is closed when there is another one.
@@ -192,7 +192,7 @@ func (d *Delivery) watchLag(ctx context.Context) {
 		case !late && s.Lag > lateAfter:
 			late = true
 			stats := d.journal.Stats()
-			d.logger.Warn("captured events are waiting for ClickHouse", zap.Duration("lag", s.Lag), zap.Int64("events", int64(stats.Events)),
+			d.logger.Warn("captured events are waiting for ClickHouse", zap.Duration("lag", s.Lag), zap.Int64("events", stats.Events),
 				zap.Int64("bytes", stats.Bytes), zap.String("reason", s.Failing))
 		case late && s.Lag <= lateAfter:
 			late = false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,7 +223,7 @@ func TestTargets(t *testing.T) {
 	fourth := new(target)
 	d.Use(fourth)()
 	awaitEmpty(t, j)
-	all := append(third.delivered()[1], fourth.delivered()[1]...)
+	all := slices.Concat(third.delivered()[1], fourth.delivered()[1])
 	if diff := cmp.Diff([]string{"d"}, all); diff != "" {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}

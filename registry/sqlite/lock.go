@@ -125,7 +125,7 @@ func (l *locks) keep(path string, data []byte) error {
 
 // Kept implements registry.Store.
 func (s *Store) Kept(_ context.Context, name string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(s.locks.dir, name+".kept"))
+	data, err := os.ReadFile(filepath.Join(s.locks.dir, name+".kept")) //nolint:gosec // beside the registry
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
