@@ -209,7 +209,8 @@ func (s *captureSender) batch() ([]byte, error) {
 		return nil, err
 	}
 	err = json.NewEncoder(packed).Encode(map[string]any{"api_key": s.token, "batch": events, "sent_at": time.Now().UTC().Format(time.RFC3339Nano)})
-	return out.Bytes(), errors.Join(err, packed.Close())
+	err = errors.Join(err, packed.Close())
+	return out.Bytes(), err
 }
 
 // captureStatus is what the admin address tells of captured events.

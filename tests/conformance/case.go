@@ -298,7 +298,8 @@ func (s *Step) body(names map[string]any) (any, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, err := w.Write([]byte(raw))
-	return packed.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close())
+	return packed.Bytes(), err
 }
 
 func statusMatches(want any, got int) bool {
