@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/zap"
 )
@@ -71,7 +72,7 @@ type Journal struct {
 	log         *zap.Logger
 	maxBytes    int64
 	segmentSize int64
-	lock        *os.File
+	lock        *flock.Flock
 	position    *os.File
 	enc         *zstd.Encoder
 	dec         *zstd.Decoder
@@ -106,7 +107,7 @@ type Journal struct {
 func Open(dir string, o Options) (*Journal, error) {
 	j := &Journal{
 		dir: dir, log: cmp.Or(o.Logger, zap.NewNop()), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes),
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), changed: make(chan struct{}),
+		lock: flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600)), wake: make(chan struct{}, 1), stopped: make(chan struct{}), changed: make(chan struct{}),
 	}
 	j.segmentSize = min(max(j.maxBytes/16, minSegment), maxSegment)
 	if err := j.open(); err != nil {
@@ -124,7 +125,7 @@ func (j *Journal) open() (err error) {
 	if err := errors.Join(syncFolder(j.dir), syncFolder(filepath.Dir(j.dir))); err != nil {
 		return err
 	}
-	if j.lock, err = lockFolder(j.dir); err != nil {
+	if err := j.takeLock(); err != nil {
 		return err
 	}
 	if j.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
@@ -144,6 +145,15 @@ func (j *Journal) open() (err error) {
 	}
 	j.removeForgotten()
 	return j.countAside()
+}
+
+// takeLock locks the folder until the journal is closed, at the latest when the process ends.
+func (j *Journal) takeLock() error {
+	locked, err := j.lock.TryLock()
+	if err == nil && !locked {
+		err = errors.New("it is in use by another process; only one at a time may use it")
+	}
+	return err
 }
 
 // Close waits until what was appended is on disk, and gives the folder back.
@@ -175,9 +185,7 @@ func (j *Journal) release() {
 	if j.dec != nil {
 		j.dec.Close()
 	}
-	if j.lock != nil {
-		_ = j.lock.Close() // which unlocks the folder
-	}
+	_ = j.lock.Close() // which unlocks the folder
 }
 
 func (j *Journal) isClosed() bool {
