@@ -36,12 +36,17 @@ const (
 
 // PageOf answers with the part of all that the caller's limit and offset name.
 func PageOf[T any](in Input, all []T) (Response, error) {
+	return PageBy(in, all, func(record T) T { return record })
+}
+
+// PageBy answers with the part of all that the query string asks for. Only what is in that part is recorded.
+func PageBy[T, R any](in Input, all []T, record func(T) R) (Response, error) {
 	part, out, err := CutPage(in, all)
 	if err != nil {
 		return Response{}, err
 	}
-	for _, record := range part {
-		if !out.Add(jsontext.Append(nil, record)) {
+	for _, one := range part {
+		if !out.Add(jsontext.Append(nil, record(one))) {
 			break
 		}
 	}

@@ -59,7 +59,7 @@ func list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	if filtered && err != nil {
 		return api.Response{}, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
 	}
-	records := []record{}
+	var found []*registry.Endpoint
 	for _, e := range c.Snapshot.Endpoints(c.Project.ID) {
 		if filtered && e.Active != wanted {
 			continue
@@ -67,9 +67,9 @@ func list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 		if want := params.Get("created_by"); want != "" && want != e.CreatedBy && want != strconv.FormatInt(c.UserNumber(e.CreatedBy), 10) {
 			continue
 		}
-		records = append(records, recordOf(&c, in, e))
+		found = append(found, e)
 	}
-	return api.PageOf(in, records)
+	return api.PageBy(in, found, func(e *registry.Endpoint) record { return recordOf(&c, in, e) })
 }
 
 func get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {

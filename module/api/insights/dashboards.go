@@ -137,9 +137,14 @@ func placeOf(t *registry.Tile) (x, y float64) {
 func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	given := in.URL.Query()
 	term := trigram.New(given.Get("search"))
-	records := []dashboardRecord{}
+	type row struct {
+		*registry.Dashboard
+
+		match *string // how it was found by a search
+	}
+	var found []row
 	for _, d := range c.Snapshot.Dashboards(c.Project.ID) {
-		record := recordDashboard(&c, d)
+		one := row{Dashboard: d}
 		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
 			continue
 		}
@@ -155,14 +160,18 @@ func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Re
 			default:
 				continue
 			}
-			record.SearchMatchType = &match
+			one.match = &match
 		}
-		records = append(records, record)
+		found = append(found, one)
 	}
-	slices.SortStableFunc(records, func(a, b dashboardRecord) int {
-		return cmp.Or(strings.Compare(api.Deref(a.SearchMatchType), api.Deref(b.SearchMatchType)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
+	slices.SortStableFunc(found, func(a, b row) int {
+		return cmp.Or(strings.Compare(api.Deref(a.match), api.Deref(b.match)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
-	return api.PageOf(in, records)
+	return api.PageBy(in, found, func(one row) dashboardRecord {
+		record := recordDashboard(&c, one.Dashboard)
+		record.SearchMatchType = one.match
+		return record
+	})
 }
 
 // findDashboard finds the dashboard that the address names.
