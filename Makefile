@@ -24,8 +24,8 @@ test: build engine ## Run every test.
 conformance: engine ## Run only the conformance cases.
 	$(GO) test ./tests/conformance/...
 
-bench: build engine ## Measure the figures in docs/performance.md.
-	@$(GO) run ./tests/bench
+bench: build engine ## Measure the figures in docs/performance.md, or some of them: make bench FIGURES=capture
+	@$(GO) run ./tests/bench $(FIGURES)
 
 lint:
 	$(TOOL) golangci-lint run ./...

@@ -13,6 +13,7 @@ var Tables = inTables([]Table{
 		Order:     "team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid)",
 		Partition: yearly,
 		Sample:    "cityHash64(distinct_id)", // takes a share of the people, with all of their events
+		Settings:  compactParts,
 		Columns: slices.Concat([]Column{
 			{Name: "uuid", Type: id},
 			{Name: "event", Type: "LowCardinality(String)"},
@@ -128,6 +129,10 @@ const yearly = "toYear(timestamp)"
 // sessionIndex finds the events of one session. Of 12 million events, they took 0.07 s with it and 1 s without; it adds
 // 0.5 % to the size of the table.
 const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRANULARITY 1"
+
+// compactParts has small parts in a few files. Every path of a JSON column is a file or two in a wide part, so that each batch of captured
+// events would make a thousand files, and each merge of them again: 128 MiB in place of 10 take 0.8 of the processor time of delivery.
+const compactParts = "min_bytes_for_wide_part = 134217728"
 
 func materialized(name, typ, expression string) Column {
 	return Column{Name: name, Type: typ, DefaultKind: "MATERIALIZED", DefaultExpression: expression}
