@@ -27,8 +27,18 @@ type captureBench struct {
 	rate    int // events a second of the largest size
 }
 
-// captureSizes are the sizes of batches. The largest is sent at a rate, the others as fast as the server takes them.
-var captureSizes = []int{1, 10, 100}
+// captureLoads are what is sent. The first ones come as fast as the server takes them, those with a rate at that rate. Of 10,000 users
+// a third are known; the others are anonymous and make no person, as posthog-js has it unless it is told otherwise. In the last load
+// everybody has a person.
+var captureLoads = []captureLoad{{name: "batches of 1", size: 1}, {name: "batches of 10", size: 10}, {name: "batches of 100", size: 100, paced: true}, {name: "100, all known", size: 100, paced: true, known: true}}
+
+type captureLoad struct {
+	name         string
+	size         int
+	paced, known bool
+}
+
+const captureUsers = 10_000
 
 // captureConnections is how many requests are under way at a time.
 const captureConnections = 8
@@ -47,20 +57,20 @@ type captured struct {
 
 func (b *captureBench) measure(folder string) (goals []goal, err error) {
 	fmt.Printf("Capture, %d connections, %d s each, the engine on the same machine\n\n", captureConnections, b.seconds)
-	fmt.Printf("%6s %10s %10s %9s %9s %9s %12s %12s %10s %10s\n", "batch", "events/s", "visible/s", "ack p50", "ack p99", "lag", "cpu us/event", "disk B/event",
+	fmt.Printf("%-15s %10s %10s %9s %9s %9s %12s %12s %10s %10s\n", "", "events/s", "visible/s", "ack p50", "ack p99", "lag", "cpu us/event", "disk B/event",
 		"server MB", "engine MB")
-	for _, size := range captureSizes {
-		c, err := b.run(folder, size)
+	for _, load := range captureLoads {
+		c, err := b.run(folder, load)
 		if err != nil {
-			return nil, fmt.Errorf("batches of %d: %w", size, err)
+			return nil, fmt.Errorf("%s: %w", load.name, err)
 		}
 		slices.Sort(c.acks)
 		p50, p99 := c.acks[len(c.acks)/2], c.acks[len(c.acks)*99/100]
 		n := float64(c.events)
-		fmt.Printf("%6d %10.0f %10.0f %9s %9s %9s %12.1f %12.0f %10.0f %10.0f\n", size, n/c.took.Seconds(), n/c.visible.Seconds(), p50.Round(10*time.Microsecond),
+		fmt.Printf("%-15s %10.0f %10.0f %9s %9s %9s %12.1f %12.0f %10.0f %10.0f\n", load.name, n/c.took.Seconds(), n/c.visible.Seconds(), p50.Round(10*time.Microsecond),
 			p99.Round(10*time.Microsecond), c.lag.Round(time.Millisecond), float64(c.cpu.Microseconds())/n, float64(c.disk)/n, float64(c.memory.Server)/1e6,
 			float64(c.memory.Engine)/1e6)
-		if size == captureSizes[len(captureSizes)-1] {
+		if load.paced && !load.known {
 			rate := n / c.took.Seconds()
 			goals = append(goals,
 				goal{what: "captured events a second, batches of 100", against: "sent at that rate", goal: fmt.Sprintf(">= %d", b.rate), measured: fmt.Sprintf("%.0f", rate), missed: rate < 0.99*float64(b.rate)},
@@ -72,9 +82,9 @@ func (b *captureBench) measure(folder string) (goals []goal, err error) {
 	return goals, nil
 }
 
-// run sends batches of a size to a new server.
-func (b *captureBench) run(folder string, size int) (c captured, err error) {
-	client, err := open(folder, fmt.Sprintf("capture-%d", size))
+// run sends a load to a new server.
+func (b *captureBench) run(folder string, load captureLoad) (c captured, err error) {
+	client, err := open(folder, fmt.Sprintf("capture-%d-%t", load.size, load.known))
 	if err != nil {
 		return c, err
 	}
@@ -102,9 +112,9 @@ func (b *captureBench) run(folder string, size int) (c captured, err error) {
 	var all sync.WaitGroup
 	senders := make([]captureSender, captureConnections)
 	for i := range senders {
-		senders[i] = captureSender{url: server.URL + "/batch/", token: tokens.Tokens[0].Token, size: size}
-		if size == captureSizes[len(captureSizes)-1] {
-			senders[i].every = time.Duration(float64(size*captureConnections) / float64(b.rate) * float64(time.Second))
+		senders[i] = captureSender{captureLoad: load, url: server.URL + "/batch/", token: tokens.Tokens[0].Token}
+		if load.paced {
+			senders[i].every = time.Duration(float64(load.size*captureConnections) / float64(b.rate) * float64(time.Second))
 		}
 		all.Go(func() { senders[i].sendUntil(stop) })
 	}
@@ -112,7 +122,7 @@ func (b *captureBench) run(folder string, size int) (c captured, err error) {
 	c.took = time.Since(start)
 	for i := range senders {
 		err = errors.Join(err, senders[i].err)
-		c.events += len(senders[i].acks) * size
+		c.events += len(senders[i].acks) * load.size
 		c.acks = append(c.acks, senders[i].acks...)
 	}
 	if err != nil {
@@ -146,8 +156,9 @@ func (b *captureBench) run(folder string, size int) (c captured, err error) {
 
 // captureSender sends batches over one connection.
 type captureSender struct {
+	captureLoad
+
 	url, token string
-	size       int
 	every      time.Duration // from one batch to the next; 0: at once
 
 	acks []time.Duration
@@ -191,7 +202,8 @@ func (s *captureSender) sendUntil(stop time.Time) {
 func (s *captureSender) batch() ([]byte, error) {
 	events := make([]map[string]any, s.size)
 	for i := range events {
-		user := rand.IntN(100_000)
+		user := rand.IntN(captureUsers)
+		known := s.known || user < captureUsers/3
 		events[i] = map[string]any{
 			"event": "$pageview", "uuid": uuid.NewString(), "distinct_id": fmt.Sprintf("user-%d", user), "timestamp": time.Now().UTC().Format(time.RFC3339Nano),
 			"properties": map[string]any{
@@ -199,7 +211,7 @@ func (s *captureSender) batch() ([]byte, error) {
 				"$current_url": fmt.Sprintf("https://app.example.com/page/%d?tab=settings", rand.IntN(500)), "$host": "app.example.com", "$pathname": fmt.Sprintf("/page/%d", rand.IntN(500)),
 				"$screen_height": 1080, "$screen_width": 1920, "$viewport_height": 940, "$viewport_width": 1850, "$referrer": "$direct", "$referring_domain": "$direct",
 				"$device_id": fmt.Sprintf("device-%d", user), "$session_id": fmt.Sprintf("session-%d", user), "$window_id": fmt.Sprintf("window-%d", user),
-				"plan": []string{"free", "pro", "team"}[rand.IntN(3)], "amount": rand.IntN(1000), "$is_identified": true,
+				"plan": []string{"free", "pro", "team"}[rand.IntN(3)], "amount": rand.IntN(1000), "$is_identified": known, "$process_person_profile": known,
 			},
 		}
 	}

@@ -82,6 +82,10 @@ func TestProjectSet(t *testing.T) {
 	var got map[string]any
 	server.MustCommand(t, &got, nil, "project", "set", "--project", project, "--name", "after", "--week-start", "1")
 	delete(got, "created_at")
+	if token, _ := got["api_token"].(string); !strings.HasPrefix(token, "phc_") {
+		t.Errorf("the project's token is %q", token)
+	}
+	delete(got, "api_token")
 	want := map[string]any{
 		"id": float64(id), "name": "after", "timezone": "Asia/Tokyo", "week_start": 1.0, "test_account_filters": []any{},
 		"path_cleaning_filters": []any{map[string]any{"regex": `/\d+`, "alias": "/:id"}},
