@@ -90,8 +90,8 @@ type limiter struct {
 	*rate.Limiter
 }
 
-// limit takes events from what a token may send. It returns after what time to try again; 0 if they may come. A request may bring more
-// than there is left, and the next ones wait for it.
+// limit takes events from what a token may send. It returns after what time to try again; 0 if they may come. A request with more events
+// than the rate has in a period counts as a whole period, since it could never come otherwise.
 func (c *capturing) limit(most Rate, token string, events int, now time.Time) time.Duration {
 	found, _ := c.limiters.Load(token)
 	l, _ := found.(*limiter)
