@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
@@ -85,13 +86,26 @@ func (w *work) add(entry journal.Entry) {
 	p.entries, p.records = append(p.entries, entry), append(p.records, records...)
 }
 
-// deliverParts delivers what is left. One project that can't be served does not keep the others waiting, but the batches after this one.
+// projectsAtOnce is how many projects are delivered to at the same time.
+const projectsAtOnce = 4
+
+// deliverParts delivers what is left. A project that can't be delivered to does not keep the others of the batch waiting, but the batches
+// after this one.
 func (w *work) deliverParts(ctx context.Context, target Target) error {
-	var failures []error
+	failures := make([]error, len(w.parts))
+	var all errgroup.Group
+	all.SetLimit(projectsAtOnce)
+	for i, p := range w.parts {
+		all.Go(func() error {
+			failures[i] = w.deliverPart(ctx, target, p)
+			return nil
+		})
+	}
+	_ = all.Wait() // the errors are in failures
 	var left []*part
-	for _, p := range w.parts {
-		if err := w.deliverPart(ctx, target, p); err != nil {
-			failures, left = append(failures, err), append(left, p)
+	for i, p := range w.parts {
+		if failures[i] != nil {
+			left = append(left, p)
 		}
 	}
 	w.parts = left
