@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -104,7 +105,8 @@ type Ingester struct {
 	inserting func(block) error // see store
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project
-	recent    []*room         // that have deliveries, the last one used last
+	layout    atomic.Pointer[layout]
+	recent    []*room // that have deliveries, the last one used last
 }
 
 // New returns an ingester that writes with a client. There must be one only for each database.
@@ -135,7 +137,9 @@ func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Repo
 	if err != nil {
 		return Report{}, err
 	}
-	err = s.readAll(ctx, in, room)
+	if err = s.readAll(ctx, in, room); err != nil {
+		i.layout.Store(nil)
+	}
 	return s.result(), err
 }
 

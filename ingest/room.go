@@ -125,6 +125,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	for batch := range slices.Chunk(records, batchRecords) {
 		if err := room.inTurn(ctx, s, batch); err != nil {
 			room.delivery = nil
+			i.layout.Store(nil)
 			return s.result(), fmt.Errorf("delivering events of project %d: %w", options.Project, err)
 		}
 	}

@@ -24,7 +24,7 @@ type session struct {
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
-	store, err := newStore(ctx, i.client, options.Project, options.Now)
+	store, err := i.newStore(ctx, options.Project, options.Now)
 	if err != nil {
 		return nil, err
 	}

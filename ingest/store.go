@@ -40,7 +40,37 @@ func (t table) or(column, other string) string {
 	return column
 }
 
-func newStore(ctx context.Context, client *clickhouse.Client, project int64, now time.Time) (*store, error) {
+func (i *Ingester) newStore(ctx context.Context, project int64, now time.Time) (*store, error) {
+	layout, err := i.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &store{client: i.client, project: project, now: now, layout: layout}, nil
+}
+
+// layout is the tables by name, as they were found at a time.
+type layout struct {
+	tables map[string]table
+	found  time.Time
+}
+
+// layoutFor is how long the tables are taken to be as they were found. After a batch that failed they are looked at again.
+const layoutFor = time.Minute
+
+// tables returns the tables that records are written to.
+func (i *Ingester) tables(ctx context.Context) (map[string]table, error) {
+	if known := i.layout.Load(); known != nil && time.Since(known.found) < layoutFor {
+		return known.tables, nil
+	}
+	tables, err := findTables(ctx, i.client)
+	if err != nil {
+		return nil, err
+	}
+	i.layout.Store(&layout{tables, time.Now()})
+	return tables, nil
+}
+
+func findTables(ctx context.Context, client *clickhouse.Client) (map[string]table, error) {
 	columns, err := client.PhysicalColumns(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +89,7 @@ func newStore(ctx context.Context, client *clickhouse.Client, project int64, now
 			return nil, fmt.Errorf("the table %s is missing", t.Name)
 		}
 	}
-	return &store{client: client, project: project, now: now, layout: layout}, nil
+	return layout, nil
 }
 
 // query runs a SELECT that has the parameter project.
