@@ -127,6 +127,6 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
-		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project),
+		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: cohortIDs(snap, project),
 	}
 }
