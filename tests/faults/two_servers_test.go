@@ -36,9 +36,9 @@ type sharedClient struct {
 	urls    []string
 	groups  *groupNames
 
-	bad                    []string          // what imports did not take
-	acknowledged, doubtful map[string]bool   // uuids of events
-	merged                 map[string]string // by distinct id, the one of the same person, as was acknowledged
+	bad                    []string        // what imports did not take
+	acknowledged, doubtful map[string]bool // uuids of events
+	outcome                outcome         // of those that were acknowledged
 }
 
 // groupNames are the group types that clients know of. A new one is known to all clients at once.
@@ -64,23 +64,42 @@ func (g *groupNames) all() map[string]string {
 	return groups
 }
 
-// event makes an event, and says which two ids it makes one person's; empty if that depends on the order of events.
-func (c *sharedClient) event(n int) (e map[string]any, one, same string) {
-	user := fmt.Sprintf("user-%d", rand.IntN(6))
-	device := fmt.Sprintf("%s-device-%d", user, rand.IntN(4))
+// outcome is what must have come of events that were acknowledged, whatever their order.
+type outcome struct {
+	same map[string]string // by distinct id, another of the same person
+	set  map[string]string // by property, an id of the person who has it
+}
+
+func newOutcome() outcome { return outcome{map[string]string{}, map[string]string{}} }
+
+func (o outcome) add(more outcome) {
+	maps.Copy(o.same, more.same)
+	maps.Copy(o.set, more.set)
+}
+
+// someone is the name of a user or a place. There are new ones all the time, whom all clients know at once.
+func someone(what string) string {
+	return fmt.Sprintf("%s-%d-%d", what, time.Now().Unix(), rand.IntN(3))
+}
+
+// event makes an event, and adds what must come of it.
+func (c *sharedClient) event(out outcome) map[string]any {
+	n := rand.IntN(1000)
+	user := someone("user")
+	device := fmt.Sprintf("%s-device-%d", user, rand.IntN(3))
 	properties := map[string]any{}
 	name, id := "seen", device
 	switch rand.IntN(8) {
 	case 0:
-		name, id, one, same = "$identify", user, device, user
+		name, id, out.same[device] = "$identify", user, user
 		properties["$anon_distinct_id"] = device
 	case 1:
 		alias := user + "-alias"
-		name, id, one, same = "$create_alias", user, alias, user
+		name, id, out.same[alias] = "$create_alias", user, user
 		properties["alias"] = alias
 	case 2: // whose device it is depends on who comes first
-		name, id = "$identify", fmt.Sprintf("guest-%d", rand.IntN(4))
-		properties["$anon_distinct_id"] = fmt.Sprintf("kiosk-%d", rand.IntN(3))
+		name, id = "$identify", someone("guest")
+		properties["$anon_distinct_id"] = someone("kiosk")
 	case 3:
 		properties["$process_person_profile"] = false
 	case 4:
@@ -92,25 +111,24 @@ func (c *sharedClient) event(n int) (e map[string]any, one, same string) {
 	case 5:
 		properties["$groups"] = c.groups.all()
 	case 6:
-		id = fmt.Sprintf("kiosk-%d", rand.IntN(3))
+		id = someone("kiosk")
 		properties["$set"] = map[string]any{"last": n}
 	default:
-		properties["$set"] = map[string]any{"last": n}
+		once := uuid.NewString()
+		properties["$set"] = map[string]any{"last": n, once: true}
+		out.set[once] = id
 		properties["$groups"] = c.groups.all()
 	}
 	properties[fmt.Sprint("property ", rand.IntN(40))] = []any{n, "text", true}[rand.IntN(3)]
-	return map[string]any{"event": name, "distinct_id": id, "uuid": uuid.NewString(), "properties": properties}, one, same
+	return map[string]any{"event": name, "distinct_id": id, "uuid": uuid.NewString(), "properties": properties}
 }
 
 // send sends a batch to one of the servers.
 func (c *sharedClient) send() {
 	batch := make([]map[string]any, 1+rand.IntN(8))
-	merged := map[string]string{}
+	out := newOutcome()
 	for n := range batch {
-		var one, same string
-		if batch[n], one, same = c.event(rand.IntN(1000)); one != "" {
-			merged[one] = same
-		}
+		batch[n] = c.event(out)
 	}
 	raw, err := json.Marshal(map[string]any{"api_key": c.token, "batch": batch})
 	if err != nil {
@@ -121,7 +139,7 @@ func (c *sharedClient) send() {
 		_ = answer.Body.Close() // the status is what counts
 		if answer.StatusCode == http.StatusOK {
 			into = c.acknowledged
-			maps.Copy(c.merged, merged)
+			c.outcome.add(out)
 		}
 	}
 	for _, e := range batch {
@@ -133,20 +151,20 @@ func (c *sharedClient) send() {
 func (c *sharedClient) importOnce(admin string) {
 	var lines strings.Builder
 	ids := make([]string, 30)
-	merged := map[string]string{}
+	out := newOutcome()
 	for n := range ids {
 		ids[n] = uuid.NewString()
-		user := fmt.Sprintf("user-%d", n%6)
+		user := someone("user")
 		groups, err := json.Marshal(c.groups.all())
 		if err != nil {
 			panic(err)
 		}
 		fmt.Fprintf(&lines, `{"event":"imported","uuid":%q,"distinct_id":"%s-device-%d","timestamp":%q,"properties":{"$groups":%s}}`+"\n",
-			ids[n], user, n%4, time.Now().UTC().Format(time.RFC3339), groups)
+			ids[n], user, n%3, time.Now().UTC().Format(time.RFC3339), groups)
 		if n%10 == 0 {
-			one := user + "-imported"
-			fmt.Fprintf(&lines, `{"type":"person","distinct_ids":[%q,%q],"properties":{"imported":%d}}`+"\n", user, one, n)
-			merged[one] = user
+			one, once := user+"-imported", uuid.NewString()
+			fmt.Fprintf(&lines, `{"type":"person","distinct_ids":[%q,%q],"properties":{%q:%d}}`+"\n", user, one, once, n)
+			out.same[one], out.set[once] = user, one
 		}
 	}
 	into := c.doubtful
@@ -159,7 +177,7 @@ func (c *sharedClient) importOnce(admin string) {
 			c.bad = append(c.bad, string(line))
 		}
 		into = c.acknowledged
-		maps.Copy(c.merged, merged)
+		c.outcome.add(out)
 	}
 	for _, id := range ids {
 		into[id] = true
@@ -188,7 +206,7 @@ func TestServersShareARegistry(t *testing.T) {
 		for range 3 {
 			clients = append(clients, &sharedClient{
 				project: id, token: token, urls: urls, groups: groups[id],
-				acknowledged: map[string]bool{}, doubtful: map[string]bool{}, merged: map[string]string{},
+				acknowledged: map[string]bool{}, doubtful: map[string]bool{}, outcome: newOutcome(),
 			})
 		}
 	}
@@ -380,17 +398,30 @@ func checkSharedPeople(t *testing.T, c *harness.Client, dsn string, clients []*s
 			person[fmt.Sprint(cells[0])] = fmt.Sprint(cells[1])
 		}
 	}
-	merges := 0
-	for _, client := range clients {
-		for one, same := range client.merged {
-			merges++
-			if person[one] == "" || person[one] != person[same] {
-				t.Errorf("project %d: the ids %s and %s have the people %q and %q", c.Project, one, same, person[one], person[same])
-			}
+	properties := map[string]string{}
+	for _, row := range c.Query(t, "select id, properties from persons limit 10000") {
+		if cells, ok := row.([]any); ok {
+			properties[fmt.Sprint(cells[0])] = fmt.Sprint(cells[1])
 		}
 	}
-	if merges == 0 {
-		t.Errorf("project %d: no merge was acknowledged", c.Project)
+	out := newOutcome()
+	for _, client := range clients {
+		out.add(client.outcome)
+	}
+	apart, unset := 0, 0
+	for one, same := range out.same {
+		if person[one] == "" || person[one] != person[same] {
+			apart++
+		}
+	}
+	for property, id := range out.set {
+		if !strings.Contains(properties[person[id]], property) {
+			unset++
+		}
+	}
+	t.Logf("project %d: %d merges and %d properties in %d people", c.Project, len(out.same), len(out.set), len(properties))
+	if len(out.same) == 0 || len(out.set) == 0 || apart+unset > 0 {
+		t.Errorf("project %d: %d of %d merges and %d of %d properties are lost", c.Project, apart, len(out.same), unset, len(out.set))
 	}
 }
 
