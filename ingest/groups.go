@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -61,9 +62,21 @@ func (g *group) created(r *record.Record) {
 type groups struct {
 	store  *store
 	types  map[string]int // index by name
+	found  bool           // some of them are not kept
 	known  map[groupID]*group
 	noRoom func(line int) // called for each property that is left out
 }
+
+// begin starts with the group types that are kept.
+func (g *groups) begin(types []GroupType) {
+	g.types, g.found = make(map[string]int, len(types)), false
+	for _, t := range types {
+		g.types[t.Name] = t.Index
+	}
+}
+
+// name gives a group type its index.
+func (g *groups) name(name string, index int) { g.types[name], g.found = index, true }
 
 func (g *groups) forget() { g.known = map[groupID]*group{} }
 
@@ -95,15 +108,29 @@ func (g *groups) list() []GroupType {
 	return list
 }
 
-// index returns the index of a group type. A new name takes the next free one; there are five.
+// maxGroupType is how many characters the name of a group type may have.
+const maxGroupType = 400
+
+func checkGroupType(name string) error {
+	if utf8.RuneCountInString(name) > maxGroupType {
+		return fmt.Errorf("the name of a group type has at most %d characters", maxGroupType)
+	}
+	return nil
+}
+
+// index returns the index of a group type. A new name takes the next free one; there are five. Names that are empty or too long have
+// none.
 func (g *groups) index(name string) (int, bool) {
 	if index, ok := g.types[name]; ok {
 		return index, true
 	}
+	if name == "" || checkGroupType(name) != nil {
+		return 0, false
+	}
 	taken := slices.Collect(maps.Values(g.types))
 	for index := range physical.GroupTypes {
 		if !slices.Contains(taken, index) {
-			g.types[name] = index
+			g.name(name, index)
 			return index, true
 		}
 	}
@@ -115,7 +142,7 @@ func (g *groups) share(types map[string]int) {
 	taken := slices.Collect(maps.Values(g.types))
 	for name, index := range types {
 		if _, known := g.types[name]; !known && !slices.Contains(taken, index) {
-			g.types[name] = index
+			g.name(name, index)
 		}
 	}
 	clear(types)
@@ -124,6 +151,9 @@ func (g *groups) share(types map[string]int) {
 
 // identify finds which group a record describes.
 func (g *groups) identify(r *record.Record) (groupID, error) {
+	if err := checkGroupType(r.GroupType); err != nil {
+		return groupID{}, err
+	}
 	index, known := g.types[r.GroupType]
 	switch {
 	case r.GroupIndex >= 0 && known && index != r.GroupIndex:
@@ -135,7 +165,7 @@ func (g *groups) identify(r *record.Record) (groupID, error) {
 			}
 		}
 		index = r.GroupIndex
-		g.types[r.GroupType] = index
+		g.name(r.GroupType, index)
 	case !known:
 		if index, known = g.index(r.GroupType); !known {
 			return groupID{}, fmt.Errorf("the project has %d group types already", physical.GroupTypes)

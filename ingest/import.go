@@ -37,6 +37,10 @@ type Options struct {
 	Cohorts []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
+	// Keeps group types that were found, where all who write to the project look for them, and returns all of the project's. It is
+	// called in the turn of each batch: with none before the batch is looked at, and with all of them before the batch is written
+	// if it has new ones. Default: they are kept by the caller, who gets them in the report.
+	KeepGroupTypes func(ctx context.Context, found []GroupType) (all []GroupType, err error)
 	// The records are events that clients sent now, and follow the rules of capture where those of imports differ:
 	//
 	//   - a person is as old as the event that made it, and a group as its first $groupidentify; in an import, as the earliest event;

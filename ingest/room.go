@@ -82,6 +82,9 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 	if r.last != s {
 		s.forget()
 	}
+	if err := s.loadGroupTypes(ctx); err != nil {
+		return err
+	}
 	s.groups.share(r.types)
 	r.last, r.settled = nil, false
 	if err := s.write(ctx, records); err != nil {

@@ -43,10 +43,32 @@ func (s *session) begin(options Options) {
 	s.store.now = options.Now
 	s.people.captured = options.Captured
 	s.types = newTypeLearner(options.KnownTypes, options.LearnTypes, options.MaxTypes)
-	s.groups.types = map[string]int{}
-	for _, t := range options.GroupTypes {
-		s.groups.types[t.Name] = t.Index
+	s.groups.begin(options.GroupTypes)
+}
+
+// loadGroupTypes begins a batch with the group types that are kept.
+func (s *session) loadGroupTypes(ctx context.Context) error {
+	if s.options.KeepGroupTypes == nil {
+		return nil
 	}
+	types, err := s.options.KeepGroupTypes(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("looking for group types: %w", err)
+	}
+	s.groups.begin(types)
+	return nil
+}
+
+// keepGroupTypes keeps the group types that a batch brings, before anything is written by their index.
+func (s *session) keepGroupTypes(ctx context.Context) error {
+	if s.options.KeepGroupTypes == nil || !s.groups.found {
+		return nil
+	}
+	if _, err := s.options.KeepGroupTypes(ctx, s.groups.list()); err != nil {
+		return fmt.Errorf("keeping group types: %w", err)
+	}
+	s.groups.found = false
+	return nil
 }
 
 func (s *session) result() Report {
@@ -121,6 +143,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		if err := s.groups.date(ctx); err != nil {
 			return err
 		}
+	}
+	if err := s.keepGroupTypes(ctx); err != nil {
+		return err
 	}
 	members, err := s.memberRows(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// adminImport reads NDJSON from the request's body into a project. What it learns of properties and group types is
-// recorded even when the import breaks off: those lines are in.
+// adminImport reads NDJSON from the request's body into a project. What it learns of properties is recorded even when the import breaks
+// off: those lines are in.
 func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
 	// Caddy gives admin requests ten seconds; an import takes as long as its file, as long as its lines come.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
@@ -55,22 +55,35 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	return out, nil
 }
 
-// learn records the property types and group types that an import found.
+// keepGroupTypes records group types of a project before anything is written by their index, and returns all that the servers of the
+// registry have recorded.
+func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.GroupType) ([]ingest.GroupType, error) {
+	return func(ctx context.Context, found []ingest.GroupType) ([]ingest.GroupType, error) {
+		if len(found) == 0 {
+			err := rt.registry.Refresh(ctx)
+			return groupTypes(rt.registry.Snapshot(), project), err
+		}
+		types := make([]registry.GroupType, len(found))
+		for n, g := range found {
+			types[n] = registry.GroupType(g)
+		}
+		err := rt.registry.Learn(ctx, project, nil, types)
+		return groupTypes(rt.registry.Snapshot(), project), err
+	}
+}
+
+// learn records the property types that were found.
 func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Report) error {
-	var defs []registry.PropertyDefinition
-	for _, l := range report.Learned {
-		defs = append(defs, registry.PropertyDefinition{
-			Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name, Type: registry.PropertyType(l.Type),
-		})
-	}
-	var groups []registry.GroupType
-	for _, g := range report.GroupTypes {
-		groups = append(groups, registry.GroupType(g))
-	}
-	if len(defs) == 0 && len(groups) == 0 {
+	if len(report.Learned) == 0 {
 		return nil
 	}
-	return rt.registry.Learn(ctx, project, defs, groups)
+	defs := make([]registry.PropertyDefinition, len(report.Learned))
+	for n, l := range report.Learned {
+		defs[n] = registry.PropertyDefinition{
+			Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name, Type: registry.PropertyType(l.Type),
+		}
+	}
+	return rt.registry.Learn(ctx, project, defs, nil)
 }
 
 func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
@@ -120,13 +121,18 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 		return ingest.Report{}, err
 	}
 	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), records)
-	return report, errors.Join(err, rt.learn(ctx, project, &report))
+	learnErr := rt.learn(ctx, project, &report)
+	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // to try again would keep all events waiting
+		rt.logger.Warn("types of captured properties are not recorded", zap.Int64("project", project), zap.String("reason", full.Message))
+		learnErr = nil
+	}
+	return report, errors.Join(err, learnErr)
 }
 
 // ingestOptions are those of records that come in now, whose types are learned.
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
-		GroupTypes: groupTypes(snap, project), Cohorts: cohortIDs(snap, project),
+		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: cohortIDs(snap, project),
 	}
 }

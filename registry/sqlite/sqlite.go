@@ -83,6 +83,9 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // the locks are beside the file, by whatever name it is opened
+		return nil, fmt.Errorf("opening the registry: %w", err)
+	}
 	s := &Store{write: connect(path, "_txlock", "immediate"), read: connect(path, "_query_only", "1"), locks: newLocks(path)}
 	s.write.SetMaxOpenConns(1)
 	s.read.SetMaxOpenConns(readers)

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -210,4 +212,33 @@ func FuzzPath(f *testing.F) {
 			t.Errorf("Path(%q) repeats the DSN: %v", dsn, err)
 		}
 	})
+}
+
+// TestLocksOfALink: whoever opens the file by another name gets the same locks.
+func TestLocksOfALink(t *testing.T) {
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "registry.db"), filepath.Join(folder, "link.db")
+	one, err := sqlite.Open(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = one.Close() })
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	other, err := sqlite.Open(t.Context(), link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	_, release, err := one.Lock(t.Context(), "people-1", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := other.Lock(ctx, "people-1", "other"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a lock that is held by another name of the file: %v", err)
+	}
 }

@@ -302,3 +302,42 @@ func TestCaptureOverReloads(t *testing.T) {
 		t.Errorf("%d events are there, and %d were sent", len(there), most)
 	}
 }
+
+// TestCaptureIntoAFullProject captures properties and group types that the project has no room for, or that can't have a name so long:
+// the events are delivered without a type for them, and those after them too.
+func TestCaptureIntoAFullProject(t *testing.T) {
+	server := harness.Start(t, "limits {\n\t\t\trecords_size 1MiB\n\t\t}")
+	id, key := server.Project(t, "full")
+	token := captureToken(t, server, id)
+	send := func(events ...map[string]any) {
+		t.Helper()
+		raw, err := json.Marshal(map[string]any{"api_key": token, "batch": events})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Post(server.URL+"/batch/", "application/json", bytes.NewReader(raw))
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("sending: %v %v", answer, err)
+		}
+		_ = answer.Body.Close() // the status is what counts
+		awaitDelivery(t, server)
+	}
+	event := func(name string, properties map[string]any) map[string]any {
+		return map[string]any{"event": name, "distinct_id": "u", "properties": properties}
+	}
+	many := make([]map[string]any, 3)
+	for n := range many {
+		properties := map[string]any{}
+		for i := range 250 { // 1.2 MB of names in all
+			properties[fmt.Sprint(n, " ", i, strings.Repeat("🙂", 390))] = 1
+		}
+		many[n] = event("many", properties)
+	}
+	send(many...)
+	send(event("long", map[string]any{"$groups": map[string]any{strings.Repeat("g", 500): "k", "": "k", "org": "o"}}))
+	send(event("last", map[string]any{}))
+	rows := server.Client(id, key).Query(t, "select event, $group_0, count() from events group by 1, 2 order by 1")
+	if fmt.Sprint(rows) != "[[last  1] [long o 1] [many  3]]" {
+		t.Errorf("the events are %v", rows)
+	}
+}
