@@ -280,6 +280,7 @@ func TestHostileCapture(t *testing.T) {
 		code   string
 	}{
 		{"1 GB in a small gzip", gzipped(t, "", 1<<30), 413, "payload_too_large"},
+		{"100 MB in a small gzip, which is allowed", gzipped(t, "", 100<<20), 400, "parse_error"},
 		{"an event and 1 GB in a small gzip", gzipped(t, string(event("")), 1<<30), 413, "payload_too_large"},
 		{"10,000 nested lists", event(`"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)), 400, "invalid_event"},
 		{"10,000 nested objects", event(strings.Repeat(`"a":{`, 10_000) + strings.Repeat("}", 10_000)), 400, "invalid_event"},
