@@ -374,7 +374,7 @@ curl -s '%s/insights/?refresh=blocking' -H 'Authorization: Bearer %s'
 
 curl -si %s/endpoints/commits/run -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"variables": {"component": "tsdb", "year": 2023}, "limit": 20, "offset": 40}'
 
-To capture into it, paste this into a page (README.md makes a project of your own):
+To capture events into it, paste this into a page (README.md shows how to create a project of your own):
 
 <script src="https://us-assets.i.posthog.com/static/array.js"></script>
 <script>posthog.init("%s", { api_host: "%s" })</script>

@@ -117,7 +117,7 @@ func (r *Registry) RevokeCaptureToken(ctx context.Context, project int64, token 
 		}
 		switch owner, known := t.next.ProjectOfCaptureToken(token); {
 		case !known || owner != project:
-			return ErrNotFound
+			return fmt.Errorf("token %s of project %d: %w", token, project, ErrNotFound)
 		case len(p.captureTokens) == 1:
 			return invalid("token", "It is the only capture token of the project. Rotate it first.")
 		}

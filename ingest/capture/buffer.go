@@ -45,6 +45,12 @@ func (b *buffer) reserve(n int) error {
 	return nil
 }
 
+// release gives back the memory of a buffer, which is empty then.
+func (b *buffer) release() {
+	b.memory.Return(cap(b.b))
+	b.b = nil
+}
+
 // readFrom reads all of a reader. A failure of the reader is returned as it is.
 func (b *buffer) readFrom(in io.Reader, expect int) error {
 	if err := b.reserve(min(max(expect, 512), b.most-len(b.b))); err != nil {

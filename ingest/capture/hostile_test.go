@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
 )
@@ -171,5 +173,55 @@ func TestMemory(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLargeInflated inflates what is large. What is too large takes little memory before it is refused, and what is not takes its size.
+func TestLargeInflated(t *testing.T) {
+	const batch = 32 << 20
+	encodings := map[string]func(io.Writer) io.WriteCloser{
+		"gzip":    gzipWriter,
+		"deflate": func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) },
+		"br":      func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
+		"zstd": func(w io.Writer) io.WriteCloser {
+			z, err := zstd.NewWriter(w)
+			if err != nil {
+				panic(err)
+			}
+			return z
+		},
+	}
+	for name, open := range encodings {
+		h, err := capture.ReadV1(headers("Content-Encoding", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for size, want := range map[int]string{batch: "parse_error -1", batch + 1<<20: "payload_too_large -1", 8 * batch: "payload_too_large -1"} {
+			memory := &counted{}
+			in := capture.Request{Body: zeros(t, size, ' ', open), Now: now, Limits: capture.Limits{Batch: batch}, Memory: memory}
+			_, err = capture.DecodeV1(&in, h)
+			if got := refusal(err); got != want {
+				t.Errorf("%s of %d bytes: got %s, want %s", name, size, got, want)
+			}
+			most := 32 << 20 // with the window of a decompressor
+			if size == batch {
+				most += batch
+			}
+			if memory.peak > most {
+				t.Errorf("%s of %d bytes borrows %d bytes", name, size, memory.peak)
+			}
+		}
+	}
+	// An event after many blanks is found in the second pass.
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(bytes.Repeat([]byte(" "), 20<<20))
+	_, _ = z.Write([]byte(one("")))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := capture.Decode(&capture.Request{Body: packed.Bytes(), Now: now, Limits: capture.Limits{Batch: batch}})
+	if err != nil || got.Events != 1 {
+		t.Errorf("an event after blanks: %v", err)
 	}
 }

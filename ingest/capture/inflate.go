@@ -30,7 +30,9 @@ func (d *decoder) inflated(raw []byte, encoding string) ([]byte, error) {
 	case deflateEncoding:
 		return d.deflated(raw)
 	case brotliEncoding:
-		return d.windowed(func() ([]byte, error) { return d.inflate(brotli.NewReader(bytes.NewReader(raw)), 4*len(raw)) })
+		return d.windowed(func() ([]byte, error) {
+			return d.inflate(4*len(raw), func() (io.Reader, error) { return brotli.NewReader(bytes.NewReader(raw)), nil })
+		})
 	case zstdEncoding:
 		return d.windowed(func() ([]byte, error) { return d.unzstd(raw) })
 	}
@@ -52,13 +54,12 @@ func (d *decoder) windowed(inflate func() ([]byte, error)) ([]byte, error) {
 
 // deflated reads deflate with its header, as HTTP has it, or without, as some clients send it.
 func (d *decoder) deflated(raw []byte) ([]byte, error) {
-	if in, err := zlib.NewReader(bytes.NewReader(raw)); err == nil {
-		defer in.Close()
-		return d.inflate(in, 4*len(raw))
-	}
-	in := flate.NewReader(bytes.NewReader(raw))
-	defer in.Close()
-	return d.inflate(in, 4*len(raw))
+	return d.inflate(4*len(raw), func() (io.Reader, error) {
+		if in, err := zlib.NewReader(bytes.NewReader(raw)); err == nil {
+			return in, nil
+		}
+		return flate.NewReader(bytes.NewReader(raw)), nil
+	})
 }
 
 var zstdDecoders = sync.Pool{New: func() any {
@@ -72,10 +73,12 @@ var zstdDecoders = sync.Pool{New: func() any {
 func (d *decoder) unzstd(raw []byte) ([]byte, error) {
 	in, _ := zstdDecoders.Get().(*zstd.Decoder)
 	defer zstdDecoders.Put(in)
-	if err := in.Reset(bytes.NewReader(raw)); err != nil {
-		return nil, refuse(ParseError, "The payload is said to be zstd, and it is not.")
-	}
-	text, err := d.inflate(struct{ io.Reader }{in}, 4*len(raw))
+	text, err := d.inflate(4*len(raw), func() (io.Reader, error) {
+		if err := in.Reset(bytes.NewReader(raw)); err != nil {
+			return nil, refuse(ParseError, "The payload is said to be zstd, and it is not.")
+		}
+		return struct{ io.Reader }{in}, nil
+	})
 	_ = in.Reset(nil) // it forgets the body
 	return text, err
 }

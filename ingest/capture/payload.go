@@ -236,11 +236,13 @@ var gunzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 func (d *decoder) gunzip(raw []byte) ([]byte, error) {
 	in, _ := gunzippers.Get().(*gzip.Reader)
 	defer gunzippers.Put(in)
-	if err := in.Reset(bytes.NewReader(raw)); err != nil {
-		return nil, refuse(ParseError, "The payload is said to be gzip, and it is not.")
-	}
-	in.Multistream(false)
-	return d.inflate(in, expected(raw))
+	return d.inflate(expected(raw), func() (io.Reader, error) {
+		if err := in.Reset(bytes.NewReader(raw)); err != nil {
+			return nil, refuse(ParseError, "The payload is said to be gzip, and it is not.")
+		}
+		in.Multistream(false)
+		return in, nil
+	})
 }
 
 // expected is how large a gzip stream says that it is, if that is believable.
@@ -253,17 +255,48 @@ func expected(raw []byte) int {
 	return min(size, likely*len(raw))
 }
 
-// inflate reads all of what a decompressor gives.
-func (d *decoder) inflate(in io.Reader, expect int) ([]byte, error) {
-	b := buffer{memory: d.Memory, most: d.limits.Batch}
-	if err := b.readFrom(in, expect); err != nil {
-		if _, ok := errors.AsType[*RefusalError](err); ok {
-			return nil, err
-		}
-		if refused, ok := errors.AsType[*memoryError](err); ok {
-			return nil, refused.cause
-		}
-		return nil, refuse(ParseError, "The payload cannot be decompressed: it is damaged, or cut off.")
+// inflate reads all of what a decompressor gives, which open opens.
+func (d *decoder) inflate(expect int, open func() (io.Reader, error)) ([]byte, error) {
+	text, err := d.inflateMeasured(expect, open)
+	if err == nil {
+		return text, nil
 	}
-	return b.b, nil
+	if _, ok := errors.AsType[*RefusalError](err); ok {
+		return nil, err
+	}
+	if refused, ok := errors.AsType[*memoryError](err); ok {
+		return nil, refused.cause
+	}
+	return nil, refuse(ParseError, "The payload cannot be decompressed: it is damaged, or cut off.")
+}
+
+// inflateMeasured decompresses a large text twice, the first time only to measure it: a text that is too large takes little memory then,
+// and others take no more than their size.
+func (d *decoder) inflateMeasured(expect int, open func() (io.Reader, error)) ([]byte, error) {
+	in, err := open()
+	if err != nil {
+		return nil, err
+	}
+	b := buffer{memory: d.Memory, most: min(d.limits.Batch, largeBuffer)}
+	err = b.readFrom(in, expect)
+	if _, isLarge := errors.AsType[*RefusalError](err); !isLarge {
+		return b.b, err
+	}
+	b.release()
+	b.most = d.limits.Batch
+	if in, err = open(); err != nil {
+		return nil, err
+	}
+	size, err := io.Copy(io.Discard, io.LimitReader(in, int64(b.most)+1))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it was
+	}
+	if size > int64(b.most) {
+		return nil, b.tooLarge()
+	}
+	if in, err = open(); err != nil {
+		return nil, err
+	}
+	err = b.readFrom(in, int(size))
+	return b.b, err
 }

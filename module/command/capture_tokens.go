@@ -24,8 +24,8 @@ func captureTokenCommand() *cobra.Command {
 		return cmd
 	}
 	return group("token", "Shows, rotates and revokes the capture tokens of a project",
-		one("show --project <id>", "Shows the tokens that events are captured with; the first is the one to use", http.MethodGet, cobra.NoArgs),
-		one("rotate --project <id>", "Makes a new capture token; the others are good until they are revoked", http.MethodPost, cobra.NoArgs),
-		one("revoke <token> --project <id>", "Ends a capture token: events that come with it are refused from now on", http.MethodDelete, cobra.ExactArgs(1)),
+		one("show --project <id>", "Shows the capture tokens, newest first; new pages should use the first", http.MethodGet, cobra.NoArgs),
+		one("rotate --project <id>", "Creates a new capture token; the old ones work until they are revoked", http.MethodPost, cobra.NoArgs),
+		one("revoke <token> --project <id>", "Revokes a capture token: events sent with it are refused from then on", http.MethodDelete, cobra.ExactArgs(1)),
 	)
 }

@@ -20,7 +20,7 @@ const capturePage = `<!doctype html>
 <link rel="icon" href="data:,">
 <script src="/sdk/array.js"></script>
 <script>
-  posthog.init("%[2]s", { api_host: "%[3]s", person_profiles: "identified_only", request_batching: true });
+  posthog.init("%[2]s", { api_host: "%[3]s", person_profiles: "identified_only", opt_out_useragent_filter: true });
 </script>
 <h1>%[1]s</h1>
 <button id="order" class="large blue" data-plan="pro">Order now</button>
@@ -69,7 +69,7 @@ func TestPostHogJS(t *testing.T) {
 				rows[i] = row
 			}
 			if diff := cmp.Diff(any(rows), answer.Body["results"]); diff != "" {
-				return fmt.Errorf("%s (-want +got):\n%s\nthe page asked %q", hogql, diff, page.answers(""))
+				return fmt.Errorf("%s (-want +got):\n%s\nthe page asked %q", hogql, diff, page.answers(server.URL))
 			}
 			return nil
 		})
@@ -89,7 +89,7 @@ func TestPostHogJS(t *testing.T) {
 
 	page.evaluate(t, `posthog.identify("ann", {email: "ann@example.com"}, {first_page: location.pathname}); posthog.group("company", "acme", {plan: "pro"}); posthog.capture("ordered", {amount: 12.5}); "done"`)
 	shows("select properties.amount, $group_0, person.properties.email, person.properties.first_page from events where event = 'ordered'",
-		[]any{"12.5", "acme", "ann@example.com", "/first"})
+		[]any{12.5, "acme", "ann@example.com", "/first"})
 	shows("select key, properties.plan from groups", []any{"acme", "pro"})
 
 	page.click(t, "#next") // what is left is sent as the page goes

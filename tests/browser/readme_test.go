@@ -264,7 +264,7 @@ func TestFiveMinutes(t *testing.T) {
 	}
 	for at, want := range map[int]any{
 		3: []any{[]any{"ordered", 2.0, 2.0, 19.5}},
-		4: []any{[]any{nil, 1.0}, []any{"ann@example.com", 1.0}},
+		4: []any{[]any{"ann@example.com", 1.0}, []any{nil, 1.0}},
 	} {
 		got := answers(t, printed[at])
 		if len(got) == 0 {

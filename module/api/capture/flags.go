@@ -25,7 +25,7 @@ type remoteConfig struct {
 	HasFeatureFlags       bool            `json:"hasFeatureFlags"`
 	Analytics             analyticsConfig `json:"analytics"`
 	SessionRecording      bool            `json:"sessionRecording"`
-	Surveys               bool            `json:"surveys"`
+	Surveys               *bool           `json:"surveys,omitempty"` // false; absent in the script
 	Heatmaps              bool            `json:"heatmaps"`
 	CapturePerformance    bool            `json:"capturePerformance"`
 	CaptureDeadClicks     bool            `json:"captureDeadClicks"`
@@ -49,8 +49,16 @@ type errorTracking struct {
 // settings are the same for all projects.
 var settings = remoteConfig{
 	SupportedCompression: []string{"gzip", "gzip-js"}, Analytics: analyticsConfig{"/i/v0/e/"}, ErrorTracking: errorTracking{SuppressionRules: []none{}},
-	ElementsChainAsString: true, DefaultIdentifiedOnly: true, SiteApps: []none{},
+	Surveys: new(bool), ElementsChainAsString: true, DefaultIdentifiedOnly: true, SiteApps: []none{},
 }
+
+// scriptSettings are those in the script. A posthog-js that is told about surveys, even that there are none, loads a script for them, which is
+// not here.
+var scriptSettings = func() remoteConfig {
+	s := settings
+	s.Surveys = nil
+	return s
+}()
 
 // noFlags are the forms in which it is said that there are no flags. Each version of the routes has some of them.
 type noFlags struct {
@@ -152,7 +160,7 @@ func (c *Capture) checkToken(r *http.Request, now time.Time) error {
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
 // configOf is the config of the project whose token is in the path.
-func (c *Capture) configOf(r *http.Request) (token string, config []byte, err error) {
+func (c *Capture) configOf(r *http.Request, settings *remoteConfig) (token string, config []byte, err error) {
 	token, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, arrayPrefix), "/")
 	if !tokenForm.MatchString(token) {
 		return "", nil, api.Invalid("token", "invalid_input", "The token in the path is not a valid one.")
@@ -162,13 +170,13 @@ func (c *Capture) configOf(r *http.Request) (token string, config []byte, err er
 	}
 	return token, jsontext.Append(nil, struct {
 		Token string `json:"token"`
-		remoteConfig
+		*remoteConfig
 	}{token, settings}), nil
 }
 
 // config answers /array/<token>/config.
 func (c *Capture) config(r *http.Request, _ time.Time) (api.Response, error) {
-	_, config, err := c.configOf(r)
+	_, config, err := c.configOf(r, &settings)
 	return api.Raw(http.StatusOK, config), err
 }
 
@@ -176,7 +184,7 @@ var scriptType = []string{"application/javascript"}
 
 // configScript answers /array/<token>/config.js, which posthog-js loads as a script.
 func (c *Capture) configScript(r *http.Request, _ time.Time) (api.Response, error) {
-	token, config, err := c.configOf(r)
+	token, config, err := c.configOf(r, &scriptSettings)
 	if err != nil {
 		return api.Response{}, err
 	}

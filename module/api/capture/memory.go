@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -100,8 +101,14 @@ func (l *lease) wait(part *semaphore.Weighted, more int64) error {
 
 var errNoMemory = errors.New("too much memory is lent to other requests that bring events")
 
-// giveBack ends the lease.
+// The memory of larger requests is collected as soon as they end, in bytes.
+const collectedRequest = 32 << 20
+
+// giveBack ends the lease. What a large request had is collected first: the heap would hold it together with what the next one takes.
 func (l *lease) giveBack() {
+	if l.large > collectedRequest {
+		runtime.GC()
+	}
 	l.total = 0
 	_ = l.settle() // giving back cannot fail
 }

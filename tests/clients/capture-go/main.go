@@ -22,10 +22,10 @@ func run() error {
 	}
 	for _, message := range []posthog.Message{
 		posthog.Capture{DistinctId: "device", Event: "opened", Properties: posthog.NewProperties().Set("nested", map[string]any{"list": []any{1, 2.5, "x", nil}})},
-		posthog.Alias{DistinctId: "user", Alias: "device"},
-		posthog.Identify{DistinctId: "user", Properties: posthog.NewProperties().Set("email", "ann@example.com")},
+		posthog.Alias{DistinctId: "ann", Alias: "device"},
+		posthog.Identify{DistinctId: "ann", Properties: posthog.NewProperties().Set("email", "ann@example.com")},
 		posthog.GroupIdentify{Type: "company", Key: "acme", Properties: posthog.NewProperties().Set("plan", "pro")},
-		posthog.Capture{DistinctId: "user", Event: "ordered", Properties: posthog.NewProperties().Set("amount", 12.5), Groups: posthog.NewGroups().Set("company", "acme")},
+		posthog.Capture{DistinctId: "ann", Event: "ordered", Properties: posthog.NewProperties().Set("amount", 12.5), Groups: posthog.NewGroups().Set("company", "acme")},
 		posthog.Capture{DistinctId: "nobody", Event: "glanced", Properties: posthog.NewProperties().Set("$process_person_profile", false)},
 	} {
 		if err := client.Enqueue(message); err != nil {

@@ -5,13 +5,13 @@ const client = new PostHog(process.env.TOKEN, { host: process.env.SITE, flushAt:
 client.on("error", (error) => { throw error; });
 
 client.capture({ distinctId: "device", event: "opened", properties: { nested: { list: [1, 2.5, "x", null] } } });
-client.alias({ distinctId: "user", alias: "device" });
-client.identify({ distinctId: "user", properties: { $set: { email: "ann@example.com" }, $set_once: { first: "yes" } } });
+client.alias({ distinctId: "ann", alias: "device" });
+client.identify({ distinctId: "ann", properties: { $set: { email: "ann@example.com" }, $set_once: { first: "yes" } } });
 client.groupIdentify({ groupType: "company", groupKey: "acme", properties: { plan: "pro" } });
-client.capture({ distinctId: "user", event: "ordered", properties: { amount: 12.5, big: 9007199254740993n.toString() }, groups: { company: "acme" } });
+client.capture({ distinctId: "ann", event: "ordered", properties: { amount: 12.5, big: 9007199254740993n.toString() }, groups: { company: "acme" } });
 client.capture({ distinctId: "nobody", event: "glanced", properties: { $process_person_profile: false } });
 
-const flags = await client.getAllFlags("user");
-const enabled = await client.isFeatureEnabled("beta", "user");
+const flags = await client.getAllFlags("ann");
+const enabled = await client.isFeatureEnabled("beta", "ann");
 await client.shutdown();
 console.log(JSON.stringify({ flags, enabled: enabled ?? null }));
