@@ -291,6 +291,7 @@ func TestServersFindGroupTypes(t *testing.T) {
 		id, key := sharedProject(t, servers[0], fmt.Sprint("types ", n))
 		keys[id], tokens[id] = key, captureToken(t, servers[0], id)
 	}
+	awaitProjects(t, servers, tokens)
 	var sending sync.WaitGroup
 	for n, server := range servers {
 		for _, token := range tokens {
@@ -319,6 +320,16 @@ func TestServersFindGroupTypes(t *testing.T) {
 	}
 	for project, key := range keys {
 		checkSharedTypes(t, servers, project, key)
+	}
+}
+
+// awaitProjects waits until all servers know some projects: they look for what others have written once a second.
+func awaitProjects(t *testing.T, servers []*harness.Server, tokens map[int64]string) {
+	t.Helper()
+	for _, server := range servers {
+		for project := range tokens {
+			harness.Eventually(t, time.Minute, func() error { return server.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", project), nil, nil) })
+		}
 	}
 }
 
@@ -428,20 +439,28 @@ func checkSharedPeople(t *testing.T, c *harness.Client, dsn string, clients []*s
 // checkSharedTypes checks that all servers know the same types, and that each column of a group type has groups of that type alone.
 func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, key string) {
 	t.Helper()
-	var all []string
-	for n, server := range servers {
+	known := func(server *harness.Server) (seen string, err error) {
 		c := server.Client(project, key)
-		seen := ""
 		for _, path := range []string{"groups_types/", "property_definitions/?limit=500", "property_definitions/?limit=500&type=person"} {
-			answer := c.Do(t, http.MethodGet, path, nil)
-			if answer.Status != http.StatusOK {
-				t.Fatalf("%s: %d %s", path, answer.Status, answer.Raw)
+			answer, err := c.Send(http.MethodGet, path, nil)
+			if err != nil || answer.Status != http.StatusOK {
+				return "", fmt.Errorf("%s: %d %s: %w", path, answer.Status, answer.Raw, err)
 			}
 			seen += string(answer.Raw)
 		}
-		if all = append(all, strings.ReplaceAll(seen, server.URL, "")); all[n] != all[0] {
-			t.Errorf("project %d: server %d knows the types\n%s\nand server 0\n%s", project, n, all[n], all[0])
-		}
+		return strings.ReplaceAll(seen, server.URL, ""), nil
+	}
+	for n, server := range servers {
+		harness.Eventually(t, 30*time.Second, func() error { // they look for what others have written once a second
+			first, err := known(servers[0])
+			if err != nil {
+				return err
+			}
+			if other, err := known(server); err != nil || other != first {
+				return fmt.Errorf("project %d: server %d knows the types\n%s\nand server 0\n%s: %w", project, n, other, first, err)
+			}
+			return nil
+		})
 	}
 	c := servers[0].Client(project, key)
 	var types []struct {
