@@ -131,7 +131,8 @@ const yearly = "toYear(timestamp)"
 const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRANULARITY 1"
 
 // compactParts has small parts in a few files. Every path of a JSON column is a file or two in a wide part, so that each batch of captured
-// events would make a thousand files, and each merge of them again: 128 MiB in place of 10 take 0.8 of the processor time of delivery.
+// events would make a thousand files, and each merge of them again. An insert of 10,000 events took the engine 0.73 of the processor time
+// with 256 MiB in place of 10.
 const compactParts = "min_bytes_for_wide_part = 134217728"
 
 func materialized(name, typ, expression string) Column {
