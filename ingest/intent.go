@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,49 +22,6 @@ type Intents interface {
 	Save(ctx context.Context, project int64, batch []byte) error
 	// Load returns the project's last batch; nothing if there is none.
 	Load(ctx context.Context, project int64) ([]byte, error)
-}
-
-// IntentDir keeps intents as files of a folder, which must exist.
-type IntentDir string
-
-func (d IntentDir) file(project int64) string {
-	return filepath.Join(string(d), strconv.FormatInt(project, 10)+".batch")
-}
-
-// Save writes the file of a project, or removes it.
-func (d IntentDir) Save(_ context.Context, project int64, batch []byte) error {
-	name := d.file(project)
-	if len(batch) == 0 {
-		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // a number in the folder of the caller
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(batch)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return err
-	}
-	folder, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// Load reads the file of a project.
-func (d IntentDir) Load(_ context.Context, project int64) ([]byte, error) {
-	batch, err := os.ReadFile(d.file(project))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return batch, err
 }
 
 // intentVersion begins every batch that is kept.

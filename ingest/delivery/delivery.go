@@ -164,7 +164,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Status is how a delivery stands.
+// Status describes how a delivery is doing.
 type Status struct {
 	Delivered int64         // events, since the process started
 	SetAside  int64         // events that can't be delivered, since the process started
@@ -172,7 +172,7 @@ type Status struct {
 	Failing   string        // why events can't be delivered now; empty when they can
 }
 
-// Status tells how the delivery stands now.
+// Status reports how the delivery is doing now.
 func (d *Delivery) Status() Status {
 	s := Status{Delivered: d.delivered.Load(), SetAside: d.setAside.Load()}
 	if oldest := d.journal.Stats().Oldest; !oldest.IsZero() {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Where keys are found, in the contract's words (section 6.5).
+// Where keys are found, in the words of contract api.md section 6.5.
 const (
 	inHeader = "Authorization header"
 	inBody   = "body"
@@ -73,7 +73,7 @@ var errSecretKeyQueries = Forbidden("This is a project secret API key, which run
 var ErrNoAccess = Forbidden("You do not have access to this endpoint.")
 
 // Authorize checks that key may call the route for the project that the address names, and returns that project. The
-// order of the checks is the contract's (section 6.4).
+// order of the checks is that of contract api.md section 6.4.
 func Authorize(snap *registry.Snapshot, key *registry.Key, project string, at Address, rt *Route) (*registry.Project, error) {
 	if key.Kind == registry.Secret && !rt.SecretKeys {
 		switch at.Resource {
