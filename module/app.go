@@ -31,8 +31,8 @@ type App struct {
 	DataDir string `json:"data_dir,omitempty"`
 	// The libchdb.so of the embedded engine. Default: the one that `make engine` puts into the user's cache folder.
 	EngineLibrary string `json:"engine_library,omitempty"`
-	// What links in answers begin with, such as https://api.example.com, whatever host a request names. Default: the host of the request,
-	// which a site with a host of its own takes no others than.
+	// What links in answers begin with, such as https://api.example.com. Default: the scheme and host of the request, or those that a proxy
+	// of Caddy's trusted_proxies forwards.
 	PublicURL string `json:"public_url,omitempty"`
 	// The cache of results.
 	Cache CacheConfig `json:"cache,omitzero"`

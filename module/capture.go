@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
@@ -77,12 +75,6 @@ func (*App) deliver(rt *runtime) (release func() error) {
 		stop()
 		return nil
 	}
-}
-
-// clientIP is the address of the client, which Caddy takes from a header where it trusts the proxy.
-func clientIP(r *http.Request) string {
-	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	return ip
 }
 
 // limiter is what events a token may send.

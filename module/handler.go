@@ -65,6 +65,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 func (h *Handler) findApp() (*App, error) { return h.app, nil }
 
+// clientIP is the address of the client, which Caddy takes from a header where it trusts the proxy.
+func clientIP(r *http.Request) string {
+	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return ip
+}
+
+// fromTrustedProxy reports whether a request comes from a proxy that the server's trusted_proxies names.
+func fromTrustedProxy(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return trusted
+}
+
 // Interface guards.
 var (
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)

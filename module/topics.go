@@ -15,7 +15,9 @@ import (
 
 // newAPI makes the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
-	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
+	a := &api.API{
+		Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy},
+	}
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)

@@ -24,8 +24,7 @@ type API struct {
 	Registry *registry.Registry
 	Tokens   *Tokens
 	Logger   *zap.Logger
-	// What links in answers begin with; empty for the host of the request.
-	PublicURL string
+	Origins  Origins
 
 	routes map[string]names // by resource
 }
@@ -42,8 +41,8 @@ type Caller struct {
 type Input struct {
 	*http.Request
 
-	At        Address
-	PublicURL string // what links begin with; empty for the host of the request
+	At      Address
+	Origins Origins
 }
 
 // Handler answers the requests of a route. What is answered with an error keeps its headers and quotas.
@@ -116,7 +115,7 @@ func (a *API) answer(h http.Header, r *http.Request, id string, start time.Time)
 		return Response{}, err
 	}
 	a.Registry.Touch(c.Key, start)
-	return route.Handler(r.Context(), c, Input{Request: r, At: at, PublicURL: a.PublicURL})
+	return route.Handler(r.Context(), c, Input{Request: r, At: at, Origins: a.Origins})
 }
 
 // RequestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -145,28 +144,6 @@ func (in Input) link(changes map[string]int) *string {
 	link := in.Origin() + (&url.URL{Path: in.URL.Path, RawQuery: params.Encode()}).String()
 	return &link
 }
-
-// Origin is the scheme and host that links in answers begin with: public_url, else what the caller used. It is empty, which makes links
-// relative, for a host that is none: it would put text of an attacker's choice into links.
-func (in Input) Origin() string {
-	if in.PublicURL != "" {
-		return in.PublicURL
-	}
-	if len(in.Host) > maxHost || !HostForm.MatchString(in.Host) {
-		return ""
-	}
-	scheme := "http"
-	if in.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + in.Host
-}
-
-// maxHost is the most bytes of a name and a port.
-const maxHost = 253 + len(":65535")
-
-// HostForm is a name or an address, with a port or without.
-var HostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
 
 // QueryInt reads a number from the query string, and reports whether it was given.
 func (in Input) QueryInt(name string) (n int, given bool, err error) {

@@ -81,3 +81,43 @@ func TestNeighbours(t *testing.T) {
 	get("/anything", http.StatusFound, "https://example.com/anything")
 	api(http.StatusFound)
 }
+
+// TestLinksBehindProxies: links begin with what the client asked a trusted proxy for. What anybody else says of itself is ignored.
+func TestLinksBehindProxies(t *testing.T) {
+	s := harness.Start(t)
+	_, key := s.Project(t, "behind a proxy")
+	previous := func() string {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/projects/@current/insights/?limit=1&offset=1", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		request.Header.Set("X-Forwarded-Proto", "https")
+		request.Header.Set("X-Forwarded-Host", "api.example.com")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var page struct{ Previous string }
+		if err := json.NewDecoder(answer.Body).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		return page.Previous
+	}
+	const path = "/api/projects/@current/insights/?limit=1"
+	if got, want := previous(), s.URL+path; got != want {
+		t.Errorf("without trusted_proxies: got %q, want %q", got, want)
+	}
+	config := strings.Replace(s.Config(""), "auto_https off", "auto_https off\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t}", 1)
+	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := previous(), "https://api.example.com"+path; got != want {
+		t.Errorf("with trusted_proxies: got %q, want %q", got, want)
+	}
+}
