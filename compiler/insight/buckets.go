@@ -8,10 +8,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Bucket gives the key of the bucket that holds a time: a date for days, weeks and months, which no change of the clock can
-// move, and the second of the start since 1970 for hours and minutes.
+// Bucket gives the key of the bucket that holds a time: a date for days and longer intervals, which no change of the clock can
+// move, and the second of the start since 1970 for hours and shorter ones.
 func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 	switch r.Interval {
+	case query.Second:
+		return Call("toUnixTimestamp", timestamp)
 	case query.Minute:
 		return Call("toUnixTimestamp", Call("toStartOfMinute", timestamp))
 	case query.Hour:
@@ -20,6 +22,10 @@ func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 		return Call("toStartOfWeek", timestamp)
 	case query.Month:
 		return Call("toStartOfMonth", timestamp)
+	case query.Quarter:
+		return Call("toStartOfQuarter", timestamp)
+	case query.Year:
+		return Call("toStartOfYear", timestamp)
 	case query.Day:
 	}
 	return Call("toDate", timestamp)
@@ -27,7 +33,7 @@ func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 
 // Key is the key of the bucket that starts at a time as a row's JSON holds it, without quotes.
 func (r *Range) Key(start time.Time) string {
-	if r.Interval == query.Hour || r.Interval == query.Minute {
+	if r.Interval.Clock() > 0 {
 		return strconv.FormatInt(start.Unix(), 10)
 	}
 	return start.Format(time.DateOnly)
@@ -35,7 +41,7 @@ func (r *Range) Key(start time.Time) string {
 
 // KeyExpr is the key of the bucket that starts at a time, in a query.
 func (r *Range) KeyExpr(start time.Time) hogql.Expr {
-	if r.Interval == query.Hour || r.Interval == query.Minute {
+	if r.Interval.Clock() > 0 {
 		return Const(start.Unix())
 	}
 	return Call("toDate", Const(start.Format(time.DateOnly)))

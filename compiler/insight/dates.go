@@ -121,25 +121,18 @@ func shown(text string) string {
 
 func (r *Range) movedTo() time.Time {
 	t := r.to.Time
-	switch r.Interval {
-	case query.Hour:
+	if r.Interval.Clock() > 0 {
 		if r.to.Relative() {
 			return r.Next(r.Floor(t)).Add(-time.Microsecond)
 		}
 		return t
-	case query.Minute:
-		if r.to.Relative() {
-			return r.Next(r.Floor(t)).Add(-time.Microsecond)
-		}
-		return t
-	case query.Day, query.Week, query.Month:
 	}
 	return startOfDay(t).AddDate(0, 0, 1).Add(-time.Microsecond)
 }
 
 func (r *Range) movedFrom() time.Time {
 	t := r.from.Time
-	if !r.from.Relative() || r.Interval == query.Minute {
+	if clock := r.Interval.Clock(); !r.from.Relative() || clock > 0 && clock < time.Hour {
 		return t
 	}
 	switch r.from.Unit {
@@ -152,17 +145,13 @@ func (r *Range) movedFrom() time.Time {
 }
 
 func (r *Range) lower() time.Time {
-	switch r.Interval {
-	case query.Minute, query.Hour:
-		if r.from.Relative() {
-			return r.From
-		}
+	switch {
+	case r.Interval.Clock() > 0 && r.from.Relative():
+		return r.From
+	case r.Interval.Clock() > 0:
 		return r.Floor(r.From)
-	case query.Day:
-		if r.from.Relative() && r.from.Unit == 'h' {
-			return r.From
-		}
-	case query.Week, query.Month:
+	case r.Interval == query.Day && r.from.Relative() && r.from.Unit == 'h':
+		return r.From
 	}
 	return startOfDay(r.From)
 }
@@ -175,11 +164,8 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 	}
 	zone := r.To.Location()
 	earliest = earliest.In(zone)
-	switch r.Interval {
-	case query.Minute, query.Hour:
+	if r.From = startOfDay(earliest); r.Interval.Clock() > 0 {
 		r.From = r.Floor(earliest)
-	case query.Day, query.Week, query.Month:
-		r.From = startOfDay(earliest)
 	}
 	r.All, r.Lower = false, r.From
 	r.clip()
@@ -188,15 +174,11 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 
 // check refuses a range with too many buckets, before they are made.
 func (r *Range) check() error {
-	var length time.Duration
-	switch r.Interval {
-	case query.Minute:
-		length = time.Minute
-	case query.Hour:
-		length = time.Hour
-	case query.Day:
+	length := r.Interval.Clock()
+	switch {
+	case r.Interval == query.Day:
 		length = 24 * time.Hour
-	case query.Week, query.Month:
+	case length == 0:
 		return nil // there are not that many weeks in the years that a range can reach over
 	}
 	if n := int64(r.To.Sub(r.From)/length) + 1; n > MaxBuckets {
@@ -209,6 +191,8 @@ func (r *Range) check() error {
 // Floor gives the start of the bucket that holds t.
 func (r *Range) Floor(t time.Time) time.Time {
 	switch r.Interval {
+	case query.Second:
+		return t.Add(-time.Duration(t.Nanosecond()))
 	case query.Minute:
 		return t.Add(-time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
 	case query.Hour:
@@ -216,8 +200,9 @@ func (r *Range) Floor(t time.Time) time.Time {
 	case query.Week:
 		back := (int(t.Weekday()) - r.weekStart + 7) % 7
 		return startOfDay(t).AddDate(0, 0, -back)
-	case query.Month:
-		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, t.Location())
+	case query.Month, query.Quarter, query.Year:
+		month := int(t.Month()-time.January) / r.Interval.Months() * r.Interval.Months()
+		return time.Date(t.Year(), time.January+time.Month(month), 1, 0, 0, 0, 0, t.Location())
 	case query.Day:
 	}
 	return startOfDay(t)
@@ -230,14 +215,14 @@ func (r *Range) Next(t time.Time) time.Time { return r.Step(t, 1) }
 // one.
 func (r *Range) Step(t time.Time, n int) time.Time {
 	switch r.Interval {
-	case query.Minute:
-		return t.Add(time.Duration(n) * time.Minute)
+	case query.Second, query.Minute:
+		return t.Add(time.Duration(n) * r.Interval.Clock())
 	case query.Hour:
 		return startOfHour(t.Add(time.Duration(n) * time.Hour))
 	case query.Week:
 		return t.AddDate(0, 0, 7*n)
-	case query.Month:
-		return t.AddDate(0, n, 0)
+	case query.Month, query.Quarter, query.Year:
+		return t.AddDate(0, n*r.Interval.Months(), 0)
 	case query.Day:
 	}
 	return t.AddDate(0, 0, n)
@@ -284,7 +269,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
-	if r.Interval != query.Minute { // at the same time of day, and so is the end
+	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour { // at the same time of day, and so is the end
 		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
 		if !from.Before(wall(r.From)) { // the length is a part of a day
 			from = from.AddDate(0, 0, -1)
@@ -347,7 +332,7 @@ func unwall(t time.Time, zone *time.Location) time.Time {
 
 // Day is how the start of a bucket is written in days (contract: trends.md, section 3).
 func (r *Range) Day(start time.Time) string {
-	if r.Interval == query.Hour || r.Interval == query.Minute {
+	if r.Interval.Clock() > 0 {
 		return start.Format(time.DateTime)
 	}
 	return start.Format(time.DateOnly)
@@ -356,13 +341,15 @@ func (r *Range) Day(start time.Time) string {
 // Label is what people call a bucket.
 func (r *Range) Label(start time.Time) string {
 	switch r.Interval {
+	case query.Second:
+		return start.Format("2-Jan 15:04:05")
 	case query.Minute, query.Hour:
 		return start.Format("2-Jan 15:04")
 	case query.Month:
 		return start.Format("Jan 2006")
 	case query.Week:
 		return r.weekLabel(start)
-	case query.Day:
+	case query.Day, query.Quarter, query.Year:
 	}
 	return start.Format("2-Jan-2006")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -95,12 +96,48 @@ type Interval string
 
 // The intervals, shortest first. Day is the default of every kind.
 const (
-	Minute Interval = "minute"
-	Hour   Interval = "hour"
-	Day    Interval = "day"
-	Week   Interval = "week"
-	Month  Interval = "month"
+	Second  Interval = "second"
+	Minute  Interval = "minute"
+	Hour    Interval = "hour"
+	Day     Interval = "day"
+	Week    Interval = "week"
+	Month   Interval = "month"
+	Quarter Interval = "quarter"
+	Year    Interval = "year"
 )
+
+// intervals are the words of all intervals.
+var intervals = []string{
+	string(Second), string(Minute), string(Hour), string(Day), string(Week), string(Month), string(Quarter), string(Year),
+}
+
+// Clock returns the length of an interval that is the same span of time everywhere; 0 for those that depend on the calendar.
+func (i Interval) Clock() time.Duration {
+	switch i {
+	case Second:
+		return time.Second
+	case Minute:
+		return time.Minute
+	case Hour:
+		return time.Hour
+	case Day, Week, Month, Quarter, Year:
+	}
+	return 0
+}
+
+// Months returns how many months an interval has; 0 for those that are not made of months.
+func (i Interval) Months() int {
+	switch i {
+	case Month:
+		return 1
+	case Quarter:
+		return 3
+	case Year:
+		return 12
+	case Second, Minute, Hour, Day, Week:
+	}
+	return 0
+}
 
 // Compare asks for the same numbers over an earlier period too.
 type Compare struct {
@@ -226,7 +263,7 @@ func (r *Reader) dateRange(o *Object) DateRange {
 
 // Interval reads the length of a bucket, Day when none is given.
 func (r *Reader) Interval(o *Object) Interval {
-	return Interval(o.Choice("interval", string(Day), string(Minute), string(Hour), string(Day), string(Week), string(Month)))
+	return Interval(o.Choice("interval", string(Day), intervals...))
 }
 
 // Compare reads a compareFilter. It gives nil when it does not ask for comparison.
@@ -547,4 +584,5 @@ func (o *Object) IntegerOrNil(name string) *int {
 
 // Displays are the API's words for charts.
 var Displays = strings.Fields(`Auto ActionsLineGraph ActionsBar ActionsUnstackedBar ActionsStackedBar ActionsAreaGraph
-ActionsLineGraphCumulative BoldNumber ActionsPie ActionsBarValue ActionsTable WorldMap CalendarHeatmap TwoDimensionalHeatmap BoxPlot`)
+ActionsLineGraphCumulative BoldNumber Metric ActionsPie ActionsDonut ActionsBarValue ActionsTable WorldMap CalendarHeatmap
+TwoDimensionalHeatmap BoxPlot SlopeGraph ScatterPlot`)

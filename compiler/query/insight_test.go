@@ -26,7 +26,7 @@ func TestInsightMistakes(t *testing.T) {
 		},
 		{
 			"an unknown interval", lifecycle(`"interval": "decade"`), "interval",
-			"query.LifecycleQuery.interval\n  Input should be 'minute', 'hour', 'day', 'week' or 'month' [type=enum]",
+			"query.LifecycleQuery.interval\n  Input should be 'second', 'minute', 'hour', 'day', 'week', 'month', 'quarter' or 'year' [type=enum]",
 		},
 		{
 			"an unknown status", lifecycle(`"lifecycleFilter": {"toggledLifecycles": ["new", "old"]}`), "lifecycleFilter.toggledLifecycles.1",
@@ -176,7 +176,7 @@ func TestRunOverrides(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		`{"date_from": "-7d"}`:                                      "",
-		`{"date_form": "-7d", "interval": "eon"}`:                   "filters_override.interval: Input should be 'minute', 'hour', 'day', 'week' or 'month'",
+		`{"date_form": "-7d", "interval": "eon"}`:                   "filters_override.interval: Input should be 'second', 'minute', 'hour', 'day', 'week', 'month', 'quarter' or 'year'",
 		`{"properties": [{"key": "a"}, {"type": "x", "key": "b"}]}`: "filters_override.properties.1.type: Input tag 'x' found using 'type' does not match any of the expected tags: 'event', 'person', 'group', 'session', 'cohort', 'element', 'event_metadata', 'feature', 'hogql'",
 		`5`: "filters_override: Input should be a valid dictionary",
 	} {

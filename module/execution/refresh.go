@@ -51,13 +51,13 @@ func (e *Executor) thresholdsOf(node query.Node) thresholds {
 	}
 	const day = 24 * time.Hour
 	switch query.IntervalOf(node) {
-	case query.Minute:
+	case query.Second, query.Minute:
 		return thresholds{5 * time.Minute, 15 * time.Minute}
 	case query.Hour:
 		return thresholds{time.Hour, 2 * time.Hour}
 	case query.Week:
 		return thresholds{day, day}
-	case query.Month:
+	case query.Month, query.Quarter, query.Year:
 		return thresholds{2 * day, 2 * day}
 	case query.Day:
 	}

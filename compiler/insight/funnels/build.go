@@ -55,7 +55,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 		return b.trends()
 	case VizTimeToConvert:
 		return b.timeToConvert()
-	case VizSteps, VizFlow: // a flow has been refused
+	case VizSteps, VizFlow:
 	}
 	return b.steps()
 }

@@ -30,10 +30,6 @@ func check(q *Query) error {
 		return c.mistake("series", "Funnels require at least two steps.")
 	case c.n > mostSteps:
 		return c.mistake("series", "Funnels support up to %d steps.", mostSteps)
-	case q.Viz == VizFlow:
-		return c.mistake("funnelsFilter.funnelVizType", "The flow of a funnel is not supported: use steps, trends or time_to_convert.")
-	case q.Window.TooLong():
-		return c.mistake("funnelsFilter.funnelWindowInterval", "The conversion window may not be longer than a year.")
 	case len(q.Exclusions) > mostExclusions:
 		return c.mistake("funnelsFilter.exclusions", "Funnels can have at most %d exclusions, not %d.", mostExclusions, len(q.Exclusions))
 	}

@@ -22,18 +22,6 @@ func TestMistakes(t *testing.T) {
 		{"one step", `"series": [{"event": "a"}]`, "series: Funnels require at least two steps."},
 		{"more steps than a mask has", many, "series: Funnels support up to 32 steps."},
 		{
-			"a window above a year", three + `, "funnelsFilter": {"funnelWindowInterval": 366}`,
-			"funnelsFilter.funnelWindowInterval: The conversion window may not be longer than a year.",
-		},
-		{
-			"a year of months and one", three + `, "funnelsFilter": {"funnelWindowInterval": 13, "funnelWindowIntervalUnit": "month"}`,
-			"funnelsFilter.funnelWindowInterval: The conversion window may not be longer than a year.",
-		},
-		{
-			"a flow", three + `, "funnelsFilter": {"funnelVizType": "flow"}`,
-			"funnelsFilter.funnelVizType: The flow of a funnel is not supported: use steps, trends or time_to_convert.",
-		},
-		{
 			"from the last step", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelFromStep": 2}`,
 			"funnelsFilter.funnelFromStep: funnelFromStep is out of bounds. It must be between 0 and 1.",
 		},

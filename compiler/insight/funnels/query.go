@@ -42,7 +42,7 @@ const (
 	VizSteps         Viz = "steps"
 	VizTrends        Viz = "trends"
 	VizTimeToConvert Viz = "time_to_convert"
-	// VizFlow is a word of the API whose answer nobody describes.
+	// VizFlow is another drawing of the steps. Queries that are read have VizSteps in its place.
 	VizFlow Viz = "flow"
 )
 
@@ -84,26 +84,22 @@ type Window struct {
 // defaultWindow is the count of a window that has none, or one that is not positive.
 const defaultWindow = 14
 
-// windowUnits are the units of windows with their lengths, and the longest windows in each: a year.
-var windowUnits = map[string]struct {
-	length time.Duration
-	most   int
-}{
-	"second": {time.Second, 365 * 24 * 60 * 60},
-	"minute": {time.Minute, 365 * 24 * 60},
-	"hour":   {time.Hour, 365 * 24},
-	"day":    {24 * time.Hour, 365},
-	"week":   {7 * 24 * time.Hour, 53},
-	"month":  {31 * 24 * time.Hour, 12},
+// windowUnits are the units of windows with their lengths.
+var windowUnits = map[string]time.Duration{
+	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour, "month": 31 * 24 * time.Hour,
 }
 
-// Duration is the length of the window. Time zones do not change it.
+// longestWindow is the length of windows that are longer: no two events are that far apart.
+const longestWindow = 100 * 366 * 24 * time.Hour
+
+// Duration is the length of the window, at most longestWindow. Time zones do not change it.
 func (w Window) Duration() time.Duration {
-	return time.Duration(w.Count) * windowUnits[w.Unit].length
+	unit := windowUnits[w.Unit]
+	if w.Count > int(longestWindow/unit) {
+		return longestWindow
+	}
+	return time.Duration(w.Count) * unit
 }
-
-// TooLong reports whether a window is longer than a year of its unit.
-func (w Window) TooLong() bool { return w.Count > windowUnits[w.Unit].most }
 
 // FromStep and ToStep are the steps, counted from 0, that trends and times to convert are about.
 func (q *Query) FromStep() int {
@@ -155,14 +151,14 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// shownFunnel are the fields of funnelsFilter that change no number.
-var shownFunnel = []string{
-	"funnelStepReference", "layout", "hiddenLegendBreakdowns", "resultCustomizations", "goalLines", "showValuesOnSeries", "showTrendLines",
-	"breakdownSorting", "useUdf",
-}
+// shownFunnel are the fields of funnelsFilter that change no number and whose names do not say so.
+var shownFunnel = []string{"funnelStepReference", "resultCustomizations", "breakdownSorting", "useUdf"}
 
 func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
 	q.Viz = Viz(f.Choice("funnelVizType", string(VizSteps), string(VizSteps), string(VizTrends), string(VizTimeToConvert), string(VizFlow)))
+	if q.Viz == VizFlow { // another drawing of the steps
+		q.Viz = VizSteps
+	}
 	q.Order = Order(f.Choice("funnelOrderType", string(Ordered), string(Ordered), string(Strict), string(Unordered)))
 	if n, ok := f.Integer("funnelWindowInterval"); ok && n > 0 {
 		q.Window.Count = n
@@ -179,8 +175,8 @@ func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
 	q.AttributionStep = f.IntegerOrNil("breakdownAttributionValue")
 	q.HideIncomplete = f.Flag("hideIncompleteConversionWindowPeriods")
 	q.Exclusions = exclusions(r, f)
-	f.Ignore(shownFunnel...)
 	r.NoTarget(f)
+	f.Display(shownFunnel...)
 	f.Close()
 }
 

@@ -39,9 +39,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		for i, status := range f.List("toggledLifecycles") {
 			f.Word(status, f.Field("toggledLifecycles").Below(strconv.Itoa(i), true), query.Statuses...)
 		}
-		for _, name := range []string{"showValuesOnSeries", "showLegend", "stacked"} {
-			f.Flag(name)
-		}
+		f.Display("stacked")
 		f.Close()
 	}
 	r.NoTarget(o)

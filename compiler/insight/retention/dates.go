@@ -99,9 +99,9 @@ func (d *dates) period(moment hogql.Expr) hogql.Expr {
 		return d.units(days, moment, 7)
 	case query.Month:
 		return d.units(months, moment, 1)
-	case query.Hour, query.Minute:
+	case query.Hour:
 		return d.units(hours, moment, 1)
-	case query.Day:
+	case query.Day, query.Second, query.Minute, query.Quarter, query.Year:
 	}
 	return d.units(days, moment, 1)
 }

@@ -126,8 +126,7 @@ func shownRetention(f *query.Object) {
 	f.Choice("dashboardDisplay", "", "table_only", "graph_only", "all")
 	f.Choice("display", "", query.Displays...)
 	f.Integer("selectedInterval")
-	f.Flag("showTrendLines")
-	f.List("goalLines")
+	f.Display()
 }
 
 // intervals reads the number of columns. An explicit null is another number than none (contract: retention.md, section 1).

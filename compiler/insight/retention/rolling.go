@@ -9,13 +9,13 @@ import (
 // window is the length of a column of a retention in windows of 24 hours (contract: retention.md, section 8).
 func (b *builder) window() (unit, int) {
 	switch b.q.Period {
-	case query.Hour, query.Minute:
+	case query.Hour:
 		return hours, 1
 	case query.Week:
 		return days, 7
 	case query.Month:
 		return days, 30
-	case query.Day:
+	case query.Day, query.Second, query.Minute, query.Quarter, query.Year:
 	}
 	return hours, 24
 }

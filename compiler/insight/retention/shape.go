@@ -186,13 +186,13 @@ func (s shape) zeros(labels []string) []cell {
 // period is the word for a period.
 func (s shape) period() string {
 	switch s.q.Period {
-	case query.Hour, query.Minute:
+	case query.Hour:
 		return "Hour"
 	case query.Week:
 		return "Week"
 	case query.Month:
 		return "Month"
-	case query.Day:
+	case query.Day, query.Second, query.Minute, query.Quarter, query.Year:
 	}
 	return "Day"
 }

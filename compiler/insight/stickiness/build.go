@@ -203,10 +203,8 @@ func (b *builder) lower(dates *insight.Range) time.Time {
 	if b.query.DateRange.Explicit || dates.All {
 		return dates.Lower
 	}
-	switch b.query.Interval {
-	case query.Day, query.Month:
+	if b.query.Interval == query.Day || b.query.Interval.Months() > 0 {
 		return dates.Floor(dates.From)
-	case query.Minute, query.Hour, query.Week:
 	}
 	return dates.Lower
 }

@@ -84,9 +84,6 @@ func stickinessFilter(r *query.Reader, q *Query, v any, at query.Place) {
 		}
 		c.Close()
 	}
-	for _, name := range []string{"showLegend", "showValuesOnSeries", "showMultipleYAxes"} {
-		f.Flag(name)
-	}
-	f.Ignore("display", "hiddenLegendIndexes", "resultCustomizationBy", "resultCustomizations")
+	f.Display("display", "resultCustomizationBy", "resultCustomizations")
 	f.Close()
 }

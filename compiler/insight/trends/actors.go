@@ -157,12 +157,10 @@ func (d *drill) bucket() (time.Time, error) {
 
 // window is the time of the windows that end with some buckets.
 func (d *drill) window(first, last time.Time) (from, end time.Time) {
-	switch d.q.Interval {
-	case query.Minute, query.Hour:
+	if d.q.Interval.Clock() > 0 {
 		r := &d.periods[0]
 		length := time.Duration(d.measure.days) * 24 * time.Hour
 		return r.Next(first).Add(-length), r.Next(last)
-	case query.Day, query.Week, query.Month:
 	}
 	return first.AddDate(0, 0, 1-d.measure.days), last.AddDate(0, 0, 1)
 }

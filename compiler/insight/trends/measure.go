@@ -97,8 +97,7 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 // mathKind is the math of a series in the query's interval: active users of a week, by weeks, are those of each bucket.
 func (b *builder) mathKind(kind string) string {
 	switch {
-	case kind == "weekly_active" && (b.q.Interval == query.Week || b.q.Interval == query.Month),
-		kind == "monthly_active" && b.q.Interval == query.Month:
+	case kind == "weekly_active" && (b.q.Interval == query.Week || b.q.Interval.Months() > 0), kind == "monthly_active" && b.q.Interval.Months() > 0:
 		return "dau"
 	}
 	return kind

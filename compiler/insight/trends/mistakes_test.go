@@ -57,7 +57,7 @@ func TestMistakes(t *testing.T) {
 		{"a bad end", a + `, "dateRange": {"date_to": "2020-13-01"}`, "dateRange.date_to", "The date '2020-13-01' is neither ISO 8601 nor relative"},
 		{"a date out of all bounds", a + `, "dateRange": {"date_from": "-99999y"}`, "dateRange.date_from", "The date '-99999y' is neither"},
 		{"too many buckets", a + `, "interval": "minute", "dateRange": {"date_from": "-30d"}`, "interval", "An interval of one minute cuts this date range into 43201 parts; there may be 10000."},
-		{"an unknown interval", a + `, "interval": "year"`, "interval", "Input should be 'minute', 'hour', 'day', 'week' or 'month'"},
+		{"an unknown interval", a + `, "interval": "eon"`, "interval", "Input should be 'second', 'minute', 'hour', 'day', 'week', 'month', 'quarter' or 'year'"},
 		{"a bad compare_to", a + `, "compareFilter": {"compare": true, "compare_to": "2019-01-01"}`, "compareFilter.compare_to", "compare_to '2019-01-01' is not a relative date (want, for example, -1w)"},
 		{"an unknown operator", a + `, "properties": [{"key": "k", "value": 1, "operator": "like"}]`, "properties.0.operator", "Input should be 'exact', "},
 		{"an operator that does not go with its value", `"series": [{"event": "a", "properties": {"type": "OR", "values": [{"key": "k", "value": [3, 1], "operator": "between"}]}}]`, "series.0.properties.values.0", "The property filter on 'k' has operator 'between', which is not supported with its value"},

@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // alone asks for the user's own aggregate expression. What is not a number counts as 0.
@@ -92,7 +91,7 @@ func (b *builder) window(series int, m measure, condition hogql.Expr) {
 	}
 }
 
-// steps cuts the time of a range and of the windows before it into steps of a day, an hour or a minute, counted from 0.
+// steps cuts the time of a range and of the windows before it into steps of a day, an hour, a minute or a second, counted from 0.
 type steps struct {
 	length, count int        // of a window, and of the range, in steps
 	lower         time.Time  // of the first event that counts
@@ -103,13 +102,8 @@ type steps struct {
 func (b *builder) steps(r *insight.Range, days int) steps {
 	start, end := r.Floor(r.From), r.Floor(r.To)
 	timestamp, step := insight.Field("timestamp"), insight.Field("step")
-	unit := time.Duration(0)
-	switch r.Interval {
-	case query.Minute:
-		unit = time.Minute
-	case query.Hour:
-		unit = time.Hour
-	case query.Day, query.Week, query.Month:
+	unit := r.Interval.Clock()
+	if unit == 0 {
 		base := start.AddDate(0, 0, -days)
 		day := insight.Call("toDate", insight.Const(base.Format(time.DateOnly)))
 		return steps{

@@ -44,17 +44,15 @@ const (
 // totals are the displays that show one number for the whole range.
 var totals = map[Display]bool{
 	"BoldNumber": true, "ActionsPie": true, "ActionsBarValue": true, "ActionsTable": true, WorldMap: true,
-	"CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
+	"ActionsDonut": true, "CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
 }
 
 // Total reports whether a display shows one number for the whole range.
 func (d Display) Total() bool { return totals[d] }
 
-// shown are the fields of trendsFilter that change no number.
-var shownFields = strings.Fields(`aggregationAxisFormat aggregationAxisPrefix aggregationAxisPostfix decimalPlaces minDecimalPlaces
-showLegend showAlertThresholdLines showValuesOnSeries showLabelsOnSeries showPercentStackView showMultipleYAxes yAxisScaleType
-hiddenLegendIndexes hideWeekends resultCustomizationBy resultCustomizations goalLines showConfidenceIntervals confidenceLevel
-showTrendLines showMovingAverage movingAverageIntervals detailedResultsAggregationType excludeBoxPlotOutliers`)
+// shownFields are the fields of trendsFilter that change no number and whose names do not say so.
+var shownFields = strings.Fields(`decimalPlaces minDecimalPlaces hideWeekends resultCustomizationBy resultCustomizations confidenceLevel
+movingAverageIntervals detailedResultsAggregationType excludeBoxPlotOutliers`)
 
 // Kind returns TrendsQuery.
 func (*Query) Kind() string { return "TrendsQuery" }
@@ -111,14 +109,7 @@ func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 			}
 		}
 	}
-	for _, name := range shownFields {
-		if value, ok := f.Take(name); ok {
-			if q.Shown == nil {
-				q.Shown = map[string]any{}
-			}
-			q.Shown[name] = value
-		}
-	}
+	q.Shown = f.Display(shownFields...)
 	f.Close()
 }
 
