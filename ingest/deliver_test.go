@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -545,5 +549,104 @@ func TestDeliverAfterOthers(t *testing.T) {
 	got := ask(t, c, options.Project, "SELECT event, toJSONString(person_properties) FROM events ORDER BY timestamp")
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestDeliverRefusedElsewhere has another server complete the batch of one that was killed. ClickHouse refuses one of its events. The
+// first server delivers it again when it is back: it is reported, and does not change its person again.
+func TestDeliverRefusedElsewhere(t *testing.T) {
+	c := client(t)
+	records := captured(t, `
+		{"event":"poison","distinct_id":"x","properties":{"$set":{"n":1}}}
+		{"event":"b","distinct_id":"x","properties":{"$set":{"n":2}}}
+		{"event":"other","distinct_id":"y","properties":{"$set":{"n":3}}}`)
+	options := ingest.Options{Project: project(), Now: now}
+	failed, killed := errors.New("the process ends"), true
+	intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir()), step: func() error { return nil }}
+	server := func() *ingest.Ingester {
+		i := ingest.New(c)
+		i.Intents = intents
+		i.Poison("poison")
+		return i
+	}
+	first := server()
+	first.Before(func(table string) error {
+		if killed && table == "events" {
+			return failed
+		}
+		return nil
+	})
+	if _, err := first.Deliver(t.Context(), options, slices.Clone(records[:2])); !errors.Is(err, failed) {
+		t.Fatalf("got %v", err)
+	}
+	deliver(t, server(), options, records[2:])
+	for range 2 { // it may be killed again before it has set the event aside
+		report := deliver(t, server(), options, records[:2])
+		want := []ingest.BadLine{{Line: 1, Reason: "ClickHouse refuses its data (incorrect_data)"}}
+		if diff := gocmp.Diff(want, report.BadLines); diff != "" || report.Duplicates != 1 {
+			t.Errorf("%d duplicates, bad lines (-want +got):\n%s", report.Duplicates, diff)
+		}
+	}
+	persons := []string{`["<x>", "{\"n\":2}", "2024-03-04T10:00:00Z", 0, 0]`, `["<y>", "{\"n\":3}", "2024-03-04T10:02:00Z", 0, 0]`}
+	if diff := gocmp.Diff(persons, stateOf(t, c, options.Project, "x", "y").Persons); diff != "" {
+		t.Errorf("persons (-want +got):\n%s", diff)
+	}
+	i := ingest.New(c) // the cause is gone
+	i.Intents = intents
+	line := fmt.Sprintf(`{"event":"poison","distinct_id":"x","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, records[0].UUID)
+	report, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(line)))
+	if err != nil || report.Events != 1 || report.Duplicates+report.Bad != 0 {
+		t.Errorf("importing the event: %+v, %v", report, err)
+	}
+	if report := deliver(t, server(), options, records[:2]); report.Duplicates != 2 || report.Bad != 0 {
+		t.Errorf("delivering it after the import: %+v", report)
+	}
+}
+
+// TestDeliverAfterSlowInsert begins to deliver while ClickHouse still executes the insert of a server that is gone: nothing is there twice.
+func TestDeliverAfterSlowInsert(t *testing.T) {
+	const database = "slow"
+	admin := embeddedtest.Connect(t, engine.DSN())
+	if err := admin.Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
+		t.Fatal(err)
+	}
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Path = "/" + database
+	c := clickhousetest.Open(t, clickhouse.Config{DSN: dsn.String()})
+	if err := c.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// A part is written when this column is computed.
+	if err := admin.Exec(t.Context(), "ALTER TABLE "+database+".events ADD COLUMN slow UInt8 MATERIALIZED sleepEachRow(1)"); err != nil {
+		t.Fatal(err)
+	}
+	records := captured(t, `
+		{"event":"a","distinct_id":"x"}
+		{"event":"b","distinct_id":"x"}`)
+	options := ingest.Options{Project: project(), Now: now}
+	var gone sync.WaitGroup
+	gone.Go(func() { deliver(t, ingest.New(c), options, records) })
+	defer gone.Wait()
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		var inserts uint64
+		if err := admin.QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%INSERT INTO events%' AND query NOT LIKE '%system.processes%'").Scan(&inserts); err != nil {
+			t.Fatal(err)
+		}
+		if inserts > 0 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("no insert is executed")
+		}
+	}
+	next, duplicates := ingest.New(c), 0
+	for batch := range slices.Chunk(records, 1) { // other blocks than those of the first server
+		duplicates += deliver(t, next, options, batch).Duplicates
+	}
+	if got := ask(t, c, options.Project, "SELECT event FROM events ORDER BY event"); duplicates != 2 || len(got) != 2 {
+		t.Errorf("%d duplicates, the events are %v", duplicates, got)
 	}
 }

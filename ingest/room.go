@@ -28,11 +28,11 @@ type room struct {
 	importing turn // for a whole import
 	writing   turn // for a batch; it guards what follows
 	delivery  *session
-	last      *session         // the one that wrote last; nil if the state in ClickHouse may have changed since
-	settled   bool             // no batch is unfinished
-	types     map[string]int   // group types that sessions found
-	refused   map[string]error // events of an unfinished batch that the server would not take, by the key of their row
-	changed   atomic.Bool      // another process may have changed the state
+	last      *session       // the one that wrote last; nil if the state in ClickHouse may have changed since
+	settled   bool           // no batch is unfinished, and no insert under way
+	types     map[string]int // group types that sessions found
+	refused   *refusals
+	changed   atomic.Bool // another process may have changed the state
 }
 
 func (i *Ingester) room(project int64) *room {
@@ -40,7 +40,7 @@ func (i *Ingester) room(project int64) *room {
 	defer i.mu.Unlock()
 	r := i.rooms[project]
 	if r == nil {
-		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: map[string]error{}}
+		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
 		i.rooms[project] = r
 	}
 	return r
@@ -72,7 +72,7 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 	if r.changed.Swap(false) {
 		r.last, r.settled = nil, false
 	}
-	s.refusedKeys = r.refused
+	s.refusals = r.refused
 	if !r.settled {
 		if err := s.resume(ctx); err != nil {
 			return err

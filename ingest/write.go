@@ -182,8 +182,10 @@ func (b block) part(from, to int) block { return block{b.table, b.columns, b.row
 // refuse reports a row that the server does not take.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
+	if table == physical.Events && (r.line == 0 || s.options.Captured) {
+		s.refusals.add(r.key, err.Error())
+	}
 	if r.line == 0 { // of a batch that is completed: its events are still to come
-		s.refusedKeys[r.key] = err
 		return
 	}
 	if !s.refused[r.line] {
@@ -232,7 +234,7 @@ func (s *store) insert(ctx context.Context, b block) error {
 	}
 	values := make([]any, len(columns))
 	return s.client.Insert(ctx, clickhouse.Batch{
-		Table: b.table, Columns: columns, Token: token(s.project, b),
+		Table: b.table, Columns: columns, Token: token(s.project, b), Projects: []int64{s.project},
 		Rows: func(yield func([]any) bool) {
 			for _, row := range b.rows {
 				for n, place := range places {
