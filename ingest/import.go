@@ -48,8 +48,7 @@ type Options struct {
 	//   - $exception, $$heatmap and $groupidentify change no person;
 	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other, also an identified one;
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
-	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade;
-	//   - an id that joins a person takes its earlier events without profile along.
+	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
 	Captured bool
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)

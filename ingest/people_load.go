@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // load looks up the distinct ids of records that are not known yet, and their persons.
@@ -177,4 +178,26 @@ func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 		one.whole = true
 	}
 	return nil
+}
+
+// findAlone finds out which distinct ids that a batch joined to persons have earlier events without profile. Few events are without
+// profile in most projects, so that the mode alone sorts out most.
+func (p *people) findAlone(ctx context.Context) error {
+	var names []string
+	for name, entry := range p.ids {
+		if entry.joined && entry.changed && !entry.moved {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	mode := p.store.layout[physical.Events].or("person_mode", "'propertyless'")
+	return p.store.query(ctx, "SELECT DISTINCT distinct_id FROM events WHERE team_id = {project:Int64} AND "+mode+" = 'propertyless' "+
+		"AND distinct_id IN {ids:Array(String)}",
+		func(cells []clickhouse.Cell) error {
+			p.ids[cells[0].Text()].moved = true
+			return nil
+		}, clickhouse.ArrayParam("ids", "String", names))
 }

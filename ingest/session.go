@@ -144,6 +144,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		if err := s.groups.date(ctx); err != nil {
 			return err
 		}
+		if err := s.people.findAlone(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.keepGroupTypes(ctx); err != nil {
 		return err
