@@ -30,6 +30,7 @@ type capturing struct {
 	counters *capture.Counters
 	memory   *capture.Memory
 	limiters sync.Map // token → *limiter
+	rereads  rereads
 }
 
 // openCapture takes a share of what events come in by.
@@ -51,7 +52,9 @@ func (a *App) openCapture() (*capturing, error) {
 func (a *App) newCapture(rt *runtime) *capture.Capture {
 	c := rt.capturing
 	out := &capture.Capture{
-		Project: func(token string) (int64, bool) { return rt.registry.Snapshot().ProjectOfCaptureToken(token) },
+		Project: func(ctx context.Context, token string) (int64, bool, error) {
+			return projectOfToken(ctx, rt.registry, &c.rereads, token)
+		},
 		Append: func(ctx context.Context, e capture.Entry) error {
 			err := c.journal.Append(ctx, journal.Entry{Project: e.Project, Arrived: e.Arrived, Events: e.Events, Data: e.Data})
 			if errors.Is(err, journal.ErrFull) {
