@@ -606,19 +606,7 @@ func TestDeliverRefusedElsewhere(t *testing.T) {
 // TestDeliverAfterSlowInsert begins to deliver while ClickHouse still executes the insert of a server that is gone: nothing is there twice.
 func TestDeliverAfterSlowInsert(t *testing.T) {
 	const database = "slow"
-	admin := embeddedtest.Connect(t, engine.DSN())
-	if err := admin.Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
-		t.Fatal(err)
-	}
-	dsn, err := url.Parse(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dsn.Path = "/" + database
-	c := clickhousetest.Open(t, clickhouse.Config{DSN: dsn.String()})
-	if err := c.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c, admin := clientOf(t, database), embeddedtest.Connect(t, engine.DSN())
 	// A part is written when this column is computed.
 	if err := admin.Exec(t.Context(), "ALTER TABLE "+database+".events ADD COLUMN slow UInt8 MATERIALIZED sleepEachRow(1)"); err != nil {
 		t.Fatal(err)
@@ -649,4 +637,91 @@ func TestDeliverAfterSlowInsert(t *testing.T) {
 	if got := ask(t, c, options.Project, "SELECT event FROM events ORDER BY event"); duplicates != 2 || len(got) != 2 {
 		t.Errorf("%d duplicates, the events are %v", duplicates, got)
 	}
+}
+
+// TestDeliverTogether delivers to many projects at once: they share inserts. An event that ClickHouse refuses harms no other project.
+func TestDeliverTogether(t *testing.T) {
+	const database, projects = "together", 30
+	c, admin := clientOf(t, database), embeddedtest.Connect(t, engine.DSN())
+	if err := admin.Exec(t.Context(), "ALTER TABLE "+database+".events ADD CONSTRAINT healthy CHECK event != 'poison'"); err != nil {
+		t.Fatal(err)
+	}
+	i := ingest.New(c)
+	i.Intents = ingest.IntentDir(t.TempDir())
+	all := func(middle func(n int) string) (ids []int64, reports []ingest.Report) {
+		ids, reports = make([]int64, projects), make([]ingest.Report, projects)
+		var delivering sync.WaitGroup
+		for n := range projects {
+			ids[n] = project()
+			records := captured(t, fmt.Sprintf(`
+				{"event":"a","distinct_id":"x","properties":{"$set":{"n":%d}}}
+				{"event":%q,"distinct_id":"x"}
+				{"event":"$identify","distinct_id":"user","properties":{"$anon_distinct_id":"x"}}`, n, middle(n)))
+			delivering.Go(func() {
+				var err error
+				if reports[n], err = i.Deliver(t.Context(), ingest.Options{Project: ids[n], Now: now}, records); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		delivering.Wait()
+		return ids, reports
+	}
+	check := func(id int64, n int, events ...string) {
+		t.Helper()
+		want := []string{fmt.Sprintf(`["<x>", "{\"n\":%d}", "2024-03-04T10:00:00Z", 1, 0]`, n)}
+		got := stateOf(t, c, id, "x", "user").Persons
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("persons of project %d (-want +got):\n%s", n, diff)
+		}
+		if diff := gocmp.Diff(events, ask(t, c, id, "SELECT event FROM events ORDER BY event")); diff != "" {
+			t.Errorf("events of project %d (-want +got):\n%s", n, diff)
+		}
+	}
+	ids, _ := all(func(int) string { return "b" })
+	for n, id := range ids {
+		check(id, n, `["$identify"]`, `["a"]`, `["b"]`)
+	}
+	var inserted int64
+	if err := admin.QueryRow(t.Context(), "SELECT max(max_block_number) FROM system.parts WHERE database = '"+database+"' AND table = 'events'").Scan(&inserted); err != nil {
+		t.Fatal(err)
+	}
+	if inserted > projects/2 {
+		t.Errorf("the events of %d projects took %d inserts", projects, inserted)
+	}
+	ids, reports := all(func(n int) string {
+		if n == 7 {
+			return "poison"
+		}
+		return "b"
+	})
+	for n, id := range ids {
+		if n != 7 {
+			check(id, n, `["$identify"]`, `["a"]`, `["b"]`)
+			continue
+		}
+		check(id, n, `["$identify"]`, `["a"]`)
+		want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse refuses its data (violated_constraint)"}}
+		if diff := gocmp.Diff(want, reports[n].BadLines); diff != "" {
+			t.Errorf("bad lines (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// clientOf opens a client on a new database of the shared engine.
+func clientOf(t *testing.T, database string) *clickhouse.Client {
+	t.Helper()
+	if err := embeddedtest.Connect(t, engine.DSN()).Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
+		t.Fatal(err)
+	}
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Path = "/" + database
+	c := clickhousetest.Open(t, clickhouse.Config{DSN: dsn.String()})
+	if err := c.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -110,11 +110,18 @@ type Ingester struct {
 	rooms     map[int64]*room // by project
 	layout    atomic.Pointer[layout]
 	recent    []*room // that have deliveries, the last one used last
+	gathering gathering
+	reading   chan struct{} // see store
 }
+
+// maxReading is how many queries of deliveries run at the same time.
+const maxReading = 4
 
 // New returns an ingester that writes with a client. There must be one only for each database.
 func New(client *clickhouse.Client) *Ingester {
-	return &Ingester{client: client, rooms: map[int64]*room{}}
+	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
+	i.gathering.run = func(ctx context.Context, blocks []*gathered) error { return insertBlocks(ctx, client, blocks) }
+	return i
 }
 
 // Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and

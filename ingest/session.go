@@ -101,6 +101,11 @@ const (
 	maxStateBytes = 64 << 20
 )
 
+// kept is how much is kept.
+func (s *session) kept() (things, bytes int) {
+	return 1 + len(s.people.ids) + len(s.groups.known), s.people.bytes() + s.groups.bytes()
+}
+
 func (s *session) forget() {
 	s.people.forget()
 	s.groups.forget()
@@ -113,7 +118,7 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 			s.groups.learn(e.Record, s.options.Captured && e.personless)
 		}
 	}
-	if len(s.people.ids)+len(s.groups.known) > maxState || s.people.bytes()+s.groups.bytes() > maxStateBytes {
+	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
 		s.forget()
 	}
 	if err := s.people.load(ctx, records); err != nil {

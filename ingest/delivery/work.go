@@ -88,8 +88,8 @@ func (w *work) add(entry journal.Entry) {
 	p.ends = append(p.ends, len(p.records))
 }
 
-// projectsAtOnce is how many projects are delivered to at the same time.
-const projectsAtOnce = 4
+// projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
+const projectsAtOnce = 64
 
 // deliverParts delivers what is left. A project that can't be delivered to does not keep the others of the batch waiting, but the batches
 // after this one.
