@@ -15,28 +15,30 @@ import (
 // gatherFor is how long a block waits at most for those of other projects.
 const gatherFor = 100 * time.Millisecond
 
-// gathering has the projects that are delivered to at the same time share inserts: each insert costs ClickHouse a part, however few rows
-// it has. A block waits until all deliveries that are under way wait too, and is then inserted with those for the same table.
+// gathering has the projects that are delivered to at the same time share statements: each costs ClickHouse about the same, however few
+// rows it has. A block waits until all deliveries that are under way wait too, and is then inserted with those for the same table. The
+// same goes for what is looked up.
 type gathering struct {
 	run func(ctx context.Context, blocks []*gathered) error
 
 	mu        sync.Mutex
 	active    int // deliveries under way
-	inserting int // blocks that are being inserted
+	inserting int // of these, those whose block is being inserted, or who look something up
 	waiting   []*gathered
 }
 
-// gathered is a block that waits to be inserted.
+// gathered is a block that waits to be inserted, or a question that waits to be asked.
 type gathered struct {
 	block
 
+	asked *question // if it is one
 	store *store
 	ctx   context.Context //nolint:containedctx // of the delivery that waits
 	done  chan error
 }
 
-// errAlone says that a block has to be inserted by itself: another one may be what ClickHouse refuses.
-var errAlone = errors.New("to be inserted alone")
+// errAlone says that a block has to be tried by itself: another one may be what ClickHouse refuses.
+var errAlone = errors.New("to be tried alone")
 
 // enter says that a delivery begins, and leave that it has ended.
 func (g *gathering) enter() (leave func()) {
@@ -53,7 +55,11 @@ func (g *gathering) enter() (leave func()) {
 
 // insert inserts a block with those of others. It returns errAlone if it has to be tried alone.
 func (g *gathering) insert(ctx context.Context, s *store, b block) error {
-	one := &gathered{b, s, ctx, make(chan error, 1)}
+	return g.share(ctx, &gathered{block: b, store: s})
+}
+
+func (g *gathering) share(ctx context.Context, one *gathered) error {
+	one.ctx, one.done = ctx, make(chan error, 1)
 	g.add(one)
 	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
@@ -92,14 +98,14 @@ func (g *gathering) begin() {
 		var together, rest []*gathered
 		size, rows := 0, 0
 		for _, one := range waiting {
-			size, rows = size+one.size(), rows+len(one.rows)
+			size, rows = size+one.size(), rows+one.count()
 			switch {
 			case one.ctx.Err() != nil: // nobody waits for it
 			case len(together) == 0 || one.fits(together[0]) && size <= maxBlock && rows <= batchRecords:
 				together = append(together, one)
 			default:
 				rest = append(rest, one)
-				size, rows = size-one.size(), rows-len(one.rows)
+				size, rows = size-one.size(), rows-one.count()
 			}
 		}
 		waiting = rest
@@ -110,8 +116,19 @@ func (g *gathering) begin() {
 	}
 }
 
-// fits reports whether two blocks can be one.
+// count is how many rows it has, or things that it asks for.
+func (one *gathered) count() int {
+	if one.asked != nil {
+		return one.asked.count()
+	}
+	return len(one.rows)
+}
+
+// fits reports whether two can be one.
 func (one *gathered) fits(other *gathered) bool {
+	if one.asked != nil || other.asked != nil {
+		return one.asked != nil && other.asked != nil && one.asked.sql == other.asked.sql
+	}
 	return one.table == other.table && slices.Equal(one.columns, other.columns) && maps.Equal(one.store.layout[one.table], other.store.layout[other.table])
 }
 

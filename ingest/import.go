@@ -120,7 +120,12 @@ const maxReading = 4
 // New returns an ingester that writes with a client. There must be one only for each database.
 func New(client *clickhouse.Client) *Ingester {
 	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
-	i.gathering.run = func(ctx context.Context, blocks []*gathered) error { return insertBlocks(ctx, client, blocks) }
+	i.gathering.run = func(ctx context.Context, all []*gathered) error {
+		if all[0].asked != nil {
+			return askAll(ctx, client, all)
+		}
+		return insertBlocks(ctx, client, all)
+	}
 	return i
 }
 
