@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -61,6 +62,8 @@ func TestWriting(t *testing.T) {
 		t.Errorf("without ClickHouse: %v", err)
 	}
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the query: %v", err)
+	}
 	await(false)
 }

@@ -15,10 +15,10 @@ func TestRereads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s rereads
 		var reads atomic.Int64
-		read := func(context.Context) error {
+		read := func(ctx context.Context) error {
 			reads.Add(1)
 			time.Sleep(10 * time.Millisecond)
-			return nil
+			return ctx.Err()
 		}
 		began := time.Now()
 		if err := s.wait(t.Context(), read); err != nil || reads.Load() != 1 || time.Since(began) != 10*time.Millisecond {
@@ -39,14 +39,14 @@ func TestRereads(t *testing.T) {
 		// One who asks during a read needs another one.
 		time.Sleep(time.Second)
 		var stale atomic.Bool
-		slow := func(context.Context) error {
+		slow := func(ctx context.Context) error {
 			reads.Add(1)
 			was := stale.Load()
 			time.Sleep(50 * time.Millisecond)
 			if was {
 				stale.Store(false)
 			}
-			return nil
+			return ctx.Err()
 		}
 		all.Go(func() { _ = s.wait(t.Context(), slow) })
 		time.Sleep(time.Millisecond)
