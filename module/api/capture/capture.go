@@ -154,7 +154,7 @@ func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Respo
 		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent,
 	})
 	if err != nil {
-		return api.Response{}, err //nolint:wrapcheck // it says it all
+		return api.Response{}, c.refusal(r.Context(), err)
 	}
 	project, err := c.projectOf(r.Context(), batch.Token)
 	if err != nil {
@@ -174,6 +174,16 @@ func first(a, b string) string {
 		return a
 	}
 	return b
+}
+
+// refusal is why a request is refused whose events have a mistake: its token comes before them.
+func (c *Capture) refusal(ctx context.Context, err error) error {
+	if mistake, ok := errors.AsType[*capture.RefusalError](err); ok && mistake.Token != "" {
+		if _, err := c.projectOf(ctx, mistake.Token); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // projectOf finds the project of a token.

@@ -342,6 +342,26 @@ func TestTokenNotLookedUp(t *testing.T) {
 	}
 }
 
+// TestTokenBeforeEvents refuses a token of no project before it says what is wrong with the events, but after a payload that can't be read.
+func TestTokenBeforeEvents(t *testing.T) {
+	s := newSite(t)
+	for _, tt := range []struct {
+		body string
+		want int
+	}{
+		{`{"api_key":"phc_unknown","distinct_id":"x"}`, http.StatusUnauthorized},
+		{`{"api_key":"phc_unknown","batch":[{"event":"e","distinct_id":"x"},{"event":"e"}]}`, http.StatusUnauthorized},
+		{`[{"token":"phc_unknown","event":"e","distinct_id":"x","uuid":"no"}]`, http.StatusUnauthorized},
+		{`{"api_key":"` + token + `","distinct_id":"x"}`, http.StatusBadRequest},
+		{`{"api_key":"phc_unknown","batch":[]}`, http.StatusBadRequest},
+		{`{"api_key":"phc_unknown","event":"e","distinct_id":"x"`, http.StatusBadRequest},
+	} {
+		if w := s.send(t, http.MethodPost, "/e/", tt.body); w.Code != tt.want {
+			t.Errorf("%s: %d %s, want %d", tt.body, w.Code, w.Body, tt.want)
+		}
+	}
+}
+
 func TestRate(t *testing.T) {
 	s := newSite(t)
 	asked := 0
