@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 
 // Client queries one ClickHouse server, or several equivalent ones. It is safe for concurrent use.
 type Client struct {
-	pool          // for queries
-	control  pool // for short internal queries, which never wait for other queries
+	pool            // for queries
+	control  pool   // for short internal queries, which never wait for other queries
+	hosts    []pool // like control, one for each host
 	config   Config
 	logger   *zap.Logger
 	database string
@@ -30,6 +32,7 @@ type Client struct {
 	known    atomic.Pointer[server]
 	asked    singleflight.Group
 	contact  contact
+	blind    sync.Once // for the warning that running inserts cannot be seen
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an
@@ -53,6 +56,9 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 	if c.control, err = openControl(options); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	if c.hosts, err = c.openHosts(options); err != nil {
+		return nil, errors.Join(err, c.closePools())
+	}
 	c.open, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -60,7 +66,34 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 // Close closes the connections and stops running queries.
 func (c *Client) Close() error {
 	c.end()
-	return errors.Join(c.close(), c.control.close())
+	return c.closePools()
+}
+
+func (c *Client) closePools() error {
+	errs := []error{c.close(), c.control.close()}
+	if len(c.hosts) > 1 {
+		for _, host := range c.hosts {
+			errs = append(errs, host.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// openHosts opens a pool for each host; for a single one it is the control pool.
+func (c *Client) openHosts(options *driver.Options) (hosts []pool, err error) {
+	if len(options.Addr) == 1 {
+		return []pool{c.control}, nil
+	}
+	for _, address := range options.Addr {
+		own := *options
+		own.Addr = []string{address}
+		host, err := openControl(&own)
+		if err != nil {
+			return hosts, err
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, nil
 }
 
 // Ping reports whether the server answers and is new enough. It never waits for queries, and at most a few seconds for the

@@ -50,3 +50,6 @@ func (c *Client) Forget(name string) {
 
 // Codes returns the table of error codes.
 var Codes = codes
+
+// InsertComment is the comment of an insert of rows of projects.
+var InsertComment = insertComment

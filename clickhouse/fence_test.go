@@ -142,3 +142,31 @@ func TestLimits(t *testing.T) {
 		})
 	}
 }
+
+// TestCollectOf reads the rows of some projects without a filter. It may only return theirs.
+func TestCollectOf(t *testing.T) {
+	c := client(t)
+	projects := []int64{project(), project(), project(), project()}
+	for _, p := range projects {
+		line := `{"event":"e","distinct_id":"a","timestamp":"2024-01-01T00:00:00Z"}`
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(line))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, of := range [][]int64{projects[:1], projects[1:3], {projects[0], projects[3]}} {
+		for _, table := range []string{"events", "analytics.events", "person", "person_distinct_id2"} {
+			var got []int64
+			err := c.CollectOf(t.Context(), of, clickhouse.Query{SQL: "SELECT DISTINCT team_id FROM " + table + " ORDER BY team_id"}, func(cells []clickhouse.Cell) error {
+				id, err := cells[0].Int()
+				got = append(got, id)
+				return err
+			})
+			if diff := cmp.Diff(of, got); diff != "" || err != nil {
+				t.Errorf("%s of %v: %v (-want +got):\n%s", table, of, err, diff)
+			}
+		}
+	}
+	if err := c.CollectOf(t.Context(), []int64{projects[0], 0}, clickhouse.Query{SQL: "SELECT 1"}, nil); err == nil || !strings.Contains(err.Error(), "BUG") {
+		t.Errorf("without a project: %v", err)
+	}
+}

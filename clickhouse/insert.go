@@ -15,6 +15,8 @@ type Batch struct {
 	Columns []Column
 	// Token names the rows: of batches of a table with the same token ClickHouse takes the first alone.
 	Token string
+	// Projects are those whose rows it has: see [Client.Writing].
+	Projects []int64
 	// Rows yields the values of each row in the order of the columns. They need not stay valid after that.
 	Rows iter.Seq[[]any]
 }
@@ -45,7 +47,7 @@ func (c *Client) Insert(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	settings := driver.Settings{"insert_deduplication_token": b.Token}
+	settings := driver.Settings{"insert_deduplication_token": b.Token, "log_comment": insertComment(b.Projects)}
 	for _, s := range insertSettings {
 		if server.settings[s.name] {
 			settings[s.name] = s.value

@@ -36,6 +36,18 @@ func (c *Client) Collect(ctx context.Context, q Query, row func([]Cell) error) e
 	return err
 }
 
+// CollectOf is Collect of a query that sees the rows of several projects, for what is read about all of them at once. It is not for
+// queries of anybody outside.
+func (c *Client) CollectOf(ctx context.Context, projects []int64, q Query, row func([]Cell) error) error {
+	for _, project := range projects {
+		if project <= 0 {
+			return fmt.Errorf("BUG: a query of the project %d", project)
+		}
+	}
+	q.Project, q.projects = projects[0], projects
+	return c.Collect(ctx, q, row)
+}
+
 type collector struct {
 	row     func([]Cell) error
 	columns int

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,7 +140,7 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set("log_comment", q.Comment)
 	}
 	if !q.system {
-		set("additional_table_filters", tableFilters(c.database, q.Project))
+		set("additional_table_filters", tableFilters(c.database, q.owners()))
 	}
 	return all
 }
@@ -171,10 +172,25 @@ func (c *Client) executionSeconds(ctx context.Context) int {
 	return max(1, int(math.Ceil(limit.Seconds())))
 }
 
-// tableFilters returns the value of additional_table_filters that restricts a query to one project. It consists only
-// of a fixed list of names, the configured database and a number.
-func tableFilters(database string, project int64) string {
-	filter := fmt.Sprintf("'%s = %d'", physical.Project, project)
+// owners are the projects whose rows a query may see.
+func (q Query) owners() []int64 {
+	if q.projects != nil {
+		return q.projects
+	}
+	return []int64{q.Project}
+}
+
+// tableFilters returns the value of additional_table_filters that restricts a query to projects. It consists only
+// of a fixed list of names, the configured database and numbers.
+func tableFilters(database string, projects []int64) string {
+	numbers := make([]string, len(projects))
+	for i, project := range projects {
+		numbers[i] = strconv.FormatInt(project, 10)
+	}
+	filter := fmt.Sprintf("'%s = %s'", physical.Project, numbers[0])
+	if len(numbers) > 1 {
+		filter = fmt.Sprintf("'%s IN (%s)'", physical.Project, strings.Join(numbers, ","))
+	}
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, table := range guardedTables {

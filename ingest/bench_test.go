@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
@@ -77,4 +78,37 @@ func pageviews(tb testing.TB, batch, size int) []record.Record {
 		records = append(records, r)
 	}
 	return records
+}
+
+// BenchmarkDeliverProjects delivers a batch to each of 60 projects that send at once: ten events of a website, one in ten of a new
+// visitor.
+func BenchmarkDeliverProjects(b *testing.B) {
+	const projects, size = 60, 10
+	i := ingest.New(client(b))
+	i.Intents = ingest.IntentDir(b.TempDir())
+	ids := make([]int64, projects)
+	for n := range ids {
+		ids[n] = project()
+	}
+	round := 0
+	for b.Loop() {
+		b.StopTimer()
+		batches := make([][]record.Record, projects)
+		for n := range batches {
+			batches[n] = pageviews(b, round, size)
+		}
+		round++
+		b.StartTimer()
+		var all errgroup.Group
+		all.SetLimit(64)
+		for n, records := range batches {
+			all.Go(func() error {
+				_, err := i.Deliver(b.Context(), ingest.Options{Project: ids[n], Now: now, LearnTypes: true}, records)
+				return err
+			})
+		}
+		if err := all.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -546,4 +550,178 @@ func TestDeliverAfterOthers(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
+}
+
+// TestDeliverRefusedElsewhere has another server complete the batch of one that was killed. ClickHouse refuses one of its events. The
+// first server delivers it again when it is back: it is reported, and does not change its person again.
+func TestDeliverRefusedElsewhere(t *testing.T) {
+	c := client(t)
+	records := captured(t, `
+		{"event":"poison","distinct_id":"x","properties":{"$set":{"n":1}}}
+		{"event":"b","distinct_id":"x","properties":{"$set":{"n":2}}}
+		{"event":"other","distinct_id":"y","properties":{"$set":{"n":3}}}`)
+	options := ingest.Options{Project: project(), Now: now}
+	failed, killed := errors.New("the process ends"), true
+	intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir()), step: func() error { return nil }}
+	server := func() *ingest.Ingester {
+		i := ingest.New(c)
+		i.Intents = intents
+		i.Poison("poison")
+		return i
+	}
+	first := server()
+	first.Before(func(table string) error {
+		if killed && table == "events" {
+			return failed
+		}
+		return nil
+	})
+	if _, err := first.Deliver(t.Context(), options, slices.Clone(records[:2])); !errors.Is(err, failed) {
+		t.Fatalf("got %v", err)
+	}
+	deliver(t, server(), options, records[2:])
+	for range 2 { // it may be killed again before it has set the event aside
+		report := deliver(t, server(), options, records[:2])
+		want := []ingest.BadLine{{Line: 1, Reason: "ClickHouse refuses its data (incorrect_data)"}}
+		if diff := gocmp.Diff(want, report.BadLines); diff != "" || report.Duplicates != 1 {
+			t.Errorf("%d duplicates, bad lines (-want +got):\n%s", report.Duplicates, diff)
+		}
+	}
+	persons := []string{`["<x>", "{\"n\":2}", "2024-03-04T10:00:00Z", 0, 0]`, `["<y>", "{\"n\":3}", "2024-03-04T10:02:00Z", 0, 0]`}
+	if diff := gocmp.Diff(persons, stateOf(t, c, options.Project, "x", "y").Persons); diff != "" {
+		t.Errorf("persons (-want +got):\n%s", diff)
+	}
+	i := ingest.New(c) // the cause is gone
+	i.Intents = intents
+	line := fmt.Sprintf(`{"event":"poison","distinct_id":"x","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, records[0].UUID)
+	report, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(line)))
+	if err != nil || report.Events != 1 || report.Duplicates+report.Bad != 0 {
+		t.Errorf("importing the event: %+v, %v", report, err)
+	}
+	if report := deliver(t, server(), options, records[:2]); report.Duplicates != 2 || report.Bad != 0 {
+		t.Errorf("delivering it after the import: %+v", report)
+	}
+}
+
+// TestDeliverAfterSlowInsert begins to deliver while ClickHouse still executes the insert of a server that is gone: nothing is there twice.
+func TestDeliverAfterSlowInsert(t *testing.T) {
+	const database = "slow"
+	c, admin := clientOf(t, database), embeddedtest.Connect(t, engine.DSN())
+	// A part is written when this column is computed.
+	if err := admin.Exec(t.Context(), "ALTER TABLE "+database+".events ADD COLUMN slow UInt8 MATERIALIZED sleepEachRow(1)"); err != nil {
+		t.Fatal(err)
+	}
+	records := captured(t, `
+		{"event":"a","distinct_id":"x"}
+		{"event":"b","distinct_id":"x"}`)
+	options := ingest.Options{Project: project(), Now: now}
+	var gone sync.WaitGroup
+	gone.Go(func() { deliver(t, ingest.New(c), options, records) })
+	defer gone.Wait()
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		var inserts uint64
+		if err := admin.QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%INSERT INTO events%' AND query NOT LIKE '%system.processes%'").Scan(&inserts); err != nil {
+			t.Fatal(err)
+		}
+		if inserts > 0 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("no insert is executed")
+		}
+	}
+	next, duplicates := ingest.New(c), 0
+	for batch := range slices.Chunk(records, 1) { // other blocks than those of the first server
+		duplicates += deliver(t, next, options, batch).Duplicates
+	}
+	if got := ask(t, c, options.Project, "SELECT event FROM events ORDER BY event"); duplicates != 2 || len(got) != 2 {
+		t.Errorf("%d duplicates, the events are %v", duplicates, got)
+	}
+}
+
+// TestDeliverTogether delivers to many projects at once: they share inserts. An event that ClickHouse refuses harms no other project.
+func TestDeliverTogether(t *testing.T) {
+	const database, projects = "together", 30
+	c, admin := clientOf(t, database), embeddedtest.Connect(t, engine.DSN())
+	if err := admin.Exec(t.Context(), "ALTER TABLE "+database+".events ADD CONSTRAINT healthy CHECK event != 'poison'"); err != nil {
+		t.Fatal(err)
+	}
+	i := ingest.New(c)
+	i.Intents = ingest.IntentDir(t.TempDir())
+	all := func(middle func(n int) string) (ids []int64, reports []ingest.Report) {
+		ids, reports = make([]int64, projects), make([]ingest.Report, projects)
+		var delivering sync.WaitGroup
+		for n := range projects {
+			ids[n] = project()
+			records := captured(t, fmt.Sprintf(`
+				{"event":"a","distinct_id":"x","properties":{"$set":{"n":%d}}}
+				{"event":%q,"distinct_id":"x"}
+				{"event":"$identify","distinct_id":"user","properties":{"$anon_distinct_id":"x"}}`, n, middle(n)))
+			delivering.Go(func() {
+				var err error
+				if reports[n], err = i.Deliver(t.Context(), ingest.Options{Project: ids[n], Now: now}, records); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		delivering.Wait()
+		return ids, reports
+	}
+	check := func(id int64, n int, events ...string) {
+		t.Helper()
+		want := []string{fmt.Sprintf(`["<x>", "{\"n\":%d}", "2024-03-04T10:00:00Z", 1, 0]`, n)}
+		got := stateOf(t, c, id, "x", "user").Persons
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("persons of project %d (-want +got):\n%s", n, diff)
+		}
+		if diff := gocmp.Diff(events, ask(t, c, id, "SELECT event FROM events ORDER BY event")); diff != "" {
+			t.Errorf("events of project %d (-want +got):\n%s", n, diff)
+		}
+	}
+	ids, _ := all(func(int) string { return "b" })
+	for n, id := range ids {
+		check(id, n, `["$identify"]`, `["a"]`, `["b"]`)
+	}
+	var inserted int64
+	if err := admin.QueryRow(t.Context(), "SELECT max(max_block_number) FROM system.parts WHERE database = '"+database+"' AND table = 'events'").Scan(&inserted); err != nil {
+		t.Fatal(err)
+	}
+	if inserted > projects/2 {
+		t.Errorf("the events of %d projects took %d inserts", projects, inserted)
+	}
+	ids, reports := all(func(n int) string {
+		if n == 7 {
+			return "poison"
+		}
+		return "b"
+	})
+	for n, id := range ids {
+		if n != 7 {
+			check(id, n, `["$identify"]`, `["a"]`, `["b"]`)
+			continue
+		}
+		check(id, n, `["$identify"]`, `["a"]`)
+		want := []ingest.BadLine{{Line: 2, Reason: "ClickHouse refuses its data (violated_constraint)"}}
+		if diff := gocmp.Diff(want, reports[n].BadLines); diff != "" {
+			t.Errorf("bad lines (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// clientOf opens a client on a new database of the shared engine.
+func clientOf(t *testing.T, database string) *clickhouse.Client {
+	t.Helper()
+	if err := embeddedtest.Connect(t, engine.DSN()).Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
+		t.Fatal(err)
+	}
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Path = "/" + database
+	c := clickhousetest.Open(t, clickhouse.Config{DSN: dsn.String()})
+	if err := c.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

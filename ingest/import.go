@@ -48,8 +48,7 @@ type Options struct {
 	//   - $exception, $$heatmap and $groupidentify change no person;
 	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other, also an identified one;
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
-	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade;
-	//   - an id that joins a person takes its earlier events without profile along.
+	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
 	Captured bool
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
@@ -111,11 +110,23 @@ type Ingester struct {
 	rooms     map[int64]*room // by project
 	layout    atomic.Pointer[layout]
 	recent    []*room // that have deliveries, the last one used last
+	gathering gathering
+	reading   chan struct{} // see store
 }
+
+// maxReading is how many queries of deliveries run at the same time.
+const maxReading = 4
 
 // New returns an ingester that writes with a client. There must be one only for each database.
 func New(client *clickhouse.Client) *Ingester {
-	return &Ingester{client: client, rooms: map[int64]*room{}}
+	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
+	i.gathering.run = func(ctx context.Context, all []*gathered) error {
+		if all[0].asked != nil {
+			return askAll(ctx, client, all)
+		}
+		return insertBlocks(ctx, client, all)
+	}
+	return i
 }
 
 // Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and

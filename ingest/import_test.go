@@ -539,3 +539,41 @@ func TestImportDemo(t *testing.T) {
 		}
 	}
 }
+
+// TestImportAfterEventsWithoutProfile joins ids to persons that have events without profile: those belong to the person from then on.
+// Other ids get no override.
+func TestImportAfterEventsWithoutProfile(t *testing.T) {
+	const (
+		alone    = `{"event":"alone","distinct_id":"anon","timestamp":"2024-01-01T00:00:00Z","properties":{"$process_person_profile":false}}`
+		person   = `{"type":"person","distinct_ids":["user","anon","new"]}`
+		identify = `{"event":"$identify","distinct_id":"user","timestamp":"2024-01-02T00:00:00Z","properties":{"$anon_distinct_id":"anon"}}`
+		alias    = `{"event":"$create_alias","distinct_id":"user","timestamp":"2024-01-02T00:00:00Z","properties":{"alias":"anon"}}`
+	)
+	c := client(t)
+	for _, files := range [][]string{
+		{alone + "\n" + person},
+		{alone, person},
+		{alone + "\n" + identify},
+		{alone, identify},
+		{alone, alias},
+		{identify, alone},
+		{`{"type":"person","distinct_ids":["user"]}`, alone, person},
+	} {
+		options := ingest.Options{Project: project(), Now: now}
+		for _, file := range files {
+			load(t, c, options, file)
+		}
+		want := []string{fmt.Sprintf(`["anon", %q]`, ingest.PersonUUID(options.Project, "user"))}
+		got := ask(t, c, options.Project, `SELECT distinct_id, if(o.distinct_id = '', e.person_id, o.person_id) FROM events e
+			LEFT JOIN (SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id_overrides GROUP BY distinct_id) o
+			ON e.distinct_id = o.distinct_id WHERE e.event = 'alone'`)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v: the event's person (-want +got):\n%s", files, diff)
+		}
+		for _, row := range ask(t, c, options.Project, "SELECT distinct_id FROM person_distinct_id_overrides") {
+			if row != `["anon"]` {
+				t.Errorf("%v: there is an override of %s", files, row)
+			}
+		}
+	}
+}

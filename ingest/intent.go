@@ -24,12 +24,34 @@ type Intents interface {
 	Load(ctx context.Context, project int64) ([]byte, error)
 }
 
-// intentVersion begins every batch that is kept.
-const intentVersion = 1
+// What is kept begins with the version of its form. The first one had no refusals.
+const (
+	intentVersion = 2
+	firstVersion  = 1
+)
 
-// encodeBlocks is the form in which a batch is kept.
-func encodeBlocks(blocks []block) []byte {
+// intent is what is kept of a project: the batch that is being written, and the events that were refused.
+type intent struct {
+	blocks  []block
+	refused *refusals
+}
+
+// encode is the form in which an intent is kept; nothing for an empty one.
+func (i intent) encode() []byte {
+	if len(i.blocks)+len(i.refused.keys) == 0 {
+		return nil
+	}
 	e := encoder{}
+	e.number(uint64(len(i.refused.keys)))
+	for _, key := range i.refused.keys {
+		e.text(key)
+		e.text(i.refused.reasons[key])
+	}
+	e.blocks(i.blocks)
+	return append([]byte{intentVersion}, s2.Encode(nil, e.out)...)
+}
+
+func (e *encoder) blocks(blocks []block) {
 	e.number(uint64(len(blocks)))
 	for _, b := range blocks {
 		e.text(b.table)
@@ -45,19 +67,35 @@ func encodeBlocks(blocks []block) []byte {
 			}
 		}
 	}
-	return append([]byte{intentVersion}, s2.Encode(nil, e.out)...)
 }
 
-// decodeBlocks reads what encodeBlocks wrote.
-func decodeBlocks(batch []byte) ([]block, error) {
-	if len(batch) == 0 || batch[0] != intentVersion {
-		return nil, errors.New("it is of another version of the server")
+// decodeIntent reads what encode wrote.
+func decodeIntent(kept []byte) (intent, error) {
+	out := intent{refused: newRefusals()}
+	if len(kept) == 0 {
+		return out, nil
 	}
-	in, err := s2.Decode(nil, batch[1:])
+	version := kept[0]
+	if version != intentVersion && version != firstVersion {
+		return out, errors.New("it is of another version of the server")
+	}
+	in, err := s2.Decode(nil, kept[1:])
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	d := decoder{in: in}
+	if version != firstVersion {
+		for range d.count() {
+			key := d.text()
+			out.refused.add(key, d.text())
+		}
+		out.refused.changed = false
+	}
+	out.blocks = d.blocks()
+	return out, d.err
+}
+
+func (d *decoder) blocks() []block {
 	blocks := make([]block, d.count())
 	for n := range blocks {
 		b := &blocks[n]
@@ -74,7 +112,7 @@ func decodeBlocks(batch []byte) ([]block, error) {
 			}
 		}
 	}
-	return blocks, d.err
+	return blocks
 }
 
 type encoder struct{ out []byte }
@@ -186,20 +224,27 @@ func (d *decoder) value() any {
 // resume writes again what a batch meant to write that may not have been finished. What is there stays as it is.
 func (s *session) resume(ctx context.Context) error {
 	if s.intents == nil {
-		return nil
+		return s.store.settle(ctx)
 	}
-	batch, err := s.intents.Load(ctx, s.options.Project)
+	kept, err := s.intents.Load(ctx, s.options.Project)
 	if err != nil {
 		return fmt.Errorf("looking for an unfinished batch: %w", err)
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	blocks, err := decodeBlocks(batch)
+	unfinished, err := decodeIntent(kept)
 	if err != nil {
 		return fmt.Errorf("reading the unfinished batch of project %d: %w", s.options.Project, err)
 	}
-	for _, b := range blocks {
+	s.refusals.take(unfinished.refused)
+	if len(unfinished.blocks) == 0 {
+		return s.store.settle(ctx)
+	}
+	if err := pause(ctx, listedAfter); err != nil {
+		return err
+	}
+	if err := s.store.settle(ctx); err != nil {
+		return err
+	}
+	for _, b := range unfinished.blocks {
 		if b.table == physical.Events {
 			if err := s.store.dropKnown(ctx, &b); err != nil {
 				return err
@@ -209,7 +254,16 @@ func (s *session) resume(ctx context.Context) error {
 			return fmt.Errorf("completing an unfinished batch: %w", err)
 		}
 	}
-	return s.intents.Save(ctx, s.options.Project, nil)
+	return s.keep(ctx, nil)
+}
+
+// keep keeps the blocks that are to be written, with what is refused.
+func (s *session) keep(ctx context.Context, blocks []block) error {
+	if err := s.intents.Save(ctx, s.options.Project, intent{blocks, s.refusals}.encode()); err != nil {
+		return err
+	}
+	s.refusals.changed = false
+	return nil
 }
 
 // dropKnown takes the events out of a block that are in ClickHouse.

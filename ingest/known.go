@@ -90,10 +90,10 @@ func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error)
 	if len(l.ids) == 0 {
 		return known, nil
 	}
-	keys := func(name, typ string, set map[string]bool) clickhouse.Param {
-		return clickhouse.ArrayParam(name, typ, slices.Sorted(maps.Keys(set)))
+	keys := func(name, typ string, set map[string]bool) list {
+		return list{name, typ, slices.Sorted(maps.Keys(set))}
 	}
-	err := s.query(ctx, "SELECT uuid, event, distinct_id, timestamp FROM events WHERE team_id = {project:Int64} "+
+	err := s.ask(ctx, "SELECT team_id, uuid, event, distinct_id, timestamp FROM events WHERE team_id IN {projects:Array(Int64)} "+
 		"AND toDate(timestamp) IN {days:Array(Date)} AND event IN {events:Array(String)} "+
 		"AND cityHash64(distinct_id) IN (SELECT cityHash64(arrayJoin({people:Array(String)}))) AND uuid IN {ids:Array(UUID)}",
 		func(cells []clickhouse.Cell) error {
@@ -104,6 +104,6 @@ func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error)
 			at, err := cells[3].Time()
 			known.add(eventKey{id, cells[1].Text(), cells[2].Text()}, dayOf(at))
 			return err
-		}, keys("days", "Date", l.days), keys("events", "String", l.names), keys("people", "String", l.people), clickhouse.ArrayParam("ids", "UUID", l.ids))
+		}, keys("days", "Date", l.days), keys("events", "String", l.names), keys("people", "String", l.people), list{"ids", "UUID", l.ids})
 	return known, err
 }

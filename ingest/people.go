@@ -47,6 +47,8 @@ type distinctID struct {
 	stored  bool // a row of it is in ClickHouse
 	changed bool
 	moved   bool // there are events of it with the id of another person, or there may be
+	alone   bool // there are events of it without profile, with the id of the person that it would make
+	joined  bool // it was given to a person that it would not make, and may have such events
 	line    int
 }
 
@@ -122,7 +124,9 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 	if d.person == to {
 		return
 	}
-	d.moved = d.moved || d.person != nil || p.captured && to.id != personUUID(p.store.project, d.name)
+	own := to.id == personUUID(p.store.project, d.name)
+	d.moved = d.moved || d.person != nil || !own && (p.captured || d.alone)
+	d.joined = !own && !d.moved
 	if d.stored || d.person != nil {
 		d.version++
 	}
@@ -262,7 +266,7 @@ func (p *people) written() {
 	}
 	for _, entry := range p.ids {
 		if entry.changed {
-			entry.stored, entry.changed, entry.moved = true, false, false
+			entry.stored, entry.changed, entry.moved, entry.joined = true, false, false, false
 		}
 	}
 	p.merged = nil

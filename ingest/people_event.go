@@ -52,6 +52,7 @@ func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson 
 	known := name.person
 	switch {
 	case known == nil:
+		name.alone = true
 		return eventPerson{personUUID(p.store.project, r.DistinctID), modeNone, nil, name}
 	case p.captured && r.Timestamp.After(known.createdAt.Add(upgradeAfter)):
 		return eventPerson{known.id, modeUpgrade, nil, name}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // load looks up the distinct ids of records that are not known yet, and their persons.
@@ -35,9 +36,13 @@ func (p *people) loadIDs(ctx context.Context, unknown map[string]bool) error {
 	ids := slices.Sorted(maps.Keys(unknown))
 	owner := map[string]uuid.UUID{}
 	persons := map[uuid.UUID]bool{}
-	err := p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version), max(version), argMax(is_deleted, version) "+
-		"FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN {ids:Array(String)} GROUP BY distinct_id",
+	err := p.store.ask(ctx, "SELECT team_id, distinct_id, argMax(person_id, version), max(version), argMax(is_deleted, version) "+
+		"FROM person_distinct_id2 WHERE team_id IN {projects:Array(Int64)} AND distinct_id IN {ids:Array(String)} GROUP BY team_id, distinct_id",
 		func(cells []clickhouse.Cell) error {
+			name := cells[0].Text()
+			if !unknown[name] {
+				return nil
+			}
 			version, err := cells[2].Int()
 			if err != nil {
 				return err
@@ -46,14 +51,13 @@ func (p *people) loadIDs(ctx context.Context, unknown map[string]bool) error {
 			if err != nil {
 				return err
 			}
-			name := cells[0].Text()
 			p.ids[name] = &distinctID{name: name, version: version, stored: true}
 			if cells[3].Text() == "0" {
 				owner[name] = id
 				persons[id] = true
 			}
 			return nil
-		}, clickhouse.ArrayParam("ids", "String", ids))
+		}, list{"ids", "String", ids})
 	if err != nil {
 		return err
 	}
@@ -98,14 +102,17 @@ func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) err
 	}
 	slices.Sort(ids)
 	table := p.store.layout["person"]
-	return p.store.query(ctx, "SELECT id, created_at, "+table.text("properties")+", is_identified, is_deleted, version, "+
-		table.or("created_at_given", "1")+" FROM person WHERE team_id = {project:Int64} AND id IN {ids:Array(UUID)} "+
-		"ORDER BY id, version DESC LIMIT 1 BY id",
+	return p.store.ask(ctx, "SELECT team_id, id, created_at, "+table.text("properties")+", is_identified, is_deleted, version, "+
+		table.or("created_at_given", "1")+" FROM person WHERE team_id IN {projects:Array(Int64)} AND id IN {ids:Array(UUID)} "+
+		"ORDER BY team_id, id, version DESC LIMIT 1 BY team_id, id",
 		func(cells []clickhouse.Cell) error {
 			one := &person{stored: true, identified: cells[3].Text() == "1", deleted: cells[4].Text() == "1", given: cells[6].Text() == "1"}
 			var err error
 			if one.id, err = uuid.Parse(cells[0].Text()); err != nil {
 				return err
+			}
+			if p.persons[one.id] != nil {
+				return nil // not asked for
 			}
 			if one.createdAt, err = cells[1].Time(); err != nil {
 				return err
@@ -120,7 +127,7 @@ func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) err
 			}
 			p.persons[one.id] = one
 			return nil
-		}, clickhouse.ArrayParam("ids", "UUID", ids))
+		}, list{"ids", "UUID", ids})
 }
 
 // loadMerging looks up all distinct ids of the persons whom records may merge.
@@ -177,4 +184,26 @@ func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 		one.whole = true
 	}
 	return nil
+}
+
+// findAlone finds out which distinct ids that a batch joined to persons have earlier events without profile. Few events are without
+// profile in most projects, so that the mode alone sorts out most.
+func (p *people) findAlone(ctx context.Context) error {
+	var names []string
+	for name, entry := range p.ids {
+		if entry.joined && entry.changed && !entry.moved {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	mode := p.store.layout[physical.Events].or("person_mode", "'propertyless'")
+	return p.store.query(ctx, "SELECT DISTINCT distinct_id FROM events WHERE team_id = {project:Int64} AND "+mode+" = 'propertyless' "+
+		"AND distinct_id IN {ids:Array(String)}",
+		func(cells []clickhouse.Cell) error {
+			p.ids[cells[0].Text()].moved = true
+			return nil
+		}, clickhouse.ArrayParam("ids", "String", names))
 }

@@ -28,11 +28,13 @@ type room struct {
 	importing turn // for a whole import
 	writing   turn // for a batch; it guards what follows
 	delivery  *session
-	last      *session         // the one that wrote last; nil if the state in ClickHouse may have changed since
-	settled   bool             // no batch is unfinished
-	types     map[string]int   // group types that sessions found
-	refused   map[string]error // events of an unfinished batch that the server would not take, by the key of their row
-	changed   atomic.Bool      // another process may have changed the state
+	last      *session       // the one that wrote last; nil if the state in ClickHouse may have changed since
+	settled   bool           // no batch is unfinished, and no insert under way
+	types     map[string]int // group types that sessions found
+	refused   *refusals
+	changed   atomic.Bool // another process may have changed the state
+
+	things, bytes atomic.Int64 // what the delivery keeps
 }
 
 func (i *Ingester) room(project int64) *room {
@@ -40,7 +42,7 @@ func (i *Ingester) room(project int64) *room {
 	defer i.mu.Unlock()
 	r := i.rooms[project]
 	if r == nil {
-		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: map[string]error{}}
+		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
 		i.rooms[project] = r
 	}
 	return r
@@ -65,6 +67,9 @@ func (r *room) inTurn(ctx context.Context, s *session, records []record.Record) 
 		}
 		defer done()
 	}
+	if s.store.gathering != nil {
+		defer s.store.gathering.enter()()
+	}
 	return r.writeNow(ctx, s, records)
 }
 
@@ -72,7 +77,7 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 	if r.changed.Swap(false) {
 		r.last, r.settled = nil, false
 	}
-	s.refusedKeys = r.refused
+	s.refusals = r.refused
 	if !r.settled {
 		if err := s.resume(ctx); err != nil {
 			return err
@@ -98,9 +103,6 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 // Forget says that another process may have changed the people of a project: they are looked up again.
 func (i *Ingester) Forget(project int64) { i.room(project).changed.Store(true) }
 
-// maxDeliveries is how many projects have their people kept in memory between deliveries.
-const maxDeliveries = 16
-
 // Deliver writes captured events, in their order, and what they say about people and groups. It sets Options.Captured. Batches of one
 // project follow each other; different projects may be delivered at once. In the report, lines are the places of the records,
 // counted from 1. The properties of the records may be changed.
@@ -125,6 +127,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	for n := range records {
 		records[n].Line = n + 1
 	}
+	defer room.measure(s)
 	for batch := range slices.Chunk(records, batchRecords) {
 		if err := room.inTurn(ctx, s, batch); err != nil {
 			room.delivery = nil
@@ -143,24 +146,51 @@ func (i *Ingester) delivery(ctx context.Context, room *room, options Options) (*
 		return room.delivery, nil
 	}
 	s, err := i.newSession(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	s.store.gathering, s.store.reading = &i.gathering, i.reading
 	room.delivery = s
-	return s, err
+	return s, nil
 }
 
-// use makes a room the last one used. Of those that were not used for long, the deliveries are forgotten.
+// How much all deliveries together keep of people and groups: see maxState.
+const (
+	maxKept      = 4 * maxState
+	maxKeptBytes = 4 * maxStateBytes
+)
+
+// use makes a room the last one used. The deliveries that were not used for longest are forgotten while all together keep too much.
 func (i *Ingester) use(used *room) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.recent = append(slices.DeleteFunc(i.recent, func(r *room) bool { return r == used }), used)
-	for len(i.recent) > maxDeliveries {
-		oldest := i.recent[0]
-		select {
-		case oldest.writing <- struct{}{}:
-			oldest.delivery, oldest.last = nil, nil
-			<-oldest.writing
-		default: // it is in use
-			return
+	things, bytes := 0, 0
+	for n, r := range slices.Backward(i.recent) {
+		things, bytes = things+int(r.things.Load()), bytes+int(r.bytes.Load())
+		if r != used && (things > maxKept || bytes > maxKeptBytes) && r.empty() {
+			i.recent = slices.Delete(i.recent, n, n+1)
 		}
-		i.recent = i.recent[1:]
 	}
+}
+
+// empty forgets what a delivery knows, unless it is in use.
+func (r *room) empty() bool {
+	select {
+	case r.writing <- struct{}{}:
+		r.delivery, r.last = nil, nil
+		r.things.Store(0)
+		r.bytes.Store(0)
+		<-r.writing
+		return true
+	default:
+		return false
+	}
+}
+
+// measure notes how much a delivery keeps.
+func (r *room) measure(s *session) {
+	things, bytes := s.kept()
+	r.things.Store(int64(things))
+	r.bytes.Store(int64(bytes))
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,16 +12,16 @@ import (
 
 // session is what is known while records of one project are taken in.
 type session struct {
-	options     Options
-	report      Report
-	store       *store
-	people      *people
-	groups      *groups
-	members     []givenMember // of this batch
-	types       typeLearner
-	refused     map[int]bool     // lines that the server would not take
-	refusedKeys map[string]error // see room.refused
-	intents     Intents
+	options  Options
+	report   Report
+	store    *store
+	people   *people
+	groups   *groups
+	members  []givenMember // of this batch
+	types    typeLearner
+	refused  map[int]bool // lines that the server would not take
+	refusals *refusals    // of the room
+	intents  Intents
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -100,6 +101,11 @@ const (
 	maxStateBytes = 64 << 20
 )
 
+// kept is how much is kept.
+func (s *session) kept() (things, bytes int) {
+	return 1 + len(s.people.ids) + len(s.groups.known), s.people.bytes() + s.groups.bytes()
+}
+
 func (s *session) forget() {
 	s.people.forget()
 	s.groups.forget()
@@ -112,7 +118,7 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 			s.groups.learn(e.Record, s.options.Captured && e.personless)
 		}
 	}
-	if len(s.people.ids)+len(s.groups.known) > maxState || s.people.bytes()+s.groups.bytes() > maxStateBytes {
+	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
 		s.forget()
 	}
 	if err := s.people.load(ctx, records); err != nil {
@@ -141,6 +147,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	}
 	if !s.options.Captured {
 		if err := s.groups.date(ctx); err != nil {
+			return err
+		}
+		if err := s.people.findAlone(ctx); err != nil {
 			return err
 		}
 	}
@@ -177,9 +186,9 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 			unsettled.rows = append(unsettled.rows, events[n].row)
 		}
 	}
-	intent := s.intents != nil && len(state) > 0
-	if intent {
-		if err := s.intents.Save(ctx, s.options.Project, encodeBlocks(append(slices.Clip(state), unsettled))); err != nil {
+	kept := s.intents != nil && len(state) > 0
+	if kept {
+		if err := s.keep(ctx, append(slices.Clip(state), unsettled)); err != nil {
 			return fmt.Errorf("keeping what is to be written: %w", err)
 		}
 	}
@@ -188,8 +197,8 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 			return err
 		}
 	}
-	if intent {
-		if err := s.intents.Save(ctx, s.options.Project, nil); err != nil {
+	if kept || s.intents != nil && s.refusals.changed {
+		if err := s.keep(ctx, nil); err != nil {
 			return fmt.Errorf("noting that a batch is written: %w", err)
 		}
 	}
@@ -246,16 +255,16 @@ func (s *session) describeGroup(line int, id groupID, properties record.Object) 
 	return s.groups.describe(line, id, properties)
 }
 
-// wasRefused reports an event that the server would not take when an unfinished batch was completed.
+// wasRefused reports a captured event that the server did not take before.
 func (s *session) wasRefused(r *record.Record) bool {
-	if len(s.refusedKeys) == 0 {
+	if !s.options.Captured || len(s.refusals.keys) == 0 {
 		return false
 	}
-	reason := s.refusedKeys[rowKey(r)]
-	if reason != nil {
-		s.bad(r.Line, reason)
+	reason, refused := s.refusals.reasons[rowKey(r)]
+	if refused {
+		s.bad(r.Line, errors.New(reason))
 	}
-	return reason != nil
+	return refused
 }
 
 // drops reports whether an event is not kept.
@@ -267,13 +276,14 @@ func (s *session) event(ctx context.Context, e *event, known knownEvents, rows [
 		s.report.Dropped++
 		return rows, nil
 	}
-	if s.wasRefused(e.Record) {
+	key, on := keyOf(e.Record), dayOf(e.Timestamp)
+	there := known.has(key, on)
+	if !there && s.wasRefused(e.Record) {
 		return rows, nil
 	}
-	key, on := keyOf(e.Record), dayOf(e.Timestamp)
 	s.report.Events++
 	keys := s.groups.ofEvent(e.Record, e.personless && s.options.Captured)
-	if known.has(key, on) {
+	if there {
 		s.report.Duplicates++
 		s.learn(e)
 		return rows, nil

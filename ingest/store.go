@@ -17,6 +17,9 @@ type store struct {
 	project int64
 	now     time.Time        // of the import
 	layout  map[string]table // by name
+	// Shared by the deliveries; nil for an import.
+	gathering *gathering
+	reading   chan struct{} // has an element for each query of a delivery
 	// Called before each insert, if it is there: tests break off with it.
 	inserting func(block) error
 }
@@ -94,6 +97,14 @@ func findTables(ctx context.Context, client *clickhouse.Client) (map[string]tabl
 
 // query runs a SELECT that has the parameter project.
 func (s *store) query(ctx context.Context, sql string, row func([]clickhouse.Cell) error, params ...clickhouse.Param) error {
+	if s.reading != nil {
+		select {
+		case s.reading <- struct{}{}:
+			defer func() { <-s.reading }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	params = append(params, clickhouse.Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(s.project, 10)})
 	return s.client.Collect(ctx, clickhouse.Query{SQL: sql, Params: params, Project: s.project}, row)
 }

@@ -182,8 +182,10 @@ func (b block) part(from, to int) block { return block{b.table, b.columns, b.row
 // refuse reports a row that the server does not take.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
+	if table == physical.Events && (r.line == 0 || s.options.Captured) {
+		s.refusals.add(r.key, err.Error())
+	}
 	if r.line == 0 { // of a batch that is completed: its events are still to come
-		s.refusedKeys[r.key] = err
 		return
 	}
 	if !s.refused[r.line] {
@@ -195,16 +197,30 @@ func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	}
 }
 
+// size is the bytes of the text that a row has.
+func (r row) size() (size int) {
+	for _, value := range r.values {
+		if text, ok := value.(string); ok {
+			size += len(text)
+		}
+	}
+	return size
+}
+
+// size is the bytes of the text that a block has.
+func (b block) size() (size int) {
+	for _, r := range b.rows {
+		size += r.size()
+	}
+	return size
+}
+
 // chunk is how many of the rows go into one block, so that its size is bounded also when each event repeats the
 // properties of a large person.
 func chunk(rows []row) int {
 	size := 0
 	for n, row := range rows {
-		for _, value := range row.values {
-			if text, ok := value.(string); ok {
-				size += len(text)
-			}
-		}
+		size += row.size()
 		if size > maxBlock && n > 0 {
 			return n
 		}
@@ -215,43 +231,62 @@ func chunk(rows []row) int {
 // maxBlock is how many bytes of text a block holds, unless a single row has more.
 const maxBlock = 32 << 20
 
-// insert writes a block, in the columns that the table has.
+// insert writes a block, with those of other projects if it is gathered.
 func (s *store) insert(ctx context.Context, b block) error {
-	var columns []clickhouse.Column
-	var places []int
-	for n, name := range b.columns {
-		if typ := s.layout[b.table][name]; typ != "" {
-			columns = append(columns, clickhouse.Column{Name: name, Type: typ})
-			places = append(places, n)
-		}
-	}
 	if s.inserting != nil {
 		if err := s.inserting(b); err != nil {
 			return err
 		}
 	}
+	if s.gathering != nil {
+		if err := s.gathering.insert(ctx, s, b); !errors.Is(err, errAlone) {
+			return err
+		}
+	}
+	return insertBlocks(ctx, s.client, []*gathered{{block: b, store: s}})
+}
+
+// insertBlocks writes blocks of a table as one, in the columns that the table has.
+func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gathered) error {
+	first := blocks[0]
+	var columns []clickhouse.Column
+	var places []int
+	for n, name := range first.columns {
+		if typ := first.store.layout[first.table][name]; typ != "" {
+			columns = append(columns, clickhouse.Column{Name: name, Type: typ})
+			places = append(places, n)
+		}
+	}
+	projects := make([]int64, len(blocks))
+	for n, b := range blocks {
+		projects[n] = b.store.project
+	}
 	values := make([]any, len(columns))
-	return s.client.Insert(ctx, clickhouse.Batch{
-		Table: b.table, Columns: columns, Token: token(s.project, b),
+	return client.Insert(ctx, clickhouse.Batch{
+		Table: first.table, Columns: columns, Token: token(blocks), Projects: projects,
 		Rows: func(yield func([]any) bool) {
-			for _, row := range b.rows {
-				for n, place := range places {
-					values[n] = row.values[place]
-				}
-				if !yield(values) {
-					return
+			for _, b := range blocks {
+				for _, row := range b.rows {
+					for n, place := range places {
+						values[n] = row.values[place]
+					}
+					if !yield(values) {
+						return
+					}
 				}
 			}
 		},
 	})
 }
 
-// token is the same for the same rows of the same project.
-func token(project int64, b block) string {
+// token is the same for the same rows of the same projects.
+func token(blocks []*gathered) string {
 	sum := sha256.New()
-	sum.Write(fmt.Appendf(nil, "%d %s\n", project, b.table))
-	for _, row := range b.rows {
-		sum.Write([]byte(row.key + "\n"))
+	for _, b := range blocks {
+		sum.Write(fmt.Appendf(nil, "%d %s\n", b.store.project, b.table))
+		for _, row := range b.rows {
+			sum.Write([]byte(row.key + "\n"))
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

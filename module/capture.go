@@ -28,6 +28,7 @@ type capturing struct {
 	counters *capture.Counters
 	memory   *capture.Memory
 	limiters sync.Map // token → *limiter
+	rereads  rereads
 }
 
 // openCapture takes a share of what events come in by.
@@ -49,7 +50,9 @@ func (a *App) openCapture() (*capturing, error) {
 func (a *App) newCapture(rt *runtime) *capture.Capture {
 	c := rt.capturing
 	out := &capture.Capture{
-		Project: func(token string) (int64, bool) { return rt.registry.Snapshot().ProjectOfCaptureToken(token) },
+		Project: func(ctx context.Context, token string) (int64, bool, error) {
+			return projectOfToken(ctx, rt.registry, &c.rereads, token)
+		},
 		Append: func(ctx context.Context, e capture.Entry) error {
 			err := c.journal.Append(ctx, journal.Entry{Project: e.Project, Arrived: e.Arrived, Events: e.Events, Data: e.Data})
 			if errors.Is(err, journal.ErrFull) {
@@ -79,23 +82,42 @@ func (*App) deliver(rt *runtime) (release func() error) {
 
 // limiter is what events a token may send.
 type limiter struct {
-	rate Rate
 	*rate.Limiter
+
+	rate Rate
+	mu   sync.Mutex // held while a request takes all of its events
 }
 
 // limit takes events from what a token may send. It returns after what time to try again; 0 if they may come. A request with more events
-// than the rate has in a period counts as a whole period, since it could never come otherwise.
+// than the rate has in a period may come when a whole period is unused, since it could never come otherwise. The others count towards
+// the periods after it.
 func (c *capturing) limit(most Rate, token string, events int, now time.Time) time.Duration {
-	found, _ := c.limiters.Load(token)
-	l, _ := found.(*limiter)
-	if l == nil || l.rate != most {
-		l = &limiter{most, rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), most.Queries)}
-		c.limiters.Store(token, l)
+	for {
+		found, known := c.limiters.Load(token)
+		if l, _ := found.(*limiter); known && l.rate == most {
+			return l.take(events, now)
+		}
+		fresh := &limiter{rate: most, Limiter: rate.NewLimiter(rate.Limit(float64(most.Queries)/most.Per.Seconds()), most.Queries)}
+		if known {
+			c.limiters.CompareAndSwap(token, found, fresh)
+		} else {
+			c.limiters.LoadOrStore(token, fresh)
+		}
 	}
-	taken := l.ReserveN(now, min(events, l.Burst()))
+}
+
+// take takes events, also more than there are in a period.
+func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	period := l.Burst()
+	taken := l.ReserveN(now, min(events, period))
 	if wait := taken.DelayFrom(now); wait > 0 {
 		taken.CancelAt(now)
 		return wait
+	}
+	for left := events - period; left > 0; left -= period {
+		l.ReserveN(now, min(left, period))
 	}
 	return 0
 }

@@ -96,7 +96,7 @@ func (r *Registry) RotateCaptureToken(ctx context.Context, project int64, now ti
 			return err
 		}
 		if len(p.captureTokens) >= maxCaptureTokens {
-			return invalid("token", "The project has %d capture tokens already. Revoke one of them first.", maxCaptureTokens)
+			return limitReached("The project has %d already. Revoke one of them first.", maxCaptureTokens)
 		}
 		token = newCaptureToken(now, p.captureTokens)
 		return t.put(&captureToken{project, token})
@@ -119,7 +119,7 @@ func (r *Registry) RevokeCaptureToken(ctx context.Context, project int64, token 
 		case !known || owner != project:
 			return fmt.Errorf("token %s of project %d: %w", token, project, ErrNotFound)
 		case len(p.captureTokens) == 1:
-			return invalid("token", "It is the only capture token of the project. Rotate it first.")
+			return limitReached("It is the project's only one. Rotate it first.")
 		}
 		t.remove(&captureToken{project, CaptureToken{Token: token}})
 		return nil

@@ -113,6 +113,7 @@ type RefusalError struct {
 	Detail string
 	Attr   string // the field; empty for none in particular
 	Index  int    // which event it is about, from 0; -1 for none
+	Token  string // if not empty: a token of no project is what refuses the request in the first place
 }
 
 func (e *RefusalError) Error() string { return string(e.Code) + ": " + e.Detail }
@@ -181,6 +182,7 @@ func Decode(r *Request) (*Batch, error) {
 		return nil, err
 	}
 	if d.first != nil {
+		d.first.Token = d.batch.Token
 		return nil, d.first
 	}
 	d.batch.Lines = d.lines.b

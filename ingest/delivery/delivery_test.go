@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// target notes what is delivered. It fails as often as it is told, and refuses events of the name bad and the project 13.
+// target notes what is delivered. It fails as often as it is told, and refuses events of bad names and the project 13.
 type target struct {
 	mu       sync.Mutex
 	failures int
@@ -39,7 +39,7 @@ func (g *target) Deliver(_ context.Context, project int64, records []record.Reco
 		return report, &delivery.RefusedError{Reason: errors.New("there is no project 13")}
 	}
 	for _, r := range records {
-		if r.Event == "bad" {
+		if r.Event == "bad" || r.Event == "worse" || r.Event == "worst" {
 			report.BadLines = append(report.BadLines, ingest.BadLine{Line: r.Line, Reason: "ClickHouse refuses its data"})
 			continue
 		}
@@ -165,7 +165,8 @@ func TestTriesAgain(t *testing.T) {
 func TestSetsAside(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, dir)
-	add(t, j, 1, "a", "bad", "b")
+	add(t, j, 1, "a", "bad", "b", "worse")
+	add(t, j, 1, "worst")
 	add(t, j, 13, "lost", "too")
 	addText(t, j, 1, "no JSON\n", 1)
 	add(t, j, 1, "c")
@@ -174,7 +175,7 @@ func TestSetsAside(t *testing.T) {
 	d.Use(g)
 	awaitEmpty(t, j)
 	check(t, g, map[int64][]string{1: {"a", "b", "c"}})
-	if s := d.Status(); s.SetAside != 4 {
+	if s := d.Status(); s.SetAside != 6 {
 		t.Errorf("the status is %+v", s)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "aside", "*"))
@@ -189,9 +190,11 @@ func TestSetsAside(t *testing.T) {
 		}
 		all.Write(raw)
 	}
-	for _, part := range []string{`"bad"`, `"lost"`, `"too"`, "no JSON", "ClickHouse refuses its data", "there is no project 13"} {
-		if strings.Count(all.String(), part) != 1 {
-			t.Errorf("%q is not set aside once, in %q:\n%s", part, files, all.String())
+	for part, times := range map[string]int{
+		`"bad"`: 1, `"worse"`: 1, `"worst"`: 1, `"lost"`: 1, `"too"`: 1, "no JSON": 1, "ClickHouse refuses its data": 2, "there is no project 13": 1,
+	} {
+		if got := strings.Count(all.String(), part); got != times {
+			t.Errorf("%q is set aside %d times, want %d, in %q:\n%s", part, got, times, files, all.String())
 		}
 	}
 }

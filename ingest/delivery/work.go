@@ -30,6 +30,7 @@ type part struct {
 	project int64
 	entries []journal.Entry
 	records []record.Record
+	ends    []int // by entry, how many records it and those before it have
 	refused error // why it can't be delivered
 }
 
@@ -84,10 +85,11 @@ func (w *work) add(entry journal.Entry) {
 	}
 	p := w.parts[at]
 	p.entries, p.records = append(p.entries, entry), append(p.records, records...)
+	p.ends = append(p.ends, len(p.records))
 }
 
-// projectsAtOnce is how many projects are delivered to at the same time.
-const projectsAtOnce = 4
+// projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
+const projectsAtOnce = 64
 
 // deliverParts delivers what is left. A project that can't be delivered to does not keep the others of the batch waiting, but the batches
 // after this one.
@@ -151,12 +153,33 @@ func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) err
 	return nil
 }
 
-// asideBad sets aside the records that ClickHouse does not take.
+// asideBad sets aside the records that ClickHouse does not take, those of an entry together.
 func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) error {
-	for _, bad := range lines {
-		r := &p.records[bad.Line-1]
-		entry := journal.Entry{Project: p.project, Arrived: r.Arrived, Events: 1, Data: append(record.Append(nil, r), '\n')}
-		if err := w.aside(ctx, entry, errors.New(bad.Reason)); err != nil {
+	bad := make(map[int]error, len(lines)) // by place
+	for _, line := range lines {
+		bad[line.Line-1] = errors.New(line.Reason)
+	}
+	from := 0
+	for n, entry := range p.entries {
+		refused := entry
+		refused.Events, refused.Data = 0, nil
+		var reasons []error
+		for at := from; at < p.ends[n]; at++ {
+			reason := bad[at]
+			if reason == nil {
+				continue
+			}
+			refused.Events++
+			refused.Data = append(record.Append(refused.Data, &p.records[at]), '\n')
+			if !slices.ContainsFunc(reasons, func(e error) bool { return e.Error() == reason.Error() }) {
+				reasons = append(reasons, reason)
+			}
+		}
+		from = p.ends[n]
+		if refused.Events == 0 {
+			continue
+		}
+		if err := w.aside(ctx, refused, errors.Join(reasons...)); err != nil {
 			return err
 		}
 	}

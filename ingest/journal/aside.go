@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
 const reasonSuffix = ".reason.txt"
@@ -33,10 +35,10 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 		data = append(bytes.Clone(data), '\n')
 	}
 	about := fmt.Sprintf("%s\nproject %d, %d events, arrived %s\n", reason, e.Project, e.Events, e.Arrived.UTC().Format("2006-01-02T15:04:05.000Z"))
-	if err := replaceFile(path+reasonSuffix, strings.NewReader(about)); err != nil {
+	if err := wholefile.Write(path+reasonSuffix, strings.NewReader(about)); err != nil {
 		return "", fmt.Errorf("setting an entry aside: %w", err)
 	}
-	if err := replaceFile(path, bytes.NewReader(data)); err != nil {
+	if err := wholefile.Write(path, bytes.NewReader(data)); err != nil {
 		return "", fmt.Errorf("setting an entry aside: %w", err)
 	}
 	return path, j.countAside()
@@ -46,7 +48,7 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 	name := fmt.Sprintf("%s-at-%d.damaged", strings.TrimSuffix(filepath.Base(s.path), ".zst"), offset)
 	path := filepath.Join(j.AsideDir(), name)
-	err := replaceFile(path, io.NewSectionReader(s.file, offset, size))
+	err := wholefile.Write(path, io.NewSectionReader(s.file, offset, size))
 	j.log.Error("a part of the event log is damaged; it is left out and kept aside",
 		zap.String("file", s.path), zap.Int64("offset", offset), zap.Int64("size", size), zap.String("copy", path), zap.Error(err))
 	return errors.Join(err, j.countAside())
@@ -68,21 +70,4 @@ func (j *Journal) countAside() error {
 	defer j.mu.Unlock()
 	j.aside = n
 	return nil
-}
-
-// replaceFile writes a file that is there whole or not at all, whatever happens.
-func replaceFile(path string, content io.Reader) error {
-	temp := path + ".tmp"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a name of our own
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
 // Forget says that the entries up to an ID are delivered: Read does not return them again, not even after a restart. It removes the
@@ -158,7 +160,7 @@ func (j *Journal) openPosition() (err error) {
 	if _, err := j.position.WriteAt(b, 0); err != nil {
 		return err
 	}
-	return errors.Join(j.position.Sync(), syncFolder(j.dir))
+	return errors.Join(j.position.Sync(), wholefile.SyncFolder(j.dir))
 }
 
 func parsePosition(b []byte) uint64 {

@@ -21,6 +21,8 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
 var (
@@ -122,7 +124,7 @@ func (j *Journal) open() (err error) {
 	if err := os.MkdirAll(j.AsideDir(), 0o700); err != nil {
 		return err
 	}
-	if err := errors.Join(syncFolder(j.dir), syncFolder(filepath.Dir(j.dir))); err != nil {
+	if err := errors.Join(wholefile.SyncFolder(j.dir), wholefile.SyncFolder(filepath.Dir(j.dir))); err != nil {
 		return err
 	}
 	if err := j.takeLock(); err != nil {

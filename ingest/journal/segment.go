@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
 // segment is one file of the log. It is only appended to, and only by the process that made it.
@@ -56,7 +57,7 @@ func (j *Journal) createSegment(first uint64) (*segment, error) {
 		return nil, err
 	}
 	s.file = file
-	if err := syncFolder(j.dir); err != nil {
+	if err := wholefile.SyncFolder(j.dir); err != nil {
 		s.remove()
 		return nil, err
 	}
@@ -132,16 +133,4 @@ func (j *Journal) dropTail(s *segment, sc *scanner, lost int64) error {
 		return nil //nolint:nilerr // it is logged, and the only copy stays where it is, to be found at the next start
 	}
 	return s.file.Truncate(s.size)
-}
-
-// syncFolder makes the names of new files survive a crash. Windows does so by itself.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir) //nolint:gosec // the operator says where the log is
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

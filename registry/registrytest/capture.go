@@ -12,7 +12,7 @@ func testCaptureTokens(t exam) {
 	p := newPair(t)
 	shop, other := p.project(), p.project()
 	theirs := p.Snapshot().CaptureToken(other.ID)
-	mistake := &registry.FieldError{Field: "token", Code: registry.CodeInvalid}
+	mistake := &registry.FieldError{Code: registry.CodeLimit}
 	first := p.Snapshot().CaptureTokens(shop.ID)[0]
 	are := func(want ...registry.CaptureToken) {
 		t.Helper()

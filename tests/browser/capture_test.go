@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -49,31 +47,21 @@ func TestPostHogJS(t *testing.T) {
 	t.Parallel()
 	page := openTab(t) // or skip
 	id, key := server.Project(t, "posthog-js")
-	var list struct {
-		Tokens []struct{ Token string }
-	}
-	if err := server.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", id), nil, &list); err != nil {
+	token, err := server.CaptureToken(id)
+	if err != nil {
 		t.Fatal(err)
 	}
-	web := captureSite(t, list.Tokens[0].Token)
+	web := captureSite(t, token)
 	c := server.Client(id, key)
 	shows := func(hogql string, want ...[]any) {
 		t.Helper()
-		harness.Eventually(t, time.Minute, func() error {
-			answer, err := c.Send(http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": hogql}, "refresh": "force_blocking"})
-			if err != nil {
-				return err
-			}
-			rows := make([]any, len(want))
-			for i, row := range want {
-				rows[i] = row
-			}
-			if diff := cmp.Diff(any(rows), answer.Body["results"]); diff != "" {
-				return fmt.Errorf("%s (-want +got):\n%s\nthe page asked %q", hogql, diff, page.answers(server.URL))
-			}
-			return nil
-		})
+		c.Shows(t, hogql, want...)
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the page asked %q", page.answers(server.URL))
+		}
+	}()
 
 	page.open(t, web+"/first")
 	shows("select event, properties.$pathname, properties.$lib, person_mode from events", []any{"$pageview", "/first", "web", "propertyless"})

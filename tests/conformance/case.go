@@ -121,7 +121,7 @@ func Play(server *harness.Server, c Case) error {
 		return err
 	}
 	names := map[string]any{"project": project, "key": key}
-	if names["token"], err = captureToken(server, project); err != nil {
+	if names["token"], err = server.CaptureToken(project); err != nil {
 		return err
 	}
 	keys := map[string]string{"": key}
@@ -163,20 +163,6 @@ func createKey(server *harness.Server, project int64, wanted KeyWanted) (string,
 	scopes := strings.Split(cmp.Or(wanted.Scopes, harness.AllScopes), ",")
 	err := server.Ask("/analytics/keys", map[string]any{"project": project, "scopes": scopes, "kind": cmp.Or(wanted.Kind, "personal")}, &key)
 	return key.Key, err
-}
-
-// captureToken returns the token that events of a project come with.
-func captureToken(server *harness.Server, project int64) (string, error) {
-	var list struct {
-		Tokens []struct{ Token string }
-	}
-	if err := server.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", project), nil, &list); err != nil {
-		return "", err
-	}
-	if len(list.Tokens) == 0 {
-		return "", fmt.Errorf("project %d has no capture token", project)
-	}
-	return list.Tokens[0].Token, nil
 }
 
 func importData(server *harness.Server, project int64, data Data) error {

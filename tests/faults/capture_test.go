@@ -72,16 +72,13 @@ func (s *sender) send() {
 	}
 }
 
-// captureToken returns the token that events of a project come with.
 func captureToken(t *testing.T, server *harness.Server, project int64) string {
 	t.Helper()
-	var tokens struct {
-		Tokens []struct {
-			Token string `json:"token"`
-		} `json:"tokens"`
+	token, err := server.CaptureToken(project)
+	if err != nil {
+		t.Fatal(err)
 	}
-	server.MustCommand(t, &tokens, nil, "project", "token", "show", "--project", fmt.Sprint(project))
-	return tokens.Tokens[0].Token
+	return token
 }
 
 // TestKilledDuringCapture kills the server and its engine at random moments while clients send events, and then looks for each event:

@@ -44,3 +44,17 @@ func (s *Server) Ask(path string, body, out any) error {
 	}
 	return json.Unmarshal(answer, out)
 }
+
+// CaptureToken returns the newest capture token of a project.
+func (s *Server) CaptureToken(project int64) (string, error) {
+	var list struct {
+		Tokens []struct{ Token string }
+	}
+	if err := s.Ask(fmt.Sprintf("/analytics/projects/%d/tokens", project), nil, &list); err != nil {
+		return "", err
+	}
+	if len(list.Tokens) == 0 {
+		return "", fmt.Errorf("project %d has no capture token", project)
+	}
+	return list.Tokens[0].Token, nil
+}

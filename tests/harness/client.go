@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Client sends requests for one project with one key.
@@ -127,6 +129,27 @@ func (c *Client) Query(tb testing.TB, hogql string) []any {
 func (c *Client) HogQL(tb testing.TB, hogql string) Answer {
 	tb.Helper()
 	return c.Do(tb, http.MethodPost, "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": hogql}})
+}
+
+// Shows waits until HogQL, computed anew each time, has the wanted rows.
+func (c *Client) Shows(tb testing.TB, hogql string, want ...[]any) {
+	tb.Helper()
+	rows := make([]any, len(want))
+	for i, row := range want {
+		rows[i] = row
+	}
+	Eventually(tb, time.Minute, func() error {
+		answer, err := c.Send(http.MethodPost, "query/", map[string]any{
+			"query": map[string]any{"kind": "HogQLQuery", "query": hogql}, "refresh": "force_blocking",
+		})
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(any(rows), answer.Body["results"]); diff != "" {
+			return fmt.Errorf("%s (-want +got):\n%s\n%s", hogql, diff, answer.Raw)
+		}
+		return nil
+	})
 }
 
 // Eventually calls try until it returns nil. After limit, the test fails with the last error.

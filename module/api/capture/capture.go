@@ -19,8 +19,8 @@ import (
 
 // Capture takes events in. Its fields are set before its first request.
 type Capture struct {
-	// Project finds the project of a token, if it has one.
-	Project func(token string) (id int64, ok bool)
+	// Project finds the project of a token, if it has one. An error says that this is not known now.
+	Project func(ctx context.Context, token string) (id int64, ok bool, err error)
 	// Append keeps the events of a request. When it returns without error they are on disk. An error that is ErrFull says that
 	// there is no room for them.
 	Append func(ctx context.Context, e Entry) error
@@ -154,9 +154,9 @@ func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Respo
 		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent,
 	})
 	if err != nil {
-		return api.Response{}, err //nolint:wrapcheck // it says it all
+		return api.Response{}, c.refusal(r.Context(), err)
 	}
-	project, err := c.projectOf(batch.Token)
+	project, err := c.projectOf(r.Context(), batch.Token)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -176,10 +176,25 @@ func first(a, b string) string {
 	return b
 }
 
+// refusal is why a request is refused whose events have a mistake: its token comes before them.
+func (c *Capture) refusal(ctx context.Context, err error) error {
+	if mistake, ok := errors.AsType[*capture.RefusalError](err); ok && mistake.Token != "" {
+		if _, err := c.projectOf(ctx, mistake.Token); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // projectOf finds the project of a token.
-func (c *Capture) projectOf(token string) (int64, error) {
-	project, ok := c.Project(token)
-	if !ok {
+func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
+	project, ok, err := c.Project(ctx, token)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return 0, ctx.Err() //nolint:wrapcheck // the client went away
+	case err != nil:
+		return 0, api.Unavailable("registry_unavailable", "The token can't be looked up now. Send the events again later.", brokenWait, err)
+	case !ok:
 		return 0, capture.UnknownToken()
 	}
 	return project, nil

@@ -34,13 +34,14 @@ type site struct {
 	mu      sync.Mutex
 	entries []capture.Entry
 	err     error // of the next ones
+	blind   error // of looking for a token
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{}
 	s.Capture = &capture.Capture{
-		Project: func(given string) (int64, bool) { return 7, given == token },
+		Project: func(_ context.Context, given string) (int64, bool, error) { return 7, given == token, s.blind },
 		Append: func(_ context.Context, e capture.Entry) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -318,6 +319,45 @@ func TestNotKept(t *testing.T) {
 		}
 		if s.Counters.Events.Load() != 0 {
 			t.Error("events are counted that were not kept")
+		}
+	}
+}
+
+// TestTokenNotLookedUp answers that it can't know a token now, so that clients send again.
+func TestTokenNotLookedUp(t *testing.T) {
+	s := newSite(t)
+	s.blind = errors.New("the registry is away")
+	for path, w := range map[string]*httptest.ResponseRecorder{
+		"/e/":                         s.send(t, http.MethodPost, "/e/", event("e")),
+		"/i/v1/analytics/events":      s.send(t, http.MethodPost, "/i/v1/analytics/events", v1Body(id), v1Headers("", "")...),
+		"/flags/":                     s.send(t, http.MethodPost, "/flags/", event("e")),
+		"/array/" + token + "/config": s.send(t, http.MethodGet, "/array/"+token+"/config", ""),
+	} {
+		if got := body(t, w); w.Code != http.StatusServiceUnavailable || got["code"] != "registry_unavailable" || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v %v", path, w.Code, got, w.Header())
+		}
+	}
+	if len(s.entries) > 0 {
+		t.Error("events are kept")
+	}
+}
+
+// TestTokenBeforeEvents refuses a token of no project before it says what is wrong with the events, but after a payload that can't be read.
+func TestTokenBeforeEvents(t *testing.T) {
+	s := newSite(t)
+	for _, tt := range []struct {
+		body string
+		want int
+	}{
+		{`{"api_key":"phc_unknown","distinct_id":"x"}`, http.StatusUnauthorized},
+		{`{"api_key":"phc_unknown","batch":[{"event":"e","distinct_id":"x"},{"event":"e"}]}`, http.StatusUnauthorized},
+		{`[{"token":"phc_unknown","event":"e","distinct_id":"x","uuid":"no"}]`, http.StatusUnauthorized},
+		{`{"api_key":"` + token + `","distinct_id":"x"}`, http.StatusBadRequest},
+		{`{"api_key":"phc_unknown","batch":[]}`, http.StatusBadRequest},
+		{`{"api_key":"phc_unknown","event":"e","distinct_id":"x"`, http.StatusBadRequest},
+	} {
+		if w := s.send(t, http.MethodPost, "/e/", tt.body); w.Code != tt.want {
+			t.Errorf("%s: %d %s, want %d", tt.body, w.Code, w.Body, tt.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func NewCounters() *Counters {
 	for _, code := range capture.Codes {
 		c.refused[string(code)] = new(atomic.Int64)
 	}
-	for _, code := range []string{"throttled", "buffer_full", "buffer_unavailable", "server_busy", "request_timeout", "method_not_allowed", clientGone, otherReason} {
+	for _, code := range []string{"throttled", "buffer_full", "buffer_unavailable", "registry_unavailable", "server_busy", "request_timeout", "method_not_allowed", clientGone, otherReason} {
 		c.refused[code] = new(atomic.Int64)
 	}
 	return c

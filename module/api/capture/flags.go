@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -153,7 +154,7 @@ func (c *Capture) checkToken(r *http.Request, now time.Time) error {
 	if err != nil {
 		return err //nolint:wrapcheck // it says it all
 	}
-	_, err = c.projectOf(token)
+	_, err = c.projectOf(r.Context(), token)
 	return err
 }
 
@@ -165,8 +166,11 @@ func (c *Capture) configOf(r *http.Request, settings *remoteConfig) (token strin
 	if !tokenForm.MatchString(token) {
 		return "", nil, api.Invalid("token", "invalid_input", "The token in the path is not a valid one.")
 	}
-	if _, ok := c.Project(token); !ok {
-		return "", nil, api.NotFound("The token in the path is not one of any project, or was revoked.")
+	if _, err := c.projectOf(r.Context(), token); err != nil {
+		if _, unknown := errors.AsType[*capture.RefusalError](err); unknown {
+			err = api.NotFound("The token in the path is not one of any project, or was revoked.")
+		}
+		return "", nil, err
 	}
 	return token, jsontext.Append(nil, struct {
 		Token string `json:"token"`

@@ -14,7 +14,7 @@ func (c *Capture) eventsV1(r *http.Request, now time.Time) (api.Response, error)
 	if err != nil {
 		return api.Response{}, err //nolint:wrapcheck // it says it all
 	}
-	project, err := c.projectOf(headers.Token)
+	project, err := c.projectOf(r.Context(), headers.Token)
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -1,0 +1,71 @@
+package clickhouse
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// writes is the comment of an insert, by which Writing finds it.
+type writes struct {
+	Projects []int64 `json:"writes"`
+}
+
+func insertComment(projects []int64) string {
+	text, err := json.Marshal(writes{projects})
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return string(text)
+}
+
+// writingSQL finds the inserts of a project. An insert is listed until its rows are visible, also when its client is gone.
+const writingSQL = "SELECT query_id, '', '' FROM system.processes WHERE current_database = currentDatabase() AND " +
+	"has(JSONExtract(Settings['log_comment'], 'writes', 'Array(Int64)'), %d) LIMIT 1"
+
+// Writing reports whether ClickHouse is still executing an insert of a project, whoever sent it. Of several hosts it asks all that
+// answer. A user who may not read system.processes is told so in the log, and gets false.
+func (c *Client) Writing(ctx context.Context, project int64) (bool, error) {
+	writing := false
+	var failed error
+	answers := 0
+	for _, host := range c.hosts {
+		err := c.on(ctx, host, fmt.Sprintf(writingSQL, project), &writing)
+		switch {
+		case err == nil:
+			answers++
+		case ctx.Err() != nil:
+			return false, c.failure(ctx, askingProcesses, err)
+		default:
+			failed = err
+		}
+	}
+	if answers > 0 {
+		return writing, nil
+	}
+	return false, c.withoutProcesses(c.ownFailure(ctx, askingProcesses, failed))
+}
+
+const askingProcesses = "looking for running inserts"
+
+func (c *Client) on(ctx context.Context, host pool, sql string, found *bool) error {
+	ctx, cancel := c.soon(ctx)
+	defer cancel()
+	return host.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+		return readStrings(ctx, conn, sql, func(string, string, string) { *found = true })
+	})
+}
+
+// withoutProcesses passes over the refusal of a server on which our user may not see what runs, and logs it once.
+func (c *Client) withoutProcesses(err error) error {
+	if err == nil || unlessForbidden(err) != nil {
+		return err
+	}
+	c.blind.Do(func() {
+		c.logger.Warn("cannot see running inserts. After a crash, events may be there twice until ClickHouse merges them. "+
+			"The user of the clickhouse DSN needs SELECT on system.processes", Logged(err))
+	})
+	return nil
+}

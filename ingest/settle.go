@@ -1,0 +1,46 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// listedAfter is after what time ClickHouse has surely begun to execute a request that it got.
+	listedAfter = 100 * time.Millisecond
+	// lookEvery is how often to look whether an insert has ended, and lookFor is for how long.
+	lookEvery = 100 * time.Millisecond
+	lookFor   = 30 * time.Second
+)
+
+var errWriting = errors.New("ClickHouse is still executing an earlier insert into the project")
+
+// settle waits until ClickHouse has ended the inserts of whoever wrote to the project last. Whoever that was may be gone: ClickHouse goes
+// on, and what it has not committed would be neither found nor passed over.
+func (s *store) settle(ctx context.Context) error {
+	for began := time.Now(); ; {
+		writing, err := s.client.Writing(ctx, s.project)
+		if err != nil || !writing {
+			return err
+		}
+		if time.Since(began) > lookFor {
+			return errWriting
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits, but not longer than ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,57 @@
+package module
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestCaptureRate sends requests of several sizes to a token with ten events a second.
+func TestCaptureRate(t *testing.T) {
+	most := Rate{Queries: 10, Per: time.Second}
+	began := time.Unix(1_800_000_000, 0)
+	steps := []struct {
+		at     time.Duration
+		events int
+		want   time.Duration
+	}{
+		{0, 4, 0},
+		{0, 6, 0},
+		{0, 1, 100 * time.Millisecond},
+		{100 * time.Millisecond, 1, 0},
+		{100 * time.Millisecond, 25, time.Second}, // more than a period: when a whole one is unused
+		{time.Second, 25, 100 * time.Millisecond},
+		{1100 * time.Millisecond, 25, 0},
+		{1100 * time.Millisecond, 1, 1600 * time.Millisecond}, // 15 are to be made up for
+		{2 * time.Second, 1, 700 * time.Millisecond},
+		{2700 * time.Millisecond, 1, 0},
+		{2700 * time.Millisecond, 10, time.Second},
+	}
+	var c capturing
+	for n, step := range steps {
+		if got := c.limit(most, "a", step.events, began.Add(step.at)).Round(time.Millisecond); got != step.want {
+			t.Errorf("step %d, %d events after %s: wait %s, want %s", n, step.events, step.at, got, step.want)
+		}
+	}
+	if got := c.limit(most, "b", 10, began); got != 0 {
+		t.Errorf("another token waits %s", got)
+	}
+	if got := c.limit(Rate{Queries: 20, Per: most.Per}, "b", 20, began); got != 0 {
+		t.Errorf("with another rate it waits %s", got)
+	}
+
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if c.limit(most, "new", 1, began) == 0 {
+				taken.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if taken.Load() != 10 {
+		t.Errorf("%d of 50 requests at once are taken", taken.Load())
+	}
+}

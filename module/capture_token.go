@@ -1,0 +1,86 @@
+package module
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// rereadEvery is the least time between two reads of the registry for the sake of unknown tokens.
+	rereadEvery = 100 * time.Millisecond
+	// rereadFor is how long such a read may take.
+	rereadFor = 5 * time.Second
+	// rereadWaiting is how many requests with unknown tokens wait for a read. Further ones are refused at once.
+	rereadWaiting = 64
+)
+
+// projectOfToken finds the project of a capture token. Another server may have just made the token, so one that is unknown is looked for
+// again after the registry was read: SDKs throw events away that are refused for their token.
+func projectOfToken(ctx context.Context, r *registry.Registry, rereads *rereads, token string) (project int64, ok bool, err error) {
+	if project, ok = r.Snapshot().ProjectOfCaptureToken(token); ok || !strings.HasPrefix(token, registry.CaptureTokenPrefix) {
+		return project, ok, nil
+	}
+	if err := rereads.wait(ctx, r.Refresh); err != nil {
+		return 0, false, fmt.Errorf("looking for a new token: %w", err)
+	}
+	project, ok = r.Snapshot().ProjectOfCaptureToken(token)
+	return project, ok, nil
+}
+
+// rereads lets those who ask at about the same time share a read of the registry, so that unknown tokens cost a few reads a second,
+// however many come.
+type rereads struct {
+	mu    sync.Mutex
+	next  *reread // that has not begun; nil if nobody waits
+	began time.Time
+}
+
+type reread struct {
+	waiting int
+	done    chan struct{} // closed when it has ended
+	err     error
+}
+
+// wait returns after a read that began after the call; at once if too many wait already.
+func (s *rereads) wait(ctx context.Context, read func(context.Context) error) error {
+	r := s.join(read)
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *rereads) join(read func(context.Context) error) *reread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = &reread{done: make(chan struct{})}
+		go s.run(s.next, read, time.Until(s.began.Add(rereadEvery)))
+	}
+	if s.next.waiting == rereadWaiting {
+		return nil
+	}
+	s.next.waiting++
+	return s.next
+}
+
+func (s *rereads) run(r *reread, read func(context.Context) error, after time.Duration) {
+	time.Sleep(after)
+	s.mu.Lock()
+	s.next, s.began = nil, time.Now()
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), rereadFor)
+	defer cancel()
+	r.err = read(ctx)
+	close(r.done)
+}

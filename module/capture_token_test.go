@@ -1,0 +1,69 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRereads has many ask at once and one after another: each gets a read that began after it asked, and there are few.
+func TestRereads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rereads
+		var reads atomic.Int64
+		read := func(ctx context.Context) error {
+			reads.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			return ctx.Err()
+		}
+		began := time.Now()
+		if err := s.wait(t.Context(), read); err != nil || reads.Load() != 1 || time.Since(began) != 10*time.Millisecond {
+			t.Fatalf("the first: %v, %d reads after %s", err, reads.Load(), time.Since(began))
+		}
+		var all sync.WaitGroup
+		for range 10 * rereadWaiting {
+			all.Go(func() {
+				if err := s.wait(t.Context(), read); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); reads.Load() != 2 || took != rereadEvery+10*time.Millisecond {
+			t.Errorf("many at once: %d reads after %s", reads.Load(), took)
+		}
+		// One who asks during a read needs another one.
+		time.Sleep(time.Second)
+		var stale atomic.Bool
+		slow := func(ctx context.Context) error {
+			reads.Add(1)
+			was := stale.Load()
+			time.Sleep(50 * time.Millisecond)
+			if was {
+				stale.Store(false)
+			}
+			return ctx.Err()
+		}
+		all.Go(func() { _ = s.wait(t.Context(), slow) })
+		time.Sleep(time.Millisecond)
+		stale.Store(true)
+		if err := s.wait(t.Context(), slow); err != nil || stale.Load() {
+			t.Errorf("during a read: %v, and it got that one", err)
+		}
+		all.Wait()
+		failed := errors.New("the store is away")
+		if err := s.wait(t.Context(), func(context.Context) error { return failed }); !errors.Is(err, failed) {
+			t.Errorf("a read that fails: %v", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.wait(gone, read); !errors.Is(err, context.Canceled) {
+			t.Errorf("a client that is gone: %v", err)
+		}
+		time.Sleep(time.Second)
+	})
+}
