@@ -26,6 +26,9 @@ var insertSettings = []setting{
 	{"insert_deduplicate", 1},
 	{"insert_distributed_sync", 1},
 	{"max_partitions_per_insert_block", 0},
+	// Otherwise the engine merges each block with itself before it writes it, row by row: an insert of 10,000 events takes 1.6 times as
+	// long. A batch holds a row once, and the parts of different batches are never free of duplicates before they are merged.
+	{"optimize_on_insert", 0},
 	{"date_time_input_format", "basic"},
 	{"json_type_escape_dots_in_keys", 1},
 	{"type_json_skip_duplicated_paths", 1},
