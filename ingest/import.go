@@ -105,17 +105,25 @@ type Ingester struct {
 	// be set before the first use.
 	Intents Intents
 
+	// Alone says that nobody writes events to ClickHouse but this process, and others that call Forget after it. To be set before the
+	// first use. Default: each event is looked up before it is written.
+	Alone bool
+
 	client    *clickhouse.Client
 	inserting func(block) error // see store
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project
 	layout    atomic.Pointer[layout]
 	recent    []*room // that have deliveries, the last one used last
+
+	seenBudget atomic.Int64 // see seen
 }
 
 // New returns an ingester that writes with a client. There must be one only for each database.
 func New(client *clickhouse.Client) *Ingester {
-	return &Ingester{client: client, rooms: map[int64]*room{}}
+	i := &Ingester{client: client, rooms: map[int64]*room{}}
+	i.seenBudget.Store(seenBytes)
+	return i
 }
 
 // Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and

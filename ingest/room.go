@@ -33,6 +33,7 @@ type room struct {
 	types     map[string]int   // group types that sessions found
 	refused   map[string]error // events of an unfinished batch that the server would not take, by the key of their row
 	changed   atomic.Bool      // another process may have changed the state
+	seen      *seen            // nil if events are always looked up
 }
 
 func (i *Ingester) room(project int64) *room {
@@ -41,6 +42,9 @@ func (i *Ingester) room(project int64) *room {
 	r := i.rooms[project]
 	if r == nil {
 		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: map[string]error{}}
+		if i.Alone {
+			r.seen = newSeen(&i.seenBudget)
+		}
 		i.rooms[project] = r
 	}
 	return r
@@ -73,7 +77,11 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 		r.last, r.settled = nil, false
 	}
 	s.refusedKeys = r.refused
+	s.store.seen = r.seen
 	if !r.settled {
+		if r.seen != nil {
+			r.seen.forget()
+		}
 		if err := s.resume(ctx); err != nil {
 			return err
 		}
@@ -157,6 +165,9 @@ func (i *Ingester) use(used *room) {
 		select {
 		case oldest.writing <- struct{}{}:
 			oldest.delivery, oldest.last = nil, nil
+			if oldest.seen != nil {
+				oldest.seen.forget()
+			}
 			<-oldest.writing
 		default: // it is in use
 			return

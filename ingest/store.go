@@ -17,6 +17,7 @@ type store struct {
 	project int64
 	now     time.Time        // of the import
 	layout  map[string]table // by name
+	seen    *seen            // of the room whose turn it is; nil if events are always looked up
 	// Called before each insert, if it is there: tests break off with it.
 	inserting func(block) error
 }
