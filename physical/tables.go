@@ -13,7 +13,7 @@ var Tables = inTables([]Table{
 		Order:     "team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid)",
 		Partition: yearly,
 		Sample:    "cityHash64(distinct_id)", // takes a share of the people, with all of their events
-		Tuning:    []Setting{compactParts, fewerMerges},
+		Tuning:    []Setting{compactParts},
 		Columns: slices.Concat([]Column{
 			{Name: "uuid", Type: id},
 			{Name: "event", Type: "LowCardinality(String)"},
@@ -134,11 +134,6 @@ const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRA
 // events would make a thousand files, and each merge of them again. An insert of 10,000 events took the engine 0.73 of the processor time
 // with 256 MiB in place of 10.
 var compactParts = Setting{"min_bytes_for_wide_part", "134217728"}
-
-// fewerMerges has the engine merge parts of captured events when there are more of them. A merge goes through each path of the JSON columns
-// row by row, so that it takes twice the time of an insert. Of a hundred inserts of 4,000 events, with all their merges, the engine took
-// 0.72 of the processor time with 15 in place of 5. Parts that grow old are merged all the same.
-var fewerMerges = Setting{"merge_selector_base", "15"}
 
 func materialized(name, typ, expression string) Column {
 	return Column{Name: name, Type: typ, DefaultKind: "MATERIALIZED", DefaultExpression: expression}
