@@ -3,7 +3,9 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"strings"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -53,3 +55,16 @@ var Codes = codes
 
 // InsertComment is the comment of an insert of rows of projects.
 var InsertComment = insertComment
+
+// Exec runs a statement without a result.
+func (c *Client) Exec(ctx context.Context, sql string) error { return c.exec(ctx, sql) }
+
+// JSONSettings are the settings with which JSON values are inserted.
+func JSONSettings() (list []string) {
+	for _, s := range insertSettings {
+		if strings.Contains(s.name, "json") || strings.HasPrefix(s.name, "input_format") {
+			list = append(list, fmt.Sprintf("%s = %v", s.name, s.value))
+		}
+	}
+	return list
+}

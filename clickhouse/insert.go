@@ -1,12 +1,15 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
 	"strings"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/block"
 )
 
 // Batch is rows that are inserted into a table as one block.
@@ -28,6 +31,9 @@ var insertSettings = []setting{
 	{"insert_deduplicate", 1},
 	{"insert_distributed_sync", 1},
 	{"max_partitions_per_insert_block", 0},
+	// Otherwise the engine merges each block with itself before it writes it, row by row: an insert of 10,000 events takes 1.6 times as
+	// long. A batch holds a row once, and the parts of different batches are never free of duplicates before they are merged.
+	{"optimize_on_insert", 0},
 	{"date_time_input_format", "basic"},
 	{"json_type_escape_dots_in_keys", 1},
 	{"type_json_skip_duplicated_paths", 1},
@@ -53,14 +59,59 @@ func (c *Client) Insert(ctx context.Context, b Batch) error {
 			settings[s.name] = s.value
 		}
 	}
+	sql := "INSERT INTO " + b.Table + " (" + b.names() + ")"
+	done, err := c.insertBlock(ctx, server, settings, sql, b)
+	if !done {
+		err = c.insertRows(ctx, settings, sql, b)
+	}
+	if err != nil {
+		return c.failure(ctx, "inserting", err)
+	}
+	return nil
+}
+
+func (b *Batch) names() string {
 	quoted := make([]string, len(b.Columns))
-	types := make([]driver.ColumnNameAndType, len(b.Columns))
 	for i, column := range b.Columns {
 		quoted[i] = identifier(column.Name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// flatPaths is a setting of servers that take JSON columns path by path.
+const flatPaths = "output_format_native_use_flattened_dynamic_and_json_serialization"
+
+// insertBlock writes a batch in our own encoding. It does nothing, and reports false, if the server or a column is not for that.
+func (c *Client) insertBlock(ctx context.Context, s *server, settings driver.Settings, sql string, b Batch) (done bool, err error) {
+	if c.http == nil || !s.settings[flatPaths] {
+		return false, nil
+	}
+	columns := make([]block.Column, len(b.Columns))
+	for i, column := range b.Columns {
+		columns[i] = block.Column{Name: column.Name, Type: column.Type}
+	}
+	rows, ok := block.New(columns)
+	if !ok {
+		return false, nil
+	}
+	for values := range b.Rows {
+		if !rows.Append(values) {
+			return false, nil
+		}
+	}
+	ctx, cancel := withoutDeadline(ctx)
+	defer cancel()
+	body := bytes.NewReader(rows.Encode(nil))
+	return true, c.http.InsertFormat(driver.Context(ctx, driver.WithSettings(settings)), "Native", sql, body)
+}
+
+// insertRows writes a batch by the driver's means.
+func (c *Client) insertRows(ctx context.Context, settings driver.Settings, sql string, b Batch) error {
+	types := make([]driver.ColumnNameAndType, len(b.Columns))
+	for i, column := range b.Columns {
 		types[i] = driver.ColumnNameAndType{Name: column.Name, Type: column.Type}
 	}
-	sql := "INSERT INTO " + b.Table + " (" + strings.Join(quoted, ", ") + ")"
-	err = c.with(ctx, func(ctx context.Context, conn driver.Conn) (err error) {
+	return c.with(ctx, func(ctx context.Context, conn driver.Conn) (err error) {
 		batch, err := conn.PrepareBatch(driver.Context(ctx, driver.WithSettings(settings), driver.WithColumnNamesAndTypes(types)), sql)
 		if err != nil {
 			return err
@@ -77,10 +128,6 @@ func (c *Client) Insert(ctx context.Context, b Batch) error {
 		}
 		return batch.Send()
 	})
-	if err != nil {
-		return c.failure(ctx, "inserting", err)
-	}
-	return nil
 }
 
 // dataErrors are the codes of errors that one row can cause for a whole batch.

@@ -19,7 +19,7 @@ func (c *Client) Migrate(ctx context.Context) error {
 	for _, column := range columns {
 		have[column.Table] = true
 	}
-	paths, err := c.knowsSharedPaths(ctx)
+	known, err := c.knownSettings(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,17 +28,14 @@ func (c *Client) Migrate(ctx context.Context) error {
 		if have[t.Name] {
 			continue
 		}
-		if err := c.exec(ctx, createTable(t, paths)); err != nil {
+		if err := c.exec(ctx, createTable(t, known)); err != nil {
 			if code, _ := exceptionOf(err); t.Optional && forbidden[code] {
 				continue
 			}
 			return c.ownFailure(ctx, "creating the table "+t.Name, err)
 		}
 	}
-	if !paths {
-		return nil
-	}
-	return c.boundPaths(ctx)
+	return c.tune(ctx, known)
 }
 
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.
@@ -61,8 +58,8 @@ func (c *Client) PhysicalColumns(ctx context.Context) ([]physical.Column, error)
 // forbidden are the errors of a server on which nobody of our name may create tables.
 var forbidden = map[int]bool{164: true, 497: true}
 
-// createTable is the statement that makes a table; paths says whether the server knows sharedPaths.
-func createTable(t *physical.Table, paths bool) string {
+// createTable is the statement that makes a table on a server that knows some settings.
+func createTable(t *physical.Table, known map[string]bool) string {
 	parts := make([]string, 0, len(t.Columns)+len(t.Indexes))
 	for _, c := range t.Columns {
 		parts = append(parts, strings.TrimSpace(identifier(c.Name)+" "+c.Type+" "+c.DefaultKind+" "+c.DefaultExpression))
@@ -77,5 +74,5 @@ func createTable(t *physical.Table, paths bool) string {
 	if t.Sample != "" {
 		b.WriteString(" SAMPLE BY " + t.Sample)
 	}
-	return b.String() + " SETTINGS " + tableSettings(t, paths)
+	return b.String() + " SETTINGS " + tableSettings(t, known)
 }

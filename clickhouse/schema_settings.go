@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -10,61 +12,88 @@ import (
 // sharedPaths says how the paths of a JSON column are kept that have no column of their own. ClickHouse's own choice for merged parts
 // writes several streams for each path that it meets. Of 600 events with 2,000 names each, none twice, a merge took 89 s, 3.3 GB of memory
 // and 68 MB on disk that way; with buckets 3.3 s, 0.5 GB and 11 MB. A query of one such path reads its bucket, one of 32, instead of the path.
-const (
-	sharedPaths      = "object_shared_data_serialization_version"
-	sharedPathsValue = "'map_with_buckets'"
-)
+var sharedPaths = physical.Setting{Name: "object_shared_data_serialization_version", Value: "'map_with_buckets'"}
 
 // deduplication marks the tables that we made, as no other product sets it so.
 const deduplication = "non_replicated_deduplication_window = 10000"
 
-// tableSettings are the settings of a table; paths says whether the server knows sharedPaths.
-func tableSettings(t *physical.Table, paths bool) string {
-	all := deduplication
-	if t.Settings != "" {
-		all += ", " + t.Settings
+// tuning is the settings that a table gets on a server that knows them.
+func tuning(t *physical.Table) []physical.Setting {
+	if !t.HasPaths() {
+		return t.Tuning
 	}
-	if paths && t.HasPaths() {
-		all += ", " + sharedPaths + " = " + sharedPathsValue
-	}
-	return all
+	return append(slices.Clip(t.Tuning), sharedPaths)
 }
 
-// knowsSharedPaths asks whether tables can have the setting sharedPaths. A server that does not say so does not get it.
-func (c *Client) knowsSharedPaths(ctx context.Context) (bool, error) {
-	known := false
-	err := c.Collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name = " + literal(sharedPaths), system: true}, func([]Cell) error {
-		known = true
+// tableSettings are the settings of a new table.
+func tableSettings(t *physical.Table, known map[string]bool) string {
+	all := []string{deduplication}
+	if t.Settings != "" {
+		all = append(all, t.Settings)
+	}
+	for _, s := range tuning(t) {
+		if known[s.Name] {
+			all = append(all, s.Name+" = "+s.Value)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// knownSettings asks which settings tables can have. A server that does not say so does not get any.
+func (c *Client) knownSettings(ctx context.Context) (map[string]bool, error) {
+	var names []string
+	for i := range physical.Tables {
+		for _, s := range tuning(&physical.Tables[i]) {
+			names = append(names, s.Name)
+		}
+	}
+	known := map[string]bool{}
+	err := c.Collect(ctx, Query{SQL: "SELECT name FROM system.merge_tree_settings WHERE name IN (" + literals(names) + ")", system: true}, func(cells []Cell) error {
+		known[cells[0].Text()] = true
 		return nil
 	})
 	return known, unlessForbidden(err)
 }
 
-// boundPaths gives the tables that an earlier version made the setting sharedPaths. What they hold is written anew with the next merges.
-func (c *Client) boundPaths(ctx context.Context) error {
-	var names, ours []string
-	for i := range physical.Tables {
-		if t := &physical.Tables[i]; t.HasPaths() {
-			names = append(names, t.Name)
-		}
-	}
+// tune gives the tables that an earlier version made the settings that came later. What they hold is written anew with the next merges.
+func (c *Client) tune(ctx context.Context, known map[string]bool) error {
+	have := map[string]string{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(names) + ") " +
-			"AND position(engine_full, " + literal(deduplication) + ") > 0 AND position(engine_full, " + literal(sharedPaths) + ") = 0",
+		SQL: "SELECT name, engine_full FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ") " +
+			"AND position(engine_full, " + literal(deduplication) + ") > 0",
 		system: true,
 	}, func(cells []Cell) error {
-		ours = append(ours, cells[0].Text())
+		have[cells[0].Text()] = cells[1].Text()
 		return nil
 	})
 	if err != nil {
 		return unlessForbidden(err)
 	}
-	for _, name := range ours {
-		if err := c.exec(ctx, "ALTER TABLE "+identifier(name)+" MODIFY SETTING "+sharedPaths+" = "+sharedPathsValue); err != nil {
-			if err := unlessForbidden(c.failure(ctx, "changing the settings of the table "+name, err)); err != nil {
+	for i := range physical.Tables {
+		t := &physical.Tables[i]
+		if engine, ours := have[t.Name]; ours {
+			if err := c.tuneTable(ctx, t, engine, known); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// tuneTable gives a table the settings that its engine's definition does not have.
+func (c *Client) tuneTable(ctx context.Context, t *physical.Table, engine string, known map[string]bool) error {
+	var missing []string
+	for _, s := range tuning(t) {
+		if known[s.Name] && !strings.Contains(engine, s.Name+" = ") {
+			missing = append(missing, s.Name+" = "+s.Value)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	err := c.exec(ctx, "ALTER TABLE "+identifier(t.Name)+" MODIFY SETTING "+strings.Join(missing, ", "))
+	if err != nil {
+		return unlessForbidden(c.failure(ctx, "changing the settings of the table "+t.Name, err))
 	}
 	return nil
 }

@@ -78,10 +78,19 @@ func TestTablesBoundPaths(t *testing.T) {
 	if got := settings(); len(got) != 0 {
 		t.Fatalf("tables with the setting: %v", got)
 	}
+	exec("ALTER TABLE events RESET SETTING min_bytes_for_wide_part")
 	exec("OPTIMIZE TABLE events FINAL")
+	const tuned = "SELECT count() FROM system.tables WHERE database = 'older' AND name = 'events' " +
+		"AND engine_full LIKE '%min_bytes_for_wide_part = %'"
+	if got := ask(t, c, 1, tuned); strings.Join(got, "") != "[0]" {
+		t.Errorf("tables are tuned already: %v", got)
+	}
 	migrate()
 	if diff := cmp.Diff(want, settings()); diff != "" {
 		t.Errorf("older tables (-want +got):\n%s", diff)
+	}
+	if got := ask(t, c, 1, tuned); strings.Join(got, "") != "[1]" {
+		t.Errorf("older tables are not tuned: %v", got)
 	}
 	load("b")
 	exec("OPTIMIZE TABLE events FINAL")

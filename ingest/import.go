@@ -104,6 +104,10 @@ type Ingester struct {
 	// be set before the first use.
 	Intents Intents
 
+	// Alone says that nobody writes events to ClickHouse but this process, and others that call Forget after it. To be set before the
+	// first use. Default: each event is looked up before it is written.
+	Alone bool
+
 	client    *clickhouse.Client
 	inserting func(block) error // see store
 	mu        sync.Mutex
@@ -112,6 +116,8 @@ type Ingester struct {
 	recent    []*room // that have deliveries, the last one used last
 	gathering gathering
 	reading   chan struct{} // see store
+
+	seenBudget atomic.Int64 // see seen
 }
 
 // maxReading is how many queries of deliveries run at the same time.
@@ -126,6 +132,7 @@ func New(client *clickhouse.Client) *Ingester {
 		}
 		return insertBlocks(ctx, client, all)
 	}
+	i.seenBudget.Store(seenBytes)
 	return i
 }
 

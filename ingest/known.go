@@ -75,16 +75,32 @@ func (l *eventLookup) add(key eventKey, on day) {
 
 // knownEvents finds which events of a batch are in ClickHouse already.
 func (s *store) knownEvents(ctx context.Context, records []record.Record) (knownEvents, error) {
-	wanted := newEventLookup(len(records))
-	for n := range records {
-		if r := &records[n]; r.Kind == record.Event {
-			wanted.add(keyOf(r), dayOf(r.Timestamp))
+	if s.seen != nil {
+		if err := s.seen.load(ctx, s); err != nil {
+			return nil, err
 		}
+	}
+	wanted := newEventLookup(0)
+	for n := range records {
+		r := &records[n]
+		if r.Kind != record.Event {
+			continue
+		}
+		on := dayOf(r.Timestamp)
+		if s.seen != nil {
+			isNew := s.seen.surelyNew(r.UUID, on)
+			s.seen.add(r.UUID, on, s.now)
+			if isNew {
+				continue
+			}
+		}
+		wanted.add(keyOf(r), on)
 	}
 	return s.lookUp(ctx, wanted)
 }
 
-// lookUp finds events. The conditions name every column of the primary key, so that only the parts are read where they could be.
+// lookUp finds events. The conditions name every column of the primary key, so that only the parts are read where they could be. That of
+// uuid comes first: of the rows that are read, it leaves nearly none to the others.
 func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error) {
 	known := make(knownEvents, len(l.ids))
 	if len(l.ids) == 0 {
@@ -94,8 +110,8 @@ func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error)
 		return list{name, typ, slices.Sorted(maps.Keys(set))}
 	}
 	err := s.ask(ctx, "SELECT team_id, uuid, event, distinct_id, timestamp FROM events WHERE team_id IN {projects:Array(Int64)} "+
-		"AND toDate(timestamp) IN {days:Array(Date)} AND event IN {events:Array(String)} "+
-		"AND cityHash64(distinct_id) IN (SELECT cityHash64(arrayJoin({people:Array(String)}))) AND uuid IN {ids:Array(UUID)}",
+		"AND uuid IN {ids:Array(UUID)} AND toDate(timestamp) IN {days:Array(Date)} AND event IN {events:Array(String)} "+
+		"AND cityHash64(distinct_id) IN (SELECT cityHash64(arrayJoin({people:Array(String)})))",
 		func(cells []clickhouse.Cell) error {
 			id, err := uuid.Parse(cells[0].Text())
 			if err != nil {

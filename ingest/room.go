@@ -33,6 +33,7 @@ type room struct {
 	types     map[string]int // group types that sessions found
 	refused   *refusals
 	changed   atomic.Bool // another process may have changed the state
+	seen      *seen       // nil if events are always looked up
 
 	things, bytes atomic.Int64 // what the delivery keeps
 }
@@ -43,6 +44,9 @@ func (i *Ingester) room(project int64) *room {
 	r := i.rooms[project]
 	if r == nil {
 		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
+		if i.Alone {
+			r.seen = newSeen(&i.seenBudget)
+		}
 		i.rooms[project] = r
 	}
 	return r
@@ -78,7 +82,11 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 		r.last, r.settled = nil, false
 	}
 	s.refusals = r.refused
+	s.store.seen = r.seen
 	if !r.settled {
+		if r.seen != nil {
+			r.seen.forget()
+		}
 		if err := s.resume(ctx); err != nil {
 			return err
 		}
@@ -179,6 +187,9 @@ func (r *room) empty() bool {
 	select {
 	case r.writing <- struct{}{}:
 		r.delivery, r.last = nil, nil
+		if r.seen != nil {
+			r.seen.forget()
+		}
 		r.things.Store(0)
 		r.bytes.Store(0)
 		<-r.writing

@@ -20,6 +20,7 @@ type store struct {
 	// Shared by the deliveries; nil for an import.
 	gathering *gathering
 	reading   chan struct{} // has an element for each query of a delivery
+	seen      *seen         // of the room whose turn it is; nil if events are always looked up
 	// Called before each insert, if it is there: tests break off with it.
 	inserting func(block) error
 }

@@ -28,10 +28,17 @@ type Table struct {
 	Order     string // the expressions of ORDER BY
 	Partition string // the expression of PARTITION BY; empty for none
 	Sample    string // the expression of SAMPLE BY; empty for none
-	Settings  string // in addition to those that all tables have; empty for none
+	Settings  string // that it keeps for ever, in addition to those that all tables have; empty for none
+	Tuning    []Setting
 	Columns   []Column
 	Indexes   []string // data-skipping indexes, as CREATE TABLE has them
 	Optional  bool     // queries that do not name it can do without it
+}
+
+// Setting is a setting that a table can get at any time. A server that does not know it does without.
+type Setting struct {
+	Name  string
+	Value string // as SQL
 }
 
 // Column is a column of a table, as system.columns has it.

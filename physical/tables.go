@@ -13,7 +13,7 @@ var Tables = inTables([]Table{
 		Order:     "team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid)",
 		Partition: yearly,
 		Sample:    "cityHash64(distinct_id)", // takes a share of the people, with all of their events
-		Settings:  compactParts,
+		Tuning:    []Setting{compactParts},
 		Columns: slices.Concat([]Column{
 			{Name: "uuid", Type: id},
 			{Name: "event", Type: "LowCardinality(String)"},
@@ -133,7 +133,7 @@ const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRA
 // compactParts has small parts in a few files. Every path of a JSON column is a file or two in a wide part, so that each batch of captured
 // events would make a thousand files, and each merge of them again. An insert of 10,000 events took the engine 0.73 of the processor time
 // with 256 MiB in place of 10.
-const compactParts = "min_bytes_for_wide_part = 134217728"
+var compactParts = Setting{"min_bytes_for_wide_part", "134217728"}
 
 func materialized(name, typ, expression string) Column {
 	return Column{Name: name, Type: typ, DefaultKind: "MATERIALIZED", DefaultExpression: expression}

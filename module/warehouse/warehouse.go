@@ -74,6 +74,7 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	}
 	w := prepare(client, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
+	w.ingest.Alone = config.Embedded // others may write to a server of their own
 	go w.follow()
 	return w, nil
 }

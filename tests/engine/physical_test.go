@@ -48,6 +48,11 @@ func TestTablesAreAsDescribed(t *testing.T) {
 		if want >= 0 && !strings.Contains(found.Engine, physical.Tables[want].Settings) {
 			t.Errorf("%s lacks %s: %s", found.Name, physical.Tables[want].Settings, found.Engine)
 		}
+		for _, s := range physical.Tables[max(want, 0)].Tuning {
+			if want >= 0 && !strings.Contains(found.Engine, s.Name+" = "+s.Value) {
+				t.Errorf("%s lacks %s = %s: %s", found.Name, s.Name, s.Value, found.Engine)
+			}
+		}
 		found.Engine = found.Engine[:strings.Index(found.Engine, ")")+1]
 		tables = append(tables, found)
 	}
@@ -55,7 +60,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := cmpopts.SortSlices(func(a, b physical.Table) bool { return a.Name < b.Name })
-	kept := cmpopts.IgnoreFields(physical.Table{}, "Columns", "Indexes", "Settings", "Optional")
+	kept := cmpopts.IgnoreFields(physical.Table{}, "Columns", "Indexes", "Settings", "Tuning", "Optional")
 	if diff := gocmp.Diff(physical.Tables, tables, byName, kept); diff != "" {
 		t.Errorf("tables (-described +made):\n%s", diff)
 	}

@@ -1,0 +1,114 @@
+// Package block encodes rows in ClickHouse's Native format. JSON columns are sent as one column per path, so that the engine has no text
+// to parse.
+package block
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// Column is a column of a table.
+type Column struct{ Name, Type string }
+
+// Rows are rows to be inserted. Those whose JSON values this package understands make one block. The others make a second one, in which
+// these values are texts, which the engine parses.
+type Rows struct {
+	columns []Column
+	limits  []int // how many paths a column may have; 0 for a column that is not JSON
+	plain   part
+	other   part
+}
+
+// part is the rows of a block.
+type part struct {
+	rows    int
+	columns []encoder
+}
+
+// encoder holds the values of a column.
+type encoder interface {
+	// read looks at the next value. It reports whether the column can take it.
+	read(value any) bool
+	// add adds the value that was read.
+	add()
+	// sentAs is the type in which the column is sent. The engine converts it to the type of the table's column.
+	sentAs() string
+	// write appends the column of so many rows.
+	write(out []byte, rows int) []byte
+}
+
+// New returns rows without any. It reports whether this package knows the types of all columns.
+func New(columns []Column) (*Rows, bool) {
+	r := &Rows{columns: columns, limits: make([]int, len(columns))}
+	for i, c := range columns {
+		if limit, ok := jsonPaths(c.Type); ok {
+			r.limits[i] = limit
+			r.plain.columns = append(r.plain.columns, newPathsColumn(c.Type, limit))
+			r.other.columns = append(r.other.columns, &jsonTexts{typ: c.Type})
+			continue
+		}
+		plain, other := newEncoder(c.Type), newEncoder(c.Type)
+		if plain == nil {
+			return nil, false
+		}
+		r.plain.columns, r.other.columns = append(r.plain.columns, plain), append(r.other.columns, other)
+	}
+	return r, true
+}
+
+// Append adds a row. It reports false, and adds nothing, if a value has not the Go type of its column.
+func (r *Rows) Append(values []any) bool {
+	return len(values) == len(r.columns) && (r.plain.append(values) || r.other.append(values))
+}
+
+func (p *part) append(values []any) bool {
+	for i, c := range p.columns {
+		if !c.read(values[i]) {
+			return false
+		}
+	}
+	for _, c := range p.columns {
+		c.add()
+	}
+	p.rows++
+	return true
+}
+
+// Texts returns how many rows have JSON values that are sent as texts.
+func (r *Rows) Texts() int { return r.other.rows }
+
+// Encode appends the blocks to out.
+func (r *Rows) Encode(out []byte) []byte {
+	for _, p := range []*part{&r.plain, &r.other} {
+		if p.rows == 0 {
+			continue
+		}
+		out = binary.AppendUvarint(out, uint64(len(r.columns)))
+		out = binary.AppendUvarint(out, uint64(p.rows)) //nolint:gosec // never negative
+		for i, c := range p.columns {
+			out = appendText(out, r.columns[i].Name)
+			out = appendText(out, c.sentAs())
+			out = c.write(out, p.rows)
+		}
+	}
+	return out
+}
+
+func appendText(out []byte, s string) []byte {
+	return append(binary.AppendUvarint(out, uint64(len(s))), s...)
+}
+
+// newEncoder returns the encoder of a type that is not JSON, or nil if it is unknown.
+func newEncoder(typ string) encoder {
+	switch {
+	case typ == "String", typ == "LowCardinality(String)", strings.HasPrefix(typ, "Enum8("):
+		return &texts{}
+	case typ == "UUID":
+		return &uuids{}
+	case typ == "DateTime64(6)", strings.HasPrefix(typ, "DateTime64(6, "):
+		return &times{fixed: fixed{typ: typ}}
+	case typ == "Int64", typ == "UInt64", typ == "Int8", typ == "UInt8":
+		return &numbers{fixed: fixed{typ: typ}}
+	}
+	return nil
+}
