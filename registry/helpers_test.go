@@ -86,6 +86,8 @@ type projectRecord struct {
 	Properties    []registry.PropertyDefinition
 	GroupTypes    []registry.GroupType
 	Cohorts       []registry.Cohort
+	Actions       []registry.Action           // in the order of a list
+	Defined       []registry.ActionDefinition // deleted ones too
 	TokenSecrets  []registry.TokenSecret
 	Deleted       []registry.Insight   // of the first numbers
 	DeletedBoards []registry.Dashboard // of the first numbers
@@ -112,6 +114,10 @@ func records(s *registry.Snapshot) []projectRecord {
 		for _, d := range s.Dashboards(p.ID) {
 			rec.Dashboards = append(rec.Dashboards, *d)
 		}
+		for _, a := range s.Actions(p.ID) {
+			rec.Actions = append(rec.Actions, *a)
+		}
+		rec.Defined = s.Schema(p.ID).Actions
 		page, total := s.InsightPage(p.ID, 0, len(rec.Insights)+1)
 		for _, i := range page {
 			rec.Listed = append(rec.Listed, i.ID)
