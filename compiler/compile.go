@@ -44,6 +44,8 @@ type Env struct {
 	Mode Mode
 	// TestAccounts is the condition that keeps the project's test accounts out of queries that ask for it; nil for none.
 	TestAccounts *query.Condition
+	// Actions are those of the project; nil for none.
+	Actions *query.Actions
 	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.

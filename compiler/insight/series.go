@@ -113,7 +113,7 @@ func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 func Gone(s *query.Series) bool { return s.Kind == query.ActionsNode }
 
 // NoAction says that an action does not exist, as none does here: an event with filters takes its place.
-func NoAction(attr string, id int) error {
+func NoAction(attr string, id int64) error {
 	return diag.Field(diag.InvalidInput, attr, "Action ID %d does not exist!", id)
 }
 

@@ -1,0 +1,4 @@
+package schema
+
+// MatchesAction is the function that reports whether an event matches an action.
+const MatchesAction = "matchesAction"
