@@ -41,7 +41,6 @@ type Person struct {
 // Created is a condition on the time when a person was created.
 type Created struct {
 	Leaf
-	// Filter is on a property in place of the column.
 	Filter *query.Condition
 }
 

@@ -126,7 +126,11 @@ func (r *reader) created(o *object) Node {
 	if key := o.text("key"); key != "created_at" {
 		r.refuse(o.field("key"), "Unsupported person_metadata key '%s'. Allowed keys: created_at.", shown(key))
 	}
-	return &Created{Leaf: leaf, Filter: o.filter()}
+	out := &Created{Leaf: leaf, Filter: o.filter()}
+	if out.Filter != nil {
+		out.Filter.Filter.Type = "person_metadata"
+	}
+	return out
 }
 
 // valued checks the keys of a leaf that compares a value.

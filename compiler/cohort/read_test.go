@@ -59,7 +59,7 @@ func TestRead(t *testing.T) {
 			Recent: cohort.Span{Count: 2, Unit: cohort.Hour},
 		},
 		&cohort.Created{Leaf: at(4, false), Filter: &query.Condition{
-			At: "filters.properties.values.4", Filter: &query.Property{Type: "person", Key: "created_at", Operator: "is_date_after", Value: "-7d"},
+			At: "filters.properties.values.4", Filter: &query.Property{Type: "person_metadata", Key: "created_at", Operator: "is_date_after", Value: "-7d"},
 		}},
 		&cohort.Group{Or: true, All: []cohort.Node{&cohort.Behavior{
 			Leaf: cohort.Leaf{At: "filters.properties.values.5.values.0"}, Kind: cohort.Multiple, Event: cohort.Entity{Event: "view"},
