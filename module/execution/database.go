@@ -50,11 +50,11 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
 func CohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
-	names := make(map[int64]string, len(named))
-	for _, c := range named {
-		names[c.ID] = c.Name
+	list := make([]schema.Cohort, len(named))
+	for i, c := range named {
+		list[i] = schema.Cohort{ID: c.ID, Name: c.Name, Static: true}
 	}
-	return schema.NewCohorts(names, layout != nil && layout.Foreign())
+	return schema.NewCohorts(list, layout != nil && layout.Foreign())
 }
 
 var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
