@@ -1,7 +1,6 @@
 package cohort
 
 import (
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -12,10 +11,7 @@ const PersonID = "person_id"
 // The parts of queries for members. What one pass over a table can find is found by one, and what else is asked of these people is a condition
 // on their ids.
 const (
-	people  = `SELECT id AS person_id FROM persons WHERE {condition}`
-	members = `SELECT person_id FROM (
-		SELECT person_id FROM cohort_people WHERE cohort_id = {cohort} UNION ALL SELECT person_id FROM static_cohort_people WHERE cohort_id = {cohort}
-	) WHERE {condition} GROUP BY person_id`
+	people = `SELECT id AS person_id FROM persons WHERE {condition}`
 	anyOf  = `SELECT person_id FROM {sets} WHERE {condition} GROUP BY person_id`
 	nobody = `SELECT id AS person_id FROM persons WHERE false`
 )
@@ -60,11 +56,7 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 		return b.narrowed(s, condition)
 	case leaf:
 	}
-	m := s.(leaf).Node.(*Member)
-	if missing := b.missing(m); missing != nil {
-		return nil, missing
-	}
-	return insight.Template(members, map[string]any{"cohort": m.Cohort, "condition": insight.OrTrue(condition.on(PersonID))}), nil
+	return b.members(s.(leaf).Node.(*Member), condition)
 }
 
 // joined lists who is in any of some sets.
@@ -159,14 +151,6 @@ func (b *builder) test(s set, in bool) (func(id hogql.Expr) hogql.Expr, error) {
 		members = &hogql.Subquery{Query: q}
 	}
 	return func(id hogql.Expr) hogql.Expr { return insight.Compare(id, op, members) }, nil
-}
-
-// missing reports that there is no cohort of the number that a leaf asks for; nil when there is one. The error is a *diag.Error.
-func (b *builder) missing(m *Member) error {
-	if b.world.Database.Cohorts.Has(m.Cohort) {
-		return nil
-	}
-	return diag.Field(diag.InvalidInput, m.At+".value", "Could not find cohort with ID %d", m.Cohort)
 }
 
 // personal is the condition of a set over the table of people.
