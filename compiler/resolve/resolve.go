@@ -27,6 +27,7 @@
 package resolve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
@@ -52,6 +53,14 @@ const maxDepth = 1_000
 // mistake, not only the first. It spends from the budget of the compile, whose end is an error of another type.
 func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (resolved.Query, []Output, error) {
 	return run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend})
+}
+
+// WithCohorts is Query that also returns the ids of the cohorts whose members the query reads, in order.
+func WithCohorts(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (out resolved.Query, columns []Output, cohorts []int64, err error) {
+	r := &resolver{db: db, now: now, zone: db.Zone(), spend: spend}
+	out, columns, err = run(q, r)
+	slices.Sort(r.cohorts)
+	return out, columns, slices.Compact(r.cohorts), err
 }
 
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
@@ -84,6 +93,7 @@ type resolver struct {
 	spend    *budget.Budget
 	mistakes diag.List
 	survey   *survey // nil when not asked for
+	cohorts  []int64 // whose members are read
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
