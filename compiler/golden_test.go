@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -134,11 +135,18 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 			t.Fatal(err)
 		}
 	}
-	return compiler.Compile(node(t, in), w.env(t))
+	if in["filters"] == "" {
+		return compiler.Compile(node(t, in), w.env(t))
+	}
+	d, err := cohort.Read([]byte(in["filters"]), nil)
+	if err != nil {
+		return nil, err
+	}
+	return compiler.CompileCohort(d, w.env(t))
 }
 
 var (
-	goldenInputs  = []string{"query", "request", "env"}
+	goldenInputs  = []string{"query", "request", "filters", "env"} // filters are those of a cohort
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )
 
