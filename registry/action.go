@@ -296,7 +296,7 @@ func (f *ActionFields) validate() error {
 // validate reports a mistake in step number i.
 func (s *ActionStep) validate(i int) error {
 	if s.Properties != nil && !isArray(s.Properties) {
-		return invalid(fmt.Sprintf("steps.%d.properties", i), "Expected a list of property filters.")
+		return invalid(stepField(i, "properties"), "Expected a list of property filters.")
 	}
 	for _, text := range []struct {
 		name     string
@@ -306,7 +306,7 @@ func (s *ActionStep) validate(i int) error {
 		if text.matching == nil {
 			continue
 		}
-		field := fmt.Sprintf("steps.%d.%s", i, text.name)
+		field := stepField(i, text.name)
 		switch *text.matching {
 		case MatchContains, MatchExact:
 		case MatchRegex:
@@ -322,6 +322,9 @@ func (s *ActionStep) validate(i int) error {
 	}
 	return nil
 }
+
+// stepField names a field of a step as PostHog names it in mistakes.
+func stepField(i int, name string) string { return fmt.Sprintf("steps__%d__%s", i, name) }
 
 // Actions returns the actions of a project that are not deleted, newest first.
 func (s *Snapshot) Actions(project int64) []*Action {

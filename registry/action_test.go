@@ -40,17 +40,17 @@ func TestActionMistakes(t *testing.T) {
 		},
 		{
 			"no such matching", step(registry.ActionStep{TextMatching: matching("fuzzy")}),
-			registry.FieldError{Field: "steps.1.text_matching", Code: registry.CodeNotChoice, Message: `"fuzzy" is not a valid choice.`},
+			registry.FieldError{Field: "steps__1__text_matching", Code: registry.CodeNotChoice, Message: `"fuzzy" is not a valid choice.`},
 		},
 		{
 			"no regular expression", step(registry.ActionStep{URL: new("a(b"), URLMatching: matching("regex")}),
 			registry.FieldError{
-				Field: "steps.1.url", Code: registry.CodeInvalid, Message: `"a(b" is not a valid regular expression: missing closing ): ` + "`a(b`.",
+				Field: "steps__1__url", Code: registry.CodeInvalid, Message: `"a(b" is not a valid regular expression: missing closing ): ` + "`a(b`.",
 			},
 		},
 		{
 			"properties that are no list", step(registry.ActionStep{Properties: json.RawMessage(`{}`)}),
-			registry.FieldError{Field: "steps.1.properties", Code: registry.CodeInvalid, Message: "Expected a list of property filters."},
+			registry.FieldError{Field: "steps__1__properties", Code: registry.CodeInvalid, Message: "Expected a list of property filters."},
 		},
 		{
 			"a long tag", registry.ActionFields{Tags: registry.To([]string{strings.Repeat("x", 256)})},
