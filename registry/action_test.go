@@ -27,15 +27,18 @@ func TestActionMistakes(t *testing.T) {
 	}{
 		{"a blank name", registry.ActionFields{Name: registry.To(new(" "))}, registry.FieldError{Field: "name", Code: registry.CodeBlank, Message: "This field may not be blank."}},
 		{
-			"a long name", registry.ActionFields{Name: registry.To(new(strings.Repeat("é", 401)))},
+			"a long name",
+			registry.ActionFields{Name: registry.To(new(strings.Repeat("é", 401)))},
 			registry.FieldError{Field: "name", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 400 characters."},
 		},
 		{
-			"a taken name", registry.ActionFields{Name: registry.To(new("taken"))},
+			"a taken name",
+			registry.ActionFields{Name: registry.To(new("taken"))},
 			registry.FieldError{Field: "name", Code: registry.CodeUnique, Message: "This project already has an action with this name, ID 1"},
 		},
 		{
-			"many steps", registry.ActionFields{Steps: registry.To(make([]registry.ActionStep, 101))},
+			"many steps",
+			registry.ActionFields{Steps: registry.To(make([]registry.ActionStep, 101))},
 			registry.FieldError{Field: "steps", Code: registry.CodeInvalid, Message: "An action can have 100 steps, and this one has 101."},
 		},
 		{
@@ -53,7 +56,8 @@ func TestActionMistakes(t *testing.T) {
 			registry.FieldError{Field: "steps__1__properties", Code: registry.CodeInvalid, Message: "Expected a list of property filters."},
 		},
 		{
-			"a long tag", registry.ActionFields{Tags: registry.To([]string{strings.Repeat("x", 256)})},
+			"a long tag",
+			registry.ActionFields{Tags: registry.To([]string{strings.Repeat("x", 256)})},
 			registry.FieldError{Field: "tags", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 255 characters."},
 		},
 	}

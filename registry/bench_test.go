@@ -107,7 +107,7 @@ var writesOf = []struct {
 		return err
 	}},
 	{registry.KindCohort, func(ctx context.Context, r *registry.Registry) error {
-		_, err := r.RenameCohort(ctx, 1, 5, "new")
+		_, err := r.UpdateCohort(ctx, 1, 5, staticCohort("new"), now)
 		return err
 	}},
 	{registry.KindAction, func(ctx context.Context, r *registry.Registry) error {
@@ -205,7 +205,7 @@ func filled(tb testing.TB, many int) string {
 		put(registry.KindEndpoint, "e"+id, `{"id": "e%d", "name": "e%d", "active": true, "current_version": 1, "created_at": %q}`, n, n, at)
 		put(registry.KindVersion, "e"+id+"/1", `{"id": "v%d", "number": 1, "query": %s, "active": true}`, n, q)
 		put(registry.KindVariable, "v"+id, `{"id": "v%d", "name": "v%d", "code_name": "v%d", "type": "String", "default": null, "values": null, "created_at": %q}`, n, n, n, at)
-		put(registry.KindCohort, id, `{"name": "c%d"}`, n)
+		put(registry.KindCohort, id, `{"$form": 1, "name": "c%d", "static": true}`, n)
 		put(registry.KindAction, id, `{"name": "a%d", "steps": [{"event": "e"}], "tags": [], "created_at": %q}`, n, at)
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})

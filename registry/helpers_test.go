@@ -85,7 +85,8 @@ type projectRecord struct {
 	Dashboards    []registry.Dashboard
 	Properties    []registry.PropertyDefinition
 	GroupTypes    []registry.GroupType
-	Cohorts       []registry.Cohort
+	Cohorts       []*registry.Cohort
+	SchemaCohorts []registry.SchemaCohort
 	Actions       []registry.Action           // in the order of a list
 	Defined       []registry.ActionDefinition // deleted ones too
 	TokenSecrets  []registry.TokenSecret
@@ -98,7 +99,7 @@ type projectRecord struct {
 func records(s *registry.Snapshot) []projectRecord {
 	var all []projectRecord
 	for _, p := range s.Projects() {
-		rec := projectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID), Cohorts: s.Cohorts(p.ID)}
+		rec := projectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID), Cohorts: s.Cohorts(p.ID), SchemaCohorts: s.Schema(p.ID).Cohorts}
 		for _, k := range s.Keys(p.ID) {
 			rec.Keys = append(rec.Keys, *k)
 		}

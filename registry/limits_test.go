@@ -154,7 +154,7 @@ func TestRecordsOfAProjectAreBounded(t *testing.T) {
 			return err
 		},
 		"cohorts": func(project int64, n int) error {
-			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: project, Name: fmt.Sprint(n)}, now)
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: project, CohortFields: staticCohort(fmt.Sprint(n))}, now)
 			return err
 		},
 	} {

@@ -125,7 +125,7 @@ func (u *purge) keys(logged map[string]bool) {
 // cohorts removes those that are due but the one with the greatest number, so that it is not given again.
 func (u *purge) cohorts() {
 	last := u.p.lastCohort()
-	for _, c := range valuesOf(u.p.cohorts.byID, func(c *cohortEntry) bool { return c.ID < last && u.due(c.DeletedAt) }) {
+	for _, c := range valuesOf(u.p.cohorts.byID, func(c *Cohort) bool { return c.ID < last && u.due(c.DeletedAt) }) {
 		u.remove(c)
 		u.out.Cohorts++
 	}
@@ -157,6 +157,9 @@ func (p *projectState) authors() map[string]bool {
 	}
 	for _, v := range valuesOf(p.variables.byID, nil) {
 		named[v.CreatedBy] = true
+	}
+	for _, c := range valuesOf(p.cohorts.byID, nil) {
+		named[c.CreatedBy] = true
 	}
 	for _, e := range valuesOf(p.endpoints.byID, nil) {
 		named[e.CreatedBy] = true

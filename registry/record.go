@@ -59,7 +59,7 @@ var kinds = []kindOf{
 	{kind: KindTile, read: readTile},
 	{kind: KindProperty, read: readProperty},
 	{kind: KindGroupType, read: readGroupType},
-	{kind: KindCohort, read: readCohort},
+	{kind: KindCohort, read: readCohort, history: cohortHistory},
 	{kind: KindAction, read: readAction},
 }
 

@@ -49,10 +49,12 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 }
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
-func CohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
-	names := make(map[int64]string, len(named))
-	for _, c := range named {
-		names[c.ID] = c.Name
+func CohortsOf(cohorts []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
+	names := make(map[int64]string, len(cohorts))
+	for _, c := range cohorts {
+		if !c.Deleted {
+			names[c.ID] = c.Title()
+		}
 	}
 	return schema.NewCohorts(names, layout != nil && layout.Foreign())
 }
