@@ -21,13 +21,7 @@ type knownSchema struct {
 	actions     *query.Actions
 	cohorts     schema.Cohorts
 	actionMarks map[int64]string // digests of name and steps
-	cohortMarks map[int64]cohortMark
-}
-
-// cohortMark is what a query that depends on a cohort depends on. The name counts where the answer shows it.
-type cohortMark struct {
-	members any
-	name    string
+	byCohort    map[int64]*registry.SchemaCohort
 }
 
 // schemaOf is what follows from the schema of a project.
@@ -38,13 +32,12 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 		}
 	}
 	known := &knownSchema{
-		of: of, cohorts: CohortsOf(of.Cohorts, nil), cohortMarks: make(map[int64]cohortMark, len(of.Cohorts)),
+		of: of, cohorts: CohortsOf(of.Cohorts, nil), byCohort: make(map[int64]*registry.SchemaCohort, len(of.Cohorts)),
 		actions: actionsOf(of.Actions), actionMarks: make(map[int64]string, len(of.Actions)),
 		mark: digest(of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes),
 	}
 	for i := range of.Cohorts {
-		c := &of.Cohorts[i]
-		known.cohortMarks[c.ID] = cohortMark{name: c.Name}
+		known.byCohort[of.Cohorts[i].ID] = &of.Cohorts[i]
 	}
 	for i := range of.Actions {
 		known.actionMarks[of.Actions[i].ID] = digest(&of.Actions[i])
@@ -72,7 +65,8 @@ func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node)
 	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)
 }
 
-// depends is a digest of what a query depends on. A number that nothing has is part of it, so that an answer is not kept when that is created.
+// depends is a digest of what a query depends on: of actions the name and the steps, of cohorts the version of their members, and the name where
+// the answer shows it. A number that nothing has yet is part of it.
 func (k *knownSchema) depends(uses *compiler.Uses) string {
 	var parts []any
 	for _, id := range reached(uses.Actions, uses.AllActions, k.actionMarks) {
@@ -80,11 +74,15 @@ func (k *knownSchema) depends(uses *compiler.Uses) string {
 		parts = append(parts, id, found, mark)
 	}
 	parts = append(parts, "cohorts")
-	for _, id := range reached(uses.Cohorts, uses.AllCohorts, k.cohortMarks) {
-		mark, found := k.cohortMarks[id]
-		parts = append(parts, id, found, mark.members)
+	for _, id := range reached(uses.Cohorts, uses.AllCohorts, k.byCohort) {
+		c := k.byCohort[id]
+		if c == nil {
+			parts = append(parts, id, nil) // of another product, or none
+			continue
+		}
+		parts = append(parts, id, c.Static, c.Version, c.Deleted)
 		if _, labels := slices.BinarySearch(uses.Labels, id); labels {
-			parts = append(parts, mark.name)
+			parts = append(parts, c.Name)
 		}
 	}
 	return digest(parts...)

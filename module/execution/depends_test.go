@@ -20,7 +20,7 @@ func TestMark(t *testing.T) {
 			Actions: []registry.ActionDefinition{
 				{ID: 1, Name: name("one"), Steps: event("a")}, {ID: 2, Name: name("two"), Steps: inCohort}, {ID: 3, Name: name("three"), Steps: event("c")},
 			},
-			Cohorts: []registry.Cohort{{ID: 5, Name: "five"}, {ID: 6, Name: "six"}},
+			Cohorts: []registry.SchemaCohort{{ID: 5, Name: "five", Version: 1}, {ID: 6, Name: "six", Version: 1}},
 		}
 		if change != nil {
 			change(of)
@@ -51,6 +51,8 @@ func TestMark(t *testing.T) {
 		{"an action is deleted", func(of *registry.ProjectSchema) { of.Actions[0].Deleted = true }, []string{byOne, byText}},
 		{"an action is gone", func(of *registry.ProjectSchema) { of.Actions = of.Actions[1:] }, []string{byOne, byText}},
 		{"the name of a cohort", func(of *registry.ProjectSchema) { of.Cohorts[0].Name = "cinq" }, []string{brokenDown}},
+		{"the members of a cohort", func(of *registry.ProjectSchema) { of.Cohorts[0].Version = 2 }, []string{filtered, brokenDown, byAll}},
+		{"a cohort is deleted", func(of *registry.ProjectSchema) { of.Cohorts[0].Deleted = true }, []string{filtered, brokenDown, byAll}},
 		{"a cohort is gone", func(of *registry.ProjectSchema) { of.Cohorts = of.Cohorts[1:] }, []string{filtered, brokenDown, byAll}},
 		{"a cohort in the step of an action is gone", func(of *registry.ProjectSchema) { of.Cohorts = of.Cohorts[:1] }, []string{byTwo, byAll}},
 		{"the zone", func(of *registry.ProjectSchema) { of.Project.Timezone = "Asia/Tokyo" }, all},
