@@ -87,6 +87,8 @@ type projectRecord struct {
 	GroupTypes    []registry.GroupType
 	Cohorts       []*registry.Cohort
 	SchemaCohorts []registry.SchemaCohort
+	Actions       []registry.Action           // in the order of a list
+	Defined       []registry.ActionDefinition // deleted ones too
 	TokenSecrets  []registry.TokenSecret
 	Deleted       []registry.Insight   // of the first numbers
 	DeletedBoards []registry.Dashboard // of the first numbers
@@ -113,6 +115,10 @@ func records(s *registry.Snapshot) []projectRecord {
 		for _, d := range s.Dashboards(p.ID) {
 			rec.Dashboards = append(rec.Dashboards, *d)
 		}
+		for _, a := range s.Actions(p.ID) {
+			rec.Actions = append(rec.Actions, *a)
+		}
+		rec.Defined = s.Schema(p.ID).Actions
 		page, total := s.InsightPage(p.ID, 0, len(rec.Insights)+1)
 		for _, i := range page {
 			rec.Listed = append(rec.Listed, i.ID)

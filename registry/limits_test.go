@@ -35,6 +35,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
 	must(r.CreateEndpoint(ctx, registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
 	v := must(r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "v", Type: registry.VariableString}, now))(t)
+	a := must(r.CreateAction(ctx, p.ID, registry.ActionFields{}, "k", now))(t)
 	before := r.Snapshot()
 	too := large(registry.MaxRecord)
 	text := string(json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", registry.MaxSmallRecord))))
@@ -88,6 +89,14 @@ func TestRecordsAreBounded(t *testing.T) {
 			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Tags: &tags}, now)
 			return err
 		},
+		"a new action": func() error {
+			_, err := r.CreateAction(ctx, p.ID, registry.ActionFields{Steps: registry.To([]registry.ActionStep{{Selector: new(string(too))}})}, "k", now)
+			return err
+		},
+		"an action that is deleted": func() error {
+			_, err := r.UpdateAction(ctx, p.ID, a.ID, registry.ActionFields{Description: registry.To(string(too)), Deleted: registry.To(true)}, now)
+			return err
+		},
 		"a batch": func() error {
 			return r.Apply(ctx, p.ID, registry.Batch{NewEndpoints: []registry.NewEndpoint{{Name: "g", Query: too}}}, now)
 		},
@@ -138,6 +147,10 @@ func TestRecordsOfAProjectAreBounded(t *testing.T) {
 		},
 		"keys": func(project int64, _ int) error {
 			_, _, err := r.CreateKey(ctx, registry.NewKey{Project: project, Scopes: []string{"*"}}, now)
+			return err
+		},
+		"actions": func(project int64, _ int) error {
+			_, err := r.CreateAction(ctx, project, registry.ActionFields{}, "k", now)
 			return err
 		},
 		"cohorts": func(project int64, n int) error {

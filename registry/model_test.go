@@ -244,6 +244,21 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 			_, err := r.SetCohortMembers(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), 1, at)
 			check(rt, err)
 		},
+		"action": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.CreateAction(ctx, p, registry.ActionFields{Name: registry.To(new(name.Draw(rt, "name")))}, "key", at)
+			check(rt, err)
+		},
+		"update action": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			f := registry.ActionFields{Deleted: registry.To(rapid.Bool().Draw(rt, "deleted")), Pinned: registry.To(rapid.Bool().Draw(rt, "pinned"))}
+			if rapid.Bool().Draw(rt, "define") {
+				f.Name = registry.To(new(name.Draw(rt, "name")))
+				f.Steps = registry.To([]registry.ActionStep{{Event: new(name.Draw(rt, "event")), Properties: json.RawMessage(`[ {} ]`)}})
+			}
+			_, err := r.UpdateAction(ctx, p, rapid.Int64Range(1, 5).Draw(rt, "action"), f, at)
+			check(rt, err)
+		},
 		"set property": func(rt *rapid.T) {
 			r, p, _ := one(rt)
 			check(rt, r.SetProperty(ctx, p, def.Draw(rt, "definition")))

@@ -45,6 +45,7 @@ type projectState struct {
 	insights   table[int64, *Insight]
 	dashboards table[int64, *Dashboard]
 	cohorts    table[int64, *Cohort]
+	actions    table[int64, *Action]
 	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
@@ -60,6 +61,7 @@ func newProjectState() *projectState {
 	p := &projectState{
 		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
 		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
+		actions:    newTable[int64, *Action](),
 		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}
@@ -119,6 +121,7 @@ type ProjectSchema struct {
 	Properties []PropertyDefinition // by scope, group type index and name
 	GroupTypes []GroupType          // by index
 	Cohorts    []SchemaCohort       // by number, deleted ones too
+	Actions    []ActionDefinition   // by number; deleted ones too, which errors name
 	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning

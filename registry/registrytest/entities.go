@@ -59,6 +59,9 @@ type project struct {
 	GroupTypes []registry.GroupType
 	Cohorts    []registry.Cohort // deleted ones too
 	Schema     []registry.SchemaCohort
+	Actions    []registry.Action           // deleted ones too
+	Newest     []int64                     // actions in the order of a list
+	Defined    []registry.ActionDefinition // what queries follow from them
 }
 
 // someNumbers is more than the numbers of insights and dashboards in these tests.
@@ -75,12 +78,19 @@ func contents(s *registry.Snapshot) []project {
 		for _, i := range listed {
 			out.Listed = append(out.Listed, i.ID)
 		}
+		for _, a := range s.Actions(p.ID) {
+			out.Newest = append(out.Newest, a.ID)
+		}
+		out.Defined = s.Schema(p.ID).Actions
 		for n := range int64(someNumbers) {
 			if i := s.AnyInsight(p.ID, n); i != nil {
 				out.Insights = append(out.Insights, *i)
 			}
 			if d := s.AnyDashboard(p.ID, n); d != nil {
 				out.Dashboards = append(out.Dashboards, *d)
+			}
+			if a := s.AnyAction(p.ID, n); a != nil {
+				out.Actions = append(out.Actions, *a)
 			}
 			if tiles := s.TilesOf(p.ID, n); len(tiles) > 0 {
 				out.Tiles[n] = values(tiles)
@@ -234,7 +244,11 @@ func testUnknownProject(t exam) {
 			_, err := p.CreateEndpoint(ctx, registry.NewEndpoint{Project: 9, Name: "e", Query: odd("")}, at)
 			return err
 		},
-		"a cohort": func() error { _, err := p.CreateCohort(ctx, registry.NewCohort{Project: 9, CohortFields: staticCohort("c")}, at); return err },
+		"a cohort": func() error {
+			_, err := p.CreateCohort(ctx, registry.NewCohort{Project: 9, CohortFields: staticCohort("c")}, at)
+			return err
+		},
+		"an action": func() error { _, err := p.CreateAction(ctx, 9, registry.ActionFields{}, "key", at); return err },
 		"a variable": func() error {
 			_, err := p.CreateVariable(ctx, registry.NewVariable{Project: 9, Name: "v", Type: registry.VariableList}, at)
 			return err
@@ -263,6 +277,7 @@ func testMissing(t exam) {
 	i := p.insight(other.ID, named("i"))
 	d := p.dashboard(other.ID, registry.DashboardFields{})
 	must(p.CreateCohort(ctx, registry.NewCohort{Project: other.ID, ID: 5, CohortFields: staticCohort("theirs")}, at))(t)
+	a := must(p.CreateAction(ctx, other.ID, registry.ActionFields{}, "key", at))(t)
 	p.endpoint(other.ID, "theirs")
 	v := must(p.CreateVariable(ctx, registry.NewVariable{Project: other.ID, Name: "v", Type: registry.VariableString}, at))(t)
 	p.endpoint(mine.ID, "gone")
@@ -289,6 +304,10 @@ func testMissing(t exam) {
 		"renaming a cohort of another project":    func() error { _, err := p.UpdateCohort(ctx, mine.ID, 5, staticCohort("mine"), at); return err },
 		"computing a cohort of another project":   func() error { _, err := p.AwaitCohort(ctx, mine.ID, 5); return err },
 		"filling a cohort of another project":     func() error { _, err := p.SetCohortMembers(ctx, mine.ID, 5, 1, at); return err },
+		"changing an action of another project": func() error {
+			_, err := p.UpdateAction(ctx, mine.ID, a.ID, registry.ActionFields{}, at)
+			return err
+		},
 		"changing an insight of another project": func() error {
 			_, err := p.UpdateInsight(ctx, mine.ID, i.ID, named("mine"), true, "key", at)
 			return err
@@ -718,6 +737,7 @@ func testPurge(t exam) {
 		must(p.UpdateEndpoint(ctx, project, name, registry.EndpointUpdate{Query: odd("2")}, at))(t)
 		must(p.CreateVariable(ctx, registry.NewVariable{Project: project, Name: name, Type: registry.VariableString}, at))(t)
 		must(p.CreateCohort(ctx, registry.NewCohort{Project: project, CohortFields: staticCohort(name)}, at))(t)
+		must(p.CreateAction(ctx, project, registry.ActionFields{Name: registry.To(&name)}, key.ID, at))(t)
 		if err := errors.Join(p.RecordViews(ctx, project, key.ID, []int64{insight.ID}, at), p.RecordViews(ctx, project, key.ID, []int64{1}, at)); err != nil {
 			t.Fatal(err)
 		}
@@ -737,6 +757,7 @@ func testPurge(t exam) {
 	must(p.UpdateInsight(ctx, shop.ID, gone.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "key", end))(t)
 	must(p.UpdateDashboard(ctx, shop.ID, goneBoard.ID, registry.DashboardFields{Deleted: registry.To(true)}, "key", end))(t)
 	must(p.UpdateDashboard(ctx, shop.ID, keptBoard.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: keptBoard.Tiles[1].ID, Deleted: registry.To(true)}}}, "key", end))(t)
+	must(p.UpdateAction(ctx, shop.ID, 1, registry.ActionFields{Deleted: registry.To(true)}, end))(t)
 	for _, k := range []registry.Key{goneKey, author, logged, last, secret} {
 		must(p.RevokeKey(ctx, k.ID, end))(t)
 	}
@@ -756,13 +777,13 @@ func testPurge(t exam) {
 	slices.Sort(wantKeys)
 	wantTiles := []int64{goneBoard.Tiles[0].ID, goneBoard.Tiles[1].ID, keptBoard.Tiles[1].ID}
 	same(t, "purged", registry.Purged{
-		Insights: []int64{gone.ID}, Dashboards: []int64{goneBoard.ID}, Tiles: wantTiles, Endpoints: 1, Keys: wantKeys, Cohorts: 1,
+		Insights: []int64{gone.ID}, Dashboards: []int64{goneBoard.ID}, Tiles: wantTiles, Endpoints: 1, Keys: wantKeys, Cohorts: 1, Actions: 1,
 	}, out)
 	after := p.settled()
 	same(t, "another project", before[1], after[1])
 	left := after[0]
 	if len(left.Insights) != 1 || len(left.Dashboards) != 1 || len(left.Dashboards[0].Tiles) != 1 || len(left.Endpoints) != 1 || len(left.Endpoints[0].Versions) != 2 ||
-		len(left.Variables) != 2 || len(left.Keys) != 3 || len(left.Cohorts) != 1 || left.Cohorts[0].ID != 2 {
+		len(left.Variables) != 2 || len(left.Keys) != 3 || len(left.Cohorts) != 1 || left.Cohorts[0].ID != 2 || len(left.Actions) != 1 {
 		t.Errorf("left is %+v", left)
 	}
 	for _, v := range must(p.Views(ctx, shop.ID, time.Time{}))(t) {
@@ -783,6 +804,60 @@ func testPurge(t exam) {
 	if c := must(p.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, CohortFields: staticCohort("gone")}, at))(t); c.ID != 3 {
 		t.Errorf("the next cohort is %d", c.ID)
 	}
+	if a := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{Name: registry.To(new("gone"))}, "key", at))(t); a.ID != 4 {
+		t.Errorf("the next action is %d", a.ID)
+	}
 	p.endpoint(shop.ID, "gone")
+	p.settled()
+}
+
+func testActions(t exam) {
+	p := newPair(t)
+	shop, other := p.project(), p.project()
+	ctx := t.Context()
+	steps := []registry.ActionStep{{}, {
+		Event: new("$autocapture "), Properties: json.RawMessage(`[ {"key": "ä\u0000", "value": [1.0, 123456789012345678901234567890]} ]`),
+		Selector: new("a > [id='x']"), TagName: new("a"), Text: new("' \" ; -- <b>"), TextMatching: new(registry.MatchRegex), Href: new(""),
+		HrefMatching: new(registry.MatchContains), URL: new("%_"), URLMatching: new(registry.MatchExact),
+	}}
+	stored := slices.Clone(steps)
+	stored[1].Properties = json.RawMessage(`[{"key":"ä\u0000","value":[1.0,123456789012345678901234567890]}]`)
+	full := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{
+		Name: registry.To(new("Größe ≤ 1")), Description: registry.To("d"), Tags: registry.To([]string{"b", "a", "b"}), PostToSlack: registry.To(true),
+		SlackMessageFormat: registry.To("[event]"), Steps: registry.To(steps), Pinned: registry.To(true),
+	}, "key", at))(t)
+	want := registry.Action{
+		ActionDefinition: registry.ActionDefinition{ID: 1, Name: new("Größe ≤ 1"), Steps: stored}, Project: shop.ID, Description: "d", Tags: []string{"b", "a"},
+		PostToSlack: true, SlackMessageFormat: "[event]", CreatedAt: at, CreatedBy: "key", ChangedAt: at, PinnedAt: new(at),
+	}
+	same(t, "a new action", want, *full)
+	later := at.Add(time.Minute)
+	empty := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{}, "key", later))(t)
+	must(p.CreateAction(ctx, other.ID, registry.ActionFields{Name: registry.To(full.Name)}, "key", at))(t)
+	got := p.settled()
+	same(t, "actions", []registry.Action{want, *empty}, got[0].Actions)
+	same(t, "the newest first", []int64{2, 1}, got[0].Newest)
+
+	taken := &registry.FieldError{Field: "name", Code: registry.CodeUnique}
+	p.refused("a name that is taken", taken, func() error {
+		_, err := p.UpdateAction(ctx, shop.ID, empty.ID, registry.ActionFields{Name: registry.To(full.Name)}, later)
+		return err
+	})
+	p.refused("a name that another registry gave", taken, func() error {
+		_, err := p.other.CreateAction(ctx, shop.ID, registry.ActionFields{Name: registry.To(full.Name)}, "key", later)
+		return err
+	})
+	gone := must(p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Deleted: registry.To(true), Pinned: registry.To(false)}, later))(t)
+	want.Deleted, want.DeletedAt, want.ChangedAt, want.PinnedAt = true, later, later, nil
+	same(t, "one that is deleted", want, *gone)
+	must(p.UpdateAction(ctx, shop.ID, empty.ID, registry.ActionFields{Name: registry.To(full.Name)}, later))(t)
+	p.refused("restoring one whose name is taken", taken, func() error {
+		_, err := p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Deleted: registry.To(false)}, later)
+		return err
+	})
+	same(t, "those that lists show", []int64{2}, p.settled()[0].Newest)
+	back := must(p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Name: registry.To(new("x")), Deleted: registry.To(false)}, later.Add(1*time.Second)))(t)
+	want.Name, want.Deleted, want.DeletedAt, want.ChangedAt = new("x"), false, time.Time{}, later.Add(time.Second)
+	same(t, "one that is restored", want, *back)
 	p.settled()
 }

@@ -73,6 +73,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"group types", testGroupTypes},
 		{"cohorts", testCohorts},
 		{"versions of cohorts", testCohortVersions},
+		{"actions", testActions},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}
