@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -37,6 +38,8 @@ type runtime struct {
 	api      *api.API
 	logs     *runlog.Logs
 	logger   *zap.Logger
+	// references remembers what uses actions and cohorts.
+	references references.Index
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
