@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -62,7 +63,15 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 
 // world is what insights are built for.
 func (e *Env) world() *insight.World {
-	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning, PlainValues: e.PlainValues, Spend: e.spend}
+	return &insight.World{
+		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning,
+		PlainValues: e.PlainValues, Spend: e.spend,
+	}
+}
+
+// resolving is what names are resolved against.
+func (e *Env) resolving() resolve.World {
+	return resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
 }
 
 // Compiled is a query that is ready to run.

@@ -249,7 +249,7 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	if err != nil {
 		return nil, err
 	}
-	env := compilerEnv(snap, c.project, db, now)
+	env := e.compilerEnv(snap, c.project, db, now)
 	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
 	var compiled *compiler.Compiled
 	err = c.do(ctx, func(expired func() error) error {
@@ -281,7 +281,7 @@ func (e *Executor) Describe(ctx context.Context, c Caller, asked *query.Metadata
 	if err != nil {
 		return nil, err
 	}
-	env := compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired
 		about, err = compiler.Describe(asked, env)

@@ -68,10 +68,10 @@ func named(of *registry.ProjectSchema) (*schema.Database, *query.Actions) {
 			actions = append(actions, query.Action{ID: a.ID, Name: *a.Name})
 		}
 	}
-	cohorts := make(map[int64]string, len(of.Cohorts))
+	cohorts := make([]schema.Cohort, 0, len(of.Cohorts))
 	for i := range of.Cohorts {
 		if c := &of.Cohorts[i]; !c.Deleted && c.Name != "" {
-			cohorts[c.ID] = c.Name
+			cohorts = append(cohorts, schema.Cohort{ID: c.ID, Name: c.Name})
 		}
 	}
 	return &schema.Database{Cohorts: schema.NewCohorts(cohorts, false)}, query.NewActions(actions)
