@@ -250,7 +250,7 @@ func (f *useFinder) visitor() *hogql.Visitor {
 					f.namedCohort(e.Right)
 				}
 			case *hogql.Call:
-				if strings.EqualFold(e.Name, schema.MatchesAction) && len(e.Args) == 1 {
+				if e.Name == schema.MatchesAction && len(e.Args) == 1 {
 					f.namedAction(e.Args[0])
 				}
 			}

@@ -17,7 +17,7 @@ import (
 func usesEnv(t *testing.T) compiler.Env {
 	t.Helper()
 	env := surveyEnv()
-	env.Database.Cohorts = schema.NewCohorts(map[int64]string{5: "five", 6: "six", 7: "seven", 8: "eight"}, false)
+	env.Database.Cohorts = schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "five"}, {ID: 6, Name: "six"}, {ID: 7, Name: "seven"}, {ID: 8, Name: "eight"}}, false)
 	accounts, err := query.ParseTestAccounts([]byte(`[{"type": "cohort", "key": "id", "value": 8, "operator": "not_in"}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestUses(t *testing.T) {
 		{"test accounts", trend(`"filterTestAccounts": true`), "cohorts 8"},
 		{"no test accounts", trend(`"filterTestAccounts": false`), ""},
 		{"test accounts of a list", `{"kind": "EventsQuery", "select": ["event"], "filterTestAccounts": true}`, "cohorts 8"},
-		{"an expression in a filter", trend(`"properties": [{"type": "hogql", "key": "person_id in cohort 'six' or matchesaction(3)"}]`), "actions 3, cohorts 6"},
+		{"an expression in a filter", trend(`"properties": [{"type": "hogql", "key": "person_id in cohort 'six' or matchesAction(3)"}]`), "actions 3, cohorts 6"},
 		{"an expression as math", `{"kind": "TrendsQuery", "series": [{"event": "a", "math": "hogql", "math_hogql": "countIf(matchesAction(3))"}]}`, "actions 3"},
 		{"an expression in a list", `{"kind": "EventsQuery", "select": ["matchesAction('one')"], "where": ["person_id IN COHORT 5"], "orderBy": ["matchesAction(3) desc"]}`, "actions 1 3, cohorts 5 7"},
 		{"a text", sql("select matchesAction(3), matchesAction('one') from events where person_id not in cohort 'five' and person_id in cohort 6"), "actions 1 3, cohorts 5 6 7"},

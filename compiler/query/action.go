@@ -16,6 +16,8 @@ type Action struct {
 	Deleted bool
 	// Steps are the conditions of which one is enough. An action without any matches every event.
 	Steps []ActionStep
+	// Unreadable is what is wrong with the record of an action whose steps can't be read; empty for others. Queries can't use the action.
+	Unreadable string
 }
 
 // ActionStep is one condition of an action. All of its fields that are given have to hold.

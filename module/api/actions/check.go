@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -38,7 +39,7 @@ func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
 	if step.Properties != nil {
 		given, err := query.ParseActionProperties(step.Properties)
 		if err != nil {
-			return nil, err
+			return nil, unreadable(err)
 		}
 		if given != nil {
 			all.All = append(all.All, *given)
@@ -54,13 +55,24 @@ func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
 	return all, nil
 }
 
-// mistakeIn says which step a mistake is in.
+// unreadable says which filter of a list cannot be read. The mistake names it in the lines after the first, as
+// "project.properties.0.operator" and "  Input should be …".
+func unreadable(err error) error {
+	lines := strings.SplitN(api.ErrorOf(err).Detail, "\n", 4)
+	if len(lines) < 3 {
+		return err
+	}
+	place := strings.TrimPrefix(lines[1], "project.")
+	return api.Invalid(place, "invalid_input", "%s", strings.TrimSpace(lines[2]))
+}
+
+// mistakeIn says which step a mistake is in. What is compiled of a step are its properties, unless the mistake says otherwise.
 func mistakeIn(i int, err error) error {
 	e := api.ErrorOf(err)
 	if e.Status != http.StatusBadRequest {
 		return err
 	}
 	attr, _ := e.Attr.(string)
-	e.Attr = strings.TrimSuffix(stepPrefix(i)+strings.ReplaceAll(attr, ".", "__"), "__")
+	e.Attr = stepPrefix(i) + strings.ReplaceAll(cmp.Or(attr, "properties"), ".", "__")
 	return e
 }

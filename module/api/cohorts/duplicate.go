@@ -25,6 +25,11 @@ func (s *Cohorts) duplicate(ctx context.Context, c api.Caller, in api.Input) (ap
 	if err := s.writable(ctx); err != nil {
 		return api.Response{}, err
 	}
+	if s.Executor.Cohorts != nil { // what was never computed is waited for
+		if _, err := s.Executor.Cohorts.Used(ctx, of.Project, []int64{of.ID}); err != nil {
+			return api.Response{}, err
+		}
+	}
 	name := shortName(of.Title(), " (static copy)")
 	members, err := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select id from persons where id in cohort %d", of.ID)})
 	if err != nil {

@@ -1,12 +1,10 @@
 package cohorts
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -93,22 +91,7 @@ func (s *Cohorts) writable(ctx context.Context) error {
 
 // begin has the members computed if the cohort waits for that.
 func (s *Cohorts) begin(of *registry.Cohort) {
-	switch {
-	case !of.Calculating():
-	case of.Static:
-		s.Executor.Runs.Behind(func(ctx context.Context) { s.fill(ctx, of) })
-	case s.Calculate != nil:
+	if of.Calculating() {
 		s.Calculate(of.Project, of.ID)
 	}
-}
-
-// fill puts the people that the query of a static cohort lists into it.
-func (s *Cohorts) fill(ctx context.Context, of *registry.Cohort) {
-	count, err := s.Executor.Fill(ctx, s.Registry.Snapshot(), of, of.CreatedAt)
-	if err != nil {
-		text := cmp.Or(execution.MistakeText(err), api.ErrorOf(err).Detail)
-		_, _ = s.Registry.FailCohort(ctx, of.Project, of.ID, of.PendingVersion, text, now())
-		return
-	}
-	_, _ = s.Registry.SwapCohort(ctx, of.Project, of.ID, of.PendingVersion, count, now())
 }

@@ -1,4 +1,0 @@
-package schema
-
-// MatchesAction is the function that reports whether an event matches an action.
-const MatchesAction = "matchesAction"
