@@ -81,6 +81,12 @@ func (s *session) memberRows(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	s.report.Members += len(wanted)
+	for m := range wanted {
+		if s.report.Filled == nil {
+			s.report.Filled = map[int64]bool{}
+		}
+		s.report.Filled[m.cohort] = true
+	}
 	var rows []row
 	for m, line := range wanted {
 		id := memberUUID(s.options.Project, m)

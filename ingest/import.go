@@ -65,6 +65,7 @@ type Report struct {
 	Groups     int               // records that describe a group
 	Cohorts    int               // records that put people into a cohort
 	Members    int               // people that are in a cohort now and were not before
+	Filled     map[int64]bool    // the cohorts of these members
 	Dropped    int               // captured events that are not kept: see Options.Captured
 	LeftOut    int               // properties for which their person or group had no room: see record.MaxNames
 	LeftOutAt  int               // the line of the first record that has one; 0 for none

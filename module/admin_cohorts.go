@@ -11,7 +11,10 @@ import (
 )
 
 func recordCohort(c *registry.Cohort) adminapi.Cohort {
-	return adminapi.Cohort{ID: c.ID, Project: c.Project, Name: c.Title(), CreatedAt: c.CreatedAt}
+	return adminapi.Cohort{
+		ID: c.ID, Project: c.Project, Name: c.Title(), Static: c.Static, Count: c.Count, Calculating: c.Calculating(), LastError: c.LastError,
+		CreatedAt: c.CreatedAt,
+	}
 }
 
 // adminCreateCohort creates a cohort. If another product fills the tables, it needs the number that the cohort has there: a number of
@@ -89,10 +92,40 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if rt.registry.Snapshot().Cohort(project.ID, id) == nil {
 		return nil, registry.ErrNotFound
 	}
-	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Deleted: registry.To(true)}, time.Now()); err != nil {
+	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{
+		Deleted: registry.To(true),
+		Check: func(now *registry.Snapshot, c *registry.Cohort) error {
+			return rt.references.Of(now, c.Project).RefuseDeletion(c.ID, nil)
+		},
+	}, time.Now()); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
+}
+
+// adminRecalculateCohort has the members of a cohort computed anew, however old they are.
+func adminRecalculateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
+	if err != nil {
+		return nil, err
+	}
+	id, err := adminCohort(r)
+	if err != nil {
+		return nil, err
+	}
+	known := rt.registry.Snapshot().Cohort(project.ID, id)
+	switch {
+	case known == nil:
+		return nil, registry.ErrNotFound
+	case known.Static:
+		return nil, badRequest("cohort %d is static: its members are not computed", id)
+	}
+	c, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Calculate: true}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	rt.cohorts.Calculate(project.ID, id)
+	return recordCohort(c), nil
 }
 
 // checkCohortName reports that an operator gave no name.
