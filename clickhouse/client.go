@@ -19,6 +19,7 @@ import (
 type Client struct {
 	pool          // for queries
 	control  pool // for short internal queries, which never wait for other queries
+	fills    pool // for queries that write into tables
 	config   Config
 	logger   *zap.Logger
 	database string
@@ -53,6 +54,9 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 	if c.control, err = openControl(options); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	if c.fills, err = openFill(options); err != nil {
+		return nil, errors.Join(err, c.close(), c.control.close())
+	}
 	c.open, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -60,7 +64,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 // Close closes the connections and stops running queries.
 func (c *Client) Close() error {
 	c.end()
-	return errors.Join(c.close(), c.control.close())
+	return errors.Join(c.close(), c.control.close(), c.fills.close())
 }
 
 // Ping reports whether the server answers and is new enough. It never waits for queries, and at most a few seconds for the

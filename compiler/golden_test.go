@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -29,8 +30,9 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
-	Cohorts   map[int64]string  `json:"cohorts"` // names by id
 	Actions   []action          `json:"actions"`
+	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
+	Cohorts map[int64]worldCohort `json:"cohorts"`
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
 }
@@ -79,6 +81,21 @@ func actionsOf(tb testing.TB, list []action) *query.Actions {
 
 var compileNow = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
 
+// worldCohort is a cohort of a world.
+type worldCohort struct {
+	schema.Cohort
+
+	named bool // by its name alone
+}
+
+func (c *worldCohort) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &c.Name) == nil {
+		c.named = true
+		return nil
+	}
+	return json.Unmarshal(text, &c.Cohort)
+}
+
 func (w world) env(tb testing.TB) compiler.Env {
 	tb.Helper()
 	zone, err := time.LoadLocation(w.Timezone)
@@ -96,7 +113,15 @@ func (w world) env(tb testing.TB) compiler.Env {
 			db.Properties[schema.PropertyKey{Scope: scope, Name: name}] = schema.PropertyType(typ)
 		}
 	}
-	db.Cohorts = schema.NewCohorts(w.Cohorts, len(w.Columns) > 0)
+	var cohorts []schema.Cohort
+	for id, c := range w.Cohorts {
+		if c.named {
+			c.Static, c.Version = len(w.Columns) > 0, 3
+		}
+		c.ID = id
+		cohorts = append(cohorts, c.Cohort)
+	}
+	db.Cohorts = schema.NewCohorts(cohorts, len(w.Columns) > 0)
 	if len(w.Columns) > 0 {
 		var columns []physical.Column
 		for _, text := range w.Columns {
@@ -153,11 +178,18 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 			t.Fatal(err)
 		}
 	}
-	return compiler.Compile(node(t, in), w.env(t))
+	if in["filters"] == "" {
+		return compiler.Compile(node(t, in), w.env(t))
+	}
+	d, err := cohort.Read([]byte(in["filters"]), nil)
+	if err != nil {
+		return nil, err
+	}
+	return compiler.CompileCohort(d, w.env(t))
 }
 
 var (
-	goldenInputs  = []string{"query", "request", "env"}
+	goldenInputs  = []string{"query", "request", "filters", "env"} // filters are those of a cohort
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )
 

@@ -24,8 +24,9 @@ func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 		return nil, s.refuse("A property filter of type 'cohort' has the key 'id', not '%s'", f.Key)
 	case !ok:
 		return nil, s.refuse("A property filter of type 'cohort' has the id of a cohort as its value")
-	case !s.Cohorts.Has(id):
-		return nil, s.refuse("Could not find cohort with ID %d", id)
+	}
+	if missing := s.Cohorts.Missing(id); missing != "" {
+		return nil, s.refuse("%s", missing)
 	}
 	person := s.field("person_id")
 	if s.People {

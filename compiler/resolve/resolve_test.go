@@ -29,7 +29,7 @@ func database(t *testing.T, zone string) *schema.Database {
 	return &schema.Database{
 		Project: project, Location: location,
 		GroupTypes: map[string]int{"organization": 0},
-		Cohorts:    schema.NewCohorts(map[int64]string{5: "paying"}, false),
+		Cohorts:    schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "paying", Version: 3}}, false),
 		Properties: schema.PropertyTypes{
 			{Scope: schema.EventProperty, Name: "amount"}:               schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:                 schema.BooleanProperty,

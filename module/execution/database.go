@@ -49,14 +49,12 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 }
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
-func CohortsOf(cohorts []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
-	names := make(map[int64]string, len(cohorts))
-	for _, c := range cohorts {
-		if !c.Deleted {
-			names[c.ID] = c.Title()
-		}
+func CohortsOf(known []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
+	list := make([]schema.Cohort, len(known))
+	for i, c := range known {
+		list[i] = schema.Cohort(c)
 	}
-	return schema.NewCohorts(names, layout != nil && layout.Foreign())
+	return schema.NewCohorts(list, layout != nil && layout.Foreign())
 }
 
 var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
