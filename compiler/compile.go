@@ -81,6 +81,8 @@ type Compiled struct {
 	Params []sql.Param
 	// HogQL is the query printed back, with its placeholders filled in and its limit.
 	HogQL string
+	// Cohorts are the ids of the cohorts whose members are read, in order. The tables of members of all cohorts count for none.
+	Cohorts []int64
 	// Columns are the names of the result's columns.
 	Columns []string
 	// Limit is the most rows to return. SQL asks for one more when Probe is set.
@@ -140,6 +142,7 @@ func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 func (found *analysis) compiled(t tree, text string, params []sql.Param, spend *budget.Budget) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
+	out.Cohorts = found.cohorts
 	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, spend)
 	if t.text != nil {
 		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set

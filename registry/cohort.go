@@ -313,6 +313,9 @@ func (f *CohortFields) apply(c *Cohort, now time.Time) {
 		}
 	}
 	f.become(c)
+	if before.Deleted && !c.Deleted && !c.Static { // what was computed may be gone
+		c.Version, c.Count = 0, nil
+	}
 	never := c.Version == 0 && c.PendingVersion == 0 && c.Errors == 0
 	switch {
 	case c.Deleted:

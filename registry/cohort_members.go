@@ -47,6 +47,12 @@ func (r *Registry) SwapCohort(ctx context.Context, project, id int64, version ui
 	})
 }
 
+// ConfirmCohort records that a version that was computed has the same members as the one that queries read, which they go on reading,
+// and reports whether it was awaited.
+func (r *Registry) ConfirmCohort(ctx context.Context, project, id int64, version uint64, count int64, now time.Time) (bool, error) {
+	return r.settleCohort(ctx, project, id, version, func(c *Cohort) { c.counted(count, now) })
+}
+
 // FailCohort records that the calculation of a version failed, and reports whether the cohort waited for it. The version that queries
 // read stays. The message is shown to users; what goes beyond 1000 bytes of it is left out.
 func (r *Registry) FailCohort(ctx context.Context, project, id int64, version uint64, message string, now time.Time) (bool, error) {

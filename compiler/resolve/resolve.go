@@ -28,6 +28,7 @@
 package resolve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
@@ -68,6 +69,14 @@ func (w World) resolver() *resolver {
 // q as it is. The error is a diag.Errors that holds every mistake, not only the first.
 func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
 
+// WithCohorts is Query that also returns the ids of the cohorts whose members the query reads, in order.
+func WithCohorts(q hogql.Query, w World) (out resolved.Query, columns []Output, cohorts []int64, err error) {
+	r := w.resolver()
+	out, columns, err = run(q, r)
+	slices.Sort(r.cohorts)
+	return out, columns, slices.Compact(r.cohorts), err
+}
+
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
 	defer budget.Catch(&err)
 	rel := r.query(q, nil)
@@ -100,6 +109,7 @@ type resolver struct {
 	survey   *survey // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
+	cohorts  []int64 // whose members are read
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
