@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -17,6 +18,8 @@ import (
 type Cohorts struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
+	// References knows what uses cohorts.
+	References *references.Index
 	// Calculate asks for the calculation of a cohort that waits for one, and returns at once.
 	Calculate func(project, cohort int64)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -41,15 +42,20 @@ type basic struct {
 	ExperimentSet     []int64    `json:"experiment_set"`
 	Version           *uint64    `json:"version"`
 	PendingVersion    *uint64    `json:"pending_version"`
+	// ReferenceCount is how many things use the cohort; UsedBy shows the first of them.
+	ReferenceCount int                 `json:"reference_count"`
+	UsedBy         []references.Record `json:"used_by"`
 }
 
-func recordOf(c *api.Caller, known *registry.Cohort) *record {
+func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *record {
+	found := uses.OfCohort(known.ID)
 	r := &record{
 		basic: basic{
 			ID: known.ID, Name: known.Name, Description: known.Description, Deleted: known.Deleted, IsCalculating: known.Calculating(),
 			CreatedBy: c.User(known.CreatedBy), CreatedAt: api.OrNil(known.CreatedAt), LastCalculation: api.OrNil(known.LastCalculation),
 			ErrorsCalculating: known.Errors, LastErrorMessage: api.OrNull(known.LastError), Count: known.Count, IsStatic: known.Static,
 			ExperimentSet: []int64{}, Version: orNull(known.Version), PendingVersion: orNull(known.PendingVersion),
+			ReferenceCount: len(found), UsedBy: references.Records(c, found),
 		},
 		Groups: known.Groups, Filters: known.Filters, Query: known.Query,
 	}
@@ -82,7 +88,7 @@ func (r *record) behavioral() bool {
 func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) api.Response {
 	now := *c
 	now.Snapshot = s.Registry.Snapshot()
-	return api.JSON(status, recordOf(&now, known))
+	return api.JSON(status, recordOf(&now, known, s.References.Of(now.Snapshot, c.Project.ID)))
 }
 
 // records are the records of cohorts, and after them those that only the tables of another product know. Those whose members were never
@@ -92,9 +98,10 @@ func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.
 	if err != nil {
 		return nil, nil, err
 	}
+	uses := s.References.Of(c.Snapshot, c.Project.ID)
 	out, at, uncounted := make([]*record, len(known)), make(map[int64]*record, len(known)), db.Cohorts.Open()
 	for i, k := range known {
-		out[i] = recordOf(c, k)
+		out[i] = recordOf(c, k, uses)
 		at[k.ID] = out[i]
 		uncounted = uncounted || k.Static && k.Count == nil && !k.Calculating()
 	}
@@ -107,7 +114,7 @@ func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.
 		switch {
 		case r == nil && db.Cohorts.Open() && db.Cohorts.Has(id) && c.Snapshot.AnyCohort(c.Project.ID, id) == nil:
 			name := db.Cohorts.Name(id)
-			r = recordOf(c, &registry.Cohort{ID: id, Name: &name})
+			r = recordOf(c, &registry.Cohort{ID: id, Name: &name}, uses)
 			out = append(out, r)
 		case r == nil:
 			return

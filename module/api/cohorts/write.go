@@ -30,7 +30,7 @@ func (s *Cohorts) create(ctx context.Context, c api.Caller, in api.Input) (api.R
 
 // make creates a cohort and puts people into it. If that fails, the cohort is deleted.
 func (s *Cohorts) make(ctx context.Context, c *api.Caller, g *given) (*registry.Cohort, error) {
-	g.Check = s.checkOf(nil)
+	g.Check = s.checkOf(c, nil)
 	made, err := s.Registry.CreateCohort(ctx, registry.NewCohort{Project: c.Project.ID, CreatedBy: c.Key.ID, CohortFields: g.CohortFields}, c.Start)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *Cohorts) update(ctx context.Context, c api.Caller, in api.Input) (api.R
 		return api.Response{}, err
 	}
 	g.Calculate = g.Name.Given || g.Description.Given || g.Static.Given || g.Query.Given
-	g.Check = s.checkOf(before)
+	g.Check = s.checkOf(&c, before)
 	updated, err := s.Registry.UpdateCohort(ctx, c.Project.ID, before.ID, g.CohortFields, c.Start)
 	if err != nil {
 		return api.Response{}, err
