@@ -30,9 +30,9 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
+	Actions   []action          `json:"actions"`
 	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
 	Cohorts map[int64]worldCohort `json:"cohorts"`
-	Actions []action              `json:"actions"`
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
 }

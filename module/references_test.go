@@ -161,6 +161,7 @@ func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *reg
 
 const (
 	performsAction = `{"type": "behavioral", "key": %d, "event_type": "actions", "value": "performed_event", "time_value": 30, "time_interval": "day"}`
+	performsEvent  = `{"type": "behavioral", "key": "a", "event_type": "events", "value": "performed_event", "time_value": 30, "time_interval": "day"}`
 	inCohort       = `{"type": "cohort", "key": "id", "value": %d}`
 )
 
@@ -209,6 +210,34 @@ func TestUsersOfCohorts(t *testing.T) {
 	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
 	if got := refused(members.ID, reader); strings.Contains(got, "insight 1") || strings.Contains(got, "step.") || !strings.Contains(got, "outer") {
 		t.Errorf("a key that may read cohorts alone is told: %s", got)
+	}
+}
+
+// TestCohortRoutesKnowUsers: the routes of cohorts show what uses a cohort, and refuse to delete it.
+func TestCohortRoutesKnowUsers(t *testing.T) {
+	w := actionsWorld(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "cohort:write", "action:write")
+	members, path := w.newCohort(t, "members", performsEvent), "/api/projects/@current/cohorts/"
+	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	shown := w.send(t, http.MethodGet, path+"1/", "")
+	if users, _ := fieldOf(t, shown, "used_by").([]any); len(users) != 1 || fieldOf(t, shown, "reference_count") != 1.0 {
+		t.Errorf("the record says %s", shown.Body)
+	}
+	refused := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`)
+	const want = "This cohort is used in the steps of 1 action(s): step. Change or delete these first."
+	if refused.Code != http.StatusBadRequest || fieldOf(t, refused, "detail") != want || fieldOf(t, refused, "attr") != "deleted" {
+		t.Errorf("deleting it: %d %s", refused.Code, refused.Body)
+	}
+	looping := fmt.Sprintf(`{"filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, 1)
+	if answer := w.send(t, http.MethodPatch, path+"1/", looping); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "in a loop") {
+		t.Errorf("a loop over an action: %d %s", answer.Code, answer.Body)
+	}
+	if w.rt.registry.Snapshot().Cohort(w.project.ID, 1) == nil {
+		t.Fatal("the cohort is gone")
+	}
+	w.send(t, http.MethodPatch, actionsPath+"1/", `{"deleted": true}`)
+	if answer := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`); answer.Code != http.StatusOK {
+		t.Errorf("deleting what nothing uses: %d %s", answer.Code, answer.Body)
 	}
 }
 

@@ -107,9 +107,9 @@ type resolver struct {
 	spend    *budget.Budget
 	mistakes diag.List
 	survey   *survey // nil when not asked for
-	cohorts  []int64 // whose members are read
 	actions  Actions // nil for none
 	matching []*matching
+	cohorts  []int64 // whose members are read
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.

@@ -18,7 +18,7 @@ import (
 type Cohorts struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	// References finds what uses cohorts.
+	// References knows what uses cohorts.
 	References *references.Index
 	// Calculate asks for the calculation of a cohort that waits for one, and returns at once.
 	Calculate func(project, cohort int64)

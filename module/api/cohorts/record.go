@@ -45,16 +45,20 @@ type basic struct {
 	ExperimentSet     []int64    `json:"experiment_set"`
 	Version           *uint64    `json:"version"`
 	PendingVersion    *uint64    `json:"pending_version"`
+	// ReferenceCount is how many things use the cohort; UsedBy shows the first of them.
+	ReferenceCount int                 `json:"reference_count"`
+	UsedBy         []references.Record `json:"used_by"`
 }
 
 func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *record {
-	users := uses.OfCohort(known.ID)
+	found := uses.OfCohort(known.ID)
 	r := &record{
 		basic: basic{
 			ID: known.ID, Name: known.Name, Description: known.Description, Deleted: known.Deleted, IsCalculating: known.Calculating(),
 			CreatedBy: c.User(known.CreatedBy), CreatedAt: api.OrNil(known.CreatedAt), LastCalculation: api.OrNil(known.LastCalculation),
 			ErrorsCalculating: known.Errors, LastErrorMessage: api.OrNull(known.LastError), Count: known.Count, IsStatic: known.Static,
 			ExperimentSet: []int64{}, Version: orNull(known.Version), PendingVersion: orNull(known.PendingVersion),
+			ReferenceCount: len(found), UsedBy: references.Records(c, found),
 		},
 		Groups: known.Groups, Filters: known.Filters, Query: known.Query, ReferenceCount: len(users), UsedBy: references.Records(c, users),
 	}
