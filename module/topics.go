@@ -21,7 +21,9 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	a.Serve((&actions.Actions{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}).Routes()...)
-	a.Serve((&cohorts.Cohorts{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}).Routes()...)
+	a.Serve((&cohorts.Cohorts{
+		Executor: rt.Executor, Registry: rt.registry, References: &rt.references, Calculate: rt.cohorts.Calculate,
+	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

@@ -20,26 +20,9 @@ func (e *Executor) CompileListed(ctx context.Context, snap *registry.Snapshot, c
 	if err != nil {
 		return clickhouse.Fill{}, err
 	}
-	place, err := e.Places.Enter(ctx, admission.Request{Project: c.Project, Uncounted: true})
-	if err != nil {
-		return 0, err
-	}
-	defer place.Leave()
-	q := clickhouse.Query{SQL: compiled.SQL, Params: Params(compiled), Project: c.Project}
-	if err := e.Warehouse.Fill(ctx, place, clickhouse.StaticFill(q, c.ID)); err != nil {
-		return 0, err
-	}
-	return e.Warehouse.CountMembers(ctx, place, c.Project, c.ID)
-}
-
-// compileListed compiles the query that lists the people of a static cohort when it is the project's turn.
-func (e *Executor) compileListed(ctx context.Context, snap *registry.Snapshot, project int64, node query.Node, now time.Time) (compiled *compiler.Compiled, err error) {
-	db, err := e.Database(ctx, snap.Schema(project))
-	if err != nil {
-		return nil, err
-	}
-	env := e.compilerEnv(snap, project, db, now)
-	err = e.CompilesOf(nil, nil, project).do(ctx, func(expired func() error) error {
+	env := e.compilerEnv(snap, c.Project, db, now)
+	var compiled *compiler.Compiled
+	err = e.CompilesOf(nil, nil, c.Project).do(ctx, func(expired func() error) error {
 		env.Expired = expired
 		compiled, err = compiler.CompileListed(node, env)
 		return err

@@ -22,9 +22,6 @@ type record struct {
 	Groups  json.RawMessage `json:"groups"`
 	Filters json.RawMessage `json:"filters"`
 	Query   json.RawMessage `json:"query"`
-	// ReferenceCount is how many things use the cohort; UsedBy shows the first of them.
-	ReferenceCount int                 `json:"reference_count"`
-	UsedBy         []references.Record `json:"used_by"`
 }
 
 // basic is a record without what says who is a member.
@@ -60,7 +57,7 @@ func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *rec
 			ExperimentSet: []int64{}, Version: orNull(known.Version), PendingVersion: orNull(known.PendingVersion),
 			ReferenceCount: len(found), UsedBy: references.Records(c, found),
 		},
-		Groups: known.Groups, Filters: known.Filters, Query: known.Query, ReferenceCount: len(users), UsedBy: references.Records(c, users),
+		Groups: known.Groups, Filters: known.Filters, Query: known.Query,
 	}
 	if r.Groups == nil {
 		r.Groups = json.RawMessage("[]")
