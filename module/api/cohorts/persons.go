@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -74,14 +75,14 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 
 // personsOf asks for a page of the members of a cohort, the newest first.
 func personsOf(id int64, search string, limit, offset int) *query.HogQL {
-	q := &query.HogQL{Values: map[string]any{"cohort": id, "limit": int64(limit), "offset": int64(offset)}}
+	q := &query.HogQL{Values: map[string]any{"cohort": id}}
 	where := "id in cohort {cohort}"
 	if search != "" {
-		where += " and (toString(id) = {search} or properties.email ilike {like} or properties.name ilike {like}" +
-			" or id in (select person_id from person_distinct_ids where distinct_id ilike {like}))"
-		q.Values["search"], q.Values["like"] = search, "%"+likeText(search)+"%"
+		where += " and (toString(id) = {search} or properties.email ilike {pattern} or properties.name ilike {pattern}" +
+			" or id in (select person_id from person_distinct_ids where distinct_id ilike {pattern}))"
+		q.Values["search"], q.Values["pattern"] = search, "%"+likeText(search)+"%"
 	}
-	page := "select id, created_at, properties, is_identified from persons where " + where + " order by created_at desc, id limit {limit} offset {offset}"
+	page := fmt.Sprintf("select id, created_at, properties, is_identified from persons where %s order by created_at desc, id limit %d offset %d", where, limit, offset)
 	q.Query = "select p.id, p.created_at, toString(p.properties), p.is_identified, d.ids from (" + page + ") p left join " +
 		"(select person_id, groupArray(10)(distinct_id) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
 		"on p.id = d.person_id order by p.created_at desc, p.id limit 1000"
