@@ -55,9 +55,11 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 		properties string
 		created    time.Time
 		distinct   []string
+		identified json.RawMessage // true or 1
 	)
 	quotas, err := contents.Rows(ctx, s.Executor, &c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
-		[]any{&one.ID, &created, &properties, &one.IsIdentified, &distinct}, func() {
+		[]any{&one.ID, &created, &properties, &identified, &distinct}, func() {
+			one.IsIdentified = string(identified) == "true" || string(identified) == "1"
 			out.Results = append(out.Results, personOf(one, created, properties, distinct))
 			distinct, properties = nil, ""
 		})
@@ -69,6 +71,9 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 	}
 	if offset >= limit {
 		out.Previous = in.PageURL(limit, offset-limit)
+		if offset == limit { // which links leave out; PostHog's has it
+			out.Previous = new(*out.Previous + "&offset=0")
+		}
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
 }
@@ -84,7 +89,7 @@ func personsOf(id int64, search string, limit, offset int) *query.HogQL {
 	}
 	page := fmt.Sprintf("select id, created_at, properties, is_identified from persons where %s order by created_at desc, id limit %d offset %d", where, limit, offset)
 	q.Query = "select p.id, p.created_at, toString(p.properties), p.is_identified, d.ids from (" + page + ") p left join " +
-		"(select person_id, groupArray(10)(distinct_id) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
+		"(select person_id, arraySlice(groupArray(distinct_id), 1, 10) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
 		"on p.id = d.person_id order by p.created_at desc, p.id limit 1000"
 	return q
 }
