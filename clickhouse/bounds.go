@@ -36,7 +36,7 @@ func (c *Client) bounds(q Query) bounds {
 // Deadline returns the time at which a query that starts now is ended, whatever ClickHouse and the sink do. A sink that passes
 // rows on to a slow reader must stop waiting for it then.
 func (c *Client) Deadline(ctx context.Context) time.Time {
-	return time.Now().Add(time.Duration(c.executionSeconds(ctx))*time.Second + grace)
+	return time.Now().Add(time.Duration(c.executionSeconds(ctx, 0))*time.Second + grace)
 }
 
 // withinLimit returns a context that ends with errOverdue at the query's deadline.

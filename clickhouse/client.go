@@ -20,6 +20,7 @@ import (
 type Client struct {
 	pool            // for queries
 	control  pool   // for short internal queries, which never wait for other queries
+	fills    pool   // for queries that write into tables
 	hosts    []pool // like control, one for each host
 	config   Config
 	logger   *zap.Logger
@@ -56,6 +57,9 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 	if c.control, err = openControl(options); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
+	if c.fills, err = openFill(options); err != nil {
+		return nil, errors.Join(err, c.close(), c.control.close())
+	}
 	if c.hosts, err = c.openHosts(options); err != nil {
 		return nil, errors.Join(err, c.closePools())
 	}
@@ -70,7 +74,7 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) closePools() error {
-	errs := []error{c.close(), c.control.close()}
+	errs := []error{c.close(), c.control.close(), c.fills.close()}
 	if len(c.hosts) > 1 {
 		for _, host := range c.hosts {
 			errs = append(errs, host.close())

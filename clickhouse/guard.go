@@ -7,13 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-var errOpenQuote = errors.New("an unclosed quote")
+var (
+	errOpenQuote = errors.New("an unclosed quote")
+	errUnopened  = errors.New("a parenthesis that closes none of its own")
+)
 
 // checkText refuses SQL that could override the settings sent with it. Even with readonly=1 the engine accepts a
 // SETTINGS clause in a subquery, and in it another additional_table_filters. The compiler writes no such clause,
 // no comments, no heredocs, and quotes all names. So anything outside quotes that could be that keyword, or hide it
 // from this check, is refused.
+//
+// A parenthesis that closes more than was opened would end the subquery that a text may be put into.
 func checkText(sql string) error {
+	depth := 0
 	for i := 0; i < len(sql); {
 		switch c := sql[i]; {
 		case c == '\'' || c == '`' || c == '"':
@@ -35,6 +41,15 @@ func checkText(sql string) error {
 				return errors.New("a SETTINGS clause")
 			}
 		default:
+			switch c {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+			if depth < 0 {
+				return errUnopened
+			}
 			i++
 		}
 	}

@@ -42,8 +42,10 @@ type Query struct {
 	Yields   bool
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
 
-	system   bool    // reads system tables, without the project filter
-	projects []int64 // instead of Project: see CollectOf
+	system   bool          // reads system tables, without the project filter
+	projects []int64       // instead of Project: see CollectOf
+	inOrder  bool          // groups by the order of the table, without holding all groups in memory
+	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
 }
 
 // Progress is the progress of a query.

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -113,7 +114,7 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	for _, e := range patternSettings {
 		set(e.name, e.value)
 	}
-	set("max_execution_time", c.executionSeconds(ctx))
+	set("max_execution_time", c.executionSeconds(ctx, q.longest))
 	set("max_memory_usage", int(c.config.MaxMemory))
 	if q.Unbounded {
 		set("max_block_size", passedRows)
@@ -126,6 +127,9 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	}
 	if q.Offset > 0 {
 		all["offset"] = q.Offset
+	}
+	if q.inOrder {
+		set("optimize_aggregation_in_order", 1)
 	}
 	if c.config.Embedded {
 		c.setPriority(set, q)
@@ -163,9 +167,9 @@ func (c *Client) setPriority(set func(string, any), q Query) {
 	}
 }
 
-// executionSeconds returns the configured limit, or the time until the caller's deadline if that is shorter.
-func (c *Client) executionSeconds(ctx context.Context) int {
-	limit := c.config.MaxExecutionTime
+// executionSeconds returns the query's own limit or else the configured one, or the time until the caller's deadline if that is shorter.
+func (c *Client) executionSeconds(ctx context.Context, own time.Duration) int {
+	limit := cmp.Or(own, c.config.MaxExecutionTime)
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}

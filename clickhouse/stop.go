@@ -30,19 +30,26 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 	go func() {
 		defer func() { <-c.stopping }()
 		if err := c.kill(id); err != nil && c.open.Err() == nil {
-			c.logger.Warn("cannot kill a query that exceeded a limit; it may keep running on ClickHouse. "+
-				"The user of the clickhouse DSN needs the privilege KILL QUERY", zap.String("query_id", id), Logged(err))
+			c.logger.Warn(cannotKill, zap.String("query_id", id), Logged(err))
 		}
 	}()
 }
 
-// kill kills a query by its id, and logs a warning if it keeps running.
-func (c *Client) kill(id string) error {
+const cannotKill = "cannot kill a query that was ended; it may keep running on ClickHouse. " +
+	"The user of the clickhouse DSN needs the privilege KILL QUERY"
+
+// askToKill tells the server to kill a query, and does not wait until it has ended.
+func (c *Client) askToKill(id string) error {
 	asking, cancel := c.soon(c.open)
 	defer cancel()
-	if err := c.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
+	return c.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
 		return conn.Exec(ctx, "KILL QUERY WHERE query_id = "+literal(id)+" ASYNC")
-	}); err != nil {
+	})
+}
+
+// kill kills a query by its id, and logs a warning if it keeps running.
+func (c *Client) kill(id string) error {
+	if err := c.askToKill(id); err != nil {
 		return err
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -29,12 +30,71 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
-	Cohorts   map[int64]string  `json:"cohorts"` // names by id
+	Actions   []action          `json:"actions"`
+	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
+	Cohorts map[int64]worldCohort `json:"cohorts"`
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
 }
 
+// action is an action of a golden file, as the API has it.
+type action struct {
+	ID      int64  `json:"id"`
+	Name    string `json:"name"`
+	Deleted bool   `json:"deleted"`
+	Steps   []struct {
+		Event        string          `json:"event"`
+		URL          string          `json:"url"`
+		URLMatching  query.Matching  `json:"url_matching"`
+		Properties   json.RawMessage `json:"properties"`
+		Selector     string          `json:"selector"`
+		TagName      *string         `json:"tag_name"`
+		Text         *string         `json:"text"`
+		TextMatching query.Matching  `json:"text_matching"`
+		Href         *string         `json:"href"`
+		HrefMatching query.Matching  `json:"href_matching"`
+	} `json:"steps"`
+}
+
+// actionsOf are the actions of a golden file as the compiler has them.
+func actionsOf(tb testing.TB, list []action) *query.Actions {
+	tb.Helper()
+	out := make([]query.Action, len(list))
+	for i, a := range list {
+		out[i] = query.Action{ID: a.ID, Name: a.Name, Deleted: a.Deleted}
+		for _, s := range a.Steps {
+			step := query.ActionStep{
+				Event: s.Event, URL: s.URL, URLMatching: s.URLMatching, Selector: s.Selector, TagName: s.TagName,
+				Text: s.Text, TextMatching: s.TextMatching, Href: s.Href, HrefMatching: s.HrefMatching,
+			}
+			if s.Properties != nil {
+				var err error
+				if step.Properties, err = query.ParseActionProperties(s.Properties); err != nil {
+					tb.Fatal(err)
+				}
+			}
+			out[i].Steps = append(out[i].Steps, step)
+		}
+	}
+	return query.NewActions(out)
+}
+
 var compileNow = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
+
+// worldCohort is a cohort of a world.
+type worldCohort struct {
+	schema.Cohort
+
+	named bool // by its name alone
+}
+
+func (c *worldCohort) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &c.Name) == nil {
+		c.named = true
+		return nil
+	}
+	return json.Unmarshal(text, &c.Cohort)
+}
 
 func (w world) env(tb testing.TB) compiler.Env {
 	tb.Helper()
@@ -53,7 +113,15 @@ func (w world) env(tb testing.TB) compiler.Env {
 			db.Properties[schema.PropertyKey{Scope: scope, Name: name}] = schema.PropertyType(typ)
 		}
 	}
-	db.Cohorts = schema.NewCohorts(w.Cohorts, len(w.Columns) > 0)
+	var cohorts []schema.Cohort
+	for id, c := range w.Cohorts {
+		if c.named {
+			c.Static, c.Version = len(w.Columns) > 0, 3
+		}
+		c.ID = id
+		cohorts = append(cohorts, c.Cohort)
+	}
+	db.Cohorts = schema.NewCohorts(cohorts, len(w.Columns) > 0)
 	if len(w.Columns) > 0 {
 		var columns []physical.Column
 		for _, text := range w.Columns {
@@ -68,7 +136,7 @@ func (w world) env(tb testing.TB) compiler.Env {
 		}
 		db.Layout = schema.NewLayout(columns)
 	}
-	env := compiler.Env{Database: db, Now: compileNow, Variables: w.Variables}
+	env := compiler.Env{Database: db, Now: compileNow, Variables: w.Variables, Actions: actionsOf(tb, w.Actions)}
 	if w.Pages {
 		env.Mode = compiler.Pages
 	}
@@ -110,11 +178,18 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 			t.Fatal(err)
 		}
 	}
-	return compiler.Compile(node(t, in), w.env(t))
+	if in["filters"] == "" {
+		return compiler.Compile(node(t, in), w.env(t))
+	}
+	d, err := cohort.Read([]byte(in["filters"]), nil)
+	if err != nil {
+		return nil, err
+	}
+	return compiler.CompileCohort(d, w.env(t))
 }
 
 var (
-	goldenInputs  = []string{"query", "request", "env"}
+	goldenInputs  = []string{"query", "request", "filters", "env"} // filters are those of a cohort
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )
 

@@ -45,7 +45,7 @@ func hostile(tb testing.TB) []hostileQuery {
 
 func hostileEnv(tb testing.TB) compiler.Env {
 	tb.Helper()
-	return world{Timezone: "Europe/Berlin", Cohorts: map[int64]string{1: "a"}, Event: map[string]string{"amount": "Numeric"}}.env(tb)
+	return world{Timezone: "Europe/Berlin", Cohorts: map[int64]worldCohort{1: {named: true}}, Event: map[string]string{"amount": "Numeric"}}.env(tb)
 }
 
 // cost is what a compile took.

@@ -35,6 +35,8 @@ type Options struct {
 	MaxTypes int
 	// The cohorts of the project, which records can put people into.
 	Cohorts []int64
+	// The cohorts of the project whose members are computed. A person that another one becomes is a member in its place.
+	Computed []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
 	// Keeps group types that were found, where all who write to the project look for them, and returns all of the project's. It is
@@ -62,6 +64,7 @@ type Report struct {
 	Groups     int               // records that describe a group
 	Cohorts    int               // records that put people into a cohort
 	Members    int               // people that are in a cohort now and were not before
+	Filled     map[int64]bool    // the cohorts of these members
 	Dropped    int               // captured events that are not kept: see Options.Captured
 	LeftOut    int               // properties for which their person or group had no room: see record.MaxNames
 	LeftOutAt  int               // the line of the first record that has one; 0 for none

@@ -56,6 +56,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),
 		route("/analytics/cohorts", map[string]adminHandler{http.MethodGet: adminListCohorts, http.MethodPost: adminCreateCohort}),
 		route("/analytics/cohorts/{id}", map[string]adminHandler{http.MethodPatch: adminRenameCohort, http.MethodDelete: adminDeleteCohort}),
+		route("/analytics/cohorts/{id}/recalculate", map[string]adminHandler{http.MethodPost: adminRecalculateCohort}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
 		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
@@ -162,7 +163,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Cohorts(before.ID), rt.Warehouse.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Schema(before.ID).Cohorts, rt.Warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)

@@ -2,12 +2,14 @@ package module
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -33,6 +35,9 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if learnErr := rt.learn(r.Context(), project.ID, &report); err == nil {
 		err = learnErr
 	}
+	if countErr := rt.countMembers(r.Context(), project.ID, report.Filled); err == nil {
+		err = countErr
+	}
 	rt.Cache.Purge(project.ID)
 	if err != nil {
 		return nil, err
@@ -53,6 +58,28 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 		out.Learned = append(out.Learned, adminapi.Property{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
 	}
 	return out, nil
+}
+
+// countMembers records that static cohorts have new members.
+func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[int64]bool) error {
+	for id := range filled {
+		if known := rt.registry.Snapshot().Cohort(project, id); known == nil || !known.Static {
+			continue
+		}
+		place, err := rt.Places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Uncounted: true})
+		if err != nil {
+			return err
+		}
+		count, err := rt.Warehouse.CountMembers(ctx, place, project, id)
+		place.Leave()
+		if err != nil {
+			return err
+		}
+		if _, err := rt.registry.SetCohortMembers(ctx, project, id, count, time.Now()); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepGroupTypes records group types of a project before anything is written by their index, and returns all that the servers of the
@@ -96,12 +123,16 @@ func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty
 	return known
 }
 
-func cohortIDs(snap *registry.Snapshot, project int64) []int64 {
-	var ids []int64
+// cohortIDs lists the cohorts that people are put into, and those that are computed.
+func cohortIDs(snap *registry.Snapshot, project int64) (static, computed []int64) {
 	for _, c := range snap.Cohorts(project) {
-		ids = append(ids, c.ID)
+		if c.Static {
+			static = append(static, c.ID)
+		} else {
+			computed = append(computed, c.ID)
+		}
 	}
-	return ids
+	return static, computed
 }
 
 func groupTypes(snap *registry.Snapshot, project int64) []ingest.GroupType {

@@ -19,26 +19,33 @@ import (
 // powers says of every route that can run a query or hand out a credential which scope alone suffices, and of the others nothing.
 // The addresses are those of the table of routes; the body is one that would do it.
 var powers = map[string]struct{ scope, target, body string }{
-	"POST query":                        {"query:read", "query/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
-	"POST query/:name":                  {"query:read", "query/HogQLQuery/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
-	"GET query/:name":                   {"query:read", "query/x/", ``},
-	"GET query/:name/log":               {"query:read", "query/x/log/", ``},
-	"POST mcp_tools/execute_sql":        {"query:read", "mcp_tools/execute_sql/", `{"args": {"query": "select 1"}}`},
-	"POST mcp_tools/read_taxonomy":      {"query:read", "mcp_tools/read_taxonomy/", `{"args": {"query": {"kind": "events"}}}`},
-	"GET cohorts":                       {"cohort:read", "cohorts/", ``},
-	"GET cohorts/:name":                 {"cohort:read", "cohorts/1/", ``},
-	"GET event_definitions":             {"event_definition:read", "event_definitions/", ``},
-	"GET property_definitions":          {"property_definition:read", "property_definitions/", ``},
-	"GET insights":                      {"insight:read", "insights/?refresh=blocking", ``},
-	"GET insights/:name":                {"insight:read", "insights/1/?refresh=blocking", ``},
-	"POST insights":                     {"insight:write query:read", "insights/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
-	"PATCH insights/:name":              {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
-	"PUT insights/:name":                {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
-	"GET dashboards/:name":              {"dashboard:read", "dashboards/1/?refresh=blocking", ``},
-	"GET dashboards/:name/run_insights": {"dashboard:read", "dashboards/1/run_insights/?refresh=blocking", ``},
-	"POST dashboards":                   {"dashboard:write query:read", "dashboards/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
-	"PATCH dashboards/:name":            {"dashboard:write query:read", "dashboards/1/", `{"tiles": [{"id": 1, "filters_overrides": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}]}`},
-	"PUT dashboards/:name":              {"dashboard:write query:read", "dashboards/1/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
+	"POST query":                                           {"query:read", "query/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
+	"POST query/:name":                                     {"query:read", "query/HogQLQuery/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
+	"GET query/:name":                                      {"query:read", "query/x/", ``},
+	"GET query/:name/log":                                  {"query:read", "query/x/log/", ``},
+	"POST mcp_tools/execute_sql":                           {"query:read", "mcp_tools/execute_sql/", `{"args": {"query": "select 1"}}`},
+	"POST mcp_tools/read_taxonomy":                         {"query:read", "mcp_tools/read_taxonomy/", `{"args": {"query": {"kind": "events"}}}`},
+	"GET cohorts":                                          {"cohort:read", "cohorts/", ``},
+	"GET cohorts/:name":                                    {"cohort:read", "cohorts/1/", ``},
+	"POST cohorts":                                         {"cohort:write", "cohorts/", `{"name": "more", "is_static": true}`},
+	"PUT cohorts/:name":                                    {"cohort:write", "cohorts/1/", `{"name": "other"}`},
+	"PATCH cohorts/:name":                                  {"cohort:write", "cohorts/1/", `{"name": "other"}`},
+	"GET cohorts/:name/persons":                            {"cohort:read person:read", "cohorts/1/persons/", ``},
+	"GET cohorts/:name/duplicate_as_static_cohort":         {"cohort:write", "cohorts/1/duplicate_as_static_cohort/", ``},
+	"PATCH cohorts/:name/add_persons_to_static_cohort":     {"cohort:write", "cohorts/1/add_persons_to_static_cohort/", `{"person_ids": ["00000000-0000-4000-8000-000000000000"]}`},
+	"PATCH cohorts/:name/remove_person_from_static_cohort": {"cohort:write", "cohorts/1/remove_person_from_static_cohort/", `{"person_id": "00000000-0000-4000-8000-000000000000"}`},
+	"GET event_definitions":                                {"event_definition:read", "event_definitions/", ``},
+	"GET property_definitions":                             {"property_definition:read", "property_definitions/", ``},
+	"GET insights":                                         {"insight:read", "insights/?refresh=blocking", ``},
+	"GET insights/:name":                                   {"insight:read", "insights/1/?refresh=blocking", ``},
+	"POST insights":                                        {"insight:write query:read", "insights/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"PATCH insights/:name":                                 {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"PUT insights/:name":                                   {"insight:write query:read", "insights/1/?refresh=blocking", `{"query": {"kind": "HogQLQuery", "query": "select 2"}}`},
+	"GET dashboards/:name":                                 {"dashboard:read", "dashboards/1/?refresh=blocking", ``},
+	"GET dashboards/:name/run_insights":                    {"dashboard:read", "dashboards/1/run_insights/?refresh=blocking", ``},
+	"POST dashboards":                                      {"dashboard:write query:read", "dashboards/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
+	"PATCH dashboards/:name":                               {"dashboard:write query:read", "dashboards/1/", `{"tiles": [{"id": 1, "filters_overrides": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}]}`},
+	"PUT dashboards/:name":                                 {"dashboard:write query:read", "dashboards/1/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
 
 	// Contract api.md, section 6.4: these scopes publish and run queries by themselves.
 	"POST endpoints":                               {"endpoint:write", "endpoints/", `{"name": "more", "query": {"kind": "HogQLQuery", "query": "select 1"}}`},
@@ -62,6 +69,7 @@ var powerless = strings.Fields(`
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
+	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)
 

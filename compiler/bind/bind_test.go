@@ -250,7 +250,7 @@ func TestFilters(t *testing.T) {
 		t.Run("mistake: "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := bind.Placeholders(parse(t, "select 1 from events where {filters}"), bind.Values{
-				Filters: &tt.filters, Cohorts: schema.NewCohorts(map[int64]string{7: "paying"}, false), Now: now, Location: time.UTC,
+				Filters: &tt.filters, Cohorts: schema.NewCohorts([]schema.Cohort{{ID: 7, Name: "paying", Version: 3}}, false), Now: now, Location: time.UTC,
 			})
 			if diff := cmp.Diff(tt.want, errText(err)); diff != "" {
 				t.Errorf("mistakes (-want +got):\n%s", diff)

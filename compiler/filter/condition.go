@@ -57,10 +57,13 @@ func (s Subject) refuse(format string, args ...any) *diag.Error {
 // error is a *diag.Error.
 func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
 	if s.People {
-		if typ != "person" {
-			return nil, "", s.refuse("People cannot be filtered by properties of type '%s': use person or hogql", typ)
+		switch typ {
+		case "person":
+			return s.field("properties", key), s.Types.Of(schema.PropertyKey{Scope: schema.PersonProperty, Name: key}), nil
+		case "person_metadata":
+			return s.field(key), schema.DateTimeProperty, nil
 		}
-		return s.field("properties", key), s.Types.Of(schema.PropertyKey{Scope: schema.PersonProperty, Name: key}), nil
+		return nil, "", s.refuse("People cannot be filtered by properties of type '%s': use person or hogql", typ)
 	}
 	switch s.Rows {
 	case "sessions":

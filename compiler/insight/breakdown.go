@@ -67,8 +67,11 @@ func (w *World) Cohorts(split *query.Breakdowns) (hogql.Expr, error) {
 	var conditions []hogql.Expr
 	for _, field := range split.Fields {
 		for _, c := range field.Cohorts {
-			if c.ID != schema.Everybody && !w.Database.Cohorts.Has(c.ID) {
-				return nil, diag.Field(diag.InvalidInput, c.At, "Could not find cohort with ID %d", c.ID)
+			if c.ID == schema.Everybody {
+				continue
+			}
+			if missing := w.Database.Cohorts.Missing(c.ID); missing != "" {
+				return nil, diag.Field(diag.InvalidInput, c.At, "%s", missing)
 			}
 		}
 		if len(field.Cohorts) == 1 && field.Cohorts[0].ID != schema.Everybody {

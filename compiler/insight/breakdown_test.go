@@ -64,7 +64,7 @@ func TestCleanedPaths(t *testing.T) {
 func TestCohorts(t *testing.T) {
 	t.Parallel()
 	w := world(t, "UTC", 0)
-	w.Database.Cohorts = schema.NewCohorts(map[int64]string{7: "paying", 8: "trial"}, false)
+	w.Database.Cohorts = schema.NewCohorts([]schema.Cohort{{ID: 7, Name: "paying", Version: 3}, {ID: 8, Name: "trial", Version: 3}}, false)
 	for _, tt := range []struct {
 		name         string
 		ids          []int64
@@ -109,7 +109,7 @@ func TestCohorts(t *testing.T) {
 func TestCohortNames(t *testing.T) {
 	t.Parallel()
 	w := world(t, "UTC", 0)
-	w.Database.Cohorts = schema.NewCohorts(map[int64]string{7: "paying"}, true)
+	w.Database.Cohorts = schema.NewCohorts([]schema.Cohort{{ID: 7, Name: "paying", Version: 3}}, true)
 	for value, want := range map[string]string{"0": "all users", "7": "paying", "9": "Cohort 9", insight.OtherValue: insight.OtherValue} {
 		if got := w.CohortName(value); got != want {
 			t.Errorf("CohortName(%q) = %q, want %q", value, got, want)

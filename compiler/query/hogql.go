@@ -180,11 +180,17 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	if typ == "" && len(o.Given) == 0 || typ == "empty" {
 		return Property{}, false
 	}
-	if typ == "" {
+	switch typ {
+	case "":
 		typ = "event"
+	case "static-cohort", "precalculated-cohort": // older names
+		typ = CohortType
 	}
 	p := Property{Type: typ, Key: o.Need("key"), Operator: o.Text("operator")}
 	p.Value, _ = o.Take("value")
+	if typ == CohortType && o.Flag("negation") { // the older form
+		p.Operator = "not_in"
+	}
 	if group, ok := o.Integer("group_type_index"); ok || typ != "group" {
 		p.Group = group
 	} else {

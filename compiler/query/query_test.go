@@ -46,6 +46,15 @@ func TestParse(t *testing.T) {
 			"source": {"kind": "HogQLQuery", "query": "select 1"}}}`,
 			&query.HogQL{Query: "select 1"},
 		},
+		{
+			"older forms of filters by cohort", `{"kind": "HogQLQuery", "query": "q", "filters": {"properties": [{"key": "id", "type": "static-cohort", "value": 5},
+				{"key": "id", "type": "precalculated-cohort", "value": 6, "negation": true}, {"key": "id", "type": "cohort", "value": 7, "operator": "in", "negation": false}]}}`,
+			&query.HogQL{Query: "q", Filters: &query.Filters{Properties: []query.Property{
+				{Type: "cohort", Key: "id", Value: json.Number("5")},
+				{Type: "cohort", Key: "id", Value: json.Number("6"), Operator: "not_in"},
+				{Type: "cohort", Key: "id", Value: json.Number("7"), Operator: "in"},
+			}}},
+		},
 		{"nulls are absent", `{"kind": "HogQLQuery", "query": "q", "values": null, "variables": null, "filters": null, "name": null}`, &query.HogQL{Query: "q"}},
 	}
 	for _, tt := range tests {

@@ -24,7 +24,8 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	if !ok {
 		return truthOf(false, n.Pos)
 	}
-	members := s.r.query(membersOf(id, n.Right.At()), nil)
+	s.r.cohorts = append(s.r.cohorts, id)
+	members := s.r.query(membersOf(id, s.r.db.Cohorts.Members(id), n.Right.At()), nil)
 	return native(boolType, n.Pos, name, person, &resolved.Subquery{Pos: n.Right.At(), Query: members.tree})
 }
 
@@ -41,53 +42,104 @@ func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 	}
 	switch value := value.(type) {
 	case int64:
-		if !r.db.Cohorts.Has(value) {
-			r.mistake(at, "Could not find cohort with ID %d", value)
+		if missing := r.db.Cohorts.Missing(value); missing != "" {
+			r.mistake(at, "%s", missing)
 			return 0, false
 		}
 		return value, true
 	case string:
-		if id, ok = r.db.Cohorts.ByName(value); !ok {
-			if r.mistakes.Full() {
-				return 0, false
-			}
-			written, _ := hogql.Excerpt(e)
-			mistake := diag.New(diag.QueryError, at, "Could not find a cohort with the name %s", written)
-			if near := schema.Nearest(value, r.spend.Hints(r.db.Cohorts.Names())); near != "" {
-				mistake.Hint = near
-				mistake.Fix = hogql.PrintExpr(&hogql.Const{Value: near})
-			}
-			r.mistakes.Add(mistake)
-		}
-		return id, ok
+		return r.cohortByName(e, value)
 	}
 	r.mistake(at, "IN COHORT only works with constant arguments: the id of a cohort, or its name")
 	return 0, false
 }
 
-// membersOf is the query of a cohort's members, wherever they are kept: those that were given, and those that were computed.
-// Of the computed ones the newest version counts; the whole table of them needs to look for it in all cohorts, this in one.
-func membersOf(id int64, at hogql.Span) hogql.Query {
-	field := func(name string) hogql.Expr { return &hogql.Field{Pos: at, Chain: []hogql.Name{{Pos: at, Text: name}}} }
-	equals := func(left, right hogql.Expr) hogql.Expr {
-		return &hogql.Compare{Pos: at, Op: hogql.Equals, Left: left, Right: right}
+// cohortByName finds the cohort of a name that e is the text of.
+func (r *resolver) cohortByName(e hogql.Expr, name string) (id int64, ok bool) {
+	ids := r.db.Cohorts.ByName(name)
+	if len(ids) == 1 {
+		return ids[0], true
 	}
-	from := func(table string, column, where hogql.Expr) *hogql.Select {
-		return &hogql.Select{
-			Pos: at, From: &hogql.TableName{Pos: at, Chain: []hogql.Name{{Pos: at, Text: table}}},
-			Columns: []hogql.Expr{column}, Where: where,
-		}
+	if r.mistakes.Full() {
+		return 0, false
 	}
-	const computed = "raw_cohort_people"
-	own := equals(field("cohort_id"), &hogql.Const{Pos: at, Value: id})
-	call := func(name, of string) hogql.Expr {
-		return &hogql.Call{Pos: at, Name: name, Args: []hogql.Expr{field(of)}}
+	written, _ := hogql.Excerpt(e)
+	if len(ids) > 1 {
+		r.mistake(e.At(), "Found multiple cohorts with name %s", written)
+		return 0, false
 	}
-	newest := &hogql.Subquery{Pos: at, Query: from(computed, call("max", "version"), own)}
-	members := from(computed, field("person_id"), &hogql.Logic{Pos: at, Args: []hogql.Expr{own, equals(field("version"), newest)}})
-	members.GroupBy = &hogql.GroupBy{Keys: []hogql.Expr{field("person_id")}}
-	members.Having = &hogql.Compare{Pos: at, Op: hogql.Greater, Left: call("sum", "sign"), Right: &hogql.Const{Pos: at, Value: int64(0)}}
-	return &hogql.SetQuery{
-		Pos: at, Members: []hogql.Query{from("static_cohort_people", field("person_id"), own), members}, Ops: make([]hogql.SetOp, 1), // UnionAll
+	mistake := diag.New(diag.QueryError, e.At(), "Could not find a cohort with the name %s", written)
+	if near := schema.Nearest(name, r.spend.Hints(r.db.Cohorts.Names())); near != "" {
+		mistake.Hint = near
+		mistake.Fix = hogql.PrintExpr(&hogql.Const{Value: near})
 	}
+	r.mistakes.Add(mistake)
+	return 0, false
+}
+
+// membersOf is the query of a cohort's members, wherever they are kept.
+func membersOf(id int64, kept schema.Members, at hogql.Span) hogql.Query {
+	m := members{at: at}
+	m.own = m.equals("cohort_id", m.number(id))
+	switch {
+	case kept.Given && kept.Computed:
+		return &hogql.SetQuery{Pos: at, Members: []hogql.Query{m.given(), m.newest()}, Ops: make([]hogql.SetOp, 1)} // UnionAll
+	case kept.Given:
+		return m.given()
+	case kept.Newest:
+		return m.newest()
+	}
+	return m.version(kept.Version)
+}
+
+// members makes queries of a cohort's members.
+type members struct {
+	at  hogql.Span
+	own hogql.Expr // the condition that a row is of the cohort
+}
+
+func (m members) field(name string) hogql.Expr {
+	return &hogql.Field{Pos: m.at, Chain: []hogql.Name{{Pos: m.at, Text: name}}}
+}
+
+func (m members) number(n int64) hogql.Expr { return &hogql.Const{Pos: m.at, Value: n} }
+
+func (m members) equals(name string, right hogql.Expr) hogql.Expr {
+	return &hogql.Compare{Pos: m.at, Op: hogql.Equals, Left: m.field(name), Right: right}
+}
+
+func (m members) from(table string, column, where hogql.Expr) *hogql.Select {
+	return &hogql.Select{
+		Pos: m.at, From: &hogql.TableName{Pos: m.at, Chain: []hogql.Name{{Pos: m.at, Text: table}}},
+		Columns: []hogql.Expr{column}, Where: where,
+	}
+}
+
+func (m members) call(name, of string) hogql.Expr {
+	return &hogql.Call{Pos: m.at, Name: name, Args: []hogql.Expr{m.field(of)}}
+}
+
+// given is the query of those that were put into the cohort.
+func (m members) given() hogql.Query {
+	return m.from("static_cohort_people", m.field("person_id"), m.own)
+}
+
+// everyVersion is the table of all versions of computed members.
+const everyVersion = "raw_cohort_people"
+
+// version is the query of those that were computed as one version. Nobody is taken out of a version of ours.
+func (m members) version(version uint64) hogql.Query {
+	of := m.equals("version", m.number(int64(version))) //nolint:gosec // versions are counted from 1
+	return m.from(everyVersion, m.field("person_id"), &hogql.Logic{Pos: m.at, Args: []hogql.Expr{m.own, of}})
+}
+
+// newest is the query of those that were computed last, by another product. The whole table of members needs to look for the newest
+// version in all cohorts, this in one.
+func (m members) newest() hogql.Query {
+	newest := &hogql.Subquery{Pos: m.at, Query: m.from(everyVersion, m.call("max", "version"), m.own)}
+	who := m.field("person_id")
+	members := m.from(everyVersion, who, &hogql.Logic{Pos: m.at, Args: []hogql.Expr{m.own, m.equals("version", newest)}})
+	members.GroupBy = &hogql.GroupBy{Keys: []hogql.Expr{who}}
+	members.Having = &hogql.Compare{Pos: m.at, Op: hogql.Greater, Left: m.call("sum", "sign"), Right: m.number(0)}
+	return members
 }

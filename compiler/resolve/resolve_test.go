@@ -29,7 +29,7 @@ func database(t *testing.T, zone string) *schema.Database {
 	return &schema.Database{
 		Project: project, Location: location,
 		GroupTypes: map[string]int{"organization": 0},
-		Cohorts:    schema.NewCohorts(map[int64]string{5: "paying"}, false),
+		Cohorts:    schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "paying", Version: 3}}, false),
 		Properties: schema.PropertyTypes{
 			{Scope: schema.EventProperty, Name: "amount"}:               schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:                 schema.BooleanProperty,
@@ -56,7 +56,7 @@ func mustParse(t *testing.T, text string) hogql.Query {
 // compiled gives the SQL of a query with its parameters in place, the texts of properties written P(path).
 func compiled(t *testing.T, db *schema.Database, text string) string {
 	t.Helper()
-	tree, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
+	tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 	if err != nil {
 		t.Fatalf("Query(%q): %v", text, err)
 	}

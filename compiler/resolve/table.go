@@ -115,8 +115,8 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	for _, key := range m.Keys {
 		tree.GroupBy.Keys = append(tree.GroupBy.Keys, t.raw(key))
 	}
-	if m.Newest != "" {
-		tree.Where = t.newest(scan, m)
+	if m.Current != "" {
+		tree.Where = t.current(scan, m)
 	}
 	var having []resolved.Expr
 	if m.Sign != "" {
@@ -141,16 +141,49 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	return tree
 }
 
-// newest is the condition that a row has the newest version of those that share its key.
-func (t *tableSource) newest(scan *resolved.Scan, m *schema.Merge) resolved.Expr {
-	key := t.raw(m.Newest)
+// current is the condition that a row has the version that counts of its cohort: the one that is named for it, or the newest for a
+// cohort that another product computes.
+func (t *tableSource) current(scan *resolved.Scan, m *schema.Merge) resolved.Expr {
+	key := t.raw(m.Current)
 	version := &resolved.Column{Table: t.table.Physical, Name: m.Version, Type: intType}
+	pair := &resolved.Tuple{Items: []resolved.Expr{key, version}}
+	named := t.named(pair)
+	if !t.r.db.Cohorts.Open() {
+		return named
+	}
+	newest := native(boolType, hogql.Span{}, "in", pair, &resolved.Subquery{Query: t.newest(scan, key, version)})
+	var ours []resolved.Expr
+	for _, id := range t.r.db.Cohorts.Computed() {
+		ours = append(ours, literal(id))
+	}
+	if len(ours) == 0 {
+		return newest
+	}
+	t.r.spend.Nodes(len(ours))
+	theirs := native(boolType, hogql.Span{}, "notIn", key, &resolved.Tuple{Items: ours})
+	return &resolved.Logic{Or: true, Args: []resolved.Expr{named, &resolved.Logic{Args: []resolved.Expr{theirs, newest}}}}
+}
+
+// named is the condition that a cohort and a version are one of those that are known to belong together.
+func (t *tableSource) named(pair *resolved.Tuple) resolved.Expr {
+	var pairs []resolved.Expr
+	for _, of := range t.r.db.Cohorts.Current() {
+		pairs = append(pairs, &resolved.Tuple{Items: []resolved.Expr{literal(of[0]), literal(of[1])}})
+	}
+	if len(pairs) == 0 {
+		return truthOf(false, hogql.Span{})
+	}
+	t.r.spend.Nodes(3 * len(pairs))
+	return native(boolType, hogql.Span{}, "in", pair, &resolved.Tuple{Items: pairs})
+}
+
+// newest gives the newest version for each key.
+func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column) *resolved.Select {
 	again := *scan
-	newest := &resolved.Select{
+	return &resolved.Select{
 		From: &again, GroupBy: &resolved.GroupBy{Keys: []resolved.Expr{key}},
 		Columns: []resolved.Expr{named(key, "key"), named(native(intType, hogql.Span{}, "max", version), "version")},
 	}
-	return native(boolType, hogql.Span{}, "in", &resolved.Tuple{Items: []resolved.Expr{key, version}}, &resolved.Subquery{Query: newest})
 }
 
 // grow returns a SELECT whose columns are added later.
@@ -317,6 +350,7 @@ func (t *tableSource) stack() {
 func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	found := false
 	seen := map[*environment]bool{}
+	var actions []*matching
 	var v hogql.Visitor
 	v.Expr = func(e hogql.Expr) bool {
 		s.r.spend.Work(1)
@@ -325,10 +359,14 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 				seen[env] = true
 				v.WalkExpr(env.value)
 			}
-			if len(f.Chain) > 1 && f.Chain[0].Text == t.name {
+			if len(f.Chain) > 1 && (f.Chain[0].Text == t.name || f.Chain[0].Text == schema.MatchedEvents) {
 				found = found || t.needsJoin(f.Chain[1:])
 			}
 			found = found || t.needsJoin(f.Chain)
+		}
+		if m := s.r.matchingOf(e); m != nil && m.condition != nil && !slices.Contains(actions, m) {
+			actions = append(actions, m)
+			v.WalkExpr(m.condition)
 		}
 		found = found || namesVirtual(e)
 		return !found && !isWritten[*hogql.Subquery](e)

@@ -43,8 +43,9 @@ type Merge struct {
 	// Sign is a physical column that adds up to more than 0 for a row that is there; empty when every row is. Then a row has
 	// no fields but its keys.
 	Sign string
-	// Newest is the key whose rows have one version together: rows of an older one do not count. Empty: each row has its own.
-	Newest string
+	// Current is the key that is the id of a cohort, whose rows have one version together: rows of others do not count. See
+	// Cohorts.Members. Empty: each row has a version of its own.
+	Current string
 }
 
 // Field is one name below a table: a column, a virtual table, or a lazy join.

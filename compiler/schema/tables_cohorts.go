@@ -6,8 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// The physical tables of members: those that the product itself computes, which only a PostHog does, and those that were
-// given by hand.
+// The physical tables of members: those that are computed, and those that were given.
 const (
 	computedMembers = physical.ComputedMembers
 	givenMembers    = physical.StaticMembers
@@ -26,11 +25,16 @@ var memberFields = []Field{
 var cohortTables = []*Table{
 	{
 		Name: "cohort_people", Physical: computedMembers, Fields: memberFields,
-		Merge: &Merge{Keys: []string{"person_id", "cohort_id"}, Version: "version", Sign: "sign", Newest: "cohort_id"},
+		Merge: &Merge{Keys: []string{"person_id", "cohort_id"}, Version: "version", Sign: "sign", Current: "cohort_id"},
 	},
 	{
 		Name: "raw_cohort_people", Physical: computedMembers,
 		Fields: slices.Concat(memberFields, []Field{{Name: "sign", Type: intType}, {Name: "version", Type: intType}}),
 	},
 	{Name: "static_cohort_people", Physical: givenMembers, Fields: memberFields},
+}
+
+// HoldsMembers reports whether a table holds members of all cohorts.
+func HoldsMembers(table string) bool {
+	return slices.ContainsFunc(cohortTables, func(t *Table) bool { return t.Name == table })
 }

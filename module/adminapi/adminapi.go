@@ -129,10 +129,15 @@ type CohortFields struct {
 
 // Cohort is a cohort.
 type Cohort struct {
-	ID        int64     `json:"id"`
-	Project   int64     `json:"project"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"created_at"`
+	ID      int64  `json:"id"`
+	Project int64  `json:"project"`
+	Name    string `json:"name"`
+	Static  bool   `json:"is_static"`
+	// Count is how many people are in it; nil when that is not known.
+	Count       *int64    `json:"count"`
+	Calculating bool      `json:"is_calculating"`
+	LastError   string    `json:"last_error_message,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
 }
 
 // Purge asks to remove for good what was deleted.
@@ -150,6 +155,7 @@ type Purged struct {
 	Endpoints  int   `json:"endpoints"`
 	Keys       int   `json:"keys"`
 	Cohorts    int   `json:"cohorts"`
+	Actions    int   `json:"actions"`
 }
 
 // Import says what an import did.

@@ -36,11 +36,15 @@ func cohortCommand() *cobra.Command {
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodDelete, "/analytics/cohorts/"+url.PathEscape(args[0])+"?"+ofProject(cmd), nil)
 		})
-	for _, cmd := range []*cobra.Command{create, list, rename, remove} {
+	recalculate := leaf("recalculate --project <id> <number>", "Has the members of a cohort computed now, and returns at once", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, args []string) (any, error) {
+			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/cohorts/"+url.PathEscape(args[0])+"/recalculate?"+ofProject(cmd), nil)
+		})
+	for _, cmd := range []*cobra.Command{create, list, rename, remove, recalculate} {
 		cmd.Flags().Int64("project", 0, "the project")
 		mustRequire(cmd, "project")
 	}
-	return group("cohort", "Creates, lists, renames and deletes cohorts", create, list, rename, remove)
+	return group("cohort", "Creates, lists, renames, deletes and computes cohorts", create, list, rename, remove, recalculate)
 }
 
 // ofProject is the parameter that names the project.

@@ -22,7 +22,7 @@ func TestEngineTakesHostileSQL(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
-	db := &schema.Database{Project: project, Location: time.UTC, Properties: schema.PropertyTypes{}, Cohorts: schema.NewCohorts(map[int64]string{1: "a"}, false)}
+	db := &schema.Database{Project: project, Location: time.UTC, Properties: schema.PropertyTypes{}, Cohorts: schema.NewCohorts([]schema.Cohort{{ID: 1, Name: "a", Version: 3}}, false)}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
 			text, err := os.ReadFile(file)

@@ -15,7 +15,7 @@ func TestDocsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cohorts := schema.NewCohorts(map[int64]string{5: "trial", 6: "paying customers"}, false)
+	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "trial", Version: 3}, {ID: 6, Name: "paying customers", Version: 3}}, false)
 	db := &schema.Database{Project: project, Location: time.UTC, Cohorts: cohorts}
 	blocks := strings.Split(string(page), "```")
 	ran := 0

@@ -21,7 +21,7 @@ var Now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
 // World is a project in UTC whose weeks begin on Sundays, with the cohorts 7, paying, and 8, trial.
 func World() *insight.World {
-	cohorts := schema.NewCohorts(map[int64]string{7: "paying", 8: "trial"}, false)
+	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 7, Name: "paying", Version: 3}, {ID: 8, Name: "trial", Version: 3}}, false)
 	return &insight.World{Database: &schema.Database{Project: 7, Cohorts: cohorts}, Now: Now}
 }
 

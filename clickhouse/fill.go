@@ -1,0 +1,165 @@
+package clickhouse
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Fill is a SELECT whose rows ClickHouse itself writes into a table; none of them comes here.
+type Fill struct {
+	Query
+	Table   string
+	Columns []string // of the table, in the order of the query's
+	// Further columns of the table, with the number that they have in all rows. The column of the project is always filled in.
+	Fixed []FixedColumn
+	// The maximum time of the query, in place of Config.MaxExecutionTime, which is meant for queries that somebody waits for. At most,
+	// and by default, MaxFillTime.
+	MaxTime time.Duration
+}
+
+// FixedColumn is a column with the same number in all rows.
+type FixedColumn struct {
+	Name   string
+	Number uint64
+}
+
+// MaxFillTime is the longest that a Fill may take.
+const MaxFillTime = 10 * time.Minute
+
+// fillConnections is the size of the pool for fills.
+const fillConnections = 4
+
+// openFill returns a pool for fills, which wait longer for an answer than queries do.
+func openFill(options *driver.Options) (pool, error) {
+	own := *options
+	own.MaxOpenConns, own.MaxIdleConns = fillConnections, fillConnections
+	own.ReadTimeout = max(own.ReadTimeout, MaxFillTime+30*time.Second)
+	return openPool(&own)
+}
+
+// fillSettings are those in which a fill differs from a query that is read: it may write, and what does not fit into half of its memory
+// goes to disk.
+func (c *Client) fillSettings(ctx context.Context, s *server, f *Fill) driver.Settings {
+	all := c.settings(ctx, s, f.Query)
+	for _, name := range []string{"readonly", "max_result_rows", "max_result_bytes"} {
+		delete(all, name)
+	}
+	half := int(c.config.MaxMemory / 2)
+	for _, e := range []setting{
+		{"max_bytes_before_external_group_by", half},
+		{"max_bytes_before_external_sort", half},
+		{"max_bytes_before_external_join", half},
+		{"insert_deduplicate", 0},
+		{"async_insert", 0},
+		{"insert_distributed_sync", 1},
+		{"max_partitions_per_insert_block", 0},
+	} {
+		if s.settings[e.name] {
+			all[e.name] = e.value
+		}
+	}
+	return all
+}
+
+// Fill runs a SELECT for one project inside ClickHouse and writes its rows into a table. The SELECT has the same fences as one of
+// [Client.Query]. After an error, any part of the rows may be there. When ctx ends, the query is stopped on the server. Errors are like
+// those of [Client.Query].
+func (c *Client) Fill(ctx context.Context, f Fill) error {
+	if f.Project <= 0 {
+		return fmt.Errorf("BUG: a query without a project: %d", f.Project)
+	}
+	if err := checkText(f.SQL); err != nil {
+		return fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
+	}
+	s, err := c.server(ctx)
+	if err != nil {
+		return err
+	}
+	if f.MaxTime <= 0 || f.MaxTime > MaxFillTime {
+		f.MaxTime = MaxFillTime
+	}
+	f.longest = f.MaxTime
+	if f.ID == "" {
+		f.ID = uuid.NewString() // needed to stop it
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(f.MaxTime+grace), errOverdue)
+	defer cancel()
+	sql := f.statement()
+	run := c.fillHTTP
+	if c.fills.native != nil {
+		run = c.fillNative
+	}
+	if err := run(ctx, c.fillSettings(ctx, s, &f), f.Query, sql); err != nil {
+		c.abandon(ctx, f.ID)
+		return c.failure(ctx, "filling a table", err)
+	}
+	c.answered()
+	return nil
+}
+
+// statement is the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
+func (f *Fill) statement() string {
+	columns, values := make([]string, 0, len(f.Columns)+len(f.Fixed)+1), []string{"*"}
+	for _, name := range f.Columns {
+		columns = append(columns, identifier(name))
+	}
+	for _, c := range append(slices.Clip(f.Fixed), FixedColumn{physical.Project, uint64(f.Project)}) { //nolint:gosec // it is positive
+		columns, values = append(columns, identifier(c.Name)), append(values, strconv.FormatUint(c.Number, 10))
+	}
+	return "INSERT INTO " + identifier(f.Table) + " (" + strings.Join(columns, ", ") + ")\nSELECT " + strings.Join(values, ", ") + " FROM (\n" + f.SQL + "\n)"
+}
+
+// abandon stops a fill that was ended here. A server goes on with a query that writes when its client hangs up; the embedded engine does
+// not.
+func (c *Client) abandon(ctx context.Context, id string) {
+	if ctx.Err() == nil || c.config.Embedded {
+		return
+	}
+	if err := c.askToKill(id); err != nil && c.open.Err() == nil {
+		c.logger.Warn(cannotKill, zap.String("query_id", id), Logged(err))
+	}
+}
+
+func (c *Client) fillHTTP(ctx context.Context, settings driver.Settings, q Query, sql string) (err error) {
+	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
+	outer := ctx
+	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
+	defer cancel()
+	settings[wholeResult] = 1
+	body, err := c.fills.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, sql)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, body.Close()) }()
+	lines := &lineReader{in: bufio.NewReader(body), most: bounds{all: MaxRowBytes, row: MaxRowBytes}}
+	switch _, err := lines.next(); {
+	case errors.Is(err, io.EOF):
+		return context.Cause(outer)
+	case err != nil:
+		return err
+	}
+	return errors.New("rows in the response to an INSERT")
+}
+
+func (c *Client) fillNative(ctx context.Context, settings driver.Settings, q Query, sql string) error {
+	options := []driver.QueryOption{driver.WithSettings(settings), driver.WithQueryID(q.ID)}
+	if len(q.Params) > 0 {
+		options = append(options, driver.WithParameters(encodeParams(q.Params)))
+	}
+	return c.fills.with(ctx, func(lent context.Context, conn driver.Conn) error {
+		return conn.Exec(driver.Context(lent, options...), sql)
+	})
+}

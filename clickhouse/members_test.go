@@ -1,0 +1,55 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// TestDropVersions: members of other versions, cohorts and projects stay.
+func TestDropVersions(t *testing.T) {
+	c := client(t)
+	mine, other := project(), project()
+	for _, p := range []int64{mine, other} {
+		for _, cohort := range []uint64{5, 6} {
+			for version := range uint64(4) {
+				fill := clickhouse.Fill{
+					Query: clickhouse.Query{SQL: "SELECT generateUUIDv4()", Project: p}, Table: "cohortpeople", Columns: []string{"person_id"},
+					Fixed: []clickhouse.FixedColumn{{Name: "cohort_id", Number: cohort}, {Name: "version", Number: version + 1}, {Name: "sign", Number: 1}},
+				}
+				if err := c.Fill(t.Context(), fill); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	kept := func(p int64) []string {
+		return ask(t, c, p, "SELECT cohort_id, arraySort(groupArray(version)) FROM cohortpeople GROUP BY cohort_id ORDER BY cohort_id")
+	}
+	all := []string{"[5, [1,2,3,4]]", "[6, [1,2,3,4]]"}
+	for _, step := range []struct {
+		name string
+		drop func() error
+		want []string
+	}{
+		{"one", func() error { return c.DropVersion(t.Context(), mine, 5, 4) }, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
+		{"one that is not there", func() error { return c.DropVersion(t.Context(), mine, 5, 9) }, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
+		{"the others", func() error { return c.DropOtherVersions(t.Context(), mine, 5, 2) }, []string{"[5, [2]]", "[6, [1,2,3,4]]"}},
+		{"all", func() error { return c.DropOtherVersions(t.Context(), mine, 6, 0) }, []string{"[5, [2]]"}},
+	} {
+		t.Run(fmt.Sprint("dropping ", step.name), func(t *testing.T) {
+			if err := step.drop(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(step.want, kept(mine)); diff != "" {
+				t.Errorf("versions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(all, kept(other)); diff != "" {
+				t.Errorf("versions of another project (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

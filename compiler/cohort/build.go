@@ -1,0 +1,200 @@
+package cohort
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+)
+
+// PersonID is the only column of the query for members.
+const PersonID = "person_id"
+
+// The parts of queries for members. What one pass over a table can find is found by one, and what else is asked of these people is a condition
+// on their ids.
+const (
+	people = `SELECT id AS person_id FROM persons WHERE {condition}`
+	anyOf  = `SELECT person_id FROM {sets} WHERE {condition} GROUP BY person_id`
+	nobody = `SELECT id AS person_id FROM persons WHERE false`
+)
+
+// builder holds what the parts of one query share.
+type builder struct {
+	world *insight.World
+}
+
+// Build returns the query for the members of a cohort, over virtual tables: their ids in the column PersonID, each once, in no order and
+// without a limit. Members of other cohorts are those of the versions that the world's database names. The error is a *diag.Error.
+func Build(d *Definition, w *insight.World) (hogql.Query, error) {
+	if d.Root == nil {
+		return insight.Template(nobody, nil), nil
+	}
+	s, negated := normal(d.Root)
+	if negated {
+		panic("BUG: a cohort of all people but some was not refused when it was read")
+	}
+	b := &builder{world: w}
+	return b.query(s, nil)
+}
+
+// query lists a set of people for whom a condition holds too; nil for none.
+func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
+	b.world.Spend.Nodes(1)
+	switch sourceOf(s) {
+	case ofEvents:
+		return b.scan(s, condition)
+	case ofPersons:
+		own, err := b.personal(s)
+		if err != nil {
+			return nil, err
+		}
+		return insight.Template(people, map[string]any{"condition": insight.And(own, condition.on("id"))}), nil
+	case several:
+	}
+	switch s := s.(type) {
+	case union:
+		return b.joined(s, condition)
+	case rest:
+		return b.narrowed(s, condition)
+	case leaf:
+	}
+	return b.members(s.(leaf).Node.(*Member), condition)
+}
+
+// joined lists who is in any of some sets.
+func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) {
+	parts := apart(sets)
+	var queries []hogql.Query
+	for _, from := range []source{ofEvents, ofPersons} {
+		if len(parts[from]) > 0 {
+			parts[several] = append(parts[several], unionOf(parts[from]))
+		}
+	}
+	for _, s := range parts[several] {
+		q, err := b.query(s, nil)
+		if err != nil {
+			return nil, err
+		}
+		queries = append(queries, q)
+	}
+	return insight.Template(anyOf, map[string]any{
+		"sets": insight.From(insight.Union(queries...)), "condition": insight.OrTrue(condition.on(PersonID)),
+	}), nil
+}
+
+// narrowed lists who is in all of some sets and in none of others: the people of one source, with conditions on the others.
+func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
+	all, none := apart(s.all), apart(s.none)
+	var base set
+	for _, from := range []source{ofEvents, ofPersons} {
+		switch {
+		case len(all[from]) > 0 && base == nil:
+			base = restOf(all[from], none[from])
+		case len(all[from]) > 0:
+			all[several] = append(all[several], restOf(all[from], none[from]))
+		case len(none[from]) > 0:
+			none[several] = append(none[several], unionOf(none[from]))
+		}
+	}
+	if base == nil {
+		base, all[several] = all[several][0], all[several][1:]
+	}
+	for _, in := range all[several] {
+		test, err := b.test(in, true)
+		if err != nil {
+			return nil, err
+		}
+		condition = append(condition, test)
+	}
+	for _, out := range none[several] {
+		test, err := b.test(out, false)
+		if err != nil {
+			return nil, err
+		}
+		condition = append(condition, test)
+	}
+	return b.query(base, condition)
+}
+
+// conditions are tests of the id of a person, which all have to hold.
+type conditions []func(id hogql.Expr) hogql.Expr
+
+// on tests the id in a column; nil for no conditions.
+func (c conditions) on(column string) hogql.Expr {
+	all := make([]hogql.Expr, len(c))
+	for i, test := range c {
+		all[i] = test(insight.Field(column))
+	}
+	return insight.And(all...)
+}
+
+// test is the condition that a person is in a set, or is not.
+func (b *builder) test(s set, in bool) (func(id hogql.Expr) hogql.Expr, error) {
+	op, members := hogql.In, hogql.Expr(nil)
+	if !in {
+		op = hogql.NotIn
+	}
+	if l, ok := s.(leaf); ok {
+		if m, ok := l.Node.(*Member); ok {
+			if missing := b.missing(m); missing != nil {
+				return nil, missing
+			}
+			if op = hogql.InCohort; !in {
+				op = hogql.NotInCohort
+			}
+			members = insight.Const(m.Cohort)
+		}
+	}
+	if members == nil {
+		q, err := b.query(s, nil)
+		if err != nil {
+			return nil, err
+		}
+		members = &hogql.Subquery{Query: q}
+	}
+	return func(id hogql.Expr) hogql.Expr { return insight.Compare(id, op, members) }, nil
+}
+
+// personal is the condition of a set over the table of people.
+func (b *builder) personal(s set) (hogql.Expr, error) {
+	return b.condition(s, func(n Node) (hogql.Expr, error) {
+		switch n := n.(type) {
+		case *Person:
+			return b.world.PersonCondition(n.Filter, "")
+		case *Created:
+			return b.world.PersonCondition(n.Filter, "")
+		case *Member, *Behavior, *Group:
+		}
+		panic("BUG: a set of people that the table of people does not tell")
+	})
+}
+
+// condition is that of a set whose leaves one row tells. A leaf whose condition is nil holds always.
+func (b *builder) condition(s set, of func(Node) (hogql.Expr, error)) (hogql.Expr, error) {
+	b.world.Spend.Nodes(1)
+	switch s := s.(type) {
+	case leaf:
+		return of(s.Node)
+	case union:
+		all, err := b.each(s, of)
+		return insight.Or(all...), err
+	case rest:
+		all, err := b.each(s.all, of)
+		if err != nil || len(s.none) == 0 {
+			return insight.And(all...), err
+		}
+		none, err := b.each(s.none, of)
+		return insight.And(append(all, &hogql.Unary{Op: hogql.Not, X: insight.Or(none...)})...), err
+	}
+	panic("BUG: a set that is nothing")
+}
+
+func (b *builder) each(sets []set, of func(Node) (hogql.Expr, error)) ([]hogql.Expr, error) {
+	out := make([]hogql.Expr, len(sets))
+	for i, s := range sets {
+		condition, err := b.condition(s, of)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = insight.OrTrue(condition)
+	}
+	return out, nil
+}

@@ -1,0 +1,53 @@
+package cohort
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+)
+
+// The parts of a Sequence. The events of a person are numbers: their time since the window begins, in quarters of microseconds, and what they
+// can be: 1 the first event, 2 both, 3 the second. In their order each has what could be its first event before it, also of events
+// of one time.
+const (
+	item = "(_toMicroseconds(timestamp) - {origin}) * 4 + {role}"
+	// entries are the times of the last event before each that can be the first; 0 when there is none.
+	entries = `_arrayShiftRight(arrayFill(t -> t > 0, arrayMap(x -> if(x % 4 < 3, intDiv(x, 4), 0), {items})), 1)`
+	// passed reports whether a second event comes soon enough.
+	passed = `arrayExists((x, t) -> x % 4 > 1 AND t > 0 AND intDiv(x, 4) - t <= {most}, {items}, {entries})`
+)
+
+// sequence looks for an event and another one, which comes at the same time or at most so many seconds later.
+func (t tally) sequence(window interval, first, second entity, most int64) tally {
+	t.holds = func(a among) hogql.Expr {
+		values := map[string]any{
+			"origin": window.from.UnixMicro() - 1, "most": most * 1_000_000, "role": role(first, second),
+		}
+		values["items"] = insight.Call("arraySort", a.aggregate("groupArray", insight.TemplateExpr(item, values), nil))
+		values["entries"] = insight.TemplateExpr(entries, values)
+		return insight.TemplateExpr(passed, values)
+	}
+	if second.names == nil {
+		t.names = nil
+	} else if t.names != nil {
+		t.names = append(t.names, second.names...)
+	}
+	if same(first, second) {
+		return t.within(window, first.is)
+	}
+	return t.within(window, insight.Or(insight.OrTrue(first.is), insight.OrTrue(second.is)))
+}
+
+// same reports whether both events of a sequence are of one kind.
+func same(first, second entity) bool {
+	return hogql.PrintExpr(insight.OrTrue(first.is)) == hogql.PrintExpr(insight.OrTrue(second.is))
+}
+
+// role is what an event of a sequence can be.
+func role(first, second entity) hogql.Expr {
+	if same(first, second) {
+		return insight.Const(int64(2))
+	}
+	return insight.TemplateExpr("multiIf({first} AND {second}, 2, {first}, 1, 3)", map[string]any{
+		"first": insight.OrTrue(first.is), "second": insight.OrTrue(second.is),
+	})
+}

@@ -1,0 +1,80 @@
+package cohorts
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+const someID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+func TestReadCSV(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		by       clickhouse.Naming
+		want     []string
+		mistake  string
+	}{
+		{"distinct ids without a heading", "u1\nu2\n\n u1 \n", clickhouse.ByDistinctID, []string{"u1", "u2"}, ""},
+		{"a heading that is a distinct id too", "distinct_id\nu1\n", clickhouse.ByDistinctID, []string{"distinct_id", "u1"}, ""},
+		{"person ids", "Person .id\n" + someID + "\nx\n", clickhouse.ByPersonID, []string{someID}, ""},
+		{"a heading with a dash", "PERSON-ID\n" + someID, clickhouse.ByPersonID, []string{someID}, ""},
+		{"emails", "E-Mail\na@b.c\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
+		{"a column among others", "name,distinct-id\nAnn,a1\nshort\n,\nBob, b1 \n", clickhouse.ByDistinctID, []string{"a1", "b1"}, ""},
+		{"person ids before all others", "email,distinct_id,person_id\na@b.c,u1," + someID + "\n", clickhouse.ByPersonID, []string{someID}, ""},
+		{"one cell among blank ones", ",u1,\n,u2\n", clickhouse.ByDistinctID, []string{"u1", "u2"}, ""},
+		{"a mark of UTF-8", "\ufeffemail\na@b.c\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
+		{"a quoted cell", "name,email\n\"A, B\",\"a@b.c\"\n", clickhouse.ByEmail, []string{"a@b.c"}, ""},
+		{"nobody", "email\n", clickhouse.ByEmail, []string{}, ""},
+		{"nothing", "\n\n", 0, nil, "CSV file is empty. Please upload a CSV file with at least one row of data."},
+		{"no UTF-8", "u\xff", 0, nil, "CSV file must be encoded in UTF-8."},
+		{
+			"no column that names people", "a,b\n1,2\n", 0, nil,
+			"Multi-column CSV must contain at least one column with a supported ID header: person_id, distinct_id or email. Found: a, b",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readCSV([]byte(tt.in))
+			if refused, ok := errors.AsType[*api.Error](err); ok != (tt.mistake != "") || ok && (refused.Detail != tt.mistake || refused.Attr != "csv") {
+				t.Fatalf("mistake: %v, want %q", err, tt.mistake)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(tt.want, got.names); diff != "" || got.by != tt.by {
+				t.Errorf("names by %d, want %d (-want +got):\n%s", got.by, tt.by, diff)
+			}
+		})
+	}
+}
+
+// FuzzReadCSV: whatever a file holds, it is refused, or names people once each, by ids that are ids.
+func FuzzReadCSV(f *testing.F) {
+	for _, seed := range []string{"u1\nu2", "person_id\n" + someID, "name,email\n\"A, \"\"B\",a@b.c\n", "a,b\n1,2", "\"", ",,,\n", "\ufeff\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := readCSV(text)
+		if err != nil {
+			if _, ok := errors.AsType[*api.Error](err); !ok {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, name := range got.names {
+			if name == "" || seen[name] {
+				t.Fatalf("%q names %q", text, got.names)
+			}
+			seen[name] = true
+			if _, err := uuid.Parse(name); got.by == clickhouse.ByPersonID && err != nil {
+				t.Fatalf("%q: %q is no id", text, name)
+			}
+		}
+	})
+}
