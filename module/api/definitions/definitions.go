@@ -30,7 +30,6 @@ func (d *Definitions) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "property_definitions", Scope: "property_definition:read", Handler: d.listProperties},
 		{Method: http.MethodGet, Pattern: "groups_types", Scope: "group:read", Handler: d.listGroupTypes},
 
-
 		{Method: http.MethodGet, Pattern: "insight_variables", Scope: readVariables, Handler: d.listVariables},
 		{Method: http.MethodPost, Pattern: "insight_variables", Scope: writeVariables, Handler: d.createVariable},
 		{Method: http.MethodGet, Pattern: "insight_variables/:name", Scope: readVariables, Handler: d.getVariable},
