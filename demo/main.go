@@ -1,5 +1,5 @@
 // Command demo serves a demo project on http://localhost:8080. It starts the server and, on the first run, creates a
-// project of real events with two keys, two endpoints and an insight of each kind. When it stops, it stops the server.
+// project of real events with two keys, two endpoints, two actions and an insight of each kind. When it stops, it stops the server.
 //
 // The server logs to a file, so that the keys stay visible in the terminal.
 package main
@@ -233,7 +233,7 @@ func (s *settings) captureToken(ctx context.Context, project int64) (string, err
 	return list.Tokens[0].Token, nil
 }
 
-// publish creates the variables and endpoints, skipping those that an interrupted run already created.
+// publish creates the actions, variables and endpoints, skipping those that an interrupted run already created.
 func (d *demo) publish(ctx context.Context) error {
 	variable := func(name, typ string, byDefault any) map[string]any {
 		return map[string]any{"name": name, "type": typ, "default_value": byDefault}
@@ -244,10 +244,18 @@ func (d *demo) publish(ctx context.Context) error {
 			"query": map[string]any{"kind": "HogQLQuery", "query": query},
 		}
 	}
+	action := func(name, description string, steps ...map[string]any) map[string]any {
+		return map[string]any{"name": name, "description": description, "tags": []string{"demo"}, "steps": steps}
+	}
 	for _, made := range []struct {
 		path string
 		body map[string]any
 	}{
+		{"actions/", action("Fixed a bug", "A commit that fixes something", map[string]any{
+			"event": "commit authored", "properties": []map[string]any{{"key": "is_fix", "value": []string{"true"}, "operator": "exact", "type": "event"}},
+		})},
+		{"actions/", action("Shipped", "A pull request was merged, or a release was tagged",
+			map[string]any{"event": "pull request merged"}, map[string]any{"event": "release tagged"})},
 		{"insight_variables/", variable("component", "String", "tsdb")},
 		{"insight_variables/", variable("year", "Number", 2023)},
 		{"endpoints/", endpoint("commits", "Commits to a component in a year, oldest first", commitsQuery)},

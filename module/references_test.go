@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -281,5 +282,75 @@ func TestLoopsOverActions(t *testing.T) {
 		if answer := w.send(t, http.MethodPatch, actionsPath+step.path, step.body); answer.Code != step.want {
 			t.Errorf("%s %s: %d %s, want %d", step.path, step.body, answer.Code, answer.Body, step.want)
 		}
+	}
+}
+
+// changesOf are the codes and details of the changes in the record of an endpoint.
+func (w *world) changesOf(t *testing.T, path string) string {
+	t.Helper()
+	answer := w.send(t, http.MethodGet, "/api/projects/@current/"+path, "")
+	if answer.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+	}
+	found, _ := fieldOf(t, answer, "changes").(map[string]any)
+	var out []string
+	for _, kind := range []string{"breaking", "compatible"} {
+		list, _ := found[kind].([]any)
+		for _, one := range list {
+			change, _ := one.(map[string]any)
+			out = append(out, fmt.Sprintf("%s %s: %s", kind, change["code"], change["detail"]))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestEndpointsTellOfActions: the record of an endpoint tells what became of what its query uses since it was published.
+func TestEndpointsTellOfActions(t *testing.T) {
+	w := actionsWorld(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
+	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	w.newEndpoint(t, "direct", "select count() from events where matchesAction(1)")
+	w.newEndpoint(t, "through", fmt.Sprintf("select count() from events where person_id in cohort %d", members.ID))
+	w.newEndpoint(t, "neither", "select 1")
+	// Everything in a world was made long ago, so that what is written now comes after it.
+	made := began.Add(-time.Hour)
+	actions := func(f registry.ActionFields, at time.Time) {
+		t.Helper()
+		if _, err := w.rt.registry.UpdateAction(t.Context(), w.project.ID, 1, f, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	actions(registry.ActionFields{Name: registry.To(new("a"))}, made)
+	actions(registry.ActionFields{Name: registry.To(new("club"))}, made)
+	expect := func(what string, want map[string]string) {
+		t.Helper()
+		for path, text := range want {
+			if diff := cmp.Diff(text, w.changesOf(t, path)); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", what, path, diff)
+			}
+		}
+	}
+	expect("nothing", map[string]string{"endpoints/direct/": "", "endpoints/through/": "", "endpoints/neither/": ""})
+	actions(registry.ActionFields{Description: registry.To("d")}, began.Add(time.Hour))
+	expect("a description", map[string]string{"endpoints/direct/": "", "endpoints/through/": ""})
+	actions(registry.ActionFields{Steps: registry.To([]registry.ActionStep{{Event: new("b")}})}, began.Add(2*time.Hour))
+	const changed = `compatible action_changed: action "club" (ID 1) was changed after version 1 was published`
+	expect("new steps", map[string]string{"endpoints/direct/": changed, "endpoints/direct/?version=1": changed, "endpoints/through/": changed, "endpoints/neither/": ""})
+	actions(registry.ActionFields{Deleted: registry.To(true)}, began.Add(3*time.Hour))
+	const deleted = `breaking action_deleted: action "club" (ID 1) was deleted`
+	expect("a deletion", map[string]string{"endpoints/direct/": deleted, "endpoints/through/": deleted, "endpoints/neither/": ""})
+	if _, err := w.rt.registry.UpdateCohort(t.Context(), w.project.ID, members.ID, registry.CohortFields{Deleted: registry.To(true)}, began.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	expect("a cohort that is deleted", map[string]string{"endpoints/through/": `breaking cohort_deleted: cohort "members" (ID 1) was deleted`})
+
+	// A version that uses what is deleted breaks callers when it becomes the current one.
+	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "direct", registry.EndpointUpdate{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`)}, began); err != nil {
+		t.Fatal(err)
+	}
+	refused := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/direct/promote/", `{"version": 1, "refuse_breaking": true}`)
+	if refused.Code != http.StatusBadRequest || !strings.Contains(refused.Body.String(), `action \"club\" (ID 1) was deleted`) {
+		t.Errorf("going back to it: %d %s", refused.Code, refused.Body)
 	}
 }

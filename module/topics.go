@@ -39,13 +39,13 @@ func (rt *runtime) endpoints() []api.Route {
 	return slices.Concat(
 		runs.Routes(),
 		(&endpoints.Documents{Runs: runs}).Routes(),
-		(&endpoints.Endpoints{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}).Routes(),
+		(&endpoints.Endpoints{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references}).Routes(),
 	)
 }
 
 // files plans and applies endpoints that are kept as files.
 func (rt *runtime) files() *files.Files {
-	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget}
+	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references}
 }
 
 // insights are the routes of saved insights and dashboards.

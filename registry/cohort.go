@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -47,6 +48,8 @@ type Cohort struct {
 	DeletedAt time.Time `json:"deleted_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"` // id of a key; empty for the operator
+	// ChangedAt is when an update last changed who is a member, or that it is deleted; zero for never.
+	ChangedAt time.Time `json:"changed_at,omitzero"`
 }
 
 // SchemaCohort is what queries need of a cohort.
@@ -242,12 +245,22 @@ func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f Cohort
 		return nil, err
 	}
 	return r.changeCohort(ctx, project, id, func(t *tx, c *Cohort) error {
+		before := *c
 		f.apply(c, now)
+		if !c.sameDefinition(&before) {
+			c.ChangedAt = moment(now)
+		}
 		if f.Check != nil {
 			return f.Check(t.next, c)
 		}
 		return nil
 	})
+}
+
+// sameDefinition reports whether the same people are members of both.
+func (c *Cohort) sameDefinition(other *Cohort) bool {
+	return c.Deleted == other.Deleted && c.Static == other.Static && bytes.Equal(c.Filters, other.Filters) && bytes.Equal(c.Groups, other.Groups) &&
+		bytes.Equal(c.Query, other.Query)
 }
 
 // errUnchanged says that a cohort is to stay as it is.

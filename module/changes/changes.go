@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -33,7 +34,7 @@ type Change struct {
 // Code names a family of changes for programs; part of the API: add, never rename.
 type Code string
 
-// The codes of changes. All break callers but those of what is added.
+// The codes of changes. All break callers but those of what is added, and of actions and cohorts that are there in another form.
 const (
 	KindChanged      Code = "kind_changed"
 	ColumnRemoved    Code = "column_removed"
@@ -45,12 +46,75 @@ const (
 	VariableRetyped  Code = "variable_retyped"
 	VariableRequired Code = "variable_required"
 	VariableAdded    Code = "variable_added"
+	ActionDeleted    Code = "action_deleted"
+	ActionChanged    Code = "action_changed"
+	CohortDeleted    Code = "cohort_deleted"
+	CohortChanged    Code = "cohort_changed"
 )
 
 // Side is a version, and the variables as they are defined while it is the current one: nil for a name without a definition.
 type Side struct {
 	Version   *registry.Version
 	Variables func(codeName string) *registry.Variable
+	// Uses are the actions and cohorts that the version depends on.
+	Uses []Use
+}
+
+// Use is an action or a cohort that a version depends on.
+type Use struct {
+	Cohort    bool // it is a cohort, and not an action
+	ID        int64
+	Title     string // what people call it
+	Deleted   bool
+	ChangedAt time.Time // when what it means changed last, its deletion included
+}
+
+// what is how a detail begins that is about the action or cohort.
+func (u *Use) what() string {
+	if u.Cohort {
+		return fmt.Sprintf("cohort %q (ID %d)", u.Title, u.ID)
+	}
+	return fmt.Sprintf("action %q (ID %d)", u.Title, u.ID)
+}
+
+// Since reports what became of the actions and cohorts that a version depends on since it was published, or made if it never was.
+func Since(s Side) *Changes {
+	v := s.Version
+	c := &Changes{From: v.Number, To: v.Number, Breaking: []Change{}, Compatible: []Change{}}
+	published := v.PublishedAt
+	if published.IsZero() {
+		published = v.CreatedAt
+	}
+	c.deleted(nil, s.Uses)
+	for i := range s.Uses {
+		u := &s.Uses[i]
+		if u.Deleted || !u.ChangedAt.After(published) {
+			continue
+		}
+		code := ActionChanged
+		if u.Cohort {
+			code = CohortChanged
+		}
+		detail := fmt.Sprintf("%s was changed after version %d was published", u.what(), v.Number)
+		c.Compatible = append(c.Compatible, Change{Code: code, Name: u.Title, Detail: detail})
+	}
+	return c
+}
+
+// deleted notes what the version after depends on that is deleted, and that the version before does not depend on.
+func (c *Changes) deleted(before, after []Use) {
+	for i := range after {
+		u := &after[i]
+		known := slices.ContainsFunc(before, func(b Use) bool { return b.Cohort == u.Cohort && b.ID == u.ID })
+		if !u.Deleted || known {
+			continue
+		}
+		code := ActionDeleted
+		if u.Cohort {
+			code = CohortDeleted
+		}
+		c.breaks(code, u.Title, "", "", "%s was deleted", u.what())
+	}
 }
 
 // Between compares the version that gives way with the one that takes its place.
@@ -63,6 +127,7 @@ func Between(from, to Side) *Changes {
 		c.columns(from.Version.Columns, to.Version.Columns)
 	}
 	c.variables(before.variables, after.variables)
+	c.deleted(from.Uses, to.Uses)
 	return c
 }
 

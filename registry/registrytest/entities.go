@@ -594,7 +594,7 @@ func testCohorts(t exam) {
 	if err := deleteCohort(p, shop.ID, next.ID, at); err != nil {
 		t.Fatal(err)
 	}
-	next.Deleted, next.DeletedAt = true, at
+	next.Deleted, next.DeletedAt, next.ChangedAt = true, at, at
 	are(paying, given, next)
 
 	// The number of a deleted one is given again to those alone who ask for it.

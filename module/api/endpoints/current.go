@@ -62,7 +62,7 @@ func (s *Endpoints) setCurrent(
 	if number, err = choose(e, number, given); err != nil {
 		return api.Response{}, err
 	}
-	comparison := publish.Comparison{Snapshot: c.Snapshot, Project: c.Project.ID, RefuseBreaking: refuse, Attr: "version"}
+	comparison := publish.Comparison{Snapshot: c.Snapshot, References: s.References, Project: c.Project.ID, RefuseBreaking: refuse, Attr: "version"}
 	updated, err := s.Registry.Promote(ctx, c.Project.ID, e.Name, number, comparison.Check, c.Start)
 	if err != nil {
 		return api.Response{}, err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
+	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -17,16 +19,18 @@ type Endpoints struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
 	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
+	// References knows the actions and cohorts that queries use.
+	References *references.Index
 }
 
 // Routes are the routes of the records.
 func (s *Endpoints) Routes() []api.Route {
 	const one = "endpoints/:name"
 	all := []api.Route{
-		{Method: http.MethodGet, Pattern: "endpoints", Scope: readScope, Handler: list},
+		{Method: http.MethodGet, Pattern: "endpoints", Scope: readScope, Handler: s.list},
 		{Method: http.MethodPost, Pattern: "endpoints", Scope: writeScope, Handler: s.create},
 
-		{Method: http.MethodGet, Pattern: one + "/versions", Scope: readScope, Handler: listVersions},
+		{Method: http.MethodGet, Pattern: one + "/versions", Scope: readScope, Handler: s.listVersions},
 		{Method: http.MethodPost, Pattern: one + "/promote", Scope: writeScope, Handler: s.promote},
 		{Method: http.MethodPost, Pattern: one + "/rollback", Scope: writeScope, Handler: s.rollBack},
 
@@ -45,14 +49,14 @@ func (s *Endpoints) Routes() []api.Route {
 // one are the routes of one endpoint.
 func (s *Endpoints) one(pattern string) []api.Route {
 	return []api.Route{
-		{Method: http.MethodGet, Pattern: pattern, Scope: readScope, Handler: get},
+		{Method: http.MethodGet, Pattern: pattern, Scope: readScope, Handler: s.get},
 		{Method: http.MethodPut, Pattern: pattern, Scope: writeScope, Handler: s.update},
 		{Method: http.MethodPatch, Pattern: pattern, Scope: writeScope, Handler: s.update},
 		{Method: http.MethodDelete, Pattern: pattern, Scope: writeScope, Handler: s.delete},
 	}
 }
 
-func list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	params := in.URL.Query()
 	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
 	wanted, err := strconv.ParseBool(active)
@@ -69,10 +73,19 @@ func list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 		}
 		found = append(found, e)
 	}
-	return api.PageBy(in, found, func(e *registry.Endpoint) record { return recordOf(&c, in, e) })
+	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(&c, recordOf(&c, in, e), e.Current()) })
 }
 
-func get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+// current adds to a record what became of the actions and cohorts that a version uses since it was published.
+func (s *Endpoints) current(c *api.Caller, r record, v *registry.Version) record {
+	found := changes.Since(changes.Side{Version: v, Uses: s.References.UsesOf(c.Snapshot, c.Project.ID, v.Query)})
+	if found.Any() {
+		r.Changes = found
+	}
+	return r
+}
+
+func (s *Endpoints) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
@@ -82,19 +95,19 @@ func get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	case err != nil:
 		return api.Response{}, err
 	case asked:
-		return api.JSON(http.StatusOK, recordOfVersion(&c, in, e, v)), nil
+		return api.JSON(http.StatusOK, s.current(&c, recordOfVersion(&c, in, e, v), v)), nil
 	}
-	return api.JSON(http.StatusOK, recordOf(&c, in, e)), nil
+	return api.JSON(http.StatusOK, s.current(&c, recordOf(&c, in, e), e.Current())), nil
 }
 
-func listVersions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) listVersions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
 	}
 	records := []record{}
 	for i := len(e.Versions) - 1; i >= 0; i-- {
-		records = append(records, recordOfVersion(&c, in, e, &e.Versions[i]))
+		records = append(records, s.current(&c, recordOfVersion(&c, in, e, &e.Versions[i]), &e.Versions[i]))
 	}
 	return api.PageOf(in, records)
 }

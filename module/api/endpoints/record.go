@@ -40,7 +40,7 @@ type record struct {
 	DeprecatedAt                *time.Time        `json:"deprecated_at"`
 	SunsetAt                    *time.Time        `json:"sunset_at"`
 	*versionRecord
-	// Changes is what the request that is answered changed for callers.
+	// Changes is what the request that is answered changed for callers; of one that only reads, what changed under the version.
 	Changes *changes.Changes `json:"changes,omitempty"`
 }
 

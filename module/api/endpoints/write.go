@@ -108,7 +108,7 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in api.Input, e *
 	if err != nil {
 		return record{}, quotas, err
 	}
-	comparison := publish.Comparison{Snapshot: c.Snapshot, Project: c.Project.ID, RefuseBreaking: api.Deref(f.refuseBreaking), Attr: "query"}
+	comparison := publish.Comparison{Snapshot: c.Snapshot, References: s.References, Project: c.Project.ID, RefuseBreaking: api.Deref(f.refuseBreaking), Attr: "query"}
 	update.Check = comparison.Check
 	updated, err := s.Registry.UpdateEndpoint(ctx, c.Project.ID, e.Name, update, c.Start)
 	if err != nil {

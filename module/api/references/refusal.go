@@ -33,7 +33,7 @@ func (u *Uses) RefuseDeletion(cohort int64, key *registry.Key) error {
 	for _, p := range phrases {
 		var users []string
 		for _, r := range u.OfCohort(cohort) {
-			if r.Type == p.of && !(r.Type == Cohort && r.ID == cohort) {
+			if r.Type == p.of && (r.Type != Cohort || r.ID != cohort) {
 				users = append(users, r.title(key))
 			}
 		}

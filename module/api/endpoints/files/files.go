@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/publish"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -22,6 +23,8 @@ type Files struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
 	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
+	// References knows the actions and cohorts that queries use.
+	References *references.Index
 }
 
 // Plan is a plan of changes, and what makes them.
@@ -39,12 +42,14 @@ type planner struct {
 	preview *registry.Snapshot // as it will be, with the variables of the files
 	now     time.Time
 	plan    *Plan
+
+	references *references.Index
 }
 
 // Plan works out what files change in a project. With prune, endpoints that no file names are deleted. Nothing is written. The error is
 // ErrNotFound for an unknown project; mistakes in the files are joined *endpointfile.Error.
 func (s *Files) Plan(ctx context.Context, project int64, files []*endpointfile.File, prune bool, now time.Time) (*Plan, error) {
-	p := &planner{exec: s.Executor, snap: s.Registry.Snapshot(), now: now, plan: &Plan{FilesPlan: adminapi.FilesPlan{
+	p := &planner{exec: s.Executor, snap: s.Registry.Snapshot(), now: now, references: s.References, plan: &Plan{FilesPlan: adminapi.FilesPlan{
 		Project: project, Endpoints: []adminapi.PlannedEndpoint{}, Variables: []adminapi.PlannedVariable{}, Unmanaged: []string{},
 	}}}
 	if p.project = p.snap.Project(project); p.project == nil {
@@ -139,7 +144,7 @@ func (p *planner) change(f *endpointfile.File, known *registry.Endpoint, checked
 		update.Query, update.Columns, update.SameQuery = checked.Raw, checked.Columns, checked.Same
 		next = registry.Version{Number: planned.Version, Query: checked.Raw, Columns: checked.Columns}
 	}
-	comparison := publish.Comparison{Snapshot: p.preview, Before: p.snap, Project: p.project.ID}
+	comparison := publish.Comparison{Snapshot: p.preview, Before: p.snap, References: p.references, Project: p.project.ID}
 	comparison.Compare(now, &next)
 	if found := comparison.Found; !same || found.Any() {
 		planned.Changes = found
@@ -207,7 +212,7 @@ func (p *planner) others(named map[string]bool, prune bool) {
 // bystander reports what callers of an endpoint without a file notice of the variables that files change.
 func (p *planner) bystander(name string) {
 	current := p.snap.Endpoint(p.project.ID, name).Current()
-	comparison := publish.Comparison{Snapshot: p.preview, Before: p.snap, Project: p.project.ID}
+	comparison := publish.Comparison{Snapshot: p.preview, Before: p.snap, References: p.references, Project: p.project.ID}
 	comparison.Compare(current, current)
 	if found := comparison.Found; found.Any() {
 		p.plan.Endpoints = append(p.plan.Endpoints, adminapi.PlannedEndpoint{Name: name, Action: adminapi.Keep, Fields: []string{}, Changes: found})

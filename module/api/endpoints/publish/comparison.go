@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/changes"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -13,6 +14,7 @@ import (
 type Comparison struct {
 	Snapshot       *registry.Snapshot // whose variables count
 	Before         *registry.Snapshot // the same for the version that is replaced; nil: Snapshot
+	References     *references.Index
 	Project        int64
 	RefuseBreaking bool
 	Attr           string           // the field of the request that a refusal names
@@ -37,7 +39,10 @@ func (c *Comparison) Check(from, to *registry.Version) error {
 // Compare notes what a change from one version to another means for callers.
 func (c *Comparison) Compare(from, to *registry.Version) {
 	side := func(v *registry.Version, snap *registry.Snapshot) changes.Side {
-		return changes.Side{Version: v, Variables: func(codeName string) *registry.Variable { return snap.VariableByCode(c.Project, codeName) }}
+		return changes.Side{
+			Version: v, Variables: func(codeName string) *registry.Variable { return snap.VariableByCode(c.Project, codeName) },
+			Uses: c.References.UsesOf(c.Snapshot, c.Project, v.Query),
+		}
 	}
 	c.Found = changes.Between(side(from, cmp.Or(c.Before, c.Snapshot)), side(to, c.Snapshot))
 }
