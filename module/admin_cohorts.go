@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -89,7 +90,13 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if rt.registry.Snapshot().Cohort(project.ID, id) == nil {
 		return nil, registry.ErrNotFound
 	}
-	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Deleted: registry.To(true)}, time.Now()); err != nil {
+	deleted := registry.CohortFields{Deleted: registry.To(true), Check: func(now *registry.Snapshot, c *registry.Cohort) error {
+		if err := rt.references.Of(now, c.Project).RefuseDeletion(c.ID, nil); err != nil {
+			return badRequest("%s", api.ErrorOf(err).Detail)
+		}
+		return nil
+	}}
+	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, deleted, time.Now()); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil

@@ -1,0 +1,285 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// usersOf says in short what uses an action: types, numbers or names, and versions.
+func (w *world) usersOf(tb testing.TB, action int) string {
+	tb.Helper()
+	answer := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/references/", actionsPath, action), "")
+	type record struct {
+		Type     string
+		ID       any
+		Name     *string
+		URL      *string
+		Versions []int
+	}
+	var plain, shown []record
+	if err := json.Unmarshal(answer.Body.Bytes(), &plain); err != nil || answer.Code != http.StatusOK {
+		tb.Fatalf("references: %d %s", answer.Code, answer.Body)
+	}
+	body := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/", actionsPath, action), "")
+	raw, err := json.Marshal(fieldOf(tb, body, "used_by"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &shown); err != nil {
+		tb.Fatal(err)
+	}
+	if diff := cmp.Diff(plain, shown); diff != "" {
+		tb.Errorf("references and used_by differ:\n%s", diff)
+	}
+	if got := fieldOf(tb, body, "reference_count"); got != float64(len(plain)) {
+		tb.Errorf("reference_count is %v of %d", got, len(plain))
+	}
+	var out []string
+	for _, r := range plain {
+		text := r.Type
+		if id, ok := r.ID.(float64); ok {
+			text += fmt.Sprintf(" %v", id)
+		}
+		if r.Name != nil {
+			text += " " + *r.Name
+		}
+		if r.URL != nil {
+			text += " " + strings.TrimPrefix(*r.URL, fmt.Sprintf("/api/projects/%d", w.project.ID))
+		}
+		if r.Versions != nil {
+			text += fmt.Sprint(" ", r.Versions)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestUsedBy: an action says what uses it itself, and nothing of what was deleted or belongs to another project.
+func TestUsedBy(t *testing.T) {
+	w := actionsWorld(t)
+	ctx, reg := t.Context(), w.rt.registry
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.newAction(t, `{"name": "club", "steps": [{"event": "a"}]}`)
+	const own = `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`
+	insight := func(project int64, name, query string) *registry.Insight {
+		t.Helper()
+		i, err := reg.CreateInsight(ctx, project, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, w.key.ID, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	expect := func(what string, action int, want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, w.usersOf(t, action)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	expect("nothing", 1, "")
+	first := insight(w.project.ID, "series", own)
+	insight(w.project.ID, "another", strings.Replace(own, `"id": 1`, `"id": 2`, 1))
+	insight(w.newProject(t).ID, "theirs", own)
+	insight(w.project.ID, "in a text", `{"kind": "DataVisualizationNode", "source": {"kind": "HogQLQuery", "query": "select 1 from events where matchesAction('club')"}}`)
+	expect("insights", 1, "insight 1 series /insights/1/; insight 4 in a text /insights/4/")
+
+	w.newEndpoint(t, "e", "select 1 from events where matchesAction(1)")
+	for _, query := range []string{`{"kind": "HogQLQuery", "query": "select 2"}`, own} {
+		if _, err := reg.UpdateEndpoint(ctx, w.project.ID, "e", registry.EndpointUpdate{Query: json.RawMessage(query)}, began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const insights = "insight 1 series /insights/1/; insight 4 in a text /insights/4/"
+	expect("versions of an endpoint", 1, insights+"; endpoint e /endpoints/e/ [1 3]")
+	if _, err := reg.UpdateEndpoint(ctx, w.project.ID, "e", registry.EndpointUpdate{Version: 1, Active: new(false)}, began); err != nil {
+		t.Fatal(err)
+	}
+	expect("a version that cannot be run", 1, insights+"; endpoint e /endpoints/e/ [3]")
+
+	if answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"name": "society"}`); answer.Code != http.StatusOK {
+		t.Fatal(answer.Body)
+	}
+	expect("a name that is no longer that of the action", 1, "insight 1 series /insights/1/; endpoint e /endpoints/e/ [3]")
+	w.newAction(t, `{"name": "club"}`)
+	expect("the action that has it now", 2, "insight 2 another /insights/2/; insight 4 in a text /insights/4/")
+	if _, err := reg.UpdateInsight(ctx, w.project.ID, first.ID, registry.InsightFields{Deleted: registry.To(true)}, false, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	expect("an insight that was deleted", 1, "endpoint e /endpoints/e/ [3]")
+
+	filters := json.RawMessage(`{"properties": [{"type": "hogql", "key": "matchesAction(1)"}]}`)
+	name := "board"
+	if _, err := reg.CreateDashboard(ctx, w.project.ID, registry.DashboardFields{Name: registry.To(&name), Filters: registry.To(filters)}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	accounts := `[{"type": "hogql", "key": "not matchesAction(1)"}]`
+	if _, err := reg.UpdateProject(ctx, w.project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
+		t.Fatal(err)
+	}
+	const rest = "dashboard 1 board /dashboards/1/; endpoint e /endpoints/e/ [3]; test_account_filters 1 Filters against test accounts /"
+	expect("filters", 1, rest)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "action:read", "dashboard:read")
+	expect("a key that may not read everything", 1, "dashboard 1 board /dashboards/1/; endpoint [3]; test_account_filters 1")
+}
+
+// TestUsedByIsBounded: what uses an action a hundred times is counted, and its first uses are shown.
+func TestUsedByIsBounded(t *testing.T) {
+	w := actionsWorld(t)
+	w.newAction(t, `{"name": "a"}`)
+	query := json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`)
+	for range 60 {
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(query)}, "", began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := w.send(t, http.MethodGet, actionsPath+"1/", "")
+	shown, _ := fieldOf(t, answer, "used_by").([]any)
+	if len(shown) != 50 || fieldOf(t, answer, "reference_count") != 60.0 {
+		t.Errorf("%d of %v are shown, want 50 of 60", len(shown), fieldOf(t, answer, "reference_count"))
+	}
+}
+
+// newCohort adds a cohort that is computed, of members by its conditions.
+func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *registry.Cohort {
+	tb.Helper()
+	filters := `{"properties": {"type": "AND", "values": [` + strings.Join(conditions, ", ") + `]}}`
+	c, err := w.rt.registry.CreateCohort(tb.Context(), registry.NewCohort{
+		Project: w.project.ID, CohortFields: registry.CohortFields{Name: registry.To(&name), Filters: registry.To(json.RawMessage(filters))},
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+const (
+	performsAction = `{"type": "behavioral", "key": %d, "event_type": "actions", "value": "performed_event", "time_value": 30, "time_interval": "day"}`
+	performsEvent  = `{"type": "behavioral", "key": "a", "event_type": "events", "value": "performed_event", "time_value": 30, "time_interval": "day"}`
+	inCohort       = `{"type": "cohort", "key": "id", "value": %d}`
+)
+
+// TestUsersOfCohorts: cohorts and actions use each other, and what is used cannot be deleted.
+func TestUsersOfCohorts(t *testing.T) {
+	w := actionsWorld(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.newAction(t, `{"name": "club"}`)
+	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
+	if diff := cmp.Diff("cohort 1 members /cohorts/1/", w.usersOf(t, 1)); diff != "" {
+		t.Errorf("users of the action (-want +got):\n%s", diff)
+	}
+	refused := func(cohort int64, key *registry.Key) string {
+		t.Helper()
+		err := w.rt.references.Of(w.rt.registry.Snapshot(), w.project.ID).RefuseDeletion(cohort, key)
+		if err == nil {
+			return ""
+		}
+		return api.ErrorOf(err).Detail
+	}
+	expect := func(what string, cohort int64, key *registry.Key, want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, refused(cohort, key)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	expect("a cohort that nothing uses", outer.ID, nil, "")
+	expect("a cohort in a cohort", members.ID, w.key, "This cohort is used as criteria in 1 other cohort(s): outer. Change or delete these first.")
+	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	query := fmt.Sprintf(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "properties": [`+inCohort+`]}`, members.ID)
+	for n := range 7 {
+		name := fmt.Sprint("insight ", n+1)
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, "", began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.newEndpoint(t, "e", fmt.Sprintf("select 1 from persons where id in cohort %d", members.ID))
+	accounts := fmt.Sprintf(`[`+inCohort+`]`, members.ID)
+	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
+		t.Fatal(err)
+	}
+	expect("all kinds of users", members.ID, w.key,
+		"This cohort is used in 7 insight(s): insight 1, insight 2, insight 3, insight 4, insight 5 and 2 more; as criteria in 1 other cohort(s): outer; "+
+			"in the project's filters against test accounts; in 1 endpoint(s): e (version 1); in the steps of 1 action(s): step. Change or delete these first.")
+	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
+	if got := refused(members.ID, reader); strings.Contains(got, "insight 1") || strings.Contains(got, "step.") || !strings.Contains(got, "outer") {
+		t.Errorf("a key that may read cohorts alone is told: %s", got)
+	}
+}
+
+// TestCohortRoutesKnowUsers: the routes of cohorts show what uses a cohort, and refuse to delete it.
+func TestCohortRoutesKnowUsers(t *testing.T) {
+	w := actionsWorld(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "cohort:write", "action:write")
+	members, path := w.newCohort(t, "members", performsEvent), "/api/projects/@current/cohorts/"
+	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	shown := w.send(t, http.MethodGet, path+"1/", "")
+	if users, _ := fieldOf(t, shown, "used_by").([]any); len(users) != 1 || fieldOf(t, shown, "reference_count") != 1.0 {
+		t.Errorf("the record says %s", shown.Body)
+	}
+	refused := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`)
+	const want = "This cohort is used in the steps of 1 action(s): step. Change or delete these first."
+	if refused.Code != http.StatusBadRequest || fieldOf(t, refused, "detail") != want || fieldOf(t, refused, "attr") != "deleted" {
+		t.Errorf("deleting it: %d %s", refused.Code, refused.Body)
+	}
+	looping := fmt.Sprintf(`{"filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, 1)
+	if answer := w.send(t, http.MethodPatch, path+"1/", looping); answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "in a loop") {
+		t.Errorf("a loop over an action: %d %s", answer.Code, answer.Body)
+	}
+	if w.rt.registry.Snapshot().Cohort(w.project.ID, 1) == nil {
+		t.Fatal("the cohort is gone")
+	}
+	w.send(t, http.MethodPatch, actionsPath+"1/", `{"deleted": true}`)
+	if answer := w.send(t, http.MethodPatch, path+"1/", `{"deleted": true}`); answer.Code != http.StatusOK {
+		t.Errorf("deleting what nothing uses: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestLoopsOverActions: an action cannot depend on itself, by no way.
+func TestLoopsOverActions(t *testing.T) {
+	w := actionsWorld(t)
+	w.newAction(t, `{"name": "a", "steps": [{"event": "x"}]}`)
+	w.newAction(t, `{"name": "b", "steps": [{"properties": [{"type": "hogql", "key": "matchesAction('a')"}]}]}`)
+	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
+	for what, filter := range map[string]string{
+		"itself":                    `{"type": "hogql", "key": "matchesAction(1)"}`,
+		"itself by its name":        `{"type": "hogql", "key": "matchesAction('a')"}`,
+		"an action that asks back":  `{"type": "hogql", "key": "matchesAction(2)"}`,
+		"a cohort":                  fmt.Sprintf(inCohort, members.ID),
+		"a cohort of a cohort":      fmt.Sprintf(inCohort, outer.ID),
+		"a cohort in an expression": `{"type": "hogql", "key": "person_id in cohort 'outer'"}`,
+	} {
+		before := w.rt.registry.Snapshot().Revision
+		answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"steps": [{"event": "x"}, {"properties": [`+filter+`]}]}`)
+		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != "Actions and cohorts cannot reference each other in a loop." {
+			t.Errorf("%s: %d %s", what, answer.Code, answer.Body)
+		}
+		if w.rt.registry.Snapshot().Revision != before {
+			t.Errorf("%s: what was refused was written", what)
+		}
+	}
+	if answer := w.send(t, http.MethodPatch, actionsPath+"2/", `{"steps": [{"properties": [`+fmt.Sprintf(inCohort, outer.ID)+`]}]}`); answer.Code != http.StatusOK {
+		t.Errorf("a cohort that does not ask back: %d %s", answer.Code, answer.Body)
+	}
+	for _, step := range []struct {
+		path, body string
+		want       int
+	}{
+		{"1/", `{"deleted": true}`, http.StatusOK},
+		{"2/", `{"steps": [{"event": "y"}]}`, http.StatusOK},
+		{"1/", `{"steps": [{"properties": [{"type": "hogql", "key": "matchesAction(2)"}]}]}`, http.StatusOK},
+		{"1/", `{"deleted": false}`, http.StatusOK},
+		{"2/", `{"steps": [{"properties": [{"type": "hogql", "key": "matchesAction(1)"}]}]}`, http.StatusBadRequest},
+	} {
+		if answer := w.send(t, http.MethodPatch, actionsPath+step.path, step.body); answer.Code != step.want {
+			t.Errorf("%s %s: %d %s, want %d", step.path, step.body, answer.Code, answer.Body, step.want)
+		}
+	}
+}
