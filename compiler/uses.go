@@ -244,15 +244,11 @@ func (f *useFinder) text(q *query.HogQL) {
 func (f *useFinder) visitor() *hogql.Visitor {
 	return &hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
-			switch e := e.(type) {
-			case *hogql.Compare:
-				if e.Op == hogql.InCohort || e.Op == hogql.NotInCohort {
-					f.namedCohort(e.Right)
-				}
-			case *hogql.Call:
-				if e.Name == schema.MatchesAction && len(e.Args) == 1 {
-					f.namedAction(e.Args[0])
-				}
+			if c, ok := e.(*hogql.Compare); ok && (c.Op == hogql.InCohort || c.Op == hogql.NotInCohort) {
+				f.namedCohort(c.Right)
+			}
+			if c, ok := e.(*hogql.Call); ok && c.Name == schema.MatchesAction && len(c.Args) == 1 {
+				f.namedAction(c.Args[0])
 			}
 			return true
 		},
@@ -265,36 +261,39 @@ func (f *useFinder) visitor() *hogql.Visitor {
 	}
 }
 
-// namedCohort notes the cohort that an expression names.
+// namedCohort notes the cohorts that an expression names.
 func (f *useFinder) namedCohort(e hogql.Expr) {
-	switch e := e.(type) {
-	case *hogql.Const:
-		switch value := e.Value.(type) {
-		case int64:
-			f.cohort(value)
-		case string:
-			for _, id := range f.env.Database.Cohorts.ByName(value) {
-				f.cohort(id)
-			}
+	named, open := constantOf(e)
+	f.found.AllCohorts = f.found.AllCohorts || open
+	switch value := named.(type) {
+	case int64:
+		f.cohort(value)
+	case string:
+		for _, id := range f.env.Database.Cohorts.ByName(value) {
+			f.cohort(id)
 		}
-	case *hogql.Placeholder:
-		f.found.AllCohorts = true
 	}
 }
 
 // namedAction notes the actions that an expression names.
 func (f *useFinder) namedAction(e hogql.Expr) {
-	switch e := e.(type) {
-	case *hogql.Const:
-		switch value := e.Value.(type) {
-		case int64:
-			f.action(value)
-		case string:
-			for _, a := range f.env.Actions.Named(value) {
-				f.action(a.ID)
-			}
+	named, open := constantOf(e)
+	f.found.AllActions = f.found.AllActions || open
+	switch value := named.(type) {
+	case int64:
+		f.action(value)
+	case string:
+		for _, a := range f.env.Actions.Named(value) {
+			f.action(a.ID)
 		}
-	case *hogql.Placeholder:
-		f.found.AllActions = true
 	}
+}
+
+// constantOf is the value of a constant, nil for any other expression. Open reports whether a placeholder decides it that nothing stands for yet.
+func constantOf(e hogql.Expr) (value any, open bool) {
+	if c, ok := e.(*hogql.Const); ok {
+		return c.Value, false
+	}
+	_, open = e.(*hogql.Placeholder)
+	return nil, open
 }

@@ -51,8 +51,8 @@ func unusable(a *query.Action, wrong *diag.Error) *diag.Error {
 	return &diag.Error{Code: wrong.Code, Detail: fmt.Sprintf(`Action "%s" (ID %d) cannot be used: %s`, a.Label(), a.ID, wrong.Detail)}
 }
 
-// Matching gives what an event has to satisfy to match an action that is named by its number, an int64, or its name, a string. The events
-// are those of a table called schema.MatchedEvents. What is made has the place at.
+// Matching gives what an event has to satisfy to match an action that is named by its number, an int64, or its name, a string: an OR of steps, each
+// an AND of conditions, or true. The events are those of a table called schema.MatchedEvents. What is made has the place at.
 func (w *World) Matching(action any, at diag.Span) (condition hogql.Expr, id int64, mistake *diag.Error) {
 	a, mistake := w.named(action)
 	if mistake != nil {
@@ -113,11 +113,8 @@ func (m matcher) action(a *query.Action) (hogql.Expr, error) {
 		}
 		steps[i] = step
 	}
-	switch len(steps) {
-	case 0:
+	if len(steps) == 0 {
 		return m.constant(true), nil
-	case 1:
-		return steps[0], nil
 	}
 	return &hogql.Logic{Pos: m.at, Or: true, Args: steps}, nil
 }
@@ -142,20 +139,36 @@ func (m matcher) step(s *query.ActionStep) (hogql.Expr, error) {
 	if s.URL != "" {
 		all = append(all, m.text(m.url(), s.URL, s.URLMatching, query.Contains, hogql.Like))
 	}
-	properties, err := m.w.condition(s.Properties, m.subject)
+	filters, err := m.filters(s.Properties)
 	if err != nil {
 		return nil, err
 	}
-	if properties != nil {
-		all = append(all, properties)
-	}
-	switch len(all) {
-	case 0:
+	if all = append(all, filters...); len(all) == 0 {
 		return nil, nil
-	case 1:
-		return all[0], nil
 	}
 	return &hogql.Logic{Pos: m.at, Args: all}, nil
+}
+
+// filters are the conditions of filters that all have to hold, each for itself: several may use a name for something of their own.
+func (m matcher) filters(c *query.Condition) ([]hogql.Expr, error) {
+	if c == nil {
+		return nil, nil
+	}
+	members := c.All
+	if c.Filter != nil || c.Or {
+		members = []query.Condition{*c}
+	}
+	var all []hogql.Expr
+	for i := range members {
+		condition, err := m.w.condition(&members[i], m.subject)
+		if err != nil {
+			return nil, err
+		}
+		if condition != nil {
+			all = append(all, condition)
+		}
+	}
+	return all, nil
 }
 
 // url is the address of an event, as text whatever its declared type.

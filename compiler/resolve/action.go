@@ -12,7 +12,8 @@ import (
 // Actions are the actions of a project.
 type Actions interface {
 	// Matching gives what an event has to satisfy to match an action, over a table of events that is called schema.MatchedEvents, and the action's number.
-	// The action is named by its number, an int64, or by its name, a string. What is made has the place at.
+	// The action is named by its number, an int64, or by its name, a string. What is made has the place at. It is an OR of steps, each of them
+	// an AND of conditions whose aliases are their own; or one condition.
 	Matching(action any, at diag.Span) (condition hogql.Expr, id int64, mistake *diag.Error)
 }
 
@@ -81,7 +82,7 @@ func (s *scope) matchesAction(c *hogql.Call, condition bool) resolved.Expr {
 	outer := s.r.survey
 	m.open, s.r.survey = true, nil // what the action uses is not written in the query
 	defer func() { m.open, s.r.survey = false, outer }()
-	return s.apart(events).own(m.condition, condition)
+	return s.apart(events).steps(m.condition, condition)
 }
 
 // wrongAction says what is wrong with the arguments of a call; empty when nothing is.
@@ -125,14 +126,32 @@ func (s *scope) apart(t *tableSource) *scope {
 		s.names = new(names)
 	}
 	inner := &scope{r: s.r, tree: s.tree, sources: []source{matched{t}}, names: s.names, clause: "an action", aggregate: s.aggregate, byProperty: s.byProperty}
-	inner.aliases.byName = map[string]*alias{}
 	inner.frame = &inner.aliases
 	return inner
 }
 
-// own resolves a condition whose aliases are its own.
+// steps resolves the steps of an action.
+func (s *scope) steps(e hogql.Expr, condition bool) resolved.Expr {
+	whole := func(e hogql.Expr) resolved.Expr { return s.own(e, condition) }
+	steps, ok := e.(*hogql.Logic)
+	if !ok {
+		return whole(e)
+	}
+	return s.logic(steps.Pos, steps.Or, steps.Args, func(e hogql.Expr) resolved.Expr {
+		step, ok := e.(*hogql.Logic)
+		if !ok {
+			return whole(e)
+		}
+		return s.logic(step.Pos, step.Or, step.Args, whole)
+	})
+}
+
+// own resolves a condition whose aliases are its own. NULL counts as false.
 func (s *scope) own(e hogql.Expr, condition bool) resolved.Expr {
-	s.aliasVisitor(&s.aliases).WalkExpr(e)
+	outer := s.frame
+	s.frame = &frame{byName: map[string]*alias{}}
+	defer func() { s.frame = outer }()
+	s.aliasVisitor(s.frame).WalkExpr(e)
 	if condition {
 		return s.condition(e)
 	}

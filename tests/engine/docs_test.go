@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -17,12 +19,13 @@ func TestDocsRun(t *testing.T) {
 	}
 	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "trial", Version: 3}, {ID: 6, Name: "paying customers", Version: 3}}, false)
 	db := &schema.Database{Project: project, Location: time.UTC, Cohorts: cohorts}
+	actions := query.NewActions([]query.Action{{ID: 5, Name: "signed up", Steps: []query.ActionStep{{Event: "sign up"}, {URL: "/welcome"}}}})
 	blocks := strings.Split(string(page), "```")
 	ran := 0
 	for _, block := range blocks {
 		if text, ok := strings.CutPrefix(block, "sql\n"); ok {
 			ran++
-			selects(t, db, text)
+			selects(t, compiler.Env{Database: db, Actions: actions}, text)
 		}
 	}
 	if ran < 5 {

@@ -91,7 +91,7 @@ func (c *tally) String() string {
 // examine asks one query in all ways.
 func (all *tenants) examine(t *testing.T, g *generator, text string, seed uint64, c *tally) {
 	t.Helper()
-	compiled, err := compiler.Compile(&query.HogQL{Query: text}, compiler.Env{Database: all.db, Now: day})
+	compiled, err := compiler.Compile(&query.HogQL{Query: text}, compiler.Env{Database: all.db, Actions: all.actions, Now: day})
 	if err != nil {
 		mistakes := compiler.Mistakes(err)
 		if mistakes == nil {

@@ -151,7 +151,7 @@ func (g *generator) expr(k kind, sc *scope, depth int) string {
 func (g *generator) condition(sc *scope, depth int) string {
 	text := func() string { return g.expr(textKind, sc, depth-1) }
 	condition := func() string { return g.expr(boolKind, sc, depth-1) }
-	switch g.IntN(18) {
+	switch g.IntN(19) {
 	case 0, 1, 2:
 		k := pick(g, textKind, numberKind, timeKind, uuidKind)
 		return g.expr(k, sc, depth-1) + pick(g, " = ", " != ", " < ", " >= ") + g.expr(k, sc, depth-1)
@@ -177,6 +177,11 @@ func (g *generator) condition(sc *scope, depth int) string {
 		return "arrayExists(" + g.lambda(sc, boolKind, depth-1) + ", " + g.expr(textsKind, sc, depth-1) + ")"
 	case 16:
 		return "(" + g.expr(uuidKind, sc, depth-1) + pick(g, " in", " not in") + " cohort " + pick(g, "5", "6", "7", "'fives'") + ")"
+	case 17:
+		if sc.events() {
+			return "matchesAction(" + pick(g, tenantActions()...) + ")"
+		}
+		return condition()
 	case 15:
 		return "(" + g.expr(numberKind, sc, depth-1) + " between " + g.expr(numberKind, sc, depth-1) + " and " + g.expr(numberKind, sc, depth-1) + ")"
 	default:

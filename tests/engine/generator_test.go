@@ -48,6 +48,13 @@ type scope struct {
 	joined   bool            // columns need the names of their tables
 }
 
+// events reports whether one of the tables may be that of events.
+func (sc *scope) events() bool {
+	return slices.ContainsFunc(sc.operands, func(o operand) bool {
+		return slices.ContainsFunc(o.columns, func(c column) bool { return c.text == "elements_chain" })
+	})
+}
+
 // generator writes random queries. The same seed gives the same query.
 type generator struct {
 	*rand.Rand

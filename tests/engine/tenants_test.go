@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
@@ -39,6 +40,7 @@ type tenants struct {
 	unfenced *clickhouse.Client // the same without additional_table_filters
 	logs     *observer.ObservedLogs
 	db       *schema.Database
+	actions  *query.Actions
 }
 
 // day is when everything happens.
@@ -49,7 +51,7 @@ func newTenants(t *testing.T) *tenants {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	log := zap.New(core)
-	all := &tenants{logs: logs, db: &schema.Database{
+	all := &tenants{logs: logs, actions: newTenantActions(t), db: &schema.Database{
 		Project: tenant, Location: time.UTC, Layout: schema.NativeLayout(),
 		GroupTypes: map[string]int{"organization": 0, "squad": 1},
 		Cohorts:    schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "fives", Version: 3}, {ID: 6, Name: "sixes", Static: true}, {ID: 7, Name: "nobody", Version: 9}}, false),

@@ -125,10 +125,10 @@ func (c checker) attribution() error {
 	return nil
 }
 
-// covers reports whether the events of a narrow step satisfy a broad one: they are of the same name, and its filters are among
-// those of the narrow one.
+// covers reports whether the events of a narrow step satisfy a broad one: they are of the same name or action, and its filters are
+// among those of the narrow one.
 func covers(broad, narrow *query.Series) bool {
-	if broad.Kind != query.EventsNode || narrow.Kind != query.EventsNode || (broad.Event == nil) != (narrow.Event == nil) {
+	if broad.Kind != narrow.Kind || broad.Kind == query.GroupNode || broad.Action != narrow.Action || (broad.Event == nil) != (narrow.Event == nil) {
 		return false
 	}
 	if broad.Event != nil && *broad.Event != *narrow.Event {

@@ -70,6 +70,16 @@ func TestMistakes(t *testing.T) {
 			"series.1.id: Action ID 3 does not exist!",
 		},
 		{
+			"an exclusion of the action of a step",
+			`"series": [{"event": "a"}, {"kind": "ActionsNode", "id": 3}], "funnelsFilter": {"exclusions": [{"kind": "ActionsNode", "id": 3, "funnelFromStep": 0, "funnelToStep": 1}]}`,
+			"funnelsFilter.exclusions.0: Exclusion steps cannot contain an event that's part of funnel steps.",
+		},
+		{
+			"an exclusion of an action that there is not",
+			`"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"exclusions": [{"kind": "ActionsNode", "id": 3, "funnelFromStep": 0, "funnelToStep": 1}]}`,
+			"funnelsFilter.exclusions.0.id: Action ID 3 does not exist!",
+		},
+		{
 			"actors of a name of ours", three + `, "funnelsFilter": {"funnelAggregateByHogQL": "actor"}`,
 			"funnelsFilter.funnelAggregateByHogQL: Unable to resolve field: actor",
 		},

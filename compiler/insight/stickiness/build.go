@@ -23,8 +23,6 @@ const (
 	) GROUP BY actor`
 	// since finds the earliest event of all series, in seconds since 1970.
 	since = `SELECT {item} AS item, toUnixTimestamp(min(timestamp)) AS intervals, 0 AS actors FROM {events} WHERE {condition}`
-	// nothing gives no row: there is no series that could have any.
-	nothing = `SELECT 0 AS item, 0 AS intervals, 0 AS actors LIMIT 0`
 )
 
 // earliest marks the row of the earliest event, in place of an item's number.
@@ -94,9 +92,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 			members, answer.items = append(members, member), append(answer.items, it)
 		}
 	}
-	if len(members) == 0 {
-		members = append(members, insight.Template(nothing, nil))
-	} else if dates.All {
+	if dates.All {
 		first, err := b.since(answer.items)
 		if err != nil {
 			return nil, err
