@@ -153,8 +153,8 @@ func (b *builder) regularly(n *Behavior, t tally, is hogql.Expr) tally {
 	if unit == Year {
 		unit, length = Month, 12*length
 	}
-	upper := startOfDay(b.today()).Add(-time.Microsecond)
-	from := b.begin(Span{Count: min(n.Periods*length, most), Unit: unit})
+	midnight := startOfDay(b.today())
+	upper, from := midnight.Add(-time.Microsecond), before(midnight, Span{Count: n.Periods * length, Unit: unit})
 	index := insight.TemplateExpr(period, map[string]any{"unit": string(unit), "upper": upper, "length": int64(length)})
 	t.holds = func(a among) hogql.Expr {
 		return insight.Compare(periods(a, index, n), hogql.GreaterOrEquals, insight.Const(int64(n.Enough)))
