@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -32,4 +34,47 @@ func (c *Client) dropMembers(ctx context.Context, project int64, condition strin
 		return c.failure(ctx, "deleting members of a cohort", err)
 	}
 	return nil
+}
+
+// CompareVersions returns how many members a version of a cohort has, and whether another version has the same ones.
+func (c *Client) CompareVersions(ctx context.Context, project, cohort int64, version, other uint64) (count int64, same bool, err error) {
+	q := Query{SQL: compareSQL, Project: project, inOrder: true, Params: []Param{
+		number("cohort", cohort), versionNumber("version", version), versionNumber("other", other),
+	}}
+	different := int64(0)
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		if count, err = cells[0].Int(); err != nil {
+			return err
+		}
+		different, err = cells[1].Int()
+		return err
+	})
+	return count, different == 0, err
+}
+
+const compareSQL = "SELECT countIf(this > 0), countIf((this > 0) != (that > 0)) FROM (" +
+	"SELECT sumIf(sign, version = {version:UInt64}) AS this, sumIf(sign, version = {other:UInt64}) AS that FROM " + physical.ComputedMembers +
+	" WHERE cohort_id = {cohort:Int64} AND version IN ({version:UInt64}, {other:UInt64}) GROUP BY person_id)"
+
+// LostMembers returns how many members of a version became other persons after a moment, or were deleted, without the version having
+// been told.
+func (c *Client) LostMembers(ctx context.Context, project, cohort int64, version uint64, since time.Time) (count int64, err error) {
+	q := Query{SQL: lostSQL, Project: project, Params: []Param{number("cohort", cohort), versionNumber("version", version), number("since", since.Unix())}}
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		count, err = cells[0].Int()
+		return err
+	})
+	return count, err
+}
+
+const lostSQL = "SELECT count() FROM (SELECT id FROM person WHERE is_deleted = 1 AND _timestamp >= fromUnixTimestamp({since:Int64}) AND id IN (" +
+	"SELECT person_id FROM " + physical.ComputedMembers + " WHERE cohort_id = {cohort:Int64} AND version = {version:UInt64} " +
+	"GROUP BY person_id HAVING sum(sign) > 0) GROUP BY id)"
+
+func number(name string, n int64) Param {
+	return Param{Name: name, Type: "Int64", Value: strconv.FormatInt(n, 10)}
+}
+
+func versionNumber(name string, n uint64) Param {
+	return Param{Name: name, Type: "UInt64", Value: strconv.FormatUint(n, 10)}
 }

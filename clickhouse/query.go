@@ -43,6 +43,7 @@ type Query struct {
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
 
 	system  bool          // reads system tables, without the project filter
+	inOrder bool          // groups by the order of the table, without holding all groups in memory
 	longest time.Duration // in place of Config.MaxExecutionTime; zero for that
 }
 

@@ -127,6 +127,9 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	if q.Offset > 0 {
 		all["offset"] = q.Offset
 	}
+	if q.inOrder {
+		set("optimize_aggregation_in_order", 1)
+	}
 	if c.config.Embedded {
 		c.setPriority(set, q)
 	}

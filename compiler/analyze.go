@@ -18,6 +18,7 @@ type analysis struct {
 	cut      bind.Cut
 	resolved resolved.Query
 	outputs  []resolve.Output
+	cohorts  []int64
 	uses     []resolve.PropertyUse // only for those who ask
 }
 
@@ -54,9 +55,9 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 		found.limited = found.bound
 	}
 	if uses {
-		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.Database, env.Now, env.spend)
+		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.resolving())
 	} else {
-		found.resolved, found.outputs, err = resolve.Query(found.limited, env.Database, env.Now, env.spend)
+		found.resolved, found.outputs, found.cohorts, err = resolve.WithCohorts(found.limited, env.resolving())
 	}
 	if err != nil && !note(&mistakes, err, open) {
 		return nil, err
@@ -68,7 +69,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	found := &analysis{bound: q, limited: q}
 	var err error
-	found.resolved, found.outputs, err = resolve.Query(q, env.Database, env.Now, env.spend)
+	found.resolved, found.outputs, found.cohorts, err = resolve.WithCohorts(q, env.resolving())
 	return found, unplaced(err)
 }
 

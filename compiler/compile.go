@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -44,6 +45,8 @@ type Env struct {
 	Mode Mode
 	// TestAccounts is the condition that keeps the project's test accounts out of queries that ask for it; nil for none.
 	TestAccounts *query.Condition
+	// Actions are those of the project; nil for none.
+	Actions *query.Actions
 	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
@@ -60,7 +63,15 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 
 // world is what insights are built for.
 func (e *Env) world() *insight.World {
-	return &insight.World{Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, PathCleaning: e.PathCleaning, PlainValues: e.PlainValues, Spend: e.spend}
+	return &insight.World{
+		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning,
+		PlainValues: e.PlainValues, Spend: e.spend,
+	}
+}
+
+// resolving is what names are resolved against.
+func (e *Env) resolving() resolve.World {
+	return resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
 }
 
 // Compiled is a query that is ready to run.
@@ -70,6 +81,8 @@ type Compiled struct {
 	Params []sql.Param
 	// HogQL is the query printed back, with its placeholders filled in and its limit.
 	HogQL string
+	// Cohorts are the ids of the cohorts whose members are read, in order. The tables of members of all cohorts count for none.
+	Cohorts []int64
 	// Columns are the names of the result's columns.
 	Columns []string
 	// Limit is the most rows to return. SQL asks for one more when Probe is set.
@@ -129,6 +142,7 @@ func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
 func (found *analysis) compiled(t tree, text string, params []sql.Param, spend *budget.Budget) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
+	out.Cohorts = found.cohorts
 	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, spend)
 	if t.text != nil {
 		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 func TestCompiledFacts(t *testing.T) {
@@ -48,6 +50,33 @@ func TestCompiledFacts(t *testing.T) {
 				t.Errorf("Compile(%q) (-want +got):\n%s", tt.text, diff)
 			}
 		})
+	}
+}
+
+// TestCompiledCohorts: a query tells whose members it reads, wherever it asks for them.
+func TestCompiledCohorts(t *testing.T) {
+	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "a", Version: 1}, {ID: 6, Name: "b"}, {ID: 7, Static: true}, {ID: 8}}, false)
+	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: compileNow}
+	tests := []struct {
+		body string
+		want []int64
+	}{
+		{`{"kind": "HogQLQuery", "query": "select 1 from events where person_id in cohort 'b' or person_id not in cohort 5 or person_id in cohort 6"}`, []int64{5, 6}},
+		{`{"kind": "HogQLQuery", "query": "select count() from events"}`, nil},
+		{`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "properties": [{"type": "cohort", "key": "id", "value": 7}]}], "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [8, "all"]}}`, []int64{7, 8}},
+	}
+	for _, tt := range tests {
+		n, err := compiler.Parse([]byte(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := compiler.Compile(n, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, compiled.Cohorts); diff != "" {
+			t.Errorf("%s: cohorts (-want +got):\n%s", tt.body, diff)
+		}
 	}
 }
 

@@ -32,8 +32,51 @@ type world struct {
 	Pages     bool              `json:"pages"`
 	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
 	Cohorts map[int64]worldCohort `json:"cohorts"`
+	Actions []action              `json:"actions"`
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
+}
+
+// action is an action of a golden file, as the API has it.
+type action struct {
+	ID      int64  `json:"id"`
+	Name    string `json:"name"`
+	Deleted bool   `json:"deleted"`
+	Steps   []struct {
+		Event        string          `json:"event"`
+		URL          string          `json:"url"`
+		URLMatching  query.Matching  `json:"url_matching"`
+		Properties   json.RawMessage `json:"properties"`
+		Selector     string          `json:"selector"`
+		TagName      *string         `json:"tag_name"`
+		Text         *string         `json:"text"`
+		TextMatching query.Matching  `json:"text_matching"`
+		Href         *string         `json:"href"`
+		HrefMatching query.Matching  `json:"href_matching"`
+	} `json:"steps"`
+}
+
+// actionsOf are the actions of a golden file as the compiler has them.
+func actionsOf(tb testing.TB, list []action) *query.Actions {
+	tb.Helper()
+	out := make([]query.Action, len(list))
+	for i, a := range list {
+		out[i] = query.Action{ID: a.ID, Name: a.Name, Deleted: a.Deleted}
+		for _, s := range a.Steps {
+			step := query.ActionStep{
+				Event: s.Event, URL: s.URL, URLMatching: s.URLMatching, Selector: s.Selector, TagName: s.TagName,
+				Text: s.Text, TextMatching: s.TextMatching, Href: s.Href, HrefMatching: s.HrefMatching,
+			}
+			if s.Properties != nil {
+				var err error
+				if step.Properties, err = query.ParseActionProperties(s.Properties); err != nil {
+					tb.Fatal(err)
+				}
+			}
+			out[i].Steps = append(out[i].Steps, step)
+		}
+	}
+	return query.NewActions(out)
 }
 
 var compileNow = time.Date(2024, 5, 31, 13, 45, 10, 0, time.UTC)
@@ -93,7 +136,7 @@ func (w world) env(tb testing.TB) compiler.Env {
 		}
 		db.Layout = schema.NewLayout(columns)
 	}
-	env := compiler.Env{Database: db, Now: compileNow, Variables: w.Variables}
+	env := compiler.Env{Database: db, Now: compileNow, Variables: w.Variables, Actions: actionsOf(tb, w.Actions)}
 	if w.Pages {
 		env.Mode = compiler.Pages
 	}

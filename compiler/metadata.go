@@ -287,7 +287,37 @@ func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 			warnings.Add(e)
 		}
 	}
+	noteActions(&remarks, found.bound, q.Query, env.Actions)
 	m.Warnings, m.Notices = notices(q.Query, Mistakes(warnings.Err())), notices(q.Query, Mistakes(remarks.Err()))
+}
+
+// noteActions says how else actions can be named, by those constants of matchesAction that are written in the text.
+func noteActions(remarks *diag.List, bound hogql.Query, text string, actions *query.Actions) {
+	hogql.WalkQuery(bound, func(e hogql.Expr) bool {
+		call, ok := e.(*hogql.Call)
+		if !ok || call.Name != schema.MatchesAction || len(call.Args) != 1 {
+			return true
+		}
+		named, ok := call.Args[0].(*hogql.Const)
+		if !ok || named.Pos.IsZero() || named.Pos.End > len(text) || text[named.Pos.Start] == '{' {
+			return true
+		}
+		switch value := named.Value.(type) {
+		case int64:
+			if a := actions.Get(value); a != nil && !a.Deleted && a.Name != "" {
+				name := hogql.PrintExpr(&hogql.Const{Value: a.Name})
+				remarks.Add(&diag.Error{Span: named.Pos, Detail: fmt.Sprintf("Action #%d can also be specified as %s", a.ID, name), Fix: name})
+			}
+		case string:
+			if found := actions.Named(value); len(found) == 1 {
+				id := strconv.FormatInt(found[0].ID, 10)
+				remarks.Add(&diag.Error{
+					Span: named.Pos, Detail: "Searching for action by name. Replace with numeric ID " + id + " to protect against renaming.", Fix: id,
+				})
+			}
+		}
+		return true
+	})
 }
 
 var scopeNames = map[schema.PropertyScope]string{

@@ -293,3 +293,34 @@ func FuzzDescribe(f *testing.F) {
 		}
 	})
 }
+
+// TestDescribeActions: an action that a text names by its number has a name, and the other way round; a wrong name has a fix.
+func TestDescribeActions(t *testing.T) {
+	t.Parallel()
+	env := asked.env(t)
+	env.Actions = query.NewActions([]query.Action{
+		{ID: 5, Name: "it's done"}, {ID: 6, Name: "old", Deleted: true}, {ID: 7}, {ID: 8, Name: "twice"}, {ID: 9, Name: "twice"},
+	})
+	const from = " from events where timestamp > '2024-01-01'"
+	tests := []struct{ name, in, errors, notices string }{
+		{"by number", "select matchesAction(5)" + from, "", `21:22: Action #5 can also be specified as 'it\'s done' → 'it\'s done'` + "\n"},
+		{"by name", `select countIf(matchesAction('it\'s done'))` + from, "", "29:41: Searching for action by name. Replace with numeric ID 5 to protect against renaming. → 5\n"},
+		{"without a name", "select matchesAction(7)" + from, "", ""},
+		{"a deleted one", "select matchesAction(6)" + from, "7:23: Action \"old\" (ID 6) was deleted.\n", ""},
+		{"several", "select matchesAction('twice')" + from, "7:29: Found multiple actions with name 'twice'\n", ""},
+		{"a wrong name", `select matchesAction('its done')` + from, `7:32: Could not find an action with the name 'its done' → matchesAction('it\'s done')` + "\n", ""},
+		{"a placeholder", "select matchesAction({n})" + from, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := compiler.Describe(&query.Metadata{Language: query.LanguageHogQL, Query: tt.in, Globals: map[string]any{"n": 5}}, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([2]string{tt.errors, tt.notices}, [2]string{lines(m.Errors), lines(m.Notices)}); diff != "" {
+				t.Errorf("errors and notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -95,10 +95,7 @@ func (s *store) mergedMembers(ctx context.Context, merged map[uuid.UUID]*person,
 		return nil
 	}
 	return s.membersOf(ctx, "person_id IN {persons:Array(UUID)}", func(m cohortMember) {
-		target := merged[m.person]
-		for merged[target.id] != nil {
-			target = merged[target.id]
-		}
+		target := survivor(merged, m.person)
 		m.person = target.id
 		if _, given := wanted[m]; !given {
 			wanted[m] = target.line
@@ -106,18 +103,92 @@ func (s *store) mergedMembers(ctx context.Context, merged map[uuid.UUID]*person,
 	}, personsParam(maps.Keys(merged)))
 }
 
+// survivor is the person that a merged one is now.
+func survivor(merged map[uuid.UUID]*person, id uuid.UUID) *person {
+	target := merged[id]
+	for merged[target.id] != nil {
+		target = merged[target.id]
+	}
+	return target
+}
+
+// computedColumns are all columns of the table of computed members, which has none of those that the others have.
+var computedColumns = []string{physical.Project, "cohort_id", "version", "person_id", "sign"}
+
+// computedRows returns the rows that put a person in the place of one that became it, in all versions of computed cohorts: also in one
+// that is being written.
+func (s *session) computedRows(ctx context.Context) ([]row, error) {
+	merged := s.people.merged
+	table := s.store.layout[physical.ComputedMembers]
+	if len(merged) == 0 || len(s.options.Computed) == 0 || table == nil {
+		return nil, nil
+	}
+	var rows []row
+	add := func(line int, of version, person uuid.UUID, sign int8) {
+		var number any = of.version
+		if !strings.HasPrefix(table["version"], "U") { // of a PostHog
+			number = int64(of.version) //nolint:gosec // versions are counted from 1
+		}
+		key := fmt.Sprint(of.cohort, of.version, person, sign)
+		rows = append(rows, row{line, key, []any{s.options.Project, of.cohort, number, person, sign}})
+	}
+	err := s.store.versionsOf(ctx, merged, s.options.Computed, func(of version, person uuid.UUID) {
+		target := survivor(merged, person)
+		add(target.line, of, person, -1)
+		add(target.line, of, target.id, 1)
+	})
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	return slices.CompactFunc(rows, func(a, b row) bool { return a.key == b.key }), err
+}
+
+// version is a version of the members of a cohort.
+type version struct {
+	cohort  int64
+	version uint64
+}
+
+// versionsOf looks up in which versions of cohorts persons are. The conditions name the columns of the primary key.
+func (s *store) versionsOf(ctx context.Context, persons map[uuid.UUID]*person, cohorts []int64, found func(version, uuid.UUID)) error {
+	return s.query(ctx, "SELECT cohort_id, version, person_id FROM "+physical.ComputedMembers+" WHERE team_id = {project:Int64} "+
+		"AND cohort_id IN {cohorts:Array(Int64)} AND person_id IN {persons:Array(UUID)} GROUP BY ALL HAVING sum(sign) > 0",
+		func(cells []clickhouse.Cell) error {
+			cohort, err := cells[0].Int()
+			if err != nil {
+				return err
+			}
+			number, err := cells[1].Int()
+			if err != nil {
+				return err
+			}
+			person, err := uuid.Parse(cells[2].Text())
+			if err != nil {
+				return err
+			}
+			found(version{cohort, uint64(number)}, person) //nolint:gosec // versions are counted from 1
+			return nil
+		}, numbersParam("cohorts", cohorts), personsParam(maps.Keys(persons)))
+}
+
+// numbersParam is a parameter with a list of numbers.
+func numbersParam(name string, numbers []int64) clickhouse.Param {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return clickhouse.Param{Name: name, Type: "Array(Int64)", Value: "[" + strings.Join(texts, ",") + "]"}
+}
+
 // withoutKnown takes those out that are members already.
 func (s *store) withoutKnown(ctx context.Context, wanted map[cohortMember]int) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	persons, cohorts := map[uuid.UUID]bool{}, map[string]bool{}
+	persons, cohorts := map[uuid.UUID]bool{}, map[int64]bool{}
 	for m := range wanted {
-		persons[m.person], cohorts[strconv.FormatInt(m.cohort, 10)] = true, true
+		persons[m.person], cohorts[m.cohort] = true, true
 	}
-	numbers := clickhouse.Param{Name: "cohorts", Type: "Array(Int64)", Value: "[" + strings.Join(slices.Sorted(maps.Keys(cohorts)), ",") + "]"}
 	return s.membersOf(ctx, "cohort_id IN {cohorts:Array(Int64)} AND person_id IN {persons:Array(UUID)}",
-		func(m cohortMember) { delete(wanted, m) }, numbers, personsParam(maps.Keys(persons)))
+		func(m cohortMember) { delete(wanted, m) }, numbersParam("cohorts", slices.Sorted(maps.Keys(cohorts))), personsParam(maps.Keys(persons)))
 }
 
 // membersOf looks members up.

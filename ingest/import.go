@@ -35,6 +35,8 @@ type Options struct {
 	MaxTypes int
 	// The cohorts of the project, which records can put people into.
 	Cohorts []int64
+	// The cohorts of the project whose members are computed. A person that another one becomes is a member in its place.
+	Computed []int64
 	// Names of the project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
 	// Keeps group types that were found, where all who write to the project look for them, and returns all of the project's. It is

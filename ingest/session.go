@@ -151,6 +151,10 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	if err != nil {
 		return err
 	}
+	computed, err := s.computedRows(ctx)
+	if err != nil {
+		return err
+	}
 	moved, ids := s.people.idRows()
 	state := slices.DeleteFunc([]block{
 		newBlock("person_distinct_id_overrides", idColumns, moved),
@@ -158,6 +162,7 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		newBlock("person_distinct_id2", idColumns, ids),
 		newBlock("groups", groupColumns, s.groups.rows()),
 		newBlock(physical.StaticMembers, memberColumns, members),
+		{physical.ComputedMembers, computedColumns, computed},
 	}, func(b block) bool { return len(b.rows) == 0 })
 	if err := s.finish(ctx, state, events); err != nil {
 		return err

@@ -162,7 +162,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Cohorts(before.ID), rt.Warehouse.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Schema(before.ID).Cohorts, rt.Warehouse.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)

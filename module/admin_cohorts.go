@@ -3,6 +3,7 @@ package module
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
@@ -10,7 +11,7 @@ import (
 )
 
 func recordCohort(c *registry.Cohort) adminapi.Cohort {
-	return adminapi.Cohort{ID: c.ID, Project: c.Project, Name: c.Name, CreatedAt: c.CreatedAt}
+	return adminapi.Cohort{ID: c.ID, Project: c.Project, Name: c.Title(), CreatedAt: c.CreatedAt}
 }
 
 // adminCreateCohort creates a cohort. If another product fills the tables, it needs the number that the cohort has there: a number of
@@ -29,7 +30,12 @@ func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 			return nil, badRequest("the tables are another product's, whose cohorts have numbers already: give the id of the one to name")
 		}
 	}
-	c, err := rt.registry.CreateCohort(r.Context(), registry.NewCohort{Project: body.Project, ID: body.ID, Name: body.Name}, time.Now())
+	if err := checkCohortName(body.Name); err != nil {
+		return nil, err
+	}
+	c, err := rt.registry.CreateCohort(r.Context(), registry.NewCohort{
+		Project: body.Project, ID: body.ID, CohortFields: registry.CohortFields{Name: registry.To(&body.Name), Static: registry.To(true)},
+	}, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +50,7 @@ func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any,
 	}
 	records := []adminapi.Cohort{}
 	for _, c := range snap.Cohorts(project.ID) {
-		records = append(records, recordCohort(&c))
+		records = append(records, recordCohort(c))
 	}
 	return map[string]any{"cohorts": records}, nil
 }
@@ -58,7 +64,13 @@ func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if err != nil {
 		return nil, err
 	}
-	c, err := rt.registry.RenameCohort(r.Context(), body.Project, id, body.Name)
+	if err := checkCohortName(body.Name); err != nil {
+		return nil, err
+	}
+	if rt.registry.Snapshot().Cohort(body.Project, id) == nil {
+		return nil, registry.ErrNotFound
+	}
+	c, err := rt.registry.UpdateCohort(r.Context(), body.Project, id, registry.CohortFields{Name: registry.To(&body.Name)}, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +86,21 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if err != nil {
 		return nil, err
 	}
-	if err := rt.registry.DeleteCohort(r.Context(), project.ID, id, time.Now()); err != nil {
+	if rt.registry.Snapshot().Cohort(project.ID, id) == nil {
+		return nil, registry.ErrNotFound
+	}
+	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Deleted: registry.To(true)}, time.Now()); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
+}
+
+// checkCohortName reports that an operator gave no name.
+func checkCohortName(name string) error {
+	if strings.TrimSpace(name) == "" {
+		return badRequest("name: This field is required.")
+	}
+	return nil
 }
 
 // adminCohort is the number of the cohort that a request is about.

@@ -96,12 +96,16 @@ func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty
 	return known
 }
 
-func cohortIDs(snap *registry.Snapshot, project int64) []int64 {
-	var ids []int64
+// cohortIDs lists the cohorts that people are put into, and those that are computed.
+func cohortIDs(snap *registry.Snapshot, project int64) (static, computed []int64) {
 	for _, c := range snap.Cohorts(project) {
-		ids = append(ids, c.ID)
+		if c.Static {
+			static = append(static, c.ID)
+		} else {
+			computed = append(computed, c.ID)
+		}
 	}
-	return ids
+	return static, computed
 }
 
 func groupTypes(snap *registry.Snapshot, project int64) []ingest.GroupType {

@@ -24,6 +24,12 @@ import (
 // loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
 func (w *world) loseClickHouse(tb testing.TB) {
 	tb.Helper()
+	w.loseTables(tb, schema.NewLayout(nil))
+}
+
+// loseTables is loseClickHouse for one whose tables are known.
+func (w *world) loseTables(tb testing.TB, known *schema.Layout) {
+	tb.Helper()
 	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default", DialTimeout: time.Second}, zap.NewNop())
 	if err != nil {
 		tb.Fatal(err)
@@ -33,7 +39,7 @@ func (w *world) loseClickHouse(tb testing.TB) {
 			tb.Error(err)
 		}
 	})
-	w.rt.Warehouse = warehouse.With(client, schema.NewLayout(nil))
+	w.rt.Warehouse = warehouse.With(client, known)
 }
 
 // told says in short what an answer of the query route is.

@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -37,6 +38,8 @@ type runtime struct {
 	api      *api.API
 	logs     *runlog.Logs
 	logger   *zap.Logger
+
+	cohorts *cohorts.Calculator
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
@@ -104,14 +107,24 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	calculator, err := keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
+		c := cohorts.New(cohorts.Config{
+			Registry: reg, Logger: a.logger.Named("cohorts"),
+			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases)},
+		})
+		return c, c.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	background.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	rt := &runtime{
 		Executor: &execution.Executor{
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
-			Databases: results.databases, Names: results.names, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
+			Databases: results.databases, Names: results.names, Cohorts: calculator, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun,
 		},
-		registry: reg, engine: engine, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		registry: reg, engine: engine, cohorts: calculator, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()

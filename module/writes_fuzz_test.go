@@ -5,25 +5,30 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// FuzzWrites: a write to an endpoint or a variable is done or refused as the client's mistake, whatever its body, and what there is
+// FuzzWrites: a write to an endpoint, a variable or an action is done or refused as the client's mistake, whatever its body, and what there is
 // then can be shown.
 func FuzzWrites(f *testing.F) {
 	w := newWorld(f)
-	w.loseClickHouse(f)
+	w.loseTables(f, schema.NativeLayout())
 	w.newEndpoint(f, "e", "select 1")
 	v, err := w.rt.registry.CreateVariable(f.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a", 1]`)}, began)
 	if err != nil {
 		f.Fatal(err)
 	}
+	w.key, w.secret = w.newKey(f, w.project.ID, registry.Personal, "endpoint:write", "insight_variable:write", "action:write")
+	w.newAction(f, `{"name": "a"}`)
 	targets := []struct{ method, path string }{
 		{http.MethodPost, "endpoints/"},
 		{http.MethodPatch, "endpoints/e/"},
 		{http.MethodPost, "endpoints/e/promote/"},
 		{http.MethodPost, "insight_variables/"},
 		{http.MethodPatch, "insight_variables/" + v.ID + "/"},
+		{http.MethodPost, "actions/"},
+		{http.MethodPatch, "actions/1/"},
 	}
 	f.Add(uint8(0), `{"name": "a", "query": {"kind": "HogQLQuery", "query": "select {variables.v}", "variables": {"`+v.ID+`": {"variableId": "`+v.ID+`", "code_name": "v", "value": ["a"]}}}, "tags": ["t"]}`)
 	f.Add(uint8(0), `{"name": "b", "query": {"kind": "TrendsQuery", "series": [{"event": "x"}], "breakdownFilter": {"breakdown": "p"}}, "optional_breakdown_properties": ["p"]}`)
@@ -33,6 +38,8 @@ func FuzzWrites(f *testing.F) {
 	f.Add(uint8(2), `{"version": 2, "refuse_breaking": true}`)
 	f.Add(uint8(3), `{"name": "n", "type": "Number", "default_value": "18446744073709551615"}`)
 	f.Add(uint8(3), `{"name": "m", "type": "List", "values": [null, ["a"], 1e300], "is_multi": true, "default_value": []}`)
+	f.Add(uint8(5), `{"name": "n", "tags": ["t"], "steps": [{"event": "$autocapture", "selector": "a > [id='x']", "text": "(", "text_matching": "regex", "properties": [{"key": "k", "value": [1], "type": "person"}]}]}`)
+	f.Add(uint8(6), `{"deleted": true, "pinned_at": 1, "steps": [{"url": "\u0000", "url_matching": "exact", "properties": [{"type": "hogql", "key": "1 = {x}"}]}]}`)
 	f.Add(uint8(4), `{"values": ["b"], "default_value": "a", "type": "String"}`)
 	const project = "/api/projects/@current/"
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
@@ -40,7 +47,7 @@ func FuzzWrites(f *testing.F) {
 		if answer := w.send(t, target.method, project+target.path, body); answer.Code >= http.StatusInternalServerError || !json.Valid(answer.Body.Bytes()) {
 			t.Errorf("%s %s answers %d %s", target.method, target.path, answer.Code, answer.Body)
 		}
-		for _, list := range []string{"endpoints/", "endpoints/openapi.json", "insight_variables/"} {
+		for _, list := range []string{"endpoints/", "endpoints/openapi.json", "insight_variables/", "actions/"} {
 			if answer := w.send(t, http.MethodGet, project+list, ""); answer.Code != http.StatusOK || !json.Valid(answer.Body.Bytes()) {
 				t.Errorf("afterwards %s answers %d %s", list, answer.Code, answer.Body)
 			}

@@ -107,7 +107,11 @@ var writesOf = []struct {
 		return err
 	}},
 	{registry.KindCohort, func(ctx context.Context, r *registry.Registry) error {
-		_, err := r.RenameCohort(ctx, 1, 5, "new")
+		_, err := r.UpdateCohort(ctx, 1, 5, staticCohort("new"), now)
+		return err
+	}},
+	{registry.KindAction, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateAction(ctx, 1, 5, registry.ActionFields{Description: registry.To("new")}, now)
 		return err
 	}},
 	{registry.KindProperty, func(ctx context.Context, r *registry.Registry) error {
@@ -201,7 +205,8 @@ func filled(tb testing.TB, many int) string {
 		put(registry.KindEndpoint, "e"+id, `{"id": "e%d", "name": "e%d", "active": true, "current_version": 1, "created_at": %q}`, n, n, at)
 		put(registry.KindVersion, "e"+id+"/1", `{"id": "v%d", "number": 1, "query": %s, "active": true}`, n, q)
 		put(registry.KindVariable, "v"+id, `{"id": "v%d", "name": "v%d", "code_name": "v%d", "type": "String", "default": null, "values": null, "created_at": %q}`, n, n, n, at)
-		put(registry.KindCohort, id, `{"name": "c%d"}`, n)
+		put(registry.KindCohort, id, `{"$form": 1, "name": "c%d", "static": true}`, n)
+		put(registry.KindAction, id, `{"name": "a%d", "steps": [{"event": "e"}], "tags": [], "created_at": %q}`, n, at)
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})
 	}
@@ -231,6 +236,7 @@ func costs(t *testing.T, many int) map[string]float64 {
 	r, other := openAt(t, path, quiet), openAt(t, path, quiet)
 	measured := map[string]float64{
 		"a page of insights":  bytesOf(func() { r.Snapshot().InsightPage(1, 0, 10) }),
+		"a page of actions":   bytesOf(func() { r.Snapshot().ActionPage(1, 0, 10) }),
 		"a page of variables": bytesOf(func() { r.Snapshot().VariablePage(1, 0, 10) }),
 	}
 	for _, w := range writesOf {

@@ -3,6 +3,8 @@ package registry
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -10,78 +12,141 @@ import (
 	"unicode/utf8"
 )
 
-// Cohort is a set of people of a project that has a name. Who they are is known to ClickHouse alone.
+// Cohort is a set of people of a project (contract: cohorts.md). Who they are is known to ClickHouse alone.
 type Cohort struct {
-	ID        int64     `json:"id"` // unique within the project
-	Project   int64     `json:"-"`
-	Name      string    `json:"name"` // unique within the project
+	ID          int64   `json:"-"` // unique within the project
+	Project     int64   `json:"-"`
+	Name        *string `json:"name"` // nil: none was given; several cohorts may have the same
+	Description string  `json:"description,omitempty"`
+	// Static says that people are put into the cohort and stay until they are taken out. The members of any other are computed.
+	Static bool `json:"static,omitempty"`
+	// Filters and Groups, the older form, say who is a member of a cohort that is computed; Filters win. Query says who is put into a
+	// static one. Each is nil for none.
+	Filters json.RawMessage `json:"filters,omitempty"`
+	Groups  json.RawMessage `json:"groups,omitempty"`
+	Query   json.RawMessage `json:"query,omitempty"`
+
+	// Version is the version of the members that queries read; it changes whenever they do. 0: nothing was ever computed, or put into
+	// a static cohort.
+	Version uint64 `json:"version,omitempty"`
+	// PendingVersion is the version that is being computed, or waits to be; 0 for none.
+	PendingVersion uint64 `json:"pending_version,omitempty"`
+	// LastVersion is the greatest version that was ever given. None is given twice, since a calculation that fails may leave members.
+	LastVersion uint64 `json:"last_version,omitempty"`
+	// Count is how many members Version has; nil when that is not known.
+	Count *int64 `json:"count,omitempty"`
+	// LastCalculation is when Version was computed, or the members of a static cohort were last changed; zero for never.
+	LastCalculation time.Time `json:"last_calculation,omitzero"`
+	// Errors is how many calculations failed since the last one that did not, LastError what was wrong with the last one, and
+	// LastErrorAt when that was.
+	Errors      int       `json:"errors,omitempty"`
+	LastError   string    `json:"last_error,omitempty"`
+	LastErrorAt time.Time `json:"last_error_at,omitzero"`
+
+	Deleted   bool      `json:"deleted,omitempty"`
+	DeletedAt time.Time `json:"deleted_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
+	CreatedBy string    `json:"created_by,omitempty"` // id of a key; empty for the operator
 }
 
-// cohortEntry is the record of a cohort. A deleted one stays for some time, so that its number is not given again.
-type cohortEntry struct {
-	Cohort
-
-	DeletedAt time.Time `json:"deleted_at,omitzero"` // zero: it is not deleted
+// SchemaCohort is what queries need of a cohort.
+type SchemaCohort struct {
+	ID              int64
+	Name            string // empty for none
+	Static, Deleted bool
+	Version         uint64
 }
+
+// Title is what a cohort is called where something has to be shown: its name, else Cohort and its number.
+func (c *SchemaCohort) Title() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return "Cohort " + digits(c.ID)
+}
+
+// Title is what a cohort is called where something has to be shown: its name, else Cohort and its number.
+func (c *Cohort) Title() string {
+	s := c.schema()
+	return s.Title()
+}
+
+// Calculating reports whether the members are being computed, or wait to be.
+func (c *Cohort) Calculating() bool { return c.PendingVersion != 0 }
 
 func readCohort(rec *Record) (entity, error) {
 	id, err := number(rec)
 	if err != nil {
 		return nil, err
 	}
-	c := &cohortEntry{Cohort: Cohort{ID: id, Project: rec.Project}}
+	c := &Cohort{ID: id, Project: rec.Project}
 	return c, decode(rec, c)
 }
 
-func (c *cohortEntry) name() recordName { return recordName{c.Project, KindCohort, digits(c.ID)} }
-
-func (c *cohortEntry) unique() []string {
-	if !c.DeletedAt.IsZero() {
-		return nil
+// cohortHistory is what became of the records of cohorts. Before they could be computed all were static, and of a deleted one the
+// record said only when that was.
+var cohortHistory = []upgrade{func(fields map[string]json.RawMessage) error {
+	fields["static"] = json.RawMessage("true")
+	if at := fields["deleted_at"]; at != nil && string(at) != "null" {
+		fields["deleted"] = json.RawMessage("true")
 	}
-	return []string{within(c.Project, IDText(c.Name))}
+	return nil
+}}
+
+func (c *Cohort) name() recordName { return recordName{c.Project, KindCohort, digits(c.ID)} }
+func (c *Cohort) unique() []string { return nil }
+
+func (c *Cohort) size() int {
+	return len(c.Filters) + len(c.Groups) + len(c.Query) + len(c.LastError) + textBytes(c.Name, &c.Description)
 }
 
-func (c *cohortEntry) size() int        { return len(c.Name) }
-func (c *cohortEntry) checkSize() error { return nil } // the name has a limit
+func (c *Cohort) checkSize() error {
+	if c.Deleted {
+		return nil
+	}
+	return checkSize("filters", "This cohort", c.size(), MaxRecord)
+}
 
-func (c *cohortEntry) put(_ *draft, p *projectState) (Stored, error) {
+func (c *Cohort) key() int64   { return c.ID }
+func (c *Cohort) code() string { return "" }
+func (c *Cohort) listed() bool { return !c.Deleted }
+
+// compare puts the newest first.
+func (c *Cohort) compare(other *Cohort) int {
+	return cmp.Or(other.CreatedAt.Compare(c.CreatedAt), cmp.Compare(other.ID, c.ID))
+}
+
+func (c *Cohort) put(_ *draft, p *projectState) (Stored, error) {
 	before := p.cohorts.get(c.ID)
 	was := p.cohorts.put(c)
-	if shown := before != nil && before.listed(); shown != c.listed() || shown && before.Cohort != c.Cohort {
+	if before == nil || before.schema() != c.schema() {
 		p.schemaChanged()
 	}
 	return was, nil
 }
 
-func (c *cohortEntry) remove(_ *draft, p *projectState) Stored {
-	shown := p.cohort(c.ID) != nil
+func (c *Cohort) remove(_ *draft, p *projectState) Stored {
 	was := p.cohorts.remove(c.ID)
-	if shown {
+	if was.Records > 0 {
 		p.schemaChanged()
 	}
 	return was
 }
 
-func (c *cohortEntry) key() int64                     { return c.ID }
-func (c *cohortEntry) listed() bool                   { return c.DeletedAt.IsZero() }
-func (c *cohortEntry) compare(other *cohortEntry) int { return cmp.Compare(c.ID, other.ID) }
-
-// code returns the name, which a deleted cohort leaves to others.
-func (c *cohortEntry) code() string {
-	if c.listed() {
-		return c.Name
+func (c *Cohort) schema() SchemaCohort {
+	s := SchemaCohort{ID: c.ID, Static: c.Static, Deleted: c.Deleted, Version: c.Version}
+	if c.Name != nil {
+		s.Name = *c.Name
 	}
-	return ""
+	return s
 }
 
 // cohort returns a cohort that is not deleted; nil when there is none.
-func (p *projectState) cohort(id int64) *cohortEntry {
+func (p *projectState) cohort(id int64) *Cohort {
 	if p == nil {
 		return nil
 	}
-	if c := p.cohorts.get(id); c != nil && c.listed() {
+	if c := p.cohorts.get(id); c != nil && !c.Deleted {
 		return c
 	}
 	return nil
@@ -95,116 +160,215 @@ func (p *projectState) lastCohort() int64 {
 	return id
 }
 
-// checkCohort reports that another cohort has the name of c.
-func (p *projectState) checkCohort(c *Cohort) error {
-	if other := p.cohorts.coded(c.Name); other != nil && other.ID != c.ID {
-		return &FieldError{Field: "name", Code: CodeUnique, Message: cohortNameTaken}
-	}
-	return nil
-}
-
 const (
-	maxCohortName   = 400
-	maxCohortID     = math.MaxInt32 // as in PostHog
-	cohortNameTaken = "A cohort with this name exists already."
-	cohortTaken     = "A cohort with this id exists already."
+	maxCohortName        = 400
+	maxCohortDescription = 1000
+	maxCohortError       = 1000
+	maxCohortID          = math.MaxInt32 // as in PostHog
+	cohortTaken          = "A cohort with this id exists already."
 )
+
+// CohortFields says what of a cohort is to be; what is not given stays, or is the default of a new one.
+type CohortFields struct {
+	Name                   Field[*string] // at most 400 characters
+	Description            Field[string]  // at most 1000 characters
+	Static                 Field[bool]
+	Filters, Groups, Query Field[json.RawMessage] // nil, or JSON that the caller has checked
+	Deleted                Field[bool]
+	// Calculate asks for a calculation even if nothing changes that decides who is a member. Static cohorts have none.
+	Calculate bool
+	// Check looks at the cohort as it is going to be, with the registry as it is at that moment; an error keeps the write from
+	// happening. It may run more than once. Nil checks nothing.
+	Check func(now *Snapshot, c *Cohort) error
+}
 
 // NewCohort says what a cohort is to be.
 type NewCohort struct {
+	CohortFields
+
 	Project int64
 	// ID is the number of a cohort whose members are in ClickHouse already; 0: one above the greatest that the project ever had.
-	ID   int64
-	Name string // required, at most 400 characters
+	ID        int64
+	CreatedBy string // id of a key; empty for the operator
 }
 
-// CreateCohort gives a name to a cohort. Mistakes are *FieldError; an unknown project is ErrNotFound.
+// CreateCohort adds a cohort. One that is computed waits for its calculation. Mistakes are *FieldError; an unknown project is
+// ErrNotFound.
 func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time) (*Cohort, error) {
-	c := Cohort{ID: n.ID, Project: n.Project, Name: strings.TrimSpace(n.Name), CreatedAt: moment(now)}
-	if err := c.validate(); err != nil {
+	if err := n.validate(); err != nil {
 		return nil, err
 	}
-	err := r.write(ctx, c.Project, func(t *tx) error {
+	var created Cohort
+	err := r.write(ctx, n.Project, func(t *tx) error {
 		p, err := t.state()
 		if err != nil {
 			return err
 		}
-		if c.ID = n.ID; c.ID == 0 {
+		c := Cohort{ID: n.ID, Project: n.Project, CreatedAt: moment(now), CreatedBy: n.CreatedBy}
+		if c.ID == 0 {
 			c.ID = p.lastCohort() + 1
 		}
 		if p.cohort(c.ID) != nil {
 			return &FieldError{Field: "id", Code: CodeUnique, Message: cohortTaken}
 		}
-		if err := p.checkCohort(&c); err != nil {
+		if err := checkCohortID(c.ID); err != nil {
 			return err
 		}
-		if err := c.validate(); err != nil { // the next number may be too large
-			return err
+		if deleted := p.cohorts.get(c.ID); deleted != nil {
+			c.LastVersion = deleted.LastVersion
 		}
-		return t.put(&cohortEntry{Cohort: c})
+		n.apply(&c, now)
+		if n.Check != nil {
+			if err := n.Check(t.next, &c); err != nil {
+				return err
+			}
+		}
+		created = c
+		return t.put(&c)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("creating cohort %q: %w", c.Name, err)
+		return nil, fmt.Errorf("creating a cohort: %w", err)
 	}
-	return &c, nil
+	return &created, nil
 }
 
-// RenameCohort gives a cohort another name. Mistakes are *FieldError; an unknown cohort is ErrNotFound.
-func (r *Registry) RenameCohort(ctx context.Context, project, id int64, name string) (*Cohort, error) {
-	var c Cohort
+// UpdateCohort changes what f gives of a cohort, deleted or not, as it is stored at that moment: the last write wins. What decides who
+// is a member, once changed, makes the cohort wait for a calculation, and so does a restoration. Mistakes are *FieldError; an unknown
+// cohort is ErrNotFound.
+func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f CohortFields, now time.Time) (*Cohort, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	return r.changeCohort(ctx, project, id, func(t *tx, c *Cohort) error {
+		f.apply(c, now)
+		if f.Check != nil {
+			return f.Check(t.next, c)
+		}
+		return nil
+	})
+}
+
+// errUnchanged says that a cohort is to stay as it is.
+var errUnchanged = errors.New("unchanged")
+
+// changeCohort writes a cohort that change has changed, and returns it; errUnchanged writes nothing. An unknown one is ErrNotFound.
+func (r *Registry) changeCohort(ctx context.Context, project, id int64, change func(*tx, *Cohort) error) (*Cohort, error) {
+	var changed Cohort
 	err := r.write(ctx, project, func(t *tx) error {
 		p := t.draft.project(project)
-		before := p.cohort(id)
+		if p == nil {
+			return ErrNotFound
+		}
+		before := p.cohorts.get(id)
 		if before == nil {
 			return ErrNotFound
 		}
-		c = before.Cohort
-		c.Name = strings.TrimSpace(name)
-		if err := c.validate(); err != nil {
+		c := *before
+		err := change(t, &c)
+		if changed = c; errors.Is(err, errUnchanged) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		if err := p.checkCohort(&c); err != nil {
-			return err
-		}
-		return t.put(&cohortEntry{Cohort: c})
+		return t.put(&c)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("renaming cohort %d: %w", id, err)
+		return nil, fmt.Errorf("changing cohort %d: %w", id, err)
 	}
-	return &c, nil
+	return &changed, nil
 }
 
-// DeleteCohort forgets a cohort. Its number is not given again; its members stay in ClickHouse. An unknown one is ErrNotFound.
-func (r *Registry) DeleteCohort(ctx context.Context, project, id int64, now time.Time) error {
-	err := r.write(ctx, project, func(t *tx) error {
-		c := t.draft.project(project).cohort(id)
-		if c == nil {
-			return ErrNotFound
-		}
-		return t.put(&cohortEntry{Cohort: c.Cohort, DeletedAt: moment(now)})
-	})
-	if err != nil {
-		return fmt.Errorf("deleting cohort %d: %w", id, err)
+func (f *CohortFields) validate() error {
+	if name := f.Name.Value; name != nil && utf8.RuneCountInString(*name) > maxCohortName {
+		return tooLong("name", maxCohortName)
+	}
+	if utf8.RuneCountInString(f.Description.Value) > maxCohortDescription {
+		return tooLong("description", maxCohortDescription)
 	}
 	return nil
 }
 
-func (c *Cohort) validate() error {
-	switch {
-	case c.Name == "":
-		return required("name")
-	case utf8.RuneCountInString(c.Name) > maxCohortName:
-		return tooLong("name", maxCohortName)
-	case c.ID == 0: // the next one
-		return nil
-	}
-	return inRange("id", int(max(math.MinInt32, min(c.ID, maxCohortID+1))), 1, maxCohortID)
+func checkCohortID(id int64) error {
+	return inRange("id", int(max(math.MinInt32, min(id, maxCohortID+1))), 1, maxCohortID)
 }
 
-// Cohorts returns the cohorts of a project that have names, by number.
-func (s *Snapshot) Cohorts(project int64) []Cohort {
+// apply writes the fields into a cohort, and has it wait for a calculation if it needs one.
+func (f *CohortFields) apply(c *Cohort, now time.Time) {
+	before := *c
+	if f.Name.Given {
+		c.Name = nil
+		if f.Name.Value != nil {
+			c.Name = new(strings.TrimSpace(*f.Name.Value))
+		}
+	}
+	c.Description = strings.TrimSpace(f.Description.or(c.Description))
+	c.Filters, c.Groups, c.Query = canonical(f.Filters, c.Filters), canonical(f.Groups, c.Groups), canonical(f.Query, c.Query)
+	if f.Deleted.Given && f.Deleted.Value != c.Deleted {
+		c.Deleted, c.DeletedAt = f.Deleted.Value, time.Time{}
+		if c.Deleted {
+			c.DeletedAt = moment(now)
+		}
+	}
+	f.become(c)
+	if before.Deleted && !c.Deleted && !c.Static { // what was computed may be gone
+		c.Version, c.Count = 0, nil
+	}
+	never := c.Version == 0 && c.PendingVersion == 0 && c.Errors == 0
+	switch {
+	case c.Deleted:
+		c.PendingVersion = 0
+	case c.Static && c.Query != nil && (f.Query.Given || before.Deleted && never):
+		c.await()
+	case !c.Static && (f.Calculate || never || before.Deleted || f.Filters.Given || f.Groups.Given):
+		c.await()
+	}
+}
+
+// become makes a static cohort of one that is computed, or the other way round. The members that it had are not those of the other.
+func (f *CohortFields) become(c *Cohort) {
+	if !f.Static.Given || f.Static.Value == c.Static {
+		return
+	}
+	c.Static = f.Static.Value
+	c.Version, c.PendingVersion, c.Count, c.LastCalculation = 0, 0, nil, time.Time{}
+	c.Errors, c.LastError, c.LastErrorAt = 0, "", time.Time{}
+}
+
+// canonical is the value of a field without its spaces.
+func canonical(f Field[json.RawMessage], before json.RawMessage) json.RawMessage {
+	switch {
+	case !f.Given:
+		return before
+	case f.Value == nil:
+		return nil
+	}
+	return compact(f.Value)
+}
+
+// await has the cohort wait for a new calculation; one that is on its way counts no more.
+func (c *Cohort) await() {
+	c.LastVersion++
+	c.PendingVersion = c.LastVersion
+}
+
+// Cohorts returns the cohorts of a project that are not deleted, newest first. It takes as long as there are cohorts.
+func (s *Snapshot) Cohorts(project int64) []*Cohort {
 	if p := s.project(project); p != nil {
-		return p.schema().Cohorts
+		return valuesOf(p.cohorts.list, nil)
+	}
+	return nil
+}
+
+// Cohort returns a cohort; nil when there is none, or it is deleted.
+func (s *Snapshot) Cohort(project, id int64) *Cohort {
+	return s.project(project).cohort(id)
+}
+
+// AnyCohort returns a cohort, deleted or not; nil when there is none.
+func (s *Snapshot) AnyCohort(project, id int64) *Cohort {
+	if p := s.project(project); p != nil {
+		return p.cohorts.get(id)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrNotFound says that the project, key, endpoint, variable, insight, dashboard or cohort to change does not exist, or was deleted.
+	// ErrNotFound says that the project, key, endpoint, variable, insight, dashboard, cohort or action to change does not exist, or was deleted.
 	ErrNotFound = errors.New("not found")
 	// ErrRevoked says that a key was revoked, and so can't be rolled.
 	ErrRevoked = errors.New("the key is revoked")
@@ -22,6 +22,7 @@ type Code string
 const (
 	CodeRequired  Code = "required"
 	CodeInvalid   Code = "invalid_input"
+	CodeBlank     Code = "blank"
 	CodeTooLong   Code = "max_length"
 	CodeTooSmall  Code = "min_value"
 	CodeTooLarge  Code = "max_value"

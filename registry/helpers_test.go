@@ -85,7 +85,10 @@ type projectRecord struct {
 	Dashboards    []registry.Dashboard
 	Properties    []registry.PropertyDefinition
 	GroupTypes    []registry.GroupType
-	Cohorts       []registry.Cohort
+	Cohorts       []*registry.Cohort
+	SchemaCohorts []registry.SchemaCohort
+	Actions       []registry.Action           // in the order of a list
+	Defined       []registry.ActionDefinition // deleted ones too
 	TokenSecrets  []registry.TokenSecret
 	Deleted       []registry.Insight   // of the first numbers
 	DeletedBoards []registry.Dashboard // of the first numbers
@@ -96,7 +99,7 @@ type projectRecord struct {
 func records(s *registry.Snapshot) []projectRecord {
 	var all []projectRecord
 	for _, p := range s.Projects() {
-		rec := projectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID), Cohorts: s.Cohorts(p.ID)}
+		rec := projectRecord{Project: *p, Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), TokenSecrets: s.TokenSecrets(p.ID), Cohorts: s.Cohorts(p.ID), SchemaCohorts: s.Schema(p.ID).Cohorts}
 		for _, k := range s.Keys(p.ID) {
 			rec.Keys = append(rec.Keys, *k)
 		}
@@ -112,6 +115,10 @@ func records(s *registry.Snapshot) []projectRecord {
 		for _, d := range s.Dashboards(p.ID) {
 			rec.Dashboards = append(rec.Dashboards, *d)
 		}
+		for _, a := range s.Actions(p.ID) {
+			rec.Actions = append(rec.Actions, *a)
+		}
+		rec.Defined = s.Schema(p.ID).Actions
 		page, total := s.InsightPage(p.ID, 0, len(rec.Insights)+1)
 		for _, i := range page {
 			rec.Listed = append(rec.Listed, i.ID)

@@ -270,6 +270,12 @@ func isObject(raw json.RawMessage) bool {
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)
 }
 
+// isArray reports whether raw is one JSON array.
+func isArray(raw json.RawMessage) bool {
+	text := bytes.TrimSpace(raw)
+	return len(text) > 0 && text[0] == '[' && json.Valid(text)
+}
+
 // apply writes the fields into an insight.
 func (f *InsightFields) apply(i *Insight, at time.Time) {
 	i.Name, i.DerivedName, i.Description = f.Name.or(i.Name), f.DerivedName.or(i.DerivedName), f.Description.or(i.Description)

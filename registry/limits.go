@@ -23,7 +23,7 @@ const (
 
 // The limits that are the same for everybody.
 const (
-	// MaxRecord is the most bytes of an insight, a dashboard without its tiles, a version of an endpoint, or a project's settings.
+	// MaxRecord is the most bytes of an insight, a dashboard without its tiles, a version of an endpoint, an action, or a project's settings.
 	MaxRecord = 1 << 20
 	// MaxSmallRecord is the most bytes of a variable, a tile, or what else of an endpoint is not in its versions.
 	MaxSmallRecord = 64 << 10
@@ -57,6 +57,7 @@ var counted = []struct {
 	{KindVariable, "insight variables", 1},
 	{KindKey, "keys", 1},
 	{KindCohort, "cohorts", 1},
+	{KindAction, "actions", 1},
 	{KindTile, "tiles of dashboards", 10},
 	{KindVersion, "versions of endpoints", 10},
 }

@@ -35,6 +35,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	d := createDashboard(t, r, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
 	must(r.CreateEndpoint(ctx, registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
 	v := must(r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "v", Type: registry.VariableString}, now))(t)
+	a := must(r.CreateAction(ctx, p.ID, registry.ActionFields{}, "k", now))(t)
 	before := r.Snapshot()
 	too := large(registry.MaxRecord)
 	text := string(json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", registry.MaxSmallRecord))))
@@ -86,6 +87,14 @@ func TestRecordsAreBounded(t *testing.T) {
 		},
 		"the tags of an endpoint": func() error {
 			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Tags: &tags}, now)
+			return err
+		},
+		"a new action": func() error {
+			_, err := r.CreateAction(ctx, p.ID, registry.ActionFields{Steps: registry.To([]registry.ActionStep{{Selector: new(string(too))}})}, "k", now)
+			return err
+		},
+		"an action that is deleted": func() error {
+			_, err := r.UpdateAction(ctx, p.ID, a.ID, registry.ActionFields{Description: registry.To(string(too)), Deleted: registry.To(true)}, now)
 			return err
 		},
 		"a batch": func() error {
@@ -140,8 +149,12 @@ func TestRecordsOfAProjectAreBounded(t *testing.T) {
 			_, _, err := r.CreateKey(ctx, registry.NewKey{Project: project, Scopes: []string{"*"}}, now)
 			return err
 		},
+		"actions": func(project int64, _ int) error {
+			_, err := r.CreateAction(ctx, project, registry.ActionFields{}, "k", now)
+			return err
+		},
 		"cohorts": func(project int64, n int) error {
-			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: project, Name: fmt.Sprint(n)}, now)
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: project, CohortFields: staticCohort(fmt.Sprint(n))}, now)
 			return err
 		},
 	} {

@@ -216,17 +216,48 @@ func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[s
 		},
 		"cohort": func(rt *rapid.T) {
 			r, p, at := one(rt)
-			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: p, ID: rapid.Int64Range(0, 3).Draw(rt, "id"), Name: name.Draw(rt, "name")}, at)
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: p, ID: rapid.Int64Range(0, 3).Draw(rt, "id"), CohortFields: staticCohort(name.Draw(rt, "name"))}, at)
 			check(rt, err)
 		},
-		"rename cohort": func(rt *rapid.T) {
-			r, p, _ := one(rt)
-			_, err := r.RenameCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), name.Draw(rt, "name"))
-			check(rt, err)
-		},
-		"delete cohort": func(rt *rapid.T) {
+		"update cohort": func(rt *rapid.T) {
 			r, p, at := one(rt)
-			check(rt, r.DeleteCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), at))
+			f := staticCohort(name.Draw(rt, "name"))
+			f.Static, f.Deleted = registry.To(rapid.Bool().Draw(rt, "static")), registry.To(rapid.Bool().Draw(rt, "deleted"))
+			_, err := r.UpdateCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), f, at)
+			check(rt, err)
+		},
+		"compute cohort": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			c, err := r.BeginCohort(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"))
+			if check(rt, err); err != nil {
+				return
+			}
+			if rapid.Bool().Draw(rt, "fails") {
+				_, err = r.FailCohort(ctx, p, c.ID, c.PendingVersion, "wrong", at)
+			} else {
+				_, err = r.SwapCohort(ctx, p, c.ID, c.PendingVersion, 1, at)
+			}
+			check(rt, err)
+		},
+		"cohort members": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.SetCohortMembers(ctx, p, rapid.Int64Range(1, 3).Draw(rt, "id"), 1, at)
+			check(rt, err)
+		},
+		"action": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			_, err := r.CreateAction(ctx, p, registry.ActionFields{Name: registry.To(new(name.Draw(rt, "name")))}, "key", at)
+			check(rt, err)
+		},
+		"update action": func(rt *rapid.T) {
+			r, p, at := one(rt)
+			f := registry.ActionFields{Deleted: registry.To(rapid.Bool().Draw(rt, "deleted")), Pinned: registry.To(rapid.Bool().Draw(rt, "pinned"))}
+			if rapid.Bool().Draw(rt, "define") {
+				f.Name = registry.To(new(name.Draw(rt, "name")))
+				f.Steps = registry.To([]registry.ActionStep{{Event: new(name.Draw(rt, "event")), Properties: json.RawMessage(`[ {} ]`)}})
+			}
+			_, err := r.UpdateAction(ctx, p, rapid.Int64Range(1, 5).Draw(rt, "action"), f, at)
+			check(rt, err)
 		},
 		"set property": func(rt *rapid.T) {
 			r, p, _ := one(rt)

@@ -147,7 +147,7 @@ func (g *groupType) remove(_ *draft, p *projectState) Stored {
 
 // schemaChanged makes the schema anew, when it is next asked for.
 func (p *projectState) schemaChanged() {
-	next, properties, cohorts := p.settings, p.properties, p.cohorts.list
+	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID
 	p.schema = sync.OnceValue(func() *ProjectSchema {
 		next.Properties = make([]PropertyDefinition, 0, properties.Len())
 		for each := properties.Iterator(); !each.Done(); {
@@ -156,7 +156,10 @@ func (p *projectState) schemaChanged() {
 			next.Properties = append(next.Properties, def)
 		}
 		for _, c := range valuesOf(cohorts, nil) {
-			next.Cohorts = append(next.Cohorts, c.Cohort)
+			next.Cohorts = append(next.Cohorts, c.schema())
+		}
+		for _, a := range valuesOf(actions, nil) {
+			next.Actions = append(next.Actions, a.ActionDefinition)
 		}
 		return &next
 	})

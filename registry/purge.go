@@ -17,14 +17,15 @@ type Purged struct {
 	Endpoints  int      // with their versions
 	Keys       []string // ids
 	Cohorts    int
+	Actions    int
 }
 
 // Empty reports whether nothing was removed.
 func (p *Purged) Empty() bool {
-	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts == 0
+	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions == 0
 }
 
-// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, and keys that were revoked or
+// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, and keys that were revoked or
 // have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
 // unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
@@ -43,6 +44,7 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 		purge.insights()
 		purge.dashboards()
 		purge.endpoints()
+		purge.actions()
 		purge.keys(logged)
 		purge.cohorts()
 		purged = purge.out
@@ -123,9 +125,16 @@ func (u *purge) keys(logged map[string]bool) {
 // cohorts removes those that are due but the one with the greatest number, so that it is not given again.
 func (u *purge) cohorts() {
 	last := u.p.lastCohort()
-	for _, c := range valuesOf(u.p.cohorts.byID, func(c *cohortEntry) bool { return c.ID < last && u.due(c.DeletedAt) }) {
+	for _, c := range valuesOf(u.p.cohorts.byID, func(c *Cohort) bool { return c.ID < last && u.due(c.DeletedAt) }) {
 		u.remove(c)
 		u.out.Cohorts++
+	}
+}
+
+func (u *purge) actions() {
+	for _, a := range valuesOf(u.p.actions.byID, func(a *Action) bool { return u.due(a.DeletedAt) }) {
+		u.remove(a)
+		u.out.Actions++
 	}
 }
 
@@ -143,8 +152,14 @@ func (p *projectState) authors() map[string]bool {
 			}
 		}
 	}
+	for _, a := range valuesOf(p.actions.byID, nil) {
+		named[a.CreatedBy] = true
+	}
 	for _, v := range valuesOf(p.variables.byID, nil) {
 		named[v.CreatedBy] = true
+	}
+	for _, c := range valuesOf(p.cohorts.byID, nil) {
+		named[c.CreatedBy] = true
 	}
 	for _, e := range valuesOf(p.endpoints.byID, nil) {
 		named[e.CreatedBy] = true
@@ -204,6 +219,6 @@ func (r *Registry) purgeProject(ctx context.Context, project int64, before time.
 	case !purged.Empty():
 		r.log.Info("purged what was deleted more than 30 days ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
-			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts))
+			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions))
 	}
 }

@@ -59,7 +59,8 @@ var kinds = []kindOf{
 	{kind: KindTile, read: readTile},
 	{kind: KindProperty, read: readProperty},
 	{kind: KindGroupType, read: readGroupType},
-	{kind: KindCohort, read: readCohort},
+	{kind: KindCohort, read: readCohort, history: cohortHistory},
+	{kind: KindAction, read: readAction},
 }
 
 // The kinds of records.
@@ -77,6 +78,7 @@ const (
 	KindProperty     Kind = "property"
 	KindGroupType    Kind = "group_type"
 	KindCohort       Kind = "cohort"
+	KindAction       Kind = "action"
 
 	kindSequence Kind = "sequence"
 	kindUser     Kind = "user" // has a sequence alone

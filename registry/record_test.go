@@ -50,7 +50,7 @@ func TestRecordsThatCanNotBeRead(t *testing.T) {
 		"a version beyond the most":  {Kind: KindVersion, ID: "e/1001", Data: []byte(`{}`)},
 		"a short hash":               {Kind: KindKey, ID: "k", Data: []byte(`{"hash":"abcd"}`)},
 		"a long secret":              {Kind: KindTokenSecrets, Data: []byte(`{"secrets":[{"secret":"` + strings.Repeat("ab", 33) + `"}]}`)},
-		"a form of a later release":  {Kind: KindCohort, ID: "1", Data: []byte(`{"$form":1}`)},
+		"a form of a later release":  {Kind: KindCohort, ID: "1", Data: []byte(`{"$form":2}`)},
 		"a default that is not JSON": {Kind: KindVariable, ID: "v", Data: []byte(`{"default":}`)},
 		"an unknown kind":            {Kind: "later", ID: "v", Data: []byte(`{}`)},
 	} {
@@ -87,15 +87,15 @@ func TestHistory(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = e.(*cohortEntry).Name
+			got = *e.(*Cohort).Name
 		}
 		if got != want {
 			t.Errorf("%s reads as %q, want %q", data, got, want)
 		}
 	}
-	written := k.record(&cohortEntry{Cohort: Cohort{ID: 7, Project: 3, Name: "x"}})
+	written := k.record(&Cohort{ID: 7, Project: 3, Name: new("x")})
 	again, err := k.entity(&written)
-	if err != nil || again.(*cohortEntry).Name != "x" {
+	if err != nil || *again.(*Cohort).Name != "x" {
 		t.Errorf("%s reads as %+v: %v", written.Data, again, err)
 	}
 }

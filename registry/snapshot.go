@@ -44,7 +44,8 @@ type projectState struct {
 	variables  table[string, *Variable]
 	insights   table[int64, *Insight]
 	dashboards table[int64, *Dashboard]
-	cohorts    table[int64, *cohortEntry]
+	cohorts    table[int64, *Cohort]
+	actions    table[int64, *Action]
 	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
@@ -59,7 +60,8 @@ type projectState struct {
 func newProjectState() *projectState {
 	p := &projectState{
 		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
-		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *cohortEntry](),
+		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
+		actions:    newTable[int64, *Action](),
 		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}
@@ -118,7 +120,8 @@ type ProjectSchema struct {
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
 	GroupTypes []GroupType          // by index
-	Cohorts    []Cohort             // by number
+	Cohorts    []SchemaCohort       // by number, deleted ones too
+	Actions    []ActionDefinition   // by number; deleted ones too, which errors name
 	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning

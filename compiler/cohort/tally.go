@@ -62,7 +62,7 @@ func (b *builder) entity(e Entity, attr string) (entity, error) {
 	if e.Action == 0 {
 		return entity{is: insight.Eq(insight.Field("event"), insight.Const(e.Event)), names: []string{e.Event}}, nil
 	}
-	is, err := b.world.Named(&query.Series{At: attr, Kind: query.ActionsNode, Action: int(e.Action)})
+	is, err := b.world.Named(&query.Series{At: attr, Kind: query.ActionsNode, Action: e.Action})
 	return entity{is: is}, err
 }
 

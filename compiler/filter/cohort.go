@@ -18,7 +18,7 @@ func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 	default:
 		return nil, s.unsupported(f)
 	}
-	id, ok := cohortID(f.Value)
+	id, ok := CohortID(f.Value)
 	switch {
 	case f.Key != "id":
 		return nil, s.refuse("A property filter of type 'cohort' has the key 'id', not '%s'", f.Key)
@@ -35,8 +35,8 @@ func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 	return &hogql.Compare{Pos: s.At, Op: op, Left: person, Right: &hogql.Const{Pos: s.At, Value: id}}, nil
 }
 
-// cohortID reads an id: a whole number, or the text of one.
-func cohortID(v any) (id int64, ok bool) {
+// CohortID reads the value of a filter by cohort: an id as a whole number, or as the text of one.
+func CohortID(v any) (id int64, ok bool) {
 	switch v := Numeric(v).(type) {
 	case int64:
 		return v, true

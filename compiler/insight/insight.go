@@ -23,6 +23,8 @@ type World struct {
 	Now time.Time
 	// TestAccounts is the condition of the project that keeps test accounts out; nil for none.
 	TestAccounts *query.Condition
+	// Actions are those of the project; nil for none.
+	Actions *query.Actions
 	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -104,32 +104,64 @@ func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 		}
 		return Or(members...), nil
 	case query.ActionsNode:
-		return nil, NoAction(s.At+".id", s.Action)
+		return w.Action(s.Action, s.At+".id")
 	}
 	panic("BUG: a series of kind " + string(s.Kind))
 }
 
-// Gone reports whether a series is on an action that no longer exists, as none does here. Trends and stickiness give no item for it.
-func Gone(s *query.Series) bool { return s.Kind == query.ActionsNode }
-
-// NoAction says that an action does not exist, as none does here: an event with filters takes its place.
-func NoAction(attr string, id int) error {
-	return diag.Field(diag.InvalidInput, attr, "Action ID %d does not exist!", id)
-}
-
-// Label is what people call a series that has no other name: its event.
-func Label(s *query.Series) string {
+// Label is what people call a series that has no other name: its event, or its action.
+func (w *World) Label(s *query.Series) string {
 	switch {
 	case s.Kind == query.GroupNode:
 		names := make([]string, len(s.Members))
 		for i := range s.Members {
-			names[i] = Label(&s.Members[i])
+			names[i] = w.Label(&s.Members[i])
 		}
 		return strings.Join(names, ", ")
+	case s.Kind == query.ActionsNode:
+		return w.Actions.Get(s.Action).Label()
 	case s.Event == nil:
 		return "All events"
 	}
 	return *s.Event
+}
+
+// Counted is what items of answers say of the series that they belong to.
+type Counted struct {
+	// ID is the name of the event, a string, or the number of the action, an int64; nil for all events and for a group.
+	ID any
+	// Type is events or actions.
+	Type string
+	Name string
+}
+
+// Counted describes a series.
+func (w *World) Counted(s *query.Series) Counted {
+	out := Counted{Type: "events", Name: w.Label(s)}
+	if s.Event != nil {
+		out.ID = *s.Event
+	}
+	if s.Kind == query.ActionsNode {
+		out.ID, out.Type = s.Action, "actions"
+	}
+	return out
+}
+
+// CountedForm is the form of the ids of some series.
+func CountedForm(series []query.Series) form.Form {
+	of := map[bool]bool{}
+	for i := range series {
+		of[series[i].Kind == query.ActionsNode] = true
+	}
+	event := form.Text().OrNull().Says("The event; null for all events.")
+	action := form.Integer().Says("The number of the action.")
+	switch {
+	case of[true] && of[false]:
+		return form.Either(event, action)
+	case of[true]:
+		return action
+	}
+	return event
 }
 
 // Condition is what a tree of property filters asks for; nil for nothing. The error is a *diag.Error that names the filter.

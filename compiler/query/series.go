@@ -11,8 +11,8 @@ type Series struct {
 	Event *string `json:"event,omitempty"`
 	// EventField is the field that has it; empty for event.
 	EventField string `json:"-"`
-	// Action is the id of the action, Name the name it is given. Of an ActionsNode only.
-	Action int `json:"action,omitempty"`
+	// Action is the number of the action. Of an ActionsNode only.
+	Action int64 `json:"action,omitempty"`
 	// Members are the nodes of a GroupNode: an event counts once when one of them matches.
 	Members []Series `json:"members,omitempty"`
 
@@ -97,7 +97,7 @@ func (r *Reader) SeriesNode(v any, at Place, groups bool) Series {
 		o.Ignore("limit", "orderBy")
 	case ActionsNode:
 		o.Required("id")
-		s.Action, _ = o.Integer("id")
+		s.Action, _ = o.ActionID("id")
 	case GroupNode:
 		if !groups {
 			r.Add(o.Field("kind"), "value_error", "A GroupNode cannot hold another one")

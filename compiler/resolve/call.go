@@ -12,6 +12,9 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 	if c.Filter != nil {
 		return s.filtered(c)
 	}
+	if c.Name == schema.MatchesAction {
+		return s.matchesAction(c, false)
+	}
 	f, ok := schema.LookupFunction(c.Name)
 	if !ok {
 		s.unknownFunction(c)

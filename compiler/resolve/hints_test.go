@@ -74,7 +74,7 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, got, _ := resolve.Survey(mustParse(t, tt.in), db, noon, budget.New(nil))
+			_, _, got, _ := resolve.Survey(mustParse(t, tt.in), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 			for i := range got {
 				if got[i].Storage.Kind != schema.NativeJSON {
 					t.Errorf("%v is stored as %v, want native JSON", got[i].Key, got[i].Storage)

@@ -218,6 +218,8 @@ func (s *scope) condition(e hogql.Expr) resolved.Expr {
 	}
 	if n, ok := e.(*hogql.Call); ok {
 		switch f, _ := schema.LookupFunction(n.Name); {
+		case n.Name == schema.MatchesAction && n.Filter == nil:
+			return s.matchesAction(n, true)
 		case f == nil:
 		case f.Rule == schema.RuleCompare && len(n.Args) == 2:
 			return s.compare(&hogql.Compare{Pos: n.Pos, Op: f.Op, Left: n.Args[0], Right: n.Args[1]}, true)

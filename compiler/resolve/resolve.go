@@ -21,12 +21,14 @@
 //	zone.go        times in the project's zone
 //	call.go        functions; ordered.go holds ORDER BY and FILTER in them, rule_*.go holds the rewrites of those that are more than another name
 //	constant.go    arguments that name something of the engine: zones, types, character sets
+//	action.go      events that match an action of the project
 //	once.go        values that an expression needs twice
 //	names.go       names that are printed
 //	survey.go      what a query uses, for those who look at it
 package resolve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
@@ -47,11 +49,32 @@ type Output struct {
 // write, and keeps the stack small.
 const maxDepth = 1_000
 
-// Query resolves q against the schema of one project, and returns it as a resolved tree with the columns that it gives. Now is
-// the moment that rules with a clock count from. It leaves q as it is. The error is a diag.Errors that holds every
-// mistake, not only the first. It spends from the budget of the compile, whose end is an error of another type.
-func Query(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (resolved.Query, []Output, error) {
-	return run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend})
+// World is what names are resolved against.
+type World struct {
+	// Database is the schema of the project.
+	Database *schema.Database
+	// Now is the moment that rules with a clock count from.
+	Now time.Time
+	// Actions are those of the project; nil for none.
+	Actions Actions
+	// Spend is the budget of the compile, whose end is an error that is not a diag.Errors; nil bounds nothing.
+	Spend *budget.Budget
+}
+
+func (w World) resolver() *resolver {
+	return &resolver{db: w.Database, now: w.Now, zone: w.Database.Zone(), actions: w.Actions, spend: w.Spend}
+}
+
+// Query resolves q against the schema of one project, and returns it as a resolved tree with the columns that it gives. It leaves
+// q as it is. The error is a diag.Errors that holds every mistake, not only the first.
+func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
+
+// WithCohorts is Query that also returns the ids of the cohorts whose members the query reads, in order.
+func WithCohorts(q hogql.Query, w World) (out resolved.Query, columns []Output, cohorts []int64, err error) {
+	r := w.resolver()
+	out, columns, err = run(q, r)
+	slices.Sort(r.cohorts)
+	return out, columns, slices.Compact(r.cohorts), err
 }
 
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
@@ -84,6 +107,9 @@ type resolver struct {
 	spend    *budget.Budget
 	mistakes diag.List
 	survey   *survey // nil when not asked for
+	cohorts  []int64 // whose members are read
+	actions  Actions // nil for none
+	matching []*matching
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.

@@ -1,9 +1,6 @@
 package resolve
 
 import (
-	"time"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
@@ -20,9 +17,11 @@ type PropertyUse struct {
 
 // Survey is Query that also notes the properties that the query reads, by their first mention each. They come with
 // mistakes, too.
-func Survey(q hogql.Query, db *schema.Database, now time.Time, spend *budget.Budget) (resolved.Query, []Output, []PropertyUse, error) {
+func Survey(q hogql.Query, w World) (resolved.Query, []Output, []PropertyUse, error) {
 	var found survey
-	tree, outputs, err := run(q, &resolver{db: db, now: now, zone: db.Zone(), spend: spend, survey: &found})
+	r := w.resolver()
+	r.survey = &found
+	tree, outputs, err := run(q, r)
 	return tree, outputs, found.uses, err
 }
 

@@ -350,6 +350,7 @@ func (t *tableSource) stack() {
 func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	found := false
 	seen := map[*environment]bool{}
+	var actions []*matching
 	var v hogql.Visitor
 	v.Expr = func(e hogql.Expr) bool {
 		s.r.spend.Work(1)
@@ -358,10 +359,14 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 				seen[env] = true
 				v.WalkExpr(env.value)
 			}
-			if len(f.Chain) > 1 && f.Chain[0].Text == t.name {
+			if len(f.Chain) > 1 && (f.Chain[0].Text == t.name || f.Chain[0].Text == schema.MatchedEvents) {
 				found = found || t.needsJoin(f.Chain[1:])
 			}
 			found = found || t.needsJoin(f.Chain)
+		}
+		if m := s.r.matchingOf(e); m != nil && m.condition != nil && !slices.Contains(actions, m) {
+			actions = append(actions, m)
+			v.WalkExpr(m.condition)
 		}
 		found = found || namesVirtual(e)
 		return !found && !isWritten[*hogql.Subquery](e)

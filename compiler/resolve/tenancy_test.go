@@ -77,7 +77,7 @@ func TestEveryScanIsGuarded(t *testing.T) {
 	db := database(t, "Europe/Berlin")
 	for _, text := range nasty {
 		t.Run(text, func(t *testing.T) {
-			tree, _, err := resolve.Query(mustParse(t, text), db, noon, budget.New(nil))
+			tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
 			if err != nil {
 				t.Fatalf("Query: %v", err)
 			}

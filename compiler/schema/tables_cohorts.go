@@ -33,3 +33,8 @@ var cohortTables = []*Table{
 	},
 	{Name: "static_cohort_people", Physical: givenMembers, Fields: memberFields},
 }
+
+// HoldsMembers reports whether a table holds members of all cohorts.
+func HoldsMembers(table string) bool {
+	return slices.ContainsFunc(cohortTables, func(t *Table) bool { return t.Name == table })
+}

@@ -116,3 +116,6 @@ func eventFields(mode PersonMode) []Field {
 	}
 	return fields
 }
+
+// IsEvents reports whether the rows of the table are events.
+func (t *Table) IsEvents() bool { return t.Name == eventsTable }

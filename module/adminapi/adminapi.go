@@ -150,6 +150,7 @@ type Purged struct {
 	Endpoints  int   `json:"endpoints"`
 	Keys       int   `json:"keys"`
 	Cohorts    int   `json:"cohorts"`
+	Actions    int   `json:"actions"`
 }
 
 // Import says what an import did.

@@ -236,11 +236,29 @@ func (q *Query) checkPages(compiled *compiler.Compiled) error {
 // compile compiles the query in its turn.
 func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
 	compiled, err := x.exec.Compile(ctx, x.Snapshot, x.compiles, x.query, now)
+	if err == nil {
+		compiled, err = x.withMembers(ctx, compiled, now)
+	}
 	if x.compiles.counted > 0 {
 		x.counted.Store(true)
 	}
 	x.query.refused(x.exec.Metrics, err)
 	return compiled, err
+}
+
+// withMembers returns the query once the cohorts that it reads have members: compiled again if they had none.
+func (x *Computation) withMembers(ctx context.Context, compiled *compiler.Compiled, now time.Time) (*compiler.Compiled, error) {
+	if len(compiled.Cohorts) == 0 || x.exec.Cohorts == nil {
+		return compiled, nil
+	}
+	later, err := x.exec.Cohorts.Used(ctx, x.Project.ID, compiled.Cohorts)
+	switch {
+	case len(compiler.Mistakes(err)) > 0:
+		return nil, &QueryError{Text: x.query.Text, Err: err}
+	case err != nil || later == nil:
+		return compiled, err
+	}
+	return x.exec.Compile(ctx, later, x.compiles, x.query, now)
 }
 
 // Compile compiles a query when its turn comes. A mistake in the query comes as a *mistake, with the query's text.
@@ -249,7 +267,7 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	if err != nil {
 		return nil, err
 	}
-	env := compilerEnv(snap, c.project, db, now)
+	env := e.compilerEnv(snap, c.project, db, now)
 	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
 	var compiled *compiler.Compiled
 	err = c.do(ctx, func(expired func() error) error {
@@ -281,7 +299,7 @@ func (e *Executor) Describe(ctx context.Context, c Caller, asked *query.Metadata
 	if err != nil {
 		return nil, err
 	}
-	env := compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired
 		about, err = compiler.Describe(asked, env)

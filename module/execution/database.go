@@ -2,9 +2,6 @@ package execution
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -14,7 +11,10 @@ import (
 )
 
 // Databases keeps the virtual schema of each project for as long as what it follows from stays the same.
-type Databases struct{ byProject sync.Map } // project id → *knownDatabase
+type Databases struct {
+	byProject sync.Map // project id → *knownDatabase
+	schemas   sync.Map // project id → *knownSchema
+}
 
 type knownDatabase struct {
 	of     *registry.ProjectSchema
@@ -49,10 +49,10 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 }
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
-func CohortsOf(named []registry.Cohort, layout *schema.Layout) schema.Cohorts {
-	list := make([]schema.Cohort, len(named))
-	for i, c := range named {
-		list[i] = schema.Cohort{ID: c.ID, Name: c.Name, Static: true}
+func CohortsOf(known []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
+	list := make([]schema.Cohort, len(known))
+	for i, c := range known {
+		list[i] = schema.Cohort(c)
 	}
 	return schema.NewCohorts(list, layout != nil && layout.Foreign())
 }
@@ -62,24 +62,10 @@ var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
 }
 
 // compilerEnv is the world that a project's queries are compiled for.
-func compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, now time.Time) compiler.Env {
+func (e *Executor) compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, now time.Time) compiler.Env {
 	of := snap.Schema(project)
 	return compiler.Env{
 		Database: db, Now: now, Variables: snap.VariableDefaults(project), MaxRows: MaxRows,
-		TestAccounts: of.TestAccounts, PathCleaning: of.PathCleaning,
+		TestAccounts: of.TestAccounts, Actions: e.Databases.schemaOf(of).actions, PathCleaning: of.PathCleaning,
 	}
-}
-
-// SchemaMark is the part of a cache key that changes with what a project's queries mean: its zone, its week, its filters
-// against test accounts and rules of path cleaning, its property definitions, group types and cohorts.
-func SchemaMark(of *registry.ProjectSchema) string {
-	text, err := json.Marshal([]any{
-		of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes,
-		of.Cohorts,
-	})
-	if err != nil {
-		panic("BUG: encoding a project's schema: " + err.Error())
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
 }

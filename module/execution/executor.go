@@ -27,6 +27,7 @@ type Executor struct {
 	Metrics   *Metrics
 	Databases *Databases
 	Names     *Sightings
+	Cohorts   Cohorts // nil: the members of cohorts are as they are
 
 	QueryFresh   time.Duration // how long an answer of the query route is fresh
 	EndpointRate registry.Rate // what the runs of an endpoint may cause that has no rate of its own; zero: any number

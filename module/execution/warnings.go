@@ -85,7 +85,7 @@ func (x *Computation) warnings(ctx context.Context, place *admission.Place, done
 	if err != nil {
 		return nil
 	}
-	env := compilerEnv(x.Snapshot, x.Project.ID, db, time.Now())
+	env := x.exec.compilerEnv(x.Snapshot, x.Project.ID, db, time.Now())
 	list := compiler.Lowered(x.query.Node, env)
 	list = append(list, compiler.Reversed(x.query.Node, env)...)
 	if insight, ok := x.query.Node.(query.Insight); ok && done.Insight.reversed {

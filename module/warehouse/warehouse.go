@@ -131,6 +131,15 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	return w.client.Export(ctx, q, format, out)
 }
 
+// Fill is clickhouse.Client.Fill.
+func (w *Warehouse) Fill(ctx context.Context, at *admission.Place, f clickhouse.Fill) error {
+	if err := check(at, f.Project); err != nil {
+		return err
+	}
+	f.Yields = at.Yields()
+	return w.client.Fill(ctx, f)
+}
+
 // Describe is clickhouse.Client.Describe.
 func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickhouse.Query) ([]clickhouse.Column, error) {
 	if err := check(at, q.Project); err != nil {

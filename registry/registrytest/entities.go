@@ -57,7 +57,11 @@ type project struct {
 	Tiles      map[int64][]registry.Tile
 	Properties []registry.PropertyDefinition
 	GroupTypes []registry.GroupType
-	Cohorts    []registry.Cohort
+	Cohorts    []registry.Cohort // deleted ones too
+	Schema     []registry.SchemaCohort
+	Actions    []registry.Action           // deleted ones too
+	Newest     []int64                     // actions in the order of a list
+	Defined    []registry.ActionDefinition // what queries follow from them
 }
 
 // someNumbers is more than the numbers of insights and dashboards in these tests.
@@ -67,13 +71,17 @@ func contents(s *registry.Snapshot) []project {
 	var all []project
 	for _, p := range s.Projects() {
 		out := project{
-			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Cohorts: s.Cohorts(p.ID),
+			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
 		}
 		listed, _ := s.InsightPage(p.ID, 0, someNumbers)
 		for _, i := range listed {
 			out.Listed = append(out.Listed, i.ID)
 		}
+		for _, a := range s.Actions(p.ID) {
+			out.Newest = append(out.Newest, a.ID)
+		}
+		out.Defined = s.Schema(p.ID).Actions
 		for n := range int64(someNumbers) {
 			if i := s.AnyInsight(p.ID, n); i != nil {
 				out.Insights = append(out.Insights, *i)
@@ -81,9 +89,15 @@ func contents(s *registry.Snapshot) []project {
 			if d := s.AnyDashboard(p.ID, n); d != nil {
 				out.Dashboards = append(out.Dashboards, *d)
 			}
+			if a := s.AnyAction(p.ID, n); a != nil {
+				out.Actions = append(out.Actions, *a)
+			}
 			if tiles := s.TilesOf(p.ID, n); len(tiles) > 0 {
 				out.Tiles[n] = values(tiles)
 			}
+		}
+		for _, c := range out.Schema {
+			out.Cohorts = append(out.Cohorts, *s.AnyCohort(p.ID, c.ID))
 		}
 		all = append(all, out)
 	}
@@ -189,6 +203,10 @@ func named(name string) registry.InsightFields {
 	return registry.InsightFields{Name: registry.To(&name)}
 }
 
+func staticCohort(name string) registry.CohortFields {
+	return registry.CohortFields{Name: registry.To(&name), Static: registry.To(true)}
+}
+
 func testProjects(t exam) {
 	p := newPair(t)
 	first, second := p.project(), p.project()
@@ -226,7 +244,11 @@ func testUnknownProject(t exam) {
 			_, err := p.CreateEndpoint(ctx, registry.NewEndpoint{Project: 9, Name: "e", Query: odd("")}, at)
 			return err
 		},
-		"a cohort": func() error { _, err := p.CreateCohort(ctx, registry.NewCohort{Project: 9, Name: "c"}, at); return err },
+		"a cohort": func() error {
+			_, err := p.CreateCohort(ctx, registry.NewCohort{Project: 9, CohortFields: staticCohort("c")}, at)
+			return err
+		},
+		"an action": func() error { _, err := p.CreateAction(ctx, 9, registry.ActionFields{}, "key", at); return err },
 		"a variable": func() error {
 			_, err := p.CreateVariable(ctx, registry.NewVariable{Project: 9, Name: "v", Type: registry.VariableList}, at)
 			return err
@@ -254,7 +276,8 @@ func testMissing(t exam) {
 	ctx := t.Context()
 	i := p.insight(other.ID, named("i"))
 	d := p.dashboard(other.ID, registry.DashboardFields{})
-	must(p.CreateCohort(ctx, registry.NewCohort{Project: other.ID, ID: 5, Name: "theirs"}, at))(t)
+	must(p.CreateCohort(ctx, registry.NewCohort{Project: other.ID, ID: 5, CohortFields: staticCohort("theirs")}, at))(t)
+	a := must(p.CreateAction(ctx, other.ID, registry.ActionFields{}, "key", at))(t)
 	p.endpoint(other.ID, "theirs")
 	v := must(p.CreateVariable(ctx, registry.NewVariable{Project: other.ID, Name: "v", Type: registry.VariableString}, at))(t)
 	p.endpoint(mine.ID, "gone")
@@ -278,8 +301,13 @@ func testMissing(t exam) {
 		"deleting an endpoint that is deleted":    func() error { return p.DeleteEndpoint(ctx, mine.ID, "gone", at) },
 		"changing a variable of another project":  func() error { _, err := p.UpdateVariable(ctx, mine.ID, v.ID, registry.VariableUpdate{}); return err },
 		"deleting a variable of another project":  func() error { return p.DeleteVariable(ctx, mine.ID, v.ID) },
-		"renaming a cohort of another project":    func() error { _, err := p.RenameCohort(ctx, mine.ID, 5, "mine"); return err },
-		"deleting a cohort of another project":    func() error { return p.DeleteCohort(ctx, mine.ID, 5, at) },
+		"renaming a cohort of another project":    func() error { _, err := p.UpdateCohort(ctx, mine.ID, 5, staticCohort("mine"), at); return err },
+		"computing a cohort of another project":   func() error { _, err := p.AwaitCohort(ctx, mine.ID, 5); return err },
+		"filling a cohort of another project":     func() error { _, err := p.SetCohortMembers(ctx, mine.ID, 5, 1, at); return err },
+		"changing an action of another project": func() error {
+			_, err := p.UpdateAction(ctx, mine.ID, a.ID, registry.ActionFields{}, at)
+			return err
+		},
 		"changing an insight of another project": func() error {
 			_, err := p.UpdateInsight(ctx, mine.ID, i.ID, named("mine"), true, "key", at)
 			return err
@@ -530,15 +558,22 @@ func testGroupTypes(t exam) {
 	}
 }
 
+func deleteCohort(p pair, project, id int64, when time.Time) error {
+	_, err := p.UpdateCohort(p.Context(), project, id, registry.CohortFields{Deleted: registry.To(true)}, when)
+	return err
+}
+
 func testCohorts(t exam) {
 	p := newPair(t)
 	shop, other := p.project(), p.project()
 	ctx := t.Context()
-	add := func(project, id int64, name string) registry.Cohort {
+	add := func(project, id int64, f registry.CohortFields) registry.Cohort {
 		t.Helper()
-		return *must(p.CreateCohort(ctx, registry.NewCohort{Project: project, ID: id, Name: name}, at))(t)
+		return *must(p.CreateCohort(ctx, registry.NewCohort{Project: project, ID: id, CohortFields: f, CreatedBy: "key"}, at))(t)
 	}
-	paying, given, theirs, next := add(shop.ID, 0, "paying ' \" ; -- \x00"), add(shop.ID, 41, "given"), add(other.ID, 41, "given"), add(shop.ID, 0, "next")
+	const odd = "paying ' \" ; -- \x00"
+	paying, given, theirs, next := add(shop.ID, 0, staticCohort(odd)), add(shop.ID, 41, staticCohort("given")),
+		add(other.ID, 41, staticCohort("given")), add(shop.ID, 0, staticCohort("given"))
 	if got := [4]int64{paying.ID, given.ID, theirs.ID, next.ID}; got != [4]int64{1, 41, 41, 42} {
 		t.Errorf("cohorts got the numbers %v, want 1, 41, 41 and 42", got)
 	}
@@ -548,29 +583,72 @@ func testCohorts(t exam) {
 		same(t, "cohorts", [][]registry.Cohort{want, {theirs}}, [][]registry.Cohort{all[0].Cohorts, all[1].Cohorts})
 	}
 	are(paying, given, next)
-	for field, n := range map[string]registry.NewCohort{"id": {ID: 41, Name: "fresh"}, "name": {Name: "given"}} {
-		n.Project = shop.ID
-		p.refused("a taken "+field, &registry.FieldError{Field: field, Code: registry.CodeUnique}, func() error { _, err := p.CreateCohort(ctx, n, at); return err })
-	}
-	p.refused("a name that is changed to a taken one", &registry.FieldError{Field: "name", Code: registry.CodeUnique}, func() error {
-		_, err := p.RenameCohort(ctx, shop.ID, 41, "next")
+	p.refused("a taken id", &registry.FieldError{Field: "id", Code: registry.CodeUnique}, func() error {
+		_, err := p.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, ID: 41}, at)
 		return err
 	})
-	given = *must(p.RenameCohort(ctx, shop.ID, 41, "renamed"))(t)
-	if err := p.DeleteCohort(ctx, shop.ID, next.ID, at); err != nil {
+	given = *must(p.UpdateCohort(ctx, shop.ID, 41, registry.CohortFields{
+		Name: registry.To[*string](nil), Description: registry.To(odd), Query: registry.To(json.RawMessage(`{"q": "' < é"}`)),
+	}, at))(t)
+	given = *must(p.SetCohortMembers(ctx, shop.ID, 41, 7, at))(t)
+	if err := deleteCohort(p, shop.ID, next.ID, at); err != nil {
 		t.Fatal(err)
 	}
-	are(paying, given)
-	p.refused("deleting one that is deleted", registry.ErrNotFound, func() error { return p.DeleteCohort(ctx, shop.ID, next.ID, at) })
-	p.refused("renaming one that is deleted", registry.ErrNotFound, func() error { _, err := p.RenameCohort(ctx, shop.ID, next.ID, "x"); return err })
+	next.Deleted, next.DeletedAt = true, at
+	are(paying, given, next)
 
-	// The name of a deleted one is free; its number is given again to those alone who ask for it.
-	again := must(p.other.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, Name: "next"}, at))(t)
-	asked := add(shop.ID, next.ID, "asked for")
+	// The number of a deleted one is given again to those alone who ask for it.
+	again := must(p.other.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, CohortFields: staticCohort("next"), CreatedBy: "key"}, at))(t)
+	asked := add(shop.ID, next.ID, staticCohort("asked for"))
 	if again.ID != 43 || asked.ID != 42 {
 		t.Errorf("cohorts got the numbers %d and %d, want 43 and 42", again.ID, asked.ID)
 	}
 	are(paying, given, asked, *again)
+}
+
+// testCohortVersions has one process compute what another asks for.
+func testCohortVersions(t exam) {
+	p := newPair(t)
+	shop := p.project()
+	ctx := t.Context()
+	filters := json.RawMessage(`{"properties":{"type":"OR","values":[]}}`)
+	c := must(p.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, CohortFields: registry.CohortFields{Filters: registry.To(filters)}}, at))(t)
+	if c.PendingVersion != 1 || c.Version != 0 {
+		t.Errorf("a new cohort has version %d and waits for %d", c.Version, c.PendingVersion)
+	}
+	begun := must(p.other.BeginCohort(ctx, shop.ID, c.ID))(t)
+	if begun.PendingVersion != 2 || string(begun.Filters) != string(filters) {
+		t.Errorf("the other registry begins %+v", begun)
+	}
+	swap := func(r *registry.Registry, version uint64, want bool) {
+		t.Helper()
+		if done := must(r.SwapCohort(ctx, shop.ID, c.ID, version, 10, at))(t); done != want {
+			t.Errorf("SwapCohort(%d) = %v, want %v", version, done, want)
+		}
+	}
+	must(p.UpdateCohort(ctx, shop.ID, c.ID, registry.CohortFields{Filters: registry.To(filters)}, at))(t) // while it is being computed
+	swap(p.other, begun.PendingVersion, false)
+	begun = must(p.other.BeginCohort(ctx, shop.ID, c.ID))(t)
+	if failed := must(p.other.FailCohort(ctx, shop.ID, c.ID, begun.PendingVersion, "odd '", at))(t); !failed {
+		t.Error("FailCohort() = false")
+	}
+	if err := p.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all := p.settled()
+	failed := all[0].Cohorts[0]
+	same(t, "a cohort that failed", registry.Cohort{
+		ID: 1, Project: shop.ID, Filters: filters, LastVersion: 4, Errors: 1, LastError: "odd '", LastErrorAt: at, CreatedAt: at,
+	}, failed)
+	begun = must(p.AwaitCohort(ctx, shop.ID, c.ID))(t)
+	swap(p.Registry, begun.PendingVersion, true)
+	swap(p.other, begun.PendingVersion, false)
+	all = p.settled()
+	same(t, "a cohort that was computed", registry.Cohort{
+		ID: 1, Project: shop.ID, Filters: filters, Version: 5, LastVersion: 5, Count: new(int64(10)), LastCalculation: at, CreatedAt: at,
+	}, all[0].Cohorts[0])
+	same(t, "what queries need of it", []registry.SchemaCohort{{ID: 1, Version: 5}}, all[0].Schema)
+	p.refused("beginning what nobody waits for", registry.ErrNotFound, func() error { _, err := p.BeginCohort(ctx, shop.ID, c.ID); return err })
 }
 
 // testUsage fills a project to its limits: what counts in one process counts in another, deleted or not.
@@ -658,7 +736,8 @@ func testPurge(t exam) {
 		p.endpoint(project, name)
 		must(p.UpdateEndpoint(ctx, project, name, registry.EndpointUpdate{Query: odd("2")}, at))(t)
 		must(p.CreateVariable(ctx, registry.NewVariable{Project: project, Name: name, Type: registry.VariableString}, at))(t)
-		must(p.CreateCohort(ctx, registry.NewCohort{Project: project, Name: name}, at))(t)
+		must(p.CreateCohort(ctx, registry.NewCohort{Project: project, CohortFields: staticCohort(name)}, at))(t)
+		must(p.CreateAction(ctx, project, registry.ActionFields{Name: registry.To(&name)}, key.ID, at))(t)
 		if err := errors.Join(p.RecordViews(ctx, project, key.ID, []int64{insight.ID}, at), p.RecordViews(ctx, project, key.ID, []int64{1}, at)); err != nil {
 			t.Fatal(err)
 		}
@@ -678,10 +757,11 @@ func testPurge(t exam) {
 	must(p.UpdateInsight(ctx, shop.ID, gone.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "key", end))(t)
 	must(p.UpdateDashboard(ctx, shop.ID, goneBoard.ID, registry.DashboardFields{Deleted: registry.To(true)}, "key", end))(t)
 	must(p.UpdateDashboard(ctx, shop.ID, keptBoard.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: keptBoard.Tiles[1].ID, Deleted: registry.To(true)}}}, "key", end))(t)
+	must(p.UpdateAction(ctx, shop.ID, 1, registry.ActionFields{Deleted: registry.To(true)}, end))(t)
 	for _, k := range []registry.Key{goneKey, author, logged, last, secret} {
 		must(p.RevokeKey(ctx, k.ID, end))(t)
 	}
-	if err := errors.Join(p.DeleteEndpoint(ctx, shop.ID, "gone", end), p.DeleteCohort(ctx, shop.ID, 1, end)); err != nil {
+	if err := errors.Join(p.DeleteEndpoint(ctx, shop.ID, "gone", end), deleteCohort(p, shop.ID, 1, end)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -697,13 +777,13 @@ func testPurge(t exam) {
 	slices.Sort(wantKeys)
 	wantTiles := []int64{goneBoard.Tiles[0].ID, goneBoard.Tiles[1].ID, keptBoard.Tiles[1].ID}
 	same(t, "purged", registry.Purged{
-		Insights: []int64{gone.ID}, Dashboards: []int64{goneBoard.ID}, Tiles: wantTiles, Endpoints: 1, Keys: wantKeys, Cohorts: 1,
+		Insights: []int64{gone.ID}, Dashboards: []int64{goneBoard.ID}, Tiles: wantTiles, Endpoints: 1, Keys: wantKeys, Cohorts: 1, Actions: 1,
 	}, out)
 	after := p.settled()
 	same(t, "another project", before[1], after[1])
 	left := after[0]
 	if len(left.Insights) != 1 || len(left.Dashboards) != 1 || len(left.Dashboards[0].Tiles) != 1 || len(left.Endpoints) != 1 || len(left.Endpoints[0].Versions) != 2 ||
-		len(left.Variables) != 2 || len(left.Keys) != 3 || len(left.Cohorts) != 1 {
+		len(left.Variables) != 2 || len(left.Keys) != 3 || len(left.Cohorts) != 1 || left.Cohorts[0].ID != 2 || len(left.Actions) != 1 {
 		t.Errorf("left is %+v", left)
 	}
 	for _, v := range must(p.Views(ctx, shop.ID, time.Time{}))(t) {
@@ -721,9 +801,63 @@ func testPurge(t exam) {
 	if i := p.insight(shop.ID, named("next")); i.ID != 4 {
 		t.Errorf("the next insight is %d", i.ID)
 	}
-	if c := must(p.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, Name: "gone"}, at))(t); c.ID != 3 {
+	if c := must(p.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, CohortFields: staticCohort("gone")}, at))(t); c.ID != 3 {
 		t.Errorf("the next cohort is %d", c.ID)
 	}
+	if a := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{Name: registry.To(new("gone"))}, "key", at))(t); a.ID != 4 {
+		t.Errorf("the next action is %d", a.ID)
+	}
 	p.endpoint(shop.ID, "gone")
+	p.settled()
+}
+
+func testActions(t exam) {
+	p := newPair(t)
+	shop, other := p.project(), p.project()
+	ctx := t.Context()
+	steps := []registry.ActionStep{{}, {
+		Event: new("$autocapture "), Properties: json.RawMessage(`[ {"key": "ä\u0000", "value": [1.0, 123456789012345678901234567890]} ]`),
+		Selector: new("a > [id='x']"), TagName: new("a"), Text: new("' \" ; -- <b>"), TextMatching: new(registry.MatchRegex), Href: new(""),
+		HrefMatching: new(registry.MatchContains), URL: new("%_"), URLMatching: new(registry.MatchExact),
+	}}
+	stored := slices.Clone(steps)
+	stored[1].Properties = json.RawMessage(`[{"key":"ä\u0000","value":[1.0,123456789012345678901234567890]}]`)
+	full := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{
+		Name: registry.To(new("Größe ≤ 1")), Description: registry.To("d"), Tags: registry.To([]string{"b", "a", "b"}), PostToSlack: registry.To(true),
+		SlackMessageFormat: registry.To("[event]"), Steps: registry.To(steps), Pinned: registry.To(true),
+	}, "key", at))(t)
+	want := registry.Action{
+		ActionDefinition: registry.ActionDefinition{ID: 1, Name: new("Größe ≤ 1"), Steps: stored}, Project: shop.ID, Description: "d", Tags: []string{"b", "a"},
+		PostToSlack: true, SlackMessageFormat: "[event]", CreatedAt: at, CreatedBy: "key", ChangedAt: at, PinnedAt: new(at),
+	}
+	same(t, "a new action", want, *full)
+	later := at.Add(time.Minute)
+	empty := must(p.CreateAction(ctx, shop.ID, registry.ActionFields{}, "key", later))(t)
+	must(p.CreateAction(ctx, other.ID, registry.ActionFields{Name: registry.To(full.Name)}, "key", at))(t)
+	got := p.settled()
+	same(t, "actions", []registry.Action{want, *empty}, got[0].Actions)
+	same(t, "the newest first", []int64{2, 1}, got[0].Newest)
+
+	taken := &registry.FieldError{Field: "name", Code: registry.CodeUnique}
+	p.refused("a name that is taken", taken, func() error {
+		_, err := p.UpdateAction(ctx, shop.ID, empty.ID, registry.ActionFields{Name: registry.To(full.Name)}, later)
+		return err
+	})
+	p.refused("a name that another registry gave", taken, func() error {
+		_, err := p.other.CreateAction(ctx, shop.ID, registry.ActionFields{Name: registry.To(full.Name)}, "key", later)
+		return err
+	})
+	gone := must(p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Deleted: registry.To(true), Pinned: registry.To(false)}, later))(t)
+	want.Deleted, want.DeletedAt, want.ChangedAt, want.PinnedAt = true, later, later, nil
+	same(t, "one that is deleted", want, *gone)
+	must(p.UpdateAction(ctx, shop.ID, empty.ID, registry.ActionFields{Name: registry.To(full.Name)}, later))(t)
+	p.refused("restoring one whose name is taken", taken, func() error {
+		_, err := p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Deleted: registry.To(false)}, later)
+		return err
+	})
+	same(t, "those that lists show", []int64{2}, p.settled()[0].Newest)
+	back := must(p.UpdateAction(ctx, shop.ID, full.ID, registry.ActionFields{Name: registry.To(new("x")), Deleted: registry.To(false)}, later.Add(1*time.Second)))(t)
+	want.Name, want.Deleted, want.DeletedAt, want.ChangedAt = new("x"), false, time.Time{}, later.Add(time.Second)
+	same(t, "one that is restored", want, *back)
 	p.settled()
 }

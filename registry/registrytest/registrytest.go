@@ -72,6 +72,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"properties", testProperties},
 		{"group types", testGroupTypes},
 		{"cohorts", testCohorts},
+		{"versions of cohorts", testCohortVersions},
+		{"actions", testActions},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}

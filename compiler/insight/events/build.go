@@ -127,7 +127,11 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 		where = insight.And(where, named, insight.Compare(actor, hogql.In, &hogql.Subquery{Query: behind}))
 	}
 	if q.Action != nil {
-		return nil, nil, insight.NoAction(q.Field("actionId"), *q.Action)
+		action, err := w.ActionWithSteps(*q.Action, q.Field("actionId"))
+		if err != nil {
+			return nil, nil, err
+		}
+		where = insight.And(where, action)
 	}
 	if q.Person != "" {
 		if !person.MatchString(q.Person) {

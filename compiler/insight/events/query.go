@@ -20,8 +20,8 @@ type Query struct {
 	FilterTestAccounts bool             `json:"filterTestAccounts,omitempty"`
 	// Event is the name of the events; nil for any.
 	Event *string `json:"event,omitempty"`
-	// Action is the id of an action whose events are listed; nil for none.
-	Action *int `json:"actionId,omitempty"`
+	// Action is the number of an action whose events are listed; nil for none.
+	Action *int64 `json:"actionId,omitempty"`
 	// Person is the id of the only person whose events are listed; empty for all.
 	Person string `json:"personId,omitempty"`
 	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
@@ -57,6 +57,14 @@ func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.S
 // Names gives the name of the events.
 func (q Query) Names() []query.Named { return query.EventNames(q.Event, q.Field("event")) }
 
+// ActionID gives the number of the action.
+func (q Query) ActionID() (id int64, ok bool) {
+	if q.Action == nil {
+		return 0, false
+	}
+	return *q.Action, true
+}
+
 // Rows gives the limit that is asked for, 0 for none, and its field.
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 
@@ -79,7 +87,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		q.Event = &event
 	}
 	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
-	if action, ok := o.Integer("actionId"); ok {
+	if action, ok := o.ActionID("actionId"); ok {
 		q.Action = &action
 	}
 	q.Source, _ = r.Source(o, r.Drills()...).(query.PeopleSource)

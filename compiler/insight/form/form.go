@@ -74,10 +74,10 @@ func BreakdownValue() Form {
 	return Either(value, List(value)).Says("The value, null where it is missing; a list where there are several breakdowns.")
 }
 
-// Action is the series that an item of an answer belongs to, with more members than all have.
-func Action(more Members) Form {
+// Action is the series that an item of an answer belongs to: its id, and more members than all have.
+func Action(id Form, more Members) Form {
 	all := Members{
-		"id": Text().OrNull().Says("The event; null for all events."), "name": Text(), "type": Text(), "order": Integer(), "custom_name?": Text().OrNull(),
+		"id": id, "name": Text(), "type": Text(), "order": Integer(), "custom_name?": Text().OrNull(),
 	}
 	maps.Copy(all, more)
 	return Object(all)

@@ -115,7 +115,7 @@ func (b *builder) conditions() error {
 		return err
 	}
 	for i := range b.q.Series {
-		s := source{mask: b.marks.step(i + 1), names: names(&b.q.Series[i])}
+		s := source{mask: b.marks.step(i + 1), names: b.names(&b.q.Series[i])}
 		if s.condition, err = b.step(&b.q.Series[i]); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (b *builder) conditions() error {
 	}
 	for i := range b.q.Exclusions {
 		e := &b.q.Exclusions[i]
-		s := source{names: names(&e.Series)}
+		s := source{names: b.names(&e.Series)}
 		if s.condition, err = b.w.Series(&e.Series); err != nil {
 			return err
 		}
@@ -150,16 +150,23 @@ func (b *builder) conditions() error {
 }
 
 // names are the names that events of a series have; nil when they may have any.
-func names(s *query.Series) []string {
-	if s.Kind != query.GroupNode {
+func (b *builder) names(s *query.Series) []string {
+	switch s.Kind {
+	case query.EventsNode:
 		if s.Event == nil {
 			return nil
 		}
 		return []string{*s.Event}
+	case query.ActionsNode:
+		if a := b.w.Actions.Get(s.Action); a != nil {
+			return a.Events()
+		}
+		return nil
+	case query.GroupNode:
 	}
 	var out []string
 	for i := range s.Members {
-		of := names(&s.Members[i])
+		of := b.names(&s.Members[i])
 		if of == nil {
 			return nil
 		}

@@ -25,16 +25,16 @@ func Form(q *Query) form.Form {
 			"average_conversion_time": form.Number().OrNull(), "median_conversion_time?": form.Number().OrNull(),
 		}).As("FunnelTimes")
 	case q.Breakdowns == nil:
-		return form.List(stepForm(form.BreakdownValue()))
+		return form.List(stepForm(q, form.BreakdownValue()))
 	case len(q.Breakdowns.Fields) == 1 && len(q.Breakdowns.Fields[0].Cohorts) > 0:
-		return form.List(form.List(stepForm(form.Integer().Says("The id of the cohort, 0 for all people."))))
+		return form.List(form.List(stepForm(q, form.Integer().Says("The id of the cohort, 0 for all people."))))
 	}
-	return form.List(form.List(stepForm(form.BreakdownValue())))
+	return form.List(form.List(stepForm(q, form.BreakdownValue())))
 }
 
-func stepForm(value form.Form) form.Form {
+func stepForm(q *Query, value form.Form) form.Form {
 	return form.Object(form.Members{
-		"action_id": form.Text().OrNull(), "name": form.Text().OrNull(), "custom_name": form.Text().OrNull(), "order": form.Integer(),
+		"action_id": insight.CountedForm(q.Series).OrNull(), "name": form.Text().OrNull(), "custom_name": form.Text().OrNull(), "order": form.Integer(),
 		"people": form.List(form.Form{}), "count": form.Number().Says("Actors that reached at least this step."), "type": form.Text(),
 		"average_conversion_time": form.Number().OrNull().Says("Seconds from the step before."), "median_conversion_time": form.Number().OrNull(),
 		"breakdown?": form.BreakdownValue(), "breakdown_value?": value,

@@ -17,7 +17,7 @@ import (
 
 // item is a step of the answer (contract: section 10).
 type item struct {
-	ActionID   *string  `json:"action_id"`
+	ActionID   any      `json:"action_id"`
 	Name       *string  `json:"name"`
 	CustomName *string  `json:"custom_name"`
 	Order      int      `json:"order"`
@@ -197,8 +197,12 @@ func (b *builder) items(l *line) []item {
 			Order: i, People: []string{}, Type: "events",
 			Count: number(math.Round(float64(l.counts[i]) * insight.Scale(&b.q.Common))),
 		}
-		if s.Kind == query.GroupNode {
+		switch s.Kind {
+		case query.GroupNode:
 			it.Type = "group"
+		case query.ActionsNode:
+			it.Type = "actions"
+		case query.EventsNode:
 		}
 		if b.q.Order == Unordered {
 			name := "Completed " + strconv.Itoa(i+1) + " steps"
@@ -207,7 +211,7 @@ func (b *builder) items(l *line) []item {
 			}
 			it.Name = &name
 		} else {
-			it.name(s)
+			it.name(s, b.w)
 		}
 		if l.medians[i] > 0 {
 			average, median := l.averages[i]/1e6, l.medians[i]/1e6
@@ -225,11 +229,14 @@ func (b *builder) items(l *line) []item {
 	return out
 }
 
-func (it *item) name(s *query.Series) {
-	if s.Kind == query.GroupNode {
-		name := insight.Label(s)
-		it.ActionID, it.Name = &name, &name
-	} else {
+func (it *item) name(s *query.Series, w *insight.World) {
+	name := w.Label(s)
+	switch s.Kind {
+	case query.GroupNode:
+		it.ActionID, it.Name = name, &name
+	case query.ActionsNode:
+		it.ActionID, it.Name = s.Action, &name
+	case query.EventsNode:
 		it.ActionID, it.Name = s.Event, s.Event
 	}
 	if s.CustomName != "" {

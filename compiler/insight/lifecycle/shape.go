@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -34,8 +35,9 @@ type action struct {
 
 // shape turns rows into answers.
 type shape struct {
-	query *Query
-	dates insight.Range
+	query   *Query
+	dates   insight.Range
+	counted insight.Counted
 }
 
 // row is a status, the number of a bucket, and how many actors have that status in it.
@@ -81,13 +83,17 @@ func (s shape) items(dates insight.Range, counts []row) []item {
 		days, labels = append(days, dates.Day(start)), append(labels, dates.Label(start))
 	}
 	series := &s.query.Series[0]
-	name := insight.Label(series)
+	id := series.Event
+	if number, ok := series.ActionID(); ok {
+		text := strconv.FormatInt(number, 10)
+		id = &text
+	}
 	items := make([]item, statuses)
 	for i := range items {
 		items[i] = item{
-			Action: action{ID: series.Event, Name: name, Type: "events", Math: "total", CustomName: series.CustomName},
+			Action: action{ID: id, Name: s.counted.Name, Type: s.counted.Type, Math: "total", CustomName: series.CustomName},
 			Data:   make([]float64, len(days)), Labels: labels, Days: days,
-			Label: name + " - " + query.Statuses[i], Status: query.Statuses[i],
+			Label: s.counted.Name + " - " + query.Statuses[i], Status: query.Statuses[i],
 		}
 	}
 	scale := insight.Scale(&s.query.Common)

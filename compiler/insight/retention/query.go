@@ -203,9 +203,12 @@ func entity(r *query.Reader, f *query.Object, name string) query.Series {
 		r.Add(o.Field("type"), "value_error", "Entities of type '"+kind+"' are not supported: use events")
 	}
 	if o.Choice("kind", string(query.EventsNode), string(query.EventsNode), string(query.ActionsNode)) == string(query.ActionsNode) || kind == "actions" {
-		out.Kind = query.ActionsNode
-		o.Required("id")
-		out.Action = actionID(r, o)
+		if !o.Has("id") {
+			o.Required("id")
+		}
+		if id, ok := o.ActionID("id"); ok { // null means every event: contract actions.md, section 3
+			out.Kind, out.Action = query.ActionsNode, id
+		}
 	} else if event, ok := query.Take[string](o, "id", "string_type", "Input should be a valid string"); ok {
 		out.Event = &event
 	}
@@ -217,17 +220,4 @@ func entity(r *query.Reader, f *query.Object, name string) query.Series {
 	}
 	o.Close()
 	return out
-}
-
-// actionID reads the id of an action, which clients send as a number or as text.
-func actionID(r *query.Reader, o *query.Object) int {
-	given, ok := o.Take("id")
-	if !ok {
-		return 0
-	}
-	id, err := strconv.Atoi(fmt.Sprint(given))
-	if err != nil {
-		r.Add(o.Field("id"), "int_type", "Input should be a valid integer")
-	}
-	return id
 }

@@ -77,7 +77,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 		return nil, err
 	}
 	dates := b.periods[0]
-	answer := shape{query: q, dates: dates, items: make([]item, 0, 2*len(q.Series))}
+	answer := shape{query: q, counted: w.Counted, dates: dates, items: make([]item, 0, 2*len(q.Series))}
 	labels := []string{""}
 	if len(b.periods) > 1 {
 		answer.previous = &b.periods[1]
@@ -85,9 +85,6 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	var members []hogql.Query
 	for i := range q.Series {
-		if insight.Gone(&q.Series[i]) {
-			continue // contract: stickiness.md, section 6
-		}
 		for period, label := range labels {
 			it := item{series: &q.Series[i], order: i, dates: b.periods[period], label: label}
 			member, err := b.item(&it, len(answer.items))

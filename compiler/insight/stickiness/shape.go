@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // result is one item of the answer (contract: stickiness.md, section 6).
@@ -27,7 +28,7 @@ type action struct {
 	Order      int     `json:"order"`
 	Type       string  `json:"type"`
 	Name       string  `json:"name"`
-	ID         *string `json:"id"`
+	ID         any     `json:"id"`
 	CustomName *string `json:"custom_name"`
 }
 
@@ -37,6 +38,7 @@ type shape struct {
 	dates    insight.Range
 	previous *insight.Range // nil when nothing is compared
 	items    []item
+	counted  func(*query.Series) insight.Counted
 }
 
 // row is how many actors of an item were active in so many intervals.
@@ -86,10 +88,10 @@ func (s shape) result(it *item, counts []row) result {
 	if together := s.query.IntervalCount; together > 1 {
 		size = (size + together - 1) / together
 	}
-	name := insight.Label(it.series)
+	counted := s.counted(it.series)
 	out := result{
-		Action: action{Order: it.order, Type: "events", Name: name, ID: it.series.Event},
-		Label:  name, Data: make([]int64, size), Days: make([]int, size), Labels: make([]string, size),
+		Action: action{Order: it.order, Type: counted.Type, Name: counted.Name, ID: counted.ID},
+		Label:  counted.Name, Data: make([]int64, size), Days: make([]int, size), Labels: make([]string, size),
 		Compare: it.label != "", CompareLabel: it.label,
 	}
 	if custom := it.series.CustomName; custom != "" {

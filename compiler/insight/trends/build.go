@@ -73,7 +73,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	s := &shaper{
 		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
-		cohort: w.CohortName, plain: w.PlainValues,
+		cohort: w.CohortName, series: w.Counted, plain: w.PlainValues,
 	}
 	for _, source := range b.sources {
 		s.lanes = append(s.lanes, source.lanes)
@@ -194,9 +194,6 @@ func (b *builder) series() error {
 	var shared []plain
 	for i := range b.q.Series {
 		s := &b.q.Series[i]
-		if insight.Gone(s) {
-			continue // contract: trends.md, section 6
-		}
 		m, err := b.measureOf(s)
 		if err != nil {
 			return err

@@ -68,9 +68,6 @@ func float(x hogql.Expr) hogql.Expr {
 func (b *builder) earliest() hogql.Query {
 	var names []plain
 	for i := range b.q.Series {
-		if insight.Gone(&b.q.Series[i]) {
-			continue
-		}
 		name, err := b.w.Named(&b.q.Series[i])
 		if err != nil {
 			panic("BUG: a series that was read cannot be read again: " + err.Error())

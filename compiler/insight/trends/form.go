@@ -3,6 +3,7 @@ package trends
 import (
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -18,7 +19,7 @@ func Form(q *Query) form.Form {
 	return form.List(form.Compared(form.Members{
 		"data": form.Numbers().Says("One number a bucket; none where one number stands for the whole range."),
 		"days": form.Texts(), "labels?": form.Texts(), "count": form.Number().OrNull(), "aggregated_value?": form.Number().OrNull(), "label": form.Text(),
-		"action": form.Action(form.Members{
+		"action": form.Action(insight.CountedForm(q.Series), form.Members{
 			"days": form.List(form.Moment()), "math": form.Text().OrNull(), "math_property": form.Text().OrNull(), "math_hogql": form.Text().OrNull(),
 			"math_group_type_index": form.Integer().OrNull(), "properties": form.Open(),
 		}).OrNull(),

@@ -33,7 +33,7 @@ type item struct {
 // action describes the series of an item.
 type action struct {
 	Days         []time.Time    `json:"days"`
-	ID           *string        `json:"id"`
+	ID           any            `json:"id"`
 	Type         string         `json:"type"`
 	Order        int            `json:"order"`
 	Name         string         `json:"name"`
@@ -79,7 +79,8 @@ func (s *shaper) items(lines []line, axes []*axis) []item {
 		series := &s.q.Series[l.lane.series]
 		it := s.item(l, axes)
 		it.Filter, it.Order = echo, l.lane.series
-		it.Label = insight.Label(series)
+		counted := s.series(series)
+		it.Label = counted.Name
 		if l.values != nil {
 			name := strings.Join(s.names(l.values), "::")
 			if len(s.q.Series) > 1 {
@@ -87,7 +88,7 @@ func (s *shaper) items(lines []line, axes []*axis) []item {
 			}
 			it.Label = name
 		}
-		it.Action = actionOf(series, l.lane.series, axes[0].starts)
+		it.Action = actionOf(series, &counted, l.lane.series, axes[0].starts)
 		out = append(out, it)
 	}
 	return out
@@ -167,7 +168,7 @@ func cohortValue(text string) any {
 	return text // what stands for other values
 }
 
-func actionOf(s *query.Series, order int, days []time.Time) *action {
+func actionOf(s *query.Series, counted *insight.Counted, order int, days []time.Time) *action {
 	text := func(v string) *string {
 		if v == "" {
 			return nil
@@ -175,7 +176,7 @@ func actionOf(s *query.Series, order int, days []time.Time) *action {
 		return &v
 	}
 	a := &action{
-		Days: days, ID: s.Event, Type: "events", Order: order, Name: insight.Label(s), CustomName: text(customName(s)), Math: text(s.Math.Kind),
+		Days: days, ID: counted.ID, Type: counted.Type, Order: order, Name: counted.Name, CustomName: text(customName(s, counted)), Math: text(s.Math.Kind),
 		MathProperty: text(s.Math.Property), MathHogQL: text(s.Math.HogQL), MathGroup: s.Math.Group, Properties: map[string]any{},
 	}
 	if a.Days == nil {
@@ -184,9 +185,9 @@ func actionOf(s *query.Series, order int, days []time.Time) *action {
 	return a
 }
 
-// customName is the name that an author gave a series: a name that only repeats the event's does not count.
-func customName(s *query.Series) string {
-	if s.CustomName == "" && s.Name != insight.Label(s) {
+// customName is the name that an author gave a series: a name that only repeats the event's does not count, nor does any but the custom one of an action.
+func customName(s *query.Series, counted *insight.Counted) string {
+	if s.CustomName == "" && s.Kind != query.ActionsNode && s.Name != counted.Name {
 		return s.Name
 	}
 	return s.CustomName

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // shaper turns rows into results. It is immutable.
@@ -25,7 +26,8 @@ type shaper struct {
 	scale    float64
 	scaled   []bool                 // by series: counts of a sample are scaled up
 	cohort   func(id string) string // is what a cohort is called
-	plain    bool                   // see insight.World.PlainValues
+	series   func(*query.Series) insight.Counted
+	plain    bool // see insight.World.PlainValues
 }
 
 // line is one line of the chart, or one number.
@@ -258,9 +260,6 @@ func (s *shaper) lines(parts []part, axes []*axis) []line {
 	at := map[lane]int{}
 	if s.q.Breakdowns == nil {
 		for series := range s.q.Series {
-			if insight.Gone(&s.q.Series[series]) {
-				continue
-			}
 			for period := range s.periods {
 				l := lane{series, period}
 				at[l] = len(lines)

@@ -59,7 +59,7 @@ func (d *Definitions) cohorts(ctx context.Context, c *api.Caller) ([]shownCohort
 	out, at := []shownCohort{}, map[int64]int{}
 	for _, known := range c.Snapshot.Cohorts(c.Project.ID) {
 		at[known.ID] = len(out)
-		out = append(out, shownCohort{ID: known.ID, Name: known.Name, CreatedAt: api.OrNil(known.CreatedAt), IsStatic: true})
+		out = append(out, shownCohort{ID: known.ID, Name: known.Title(), CreatedAt: api.OrNil(known.CreatedAt), IsStatic: known.Static})
 	}
 	var id, count, computed int64
 	quotas, err := contents.Rows(ctx, d.Executor, c, taxonomy.Cohorts(), []any{&id, &count, &computed}, func() {

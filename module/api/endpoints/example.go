@@ -31,7 +31,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows}, Freshness: execution.Freshness{Fresh: freshness(v)},
 			View: result.View{Limit: exampleRows, Example: true}, Fixed: c.Key.Fixed,
 		}
-		want(p.Query, c, bound)
+		want(s.Executor, p.Query, c, bound)
 		got, ok := s.Executor.Peek(p.Query, p.Freshness, c.Start)
 		if !ok {
 			continue

@@ -21,6 +21,7 @@ var runFields = []string{"variables", "limit", "offset", "version", "refresh", "
 // planner understands one run that was not seen before.
 type planner struct {
 	*result.Plan
+	exec   *execution.Executor
 	c      *api.Caller
 	in     api.Input
 	fields map[string]json.RawMessage
@@ -39,7 +40,7 @@ func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []by
 		return nil, err
 	}
 	plan := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: c.Key.Fixed}
-	p := planner{Plan: plan, c: c, in: in, fields: fields}
+	p := planner{Plan: plan, exec: s.Executor, c: c, in: in, fields: fields}
 	text, given, err := p.cursor()
 	switch {
 	case err != nil:
@@ -81,16 +82,16 @@ func (p *planner) plan() (err error) {
 	if err != nil {
 		return err
 	}
-	want(p.Query, p.c, bound)
+	want(p.exec, p.Query, p.c, bound)
 	return nil
 }
 
 // want completes a query whose version and rows are known with what a run binds to it: this is the result that is wanted.
-func want(q *execution.Query, c *api.Caller, bound binding) {
+func want(e *execution.Executor, q *execution.Query, c *api.Caller, bound binding) {
 	q.Node, q.Marks, q.Text = bound.node, bound.marks, bound.node.Text()
 	q.Key = cache.KeyParts{
 		Project: c.Project.ID, RowFilter: c.Key.Fixed, Endpoint: q.Endpoint.ID, Version: q.Version.Number, Query: q.Version.ID, Variables: q.Marks,
-		Zone: c.Project.Timezone, Extra: fmt.Sprintf("%d %s", q.Rows, execution.SchemaMark(c.Snapshot.Schema(c.Project.ID))),
+		Zone: c.Project.Timezone, Extra: fmt.Sprintf("%d %s", q.Rows, e.Mark(c.Snapshot, c.Project.ID, q.Node)),
 	}.Key()
 }
 

@@ -55,7 +55,7 @@ func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over 
 		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
 		Key: cache.KeyParts{
 			Project: c.Project.ID, Query: string(node.Canonical()), Variables: VariableMarks(c, node), Zone: c.Project.Timezone,
-			Extra: execution.SchemaMark(c.Snapshot.Schema(c.Project.ID)),
+			Extra: e.Mark(c.Snapshot, c.Project.ID, node),
 		}.Key(),
 	}}
 	p.SetPage()

@@ -1,0 +1,170 @@
+package query
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Action is a named condition on single events (contract: actions.md, section 2).
+type Action struct {
+	ID int64
+	// Name is empty for an action without one.
+	Name string
+	// Deleted reports whether the action was deleted. Queries can't use it, and mistakes name it.
+	Deleted bool
+	// Steps are the conditions of which one is enough. An action without any matches every event.
+	Steps []ActionStep
+	// Unreadable is what is wrong with the record of an action whose steps can't be read; empty for others. Queries can't use the action.
+	Unreadable string
+}
+
+// ActionStep is one condition of an action. All of its fields that are given have to hold.
+type ActionStep struct {
+	// Event is the name of the event; empty for any.
+	Event string
+	// URL is looked for in $current_url; empty for any.
+	URL         string
+	URLMatching Matching // default: Contains
+	// Properties are filters that all have to hold; nil for none.
+	Properties *Condition
+
+	// Selector, TagName, Text and Href describe what was clicked. They count in steps whose event is $autocapture alone. Selector
+	// may be empty, and the others nil, for anything.
+	Selector     string
+	TagName      *string
+	Text         *string
+	TextMatching Matching // default: Exact
+	Href         *string
+	HrefMatching Matching // default: Exact
+}
+
+// Matching says how a text of a step is compared.
+type Matching string
+
+// The ways to compare a text. The default depends on the field.
+const (
+	DefaultMatching Matching = ""
+	Exact           Matching = "exact"
+	Contains        Matching = "contains"
+	Regex           Matching = "regex"
+)
+
+// Label is what people call the action: its name, else Action and its number.
+func (a *Action) Label() string {
+	if a.Name != "" {
+		return a.Name
+	}
+	return "Action " + strconv.FormatInt(a.ID, 10)
+}
+
+// Events are the names of the events that can match the action; nil when any event can.
+func (a *Action) Events() []string {
+	names := make([]string, 0, len(a.Steps))
+	for i := range a.Steps {
+		if a.Steps[i].Event == "" {
+			return nil
+		}
+		names = append(names, a.Steps[i].Event)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Actions are the actions of a project, deleted ones too. A nil value has none. It is immutable and safe for concurrent use.
+type Actions struct {
+	byID   map[int64]*Action
+	byName map[string][]*Action // those that are not deleted
+}
+
+// NewActions returns the actions of a project, whose numbers differ.
+func NewActions(list []Action) *Actions {
+	a := &Actions{byID: make(map[int64]*Action, len(list)), byName: map[string][]*Action{}}
+	for i := range list {
+		one := &list[i]
+		a.byID[one.ID] = one
+		if !one.Deleted && one.Name != "" {
+			a.byName[one.Name] = append(a.byName[one.Name], one)
+		}
+	}
+	return a
+}
+
+// Get returns the action of a number, deleted or not; nil when there is none.
+func (a *Actions) Get(id int64) *Action {
+	if a == nil {
+		return nil
+	}
+	return a.byID[id]
+}
+
+// Named returns the actions of a name that are not deleted.
+func (a *Actions) Named(name string) []*Action {
+	if a == nil {
+		return nil
+	}
+	return a.byName[name]
+}
+
+// Names yields the names of the actions that are not deleted, in no order.
+func (a *Actions) Names(yield func(string) bool) {
+	if a == nil {
+		return
+	}
+	maps.Keys(a.byName)(yield)
+}
+
+// IDs returns the numbers of all actions, sorted.
+func (a *Actions) IDs() []int64 {
+	if a == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a.byID))
+}
+
+// ParseActionProperties reads the field properties of a step of an action: a list of property filters that all have to hold. It gives nil for an
+// empty list. The error is a *diag.Error.
+func ParseActionProperties(raw []byte) (*Condition, error) {
+	const name = "properties"
+	r, o, err := settings(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	r.model = "Action"
+	out := r.Properties(o, name)
+	return out, r.err()
+}
+
+// ActionUser is a part of a node that may ask for an action in its own fields.
+type ActionUser interface {
+	// ActionID gives the number of the action; ok is false when the part asks for none.
+	ActionID() (id int64, ok bool)
+}
+
+// ActionID gives the number of the action that the series counts.
+func (s Series) ActionID() (id int64, ok bool) { return s.Action, s.Kind == ActionsNode }
+
+// ActionID reads the number of an action, which clients send as a number or as text; false when there is none.
+func (o *Object) ActionID(name string) (int64, bool) {
+	given, ok := o.Take(name)
+	if !ok {
+		return 0, false
+	}
+	var text string
+	switch given := given.(type) {
+	case string:
+		text = given
+	case json.Number:
+		text = given.String()
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		o.r.Add(o.Field(name), "int_type", "Input should be a valid integer")
+		return 0, false
+	}
+	return id, true
+}

@@ -1,0 +1,144 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Actions are the actions of a project.
+type Actions interface {
+	// Matching gives what an event has to satisfy to match an action, over a table of events that is called schema.MatchedEvents, and the action's number.
+	// The action is named by its number, an int64, or by its name, a string. What is made has the place at.
+	Matching(action any, at diag.Span) (condition hogql.Expr, id int64, mistake *diag.Error)
+}
+
+// matching is an action that the query asks for.
+type matching struct {
+	named     any // by an int64 or a string
+	condition hogql.Expr
+	id        int64
+	mistake   *diag.Error
+	open      bool // its condition is being resolved
+}
+
+// matchingOf gives the action that a call of matchesAction asks for; nil for any other expression and for a call that is a mistake.
+func (r *resolver) matchingOf(e hogql.Expr) *matching {
+	c, ok := e.(*hogql.Call)
+	if !ok || c.Name != schema.MatchesAction || len(c.Args) != 1 || r.actions == nil {
+		return nil
+	}
+	named, ok := c.Args[0].(*hogql.Const)
+	if !ok {
+		return nil
+	}
+	switch named.Value.(type) {
+	case int64, string:
+	default:
+		return nil
+	}
+	if i := slices.IndexFunc(r.matching, func(m *matching) bool { return m.named == named.Value }); i >= 0 {
+		return r.matching[i]
+	}
+	m := &matching{named: named.Value}
+	m.condition, m.id, m.mistake = r.actions.Matching(named.Value, c.Pos)
+	r.matching = append(r.matching, m)
+	return m
+}
+
+// matchesAction resolves matchesAction(x): what an event has to satisfy, for the events that the SELECT reads. Names in it mean fields of these
+// events, whatever else the SELECT and the query have names for. In a condition NULL counts as false; it is never the value.
+func (s *scope) matchesAction(c *hogql.Call, condition bool) resolved.Expr {
+	never := truthOf(false, c.Pos)
+	if !s.placed(c, &schema.Function{Name: c.Name}) {
+		return never
+	}
+	if wrong := wrongAction(c); wrong != "" {
+		s.r.mistake(c.Pos, "%s", wrong)
+		return never
+	}
+	m := s.r.matchingOf(c)
+	switch {
+	case m == nil:
+		return never
+	case m.mistake != nil:
+		mistake := *m.mistake // there may be other calls
+		mistake.Span = c.Pos
+		s.r.mistakes.Add(&mistake)
+		return never
+	case m.open:
+		s.r.mistake(c.Pos, "Action ID %d cannot use itself", m.id)
+		return never
+	}
+	events := s.events()
+	if events == nil {
+		s.r.mistake(c.Pos, "matchesAction needs the events table in FROM of the same SELECT")
+		return never
+	}
+	outer := s.r.survey
+	m.open, s.r.survey = true, nil // what the action uses is not written in the query
+	defer func() { m.open, s.r.survey = false, outer }()
+	return s.apart(events).own(m.condition, condition)
+}
+
+// wrongAction says what is wrong with the arguments of a call; empty when nothing is.
+func wrongAction(c *hogql.Call) string {
+	const one = "action() takes exactly one string or integer argument"
+	if len(c.Args) != 1 || c.Params != nil {
+		return one
+	}
+	named, ok := c.Args[0].(*hogql.Const)
+	if !ok {
+		return "action() takes only constant arguments"
+	}
+	switch named.Value.(type) {
+	case int64, string:
+		return ""
+	}
+	return one
+}
+
+// events is the first table of events in FROM; nil when there is none.
+func (s *scope) events() *tableSource {
+	for _, src := range s.sources {
+		if m, ok := src.(matched); ok {
+			return m.tableSource
+		}
+		if t := stored(src); t != nil && t.table.IsEvents() {
+			return t
+		}
+	}
+	return nil
+}
+
+// matched is a table of events in the conditions of actions.
+type matched struct{ *tableSource }
+
+func (matched) called() string { return schema.MatchedEvents }
+
+// apart is a scope in which names mean fields of one table alone, for an expression in the same SELECT.
+func (s *scope) apart(t *tableSource) *scope {
+	if s.names == nil {
+		s.names = new(names)
+	}
+	inner := &scope{r: s.r, tree: s.tree, sources: []source{matched{t}}, names: s.names, clause: "an action", aggregate: s.aggregate, byProperty: s.byProperty}
+	inner.aliases.byName = map[string]*alias{}
+	inner.frame = &inner.aliases
+	return inner
+}
+
+// own resolves a condition whose aliases are its own.
+func (s *scope) own(e hogql.Expr, condition bool) resolved.Expr {
+	s.aliasVisitor(&s.aliases).WalkExpr(e)
+	if condition {
+		return s.condition(e)
+	}
+	value := s.expr(e)
+	if typeOf(value).MayBeNull() {
+		return native(boolType, e.At(), "ifNull", value, literal(false))
+	}
+	return value
+}

@@ -1,0 +1,125 @@
+// Package actions answers the routes of actions: contract actions.md section 1.
+package actions
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Actions are the handlers of actions.
+type Actions struct {
+	Executor *execution.Executor
+	Registry *registry.Registry
+}
+
+// Routes are the routes of actions. There is no DELETE: an action is deleted by a PATCH, so that it can be restored.
+func (s *Actions) Routes() []api.Route {
+	const read, write = "action:read", "action:write"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "actions", Scope: read, Handler: s.list},
+		{Method: http.MethodPost, Pattern: "actions", Scope: write, Handler: s.create},
+		{Method: http.MethodGet, Pattern: "actions/:name", Scope: read, Handler: s.get},
+		{Method: http.MethodPut, Pattern: "actions/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: "actions/:name", Scope: write, Handler: s.update},
+	}
+}
+
+// find finds the action that the address names, deleted or not.
+func find(c *api.Caller, in api.Input) (*registry.Action, error) {
+	id, err := strconv.ParseInt(in.At.Name, 10, 64)
+	if err == nil {
+		if a := c.Snapshot.AnyAction(c.Project.ID, id); a != nil {
+			return a, nil
+		}
+	}
+	return nil, api.NotFound("Not found.")
+}
+
+// list answers GET actions/: all that are not deleted, newest first, unless the caller asks for a page or searches.
+func (s *Actions) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	limit, offset, err := in.PageParams()
+	if err != nil {
+		return api.Response{}, err
+	}
+	found := matching(c.Snapshot.Actions(c.Project.ID), in.URL.Query().Get("search"))
+	if in.URL.Query().Get("limit") == "" {
+		limit = len(found)
+	}
+	out := api.NewList(len(found), limit, offset)
+	part := found[min(offset, len(found)):]
+	for _, a := range part[:min(limit, len(part))] {
+		if !out.Add(recordOf(&c, a).json()) {
+			break
+		}
+	}
+	return out.Response(in), nil
+}
+
+// matching are the actions whose names contain what is searched for, in any case of letters.
+func matching(all []*registry.Action, search string) []*registry.Action {
+	if search == "" {
+		return all
+	}
+	var found []*registry.Action
+	for _, a := range all {
+		if strings.Contains(strings.ToLower(api.Deref(a.Name)), strings.ToLower(search)) {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func (s *Actions) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	a, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return answer(http.StatusOK, &c, a), nil
+}
+
+func (s *Actions) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	fields, err := s.read(ctx, &c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	a, err := s.Registry.CreateAction(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return answer(http.StatusCreated, &c, a), nil
+}
+
+// update answers PUT and PATCH: as no field is required, both change what they are given.
+func (s *Actions) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	a, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	fields, err := s.read(ctx, &c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if a, err = s.Registry.UpdateAction(ctx, c.Project.ID, a.ID, fields, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return answer(http.StatusOK, &c, a), nil
+}
+
+// read reads the fields of a body and checks the steps. Registry checks the rest.
+func (s *Actions) read(ctx context.Context, c *api.Caller, in api.Input) (registry.ActionFields, error) {
+	fields, err := readFields(in)
+	if err != nil {
+		return fields, err
+	}
+	return fields, s.checkSteps(ctx, c, fields.Steps.Value)
+}
+
+func answer(status int, c *api.Caller, a *registry.Action) api.Response {
+	return api.Raw(status, recordOf(c, a).json())
+}

@@ -1,0 +1,78 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// autocapture is the event whose steps ask for what was clicked. Selectors of other steps count for nothing.
+const autocapture = "$autocapture"
+
+// checkSteps refuses steps that no query could use: their filters and selectors are compiled as those of a list of events.
+func (s *Actions) checkSteps(ctx context.Context, c *api.Caller, steps []registry.ActionStep) error {
+	compiles := s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID)
+	for i := range steps {
+		condition, err := conditionOf(&steps[i])
+		if err == nil && condition != nil {
+			asked := &events.Query{Select: []string{"uuid"}, Properties: condition}
+			_, err = s.Executor.Compile(ctx, c.Snapshot, compiles, &execution.Query{Node: asked, Rows: compiler.QueryRoute}, c.Start)
+		}
+		if err != nil {
+			return mistakeIn(i, err)
+		}
+	}
+	return nil
+}
+
+// conditionOf is what of a step can be wrong in more ways than its fields tell; nil for nothing.
+func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
+	all := &query.Condition{}
+	if step.Properties != nil {
+		given, err := query.ParseActionProperties(step.Properties)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		if given != nil {
+			all.All = append(all.All, *given)
+		}
+	}
+	if step.Selector != nil && api.Deref(step.Event) == autocapture {
+		element := &query.Property{Type: "element", Key: "selector", Operator: "exact", Value: *step.Selector}
+		all.All = append(all.All, query.Condition{At: "selector", Filter: element})
+	}
+	if len(all.All) == 0 {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// unreadable says which filter of a list cannot be read. The mistake names it in the lines after the first, as
+// "project.properties.0.operator" and "  Input should be …".
+func unreadable(err error) error {
+	lines := strings.SplitN(api.ErrorOf(err).Detail, "\n", 4)
+	if len(lines) < 3 {
+		return err
+	}
+	place := strings.TrimPrefix(lines[1], "project.")
+	return api.Invalid(place, "invalid_input", "%s", strings.TrimSpace(lines[2]))
+}
+
+// mistakeIn says which step a mistake is in. What is compiled of a step are its properties, unless the mistake says otherwise.
+func mistakeIn(i int, err error) error {
+	e := api.ErrorOf(err)
+	if e.Status != http.StatusBadRequest {
+		return err
+	}
+	attr, _ := e.Attr.(string)
+	e.Attr = stepPrefix(i) + strings.ReplaceAll(cmp.Or(attr, "properties"), ".", "__")
+	return e
+}

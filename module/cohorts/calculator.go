@@ -1,0 +1,194 @@
+// Package cohorts computes the members of cohorts: by queries that run inside ClickHouse, on demand and on a schedule, one at a time for
+// each cohort on all servers that share a registry. It knows neither HTTP nor Caddy.
+package cohorts
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// maxRunning is how many calculations run at once on a server, however many places there are.
+	maxRunning = 3
+	// defaultKeep is how long a version stays after another one took its place: longer than a query waits for its turn and runs, and
+	// than a calculation that reads it.
+	defaultKeep = 2 * time.Hour
+	// lookEvery is how often to look for cohorts that wait for a calculation: another server may have written that, or have died.
+	lookEvery = time.Second
+	// scheduleEvery is how often to look for cohorts whose members are too old, and for versions that nobody reads any more.
+	scheduleEvery = time.Minute
+)
+
+// Config is what a Calculator works with.
+type Config struct {
+	Registry *registry.Registry
+	// Executor compiles, and has the warehouse and the places.
+	Executor *execution.Executor
+	Logger   *zap.Logger
+	// InUse returns the cohorts of a project that something saved uses: an insight, an endpoint, another cohort. Nil: none.
+	InUse func(snap *registry.Snapshot, project int64) map[int64]bool
+	// Keep is how long a version stays after another one took its place. Default: two hours.
+	Keep time.Duration
+}
+
+// Calculator computes the members of cohorts in the background. What is to be computed is in the registry, so that nothing is forgotten
+// when a server dies. Its methods may be called from several goroutines at once.
+type Calculator struct {
+	Config
+
+	holder  string // the name under which it takes locks
+	metrics *metrics
+	woken   chan struct{}
+	slots   chan struct{} // has an element for each calculation that runs
+
+	open context.Context // ends with Close
+	end  context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	flights  map[name]*flight
+	pauses   map[name]pause     // of those that an outage has ended
+	used     map[name]time.Time // by queries
+	versions map[name]*versions // follow alone uses it
+}
+
+// name names a cohort.
+type name struct{ project, cohort int64 }
+
+// New returns a calculator, which begins to look for what is to be computed.
+func New(config Config) *Calculator {
+	config.Keep = cmp.Or(config.Keep, defaultKeep)
+	c := &Calculator{
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: make(chan struct{}, maxRunning),
+		flights: map[name]*flight{}, pauses: map[name]pause{}, used: map[name]time.Time{}, versions: map[name]*versions{},
+	}
+	c.open, c.end = context.WithCancel(context.Background())
+	c.done.Go(c.look)
+	c.done.Go(c.follow)
+	return c
+}
+
+// Close stops the calculations that run. The cohorts go on waiting for them in the registry.
+func (c *Calculator) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.done.Wait()
+	return nil
+}
+
+// Calculate begins the calculation that a cohort waits for. It returns at once.
+func (c *Calculator) Calculate(project, cohort int64) {
+	c.mu.Lock()
+	delete(c.pauses, name{project, cohort})
+	c.mu.Unlock()
+	c.wake()
+}
+
+func (c *Calculator) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default: // it is to look already
+	}
+}
+
+// look begins the calculations that cohorts wait for.
+func (c *Calculator) look() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		snap := c.Registry.Snapshot()
+		for _, p := range snap.Projects() {
+			for _, known := range snap.Cohorts(p.ID) {
+				if n := (name{p.ID, known.ID}); known.Calculating() && !c.pausing(n, time.Now()) {
+					c.begin(n)
+				}
+			}
+		}
+		select {
+		case <-c.open.Done():
+			return
+		case <-c.woken:
+		case <-tick.C:
+		}
+	}
+}
+
+// flight is a calculation that runs, or waits for its turn.
+type flight struct {
+	awaited chan struct{} // closed once somebody waits for it
+	await   sync.Once
+	ended   chan struct{}
+	err     error   // valid once it has ended: why it is not known whether the members can be computed
+	below   *flight // that it waits for; guarded by Calculator.mu
+}
+
+// begin begins a flight, unless there is one. It returns nil once the calculator is closed.
+func (c *Calculator) begin(n name) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.flights[n]; f != nil {
+		return f
+	}
+	if c.closed {
+		return nil
+	}
+	f := &flight{awaited: make(chan struct{}), ended: make(chan struct{})}
+	c.flights[n] = f
+	c.done.Go(func() {
+		f.err = c.fly(n, f)
+		c.mu.Lock()
+		delete(c.flights, n)
+		c.mu.Unlock()
+		close(f.ended)
+		c.wake() // it may have been changed in the meantime
+	})
+	return f
+}
+
+// inBackground does something that Close waits for, if the calculator is open.
+func (c *Calculator) inBackground(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.done.Go(do)
+	}
+}
+
+// pause is how long a calculation that an outage has ended is not tried again.
+type pause struct {
+	until time.Time
+	tries int
+}
+
+const (
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// pausing reports whether a calculation is not to be tried yet.
+func (c *Calculator) pausing(n name, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Before(c.pauses[n].until)
+}
+
+// pause puts off the next try.
+func (c *Calculator) pause(n name, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pauses[n]
+	p.until = now.Add(min(firstPause<<min(p.tries, 10), longestPause))
+	p.tries++
+	c.pauses[n] = p
+}

@@ -1,0 +1,203 @@
+package cohorts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestCalculation: a cohort is computed when it is made, and each time it is changed; a version has members only as a whole, and a
+// calculation that finds the same ones leaves the version as it is.
+func TestCalculation(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	s.load(t, nil, people)
+	id := s.create(t, person("paid"))
+	first := s.settled(t, id)
+	if got := s.members(t, id, first.Version); got != "bob cid" || *first.Count != 2 || first.LastCalculation.IsZero() {
+		t.Errorf("members %q, record %+v", got, first)
+	}
+	s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
+	second := s.settled(t, id)
+	if got := s.members(t, id, second.Version); got != "ann" || *second.Count != 1 || second.Version <= first.Version {
+		t.Errorf("members %q, record %+v", got, second)
+	}
+	if got := s.members(t, id, first.Version); got != "bob cid" {
+		t.Errorf("queries that run have lost members: %q", got)
+	}
+	s.update(t, id, registry.CohortFields{Description: registry.To("the same"), Calculate: true})
+	third := s.settled(t, id)
+	if third.Version != second.Version || !third.LastCalculation.After(second.LastCalculation) || *third.Count != 1 {
+		t.Errorf("computed again %+v, before %+v", third, second)
+	}
+	for s.versions(t, id) != cmpVersions(first, second) { // the one with the same members goes
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.load(t, nil, `{"type":"person","distinct_ids":["ann"],"properties":{"plan":"paid"}}`)
+	s.update(t, id, registry.CohortFields{Calculate: true})
+	if c := s.settled(t, id); c.Version == second.Version || *c.Count != 0 {
+		t.Errorf("a cohort that lost its last member: %+v", c)
+	}
+}
+
+func cmpVersions(list ...*registry.Cohort) string {
+	var b strings.Builder
+	for _, c := range list {
+		text, _ := json.Marshal([]uint64{c.Version})
+		b.Write(text)
+	}
+	return b.String()
+}
+
+// TestUsed: a query waits for a cohort that was never computed, and for no other.
+func TestUsed(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	s.load(t, nil, people)
+	id := s.create(t, person("paid"))
+	snap, err := s.Used(t.Context(), s.project, []int64{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap == nil || snap.Cohort(s.project, id).Version == 0 {
+		t.Fatal("the cohort has no members")
+	}
+	for _, ids := range [][]int64{{id}, {99}, nil} {
+		if snap, err = s.Used(t.Context(), s.project, ids); snap != nil || err != nil {
+			t.Errorf("%v was waited for: %v", ids, err)
+		}
+	}
+}
+
+// TestBelow: the cohorts that a cohort asks for are computed first, and one that can't be computed is named.
+func TestBelow(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	s.load(t, nil, people)
+	below := s.create(t, person("paid"))
+	middle := s.create(t, within(below))
+	top := s.create(t, within(middle))
+	if got := s.members(t, top, s.settled(t, top).Version); got != "bob cid" {
+		t.Errorf("members %q", got)
+	}
+	lost := s.create(t, within(12345))
+	c := s.settled(t, lost)
+	if c.Version != 0 || c.Errors != 1 || c.LastError != "Could not find cohort with ID 12345" {
+		t.Errorf("%+v", c)
+	}
+	above := s.settled(t, s.create(t, within(lost)))
+	if want := "Cohort 4 could not be computed: Could not find cohort with ID 12345"; above.Errors != 1 || above.LastError != want {
+		t.Errorf("%+v, want the error %q", above, want)
+	}
+	_, err := s.Used(t.Context(), s.project, []int64{lost})
+	if known, ok := errors.AsType[*diag.Error](err); !ok || !strings.Contains(known.Detail, "could not be computed: Could not find") {
+		t.Errorf("a query of a cohort that failed: %v", err)
+	}
+	s.update(t, lost, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
+	if c = s.settled(t, lost); c.Errors != 0 || c.LastError != "" || *c.Count != 1 {
+		t.Errorf("mended: %+v", c)
+	}
+}
+
+// TestCircle: cohorts that ask for each other, which no write makes, keep no calculation from its end.
+func TestCircle(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	one := s.create(t, person("paid"))
+	s.settled(t, one)
+	two := s.create(t, within(one))
+	s.update(t, one, registry.CohortFields{Filters: registry.To(json.RawMessage(within(two)))})
+	s.settled(t, one)
+	s.settled(t, two)
+}
+
+// TestTwoServers: servers of one registry compute a cohort once, and each sees what the other has computed.
+func TestTwoServers(t *testing.T) {
+	dir := t.TempDir()
+	servers := []*server{start(t, dir, nil), start(t, dir, nil)}
+	servers[1].project = servers[0].project
+	servers[0].load(t, nil, people)
+	var done sync.WaitGroup
+	for round := range 5 {
+		id := servers[round%2].create(t, person("paid"))
+		for _, s := range servers {
+			done.Go(func() {
+				for s.registry.Snapshot().Cohort(s.project, id) == nil {
+					time.Sleep(time.Millisecond)
+				}
+				if _, err := s.Used(t.Context(), s.project, []int64{id}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		done.Wait()
+		for _, s := range servers {
+			if c := s.settled(t, id); c.LastVersion != 2 || *c.Count != 2 {
+				t.Errorf("the cohort was computed more than once: %+v", c)
+			}
+		}
+	}
+}
+
+// TestChangesWhileItRuns: of several definitions the last one counts, and nobody sees the count of another.
+func TestChangesWhileItRuns(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	s.load(t, nil, people)
+	id := s.create(t, person("free"))
+	for range 20 {
+		s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
+		s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("paid", "free")))})
+		if c := s.settled(t, id); *c.Count != 3 || s.members(t, id, c.Version) != "ann bob cid" {
+			t.Fatalf("%+v", c)
+		}
+	}
+}
+
+// TestOldVersions: versions that nobody reads any more are deleted after a while, those of deleted cohorts too; a cohort that is restored
+// is computed again before it is read.
+func TestOldVersions(t *testing.T) {
+	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Keep = 50 * time.Millisecond })
+	s.load(t, nil, people)
+	id := s.create(t, person("paid"))
+	s.settled(t, id)
+	s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
+	c := s.settled(t, id)
+	for s.versions(t, id) != cmpVersions(c) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.update(t, id, registry.CohortFields{Deleted: registry.To(true)})
+	for s.versions(t, id) != "" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.update(t, id, registry.CohortFields{Deleted: registry.To(false)})
+	if snap := s.registry.Snapshot(); snap.Cohort(s.project, id).Version == c.Version {
+		t.Error("queries read a version that is gone")
+	}
+	if got := s.members(t, id, s.settled(t, id).Version); got != "ann" {
+		t.Errorf("members of the restored cohort: %q", got)
+	}
+}
+
+// TestCloseLeavesItWaiting: what a server does not come to the end of is computed by the next one.
+func TestCloseLeavesItWaiting(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir, nil)
+	first.load(t, nil, people)
+	if err := first.Calculator.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := first.create(t, person("paid"))
+	if _, err := first.Used(t.Context(), first.project, []int64{id}); err == nil {
+		t.Error("a calculator that is closed computes")
+	}
+	second := start(t, dir, nil)
+	second.project = first.project
+	if diff := cmp.Diff("bob cid", second.members(t, id, second.settled(t, id).Version)); diff != "" {
+		t.Error(diff)
+	}
+}

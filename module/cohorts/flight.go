@@ -1,0 +1,152 @@
+package cohorts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// fly computes a cohort if it waits for that, after the cohorts that it asks for.
+func (c *Calculator) fly(n name, f *flight) error {
+	if err := c.below(n, f); err != nil {
+		return c.postponed(n, err)
+	}
+	_, release, err := c.Registry.Lock(c.open, lockOf(n), c.holder)
+	if err != nil {
+		return c.postponed(n, err)
+	}
+	defer release()
+	if err := c.Registry.Refresh(c.open); err != nil { // another server may have computed it
+		return c.postponed(n, err)
+	}
+	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
+		return nil
+	}
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-c.open.Done():
+		return c.open.Err()
+	}
+	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true})
+	if err != nil {
+		return c.postponed(n, err)
+	}
+	defer place.Leave()
+	return c.compute(n, place)
+}
+
+// lockOf names the lock that whoever computes a cohort has.
+func lockOf(n name) string { return fmt.Sprintf("cohort-%d-%d", n.project, n.cohort) }
+
+// belowAge is how old the members of a cohort may be that another one asks for when it is computed.
+const belowAge = time.Minute
+
+// below computes the cohorts that a cohort asks for, unless they were computed just now.
+func (c *Calculator) below(n name, f *flight) error {
+	snap := c.Registry.Snapshot()
+	known := snap.Cohort(n.project, n.cohort)
+	if known == nil || known.Static {
+		return nil
+	}
+	d, err := cohort.Read(known.Filters, known.Groups)
+	if err != nil {
+		return nil //nolint:nilerr // the calculation says so
+	}
+	for _, id := range cohort.Cohorts(d) {
+		asked := snap.Cohort(n.project, id)
+		if asked == nil || !asked.Calculating() && (asked.Static || time.Since(asked.LastCalculation) < belowAge) {
+			continue
+		}
+		if !asked.Calculating() {
+			if _, err := c.Registry.AwaitCohort(c.open, n.project, id); err != nil && !errors.Is(err, registry.ErrNotFound) {
+				return err
+			}
+		}
+		if err := c.waitBelow(name{n.project, id}, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitBelow waits for a flight of another cohort, unless that waits for f.
+func (c *Calculator) waitBelow(n name, f *flight) error {
+	other := c.begin(n)
+	if other == nil {
+		return execution.ErrStopped
+	}
+	if !c.depend(f, other) {
+		return nil
+	}
+	defer c.depend(f, nil)
+	<-other.ended // with the calculator, if not before
+	return other.err
+}
+
+// depend notes that a flight waits for another one, and reports whether it may: it must not if that waits for it.
+func (c *Calculator) depend(f, other *flight) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at := other; at != nil; at = at.below {
+		if at == f {
+			return false
+		}
+	}
+	f.below = other
+	return true
+}
+
+// compute computes a version of a cohort and has queries read it.
+func (c *Calculator) compute(n name, place *admission.Place) error {
+	known, err := c.Registry.BeginCohort(c.open, n.project, n.cohort)
+	if errors.Is(err, registry.ErrNotFound) {
+		return nil // it was deleted
+	}
+	if err != nil {
+		return c.postponed(n, err)
+	}
+	c.metrics.running.Inc()
+	defer c.metrics.running.Dec()
+	r := &run{Calculator: c, name: n, version: known.PendingVersion, place: place, known: known, began: time.Now()}
+	ctx, cancel := context.WithCancelCause(c.open)
+	defer cancel(nil)
+	go r.follow(ctx, cancel)
+	err = r.settle(ctx)
+	switch {
+	case err == nil:
+		c.metrics.seconds.Observe(time.Since(r.began).Seconds())
+		return nil
+	case c.open.Err() != nil:
+		return err
+	}
+	r.drop(c.open)
+	switch {
+	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
+		c.metrics.calculations.WithLabelValues(superseded).Inc()
+		return nil
+	case isOutage(err):
+		return c.postponed(n, err)
+	}
+	return r.fail(err)
+}
+
+// postponed puts off a calculation that could not be tried, or that an outage has ended. The cohort goes on waiting for it.
+func (c *Calculator) postponed(n name, err error) error {
+	if c.open.Err() != nil {
+		return err
+	}
+	c.pause(n, time.Now())
+	c.metrics.calculations.WithLabelValues(postponed).Inc()
+	c.Logger.Warn("the calculation of a cohort is tried again later", zap.Int64("project", n.project), zap.Int64("cohort", n.cohort), clickhouse.Logged(err))
+	return err
+}

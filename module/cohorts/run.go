@@ -1,0 +1,222 @@
+package cohorts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// run is the calculation of one version.
+type run struct {
+	*Calculator
+	name
+
+	version uint64
+	place   *admission.Place
+	known   *registry.Cohort // as it was when the calculation began
+	began   time.Time
+}
+
+// errSuperseded says that a calculation is not wanted any more: the cohort was changed or deleted.
+var errSuperseded = errors.New("the cohort was changed")
+
+// followEvery is how often a calculation asks whether it is still wanted.
+const followEvery = 200 * time.Millisecond
+
+// follow ends a calculation that is not wanted any more.
+func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := r.Registry.Snapshot().Cohort(r.project, r.cohort); now == nil || now.PendingVersion != r.version {
+			cancel(errSuperseded)
+			return
+		}
+	}
+}
+
+// settle computes the version, and has queries read it if its members are others than before.
+func (r *run) settle(ctx context.Context) error {
+	if err := r.fill(ctx); err != nil {
+		return err
+	}
+	house := r.Executor.Warehouse
+	count, same, err := house.CompareVersions(ctx, r.place, r.project, r.cohort, r.version, r.known.Version)
+	if err != nil {
+		return err
+	}
+	lost, err := house.LostMembers(ctx, r.place, r.project, r.cohort, r.version, r.began.Add(-clockMargin))
+	if err != nil {
+		return err
+	}
+	same = same && r.known.Version != 0
+	settle := r.Registry.SwapCohort
+	if same {
+		settle = r.Registry.ConfirmCohort
+	}
+	// Once the version is there, it is not given up because the cohort is changed at this moment: the registry decides.
+	settled, err := settle(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
+	switch {
+	case err != nil:
+		return &outageError{err}
+	case !settled:
+		return errSuperseded
+	case same:
+		r.drop(ctx)
+	}
+	r.note(count, same)
+	if lost > 0 {
+		r.again(ctx)
+	}
+	return nil
+}
+
+// clockMargin is by how much ClickHouse's clock may differ.
+const clockMargin = time.Minute
+
+// fill writes the members of the version.
+func (r *run) fill(ctx context.Context) error {
+	d, err := cohort.Read(r.known.Filters, r.known.Groups)
+	if err != nil {
+		return err
+	}
+	if d.Root == nil { // nobody
+		return nil
+	}
+	snap := r.Registry.Snapshot()
+	if err := checkBelow(snap, r.project, d); err != nil {
+		return err
+	}
+	compiled, err := r.Executor.CompileCohort(ctx, snap, r.project, d, r.began)
+	if err != nil {
+		return err
+	}
+	return r.Executor.Warehouse.Fill(ctx, r.place, clickhouse.Fill{
+		Query: clickhouse.Query{SQL: compiled.SQL, Params: execution.Params(compiled), Project: r.project, Comment: r.comment()},
+		Table: physical.ComputedMembers, Columns: []string{cohort.PersonID},
+		Fixed: []clickhouse.FixedColumn{
+			{Name: "cohort_id", Number: uint64(r.cohort)}, //nolint:gosec // they are counted from 1
+			{Name: "version", Number: r.version}, {Name: "sign", Number: 1},
+		},
+	})
+}
+
+// checkBelow reports a cohort that another one asks for and that could not be computed yet.
+func checkBelow(snap *registry.Snapshot, project int64, d *cohort.Definition) error {
+	for _, id := range cohort.Cohorts(d) {
+		if asked := snap.Cohort(project, id); asked != nil && !asked.Static && asked.Version == 0 {
+			return &failureError{notComputed(asked)}
+		}
+	}
+	return nil
+}
+
+func notComputed(c *registry.Cohort) string {
+	text := fmt.Sprintf("Cohort %d could not be computed", c.ID)
+	if c.LastError != "" {
+		text += ": " + c.LastError
+	}
+	return text
+}
+
+// comment tells an operator what the query is.
+func (r *run) comment() string {
+	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "cohort": r.cohort, "version": r.version})
+	return string(text)
+}
+
+// failureError is why a cohort can't be computed, in words for its author.
+type failureError struct{ message string }
+
+// Error returns the words.
+func (f *failureError) Error() string { return f.message }
+
+// outageError is the failure of what a calculation needs, which says nothing about the cohort.
+type outageError struct{ error }
+
+// Unwrap returns the error itself.
+func (o *outageError) Unwrap() error { return o.error }
+
+// isOutage reports whether an error is no fault of the cohort, so that the same calculation can succeed later.
+func isOutage(err error) bool {
+	if errors.As(err, new(*outageError)) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	known, ok := errors.AsType[*clickhouse.Error](err)
+	return ok && (known.Kind == clickhouse.Unavailable || known.Kind == clickhouse.Busy)
+}
+
+// fail records why the members can't be computed.
+func (r *run) fail(err error) error {
+	message := messageOf(err)
+	r.metrics.calculations.WithLabelValues(failed).Inc()
+	r.Logger.Warn("a cohort could not be computed", append(r.fields(), zap.String("message", message), clickhouse.Logged(err))...)
+	if _, err := r.Registry.FailCohort(r.open, r.project, r.cohort, r.version, message, time.Now()); err != nil {
+		return r.postponed(r.name, err)
+	}
+	return nil
+}
+
+// messageOf says why a cohort can't be computed, in words that its author may see.
+func messageOf(err error) string {
+	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
+		return known.Message
+	}
+	if known, ok := errors.AsType[*failureError](err); ok {
+		return known.message
+	}
+	if all := compiler.Mistakes(err); len(all) > 0 {
+		return all[0].Detail
+	}
+	return "The calculation failed."
+}
+
+func (r *run) fields() []zap.Field {
+	return []zap.Field{
+		zap.Int64("project", r.project), zap.Int64("cohort", r.cohort), zap.Uint64("version", r.version), zap.Duration("took", time.Since(r.began)),
+	}
+}
+
+// note logs and counts a calculation that ended well.
+func (r *run) note(count int64, same bool) {
+	r.mu.Lock()
+	delete(r.pauses, r.name)
+	r.mu.Unlock()
+	result := changed
+	if same {
+		result = unchanged
+	}
+	r.metrics.calculations.WithLabelValues(result).Inc()
+	r.Logger.Info("a cohort was computed", append(r.fields(), zap.Int64("members", count), zap.Bool("changed", !same))...)
+}
+
+// drop deletes the members of a version that no query will read. What is left, because ClickHouse is away, goes with the old versions.
+func (r *run) drop(ctx context.Context) {
+	if err := r.Executor.Warehouse.DropVersion(ctx, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
+		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)
+	}
+}
+
+// again has the cohort computed once more: some of its members became other persons while they were written.
+func (r *run) again(ctx context.Context) {
+	if _, err := r.Registry.AwaitCohort(ctx, r.project, r.cohort); err != nil && r.open.Err() == nil {
+		r.Logger.Debug("a cohort is not computed again", append(r.fields(), zap.Error(err))...)
+	}
+}

@@ -1,0 +1,151 @@
+package cohorts
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// follow computes cohorts again while something uses them, and deletes versions that nobody reads any more.
+func (c *Calculator) follow() {
+	tick := time.NewTicker(min(scheduleEvery, c.Keep))
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.open.Done():
+			return
+		case now := <-tick.C:
+			snap := c.Registry.Snapshot()
+			for _, p := range snap.Projects() {
+				c.schedule(snap, p.ID, now)
+				c.clean(snap, p.ID, now)
+			}
+		}
+	}
+}
+
+// schedule computes the cohorts of a project again that are in use and too old.
+func (c *Calculator) schedule(snap *registry.Snapshot, project int64, now time.Time) {
+	var saved map[int64]bool
+	looked := false
+	for _, known := range snap.Cohorts(project) {
+		if known.Static || known.Calculating() || now.Sub(known.LastCalculation) < scheduledAge || !due(known, now) {
+			continue
+		}
+		n := name{project, known.ID}
+		used := c.recentlyUsed(n, now)
+		if !used && c.InUse != nil {
+			if !looked {
+				saved, looked = c.InUse(snap, project), true
+			}
+			used = saved[known.ID]
+		}
+		if used {
+			c.ask(n)
+		}
+	}
+}
+
+// recentlyUsed reports whether a query read a cohort within a day: answers may come from the cache for some hours.
+func (c *Calculator) recentlyUsed(n name, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.used[n]) < usedAge
+}
+
+// cleanEvery is how often to look for what a calculation left that broke off.
+const cleanEvery = 24 * time.Hour
+
+// versions is what is known of the versions of a cohort in ClickHouse.
+type versions struct {
+	current uint64    // that queries read; 0 for none
+	since   time.Time // when that was seen
+	before  []uint64  // that it took the place of
+	clean   time.Time // when there were no others; zero for never
+}
+
+// clean deletes the versions of a project's cohorts that nobody has read for long enough: old ones, those of calculations that broke off,
+// and all of cohorts that were deleted or are static now.
+func (c *Calculator) clean(snap *registry.Snapshot, project int64, now time.Time) {
+	layout := c.Executor.Warehouse.Known()
+	if layout == nil {
+		return
+	}
+	for i := range snap.Schema(project).Cohorts {
+		known := &snap.Schema(project).Cohorts[i]
+		n := name{project, known.ID}
+		v := c.seen(n, readVersion(known), now)
+		if now.Sub(v.since) < c.Keep || now.Sub(v.clean) < cleanEvery {
+			continue
+		}
+		if err := c.dropOld(n, v, layout.Foreign()); err != nil {
+			if c.open.Err() == nil {
+				c.Logger.Debug("old members of a cohort are not deleted yet", zap.Int64("project", project), zap.Int64("cohort", known.ID), clickhouse.Logged(err))
+			}
+			return // the next look tries again
+		}
+	}
+}
+
+// readVersion is the version of computed members that queries read; 0 for none.
+func readVersion(c *registry.SchemaCohort) uint64 {
+	if c.Static || c.Deleted {
+		return 0
+	}
+	return c.Version
+}
+
+// seen notes which version of a cohort queries read.
+func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
+	v := c.versions[n]
+	switch {
+	case v == nil:
+		v = &versions{current: current, since: now}
+		c.versions[n] = v
+	case v.current != current:
+		v.before = append(v.before, v.current)
+		v.current, v.since, v.clean = current, now, time.Time{}
+	}
+	return v
+}
+
+// dropOld deletes all versions of a cohort but the current one, unless it is being computed. In tables that another product fills, only
+// those that are known to be ours go.
+func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
+	ctx, cancel := context.WithTimeout(c.open, time.Second)
+	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.holder)
+	cancel()
+	if err != nil {
+		return nil //nolint:nilerr // it is being computed
+	}
+	defer release()
+	if err := c.Registry.Refresh(c.open); err != nil {
+		return err
+	}
+	if known := c.Registry.Snapshot().AnyCohort(n.project, n.cohort); known == nil ||
+		readVersion(&registry.SchemaCohort{Static: known.Static, Deleted: known.Deleted, Version: known.Version}) != v.current {
+		return nil // another server has computed it just now
+	}
+	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Uncounted: true})
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	if !foreign {
+		err = c.Executor.Warehouse.DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
+	}
+	for _, version := range v.before {
+		if foreign && err == nil && version > 0 {
+			err = c.Executor.Warehouse.DropVersion(c.open, place, n.project, n.cohort, version)
+		}
+	}
+	if err == nil {
+		v.before, v.clean = nil, time.Now()
+	}
+	return err
+}

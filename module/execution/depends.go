@@ -1,0 +1,109 @@
+package execution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// knownSchema is what follows from the schema of a project alone, kept as long as the schema stays the same.
+type knownSchema struct {
+	of   *registry.ProjectSchema
+	mark string
+	// actions and cohorts are those that queries can look up.
+	actions     *query.Actions
+	cohorts     schema.Cohorts
+	actionMarks map[int64]string // digests of name and steps
+	byCohort    map[int64]*registry.SchemaCohort
+}
+
+// schemaOf is what follows from the schema of a project.
+func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
+	if found, ok := d.schemas.Load(of.Project.ID); ok {
+		if known, _ := found.(*knownSchema); known.of == of {
+			return known
+		}
+	}
+	known := &knownSchema{
+		of: of, cohorts: CohortsOf(of.Cohorts, nil), byCohort: make(map[int64]*registry.SchemaCohort, len(of.Cohorts)),
+		actions: actionsOf(of.Actions), actionMarks: make(map[int64]string, len(of.Actions)),
+		mark: digest(of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes),
+	}
+	for i := range of.Cohorts {
+		known.byCohort[of.Cohorts[i].ID] = &of.Cohorts[i]
+	}
+	for i := range of.Actions {
+		known.actionMarks[of.Actions[i].ID] = digest(&of.Actions[i])
+	}
+	d.schemas.Store(of.Project.ID, known)
+	return known
+}
+
+// mark is the mark of a query over a project with this schema and these defaults of variables.
+func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+	known := d.schemaOf(of)
+	uses := compiler.UsesOf(node, compiler.Env{
+		Database: &schema.Database{Cohorts: known.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: known.actions,
+	})
+	if uses.IsZero() {
+		return known.mark
+	}
+	return known.mark + " " + known.depends(&uses)
+}
+
+// Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters
+// against test accounts and rules of path cleaning, its property definitions and group types, and what the query depends on: name and steps of actions,
+// members of cohorts, and the names of those that label its answer.
+func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
+	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)
+}
+
+// depends is a digest of what a query depends on: of actions the name and the steps, of cohorts the version of their members, and the name where
+// the answer shows it. A number that nothing has yet is part of it.
+func (k *knownSchema) depends(uses *compiler.Uses) string {
+	var parts []any
+	for _, id := range reached(uses.Actions, uses.AllActions, k.actionMarks) {
+		mark, found := k.actionMarks[id]
+		parts = append(parts, id, found, mark)
+	}
+	parts = append(parts, "cohorts")
+	for _, id := range reached(uses.Cohorts, uses.AllCohorts, k.byCohort) {
+		c := k.byCohort[id]
+		if c == nil {
+			parts = append(parts, id, nil) // of another product, or none
+			continue
+		}
+		parts = append(parts, id, c.Static, c.Version, c.Deleted)
+		if _, labels := slices.BinarySearch(uses.Labels, id); labels {
+			parts = append(parts, c.Name)
+		}
+	}
+	return digest(parts...)
+}
+
+// reached are the numbers of what a query depends on: those that it names, and with all those that there are.
+func reached[T any](named []int64, all bool, known map[int64]T) []int64 {
+	if !all {
+		return named
+	}
+	out := slices.AppendSeq(slices.Clone(named), maps.Keys(known))
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// digest tells values apart by the JSON that they have.
+func digest(values ...any) string {
+	text, err := json.Marshal(values)
+	if err != nil {
+		panic("BUG: encoding a project's schema: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
