@@ -38,7 +38,7 @@ type Server struct {
 
 // AllScopes has every scope that a route requires.
 const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
-	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read"
+	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write"
 
 // Binary builds the server once for the whole test process, and returns its path.
 var Binary = sync.OnceValues(func() (string, error) {
