@@ -273,7 +273,7 @@ func (f *useFinder) namedCohort(e hogql.Expr) {
 		case int64:
 			f.cohort(value)
 		case string:
-			if id, ok := f.env.Database.Cohorts.ByName(value); ok {
+			for _, id := range f.env.Database.Cohorts.ByName(value) {
 				f.cohort(id)
 			}
 		}

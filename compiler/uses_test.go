@@ -17,7 +17,7 @@ import (
 func usesEnv(t *testing.T) compiler.Env {
 	t.Helper()
 	env := surveyEnv()
-	env.Database.Cohorts = schema.NewCohorts(map[int64]string{5: "five", 6: "six", 7: "seven", 8: "eight"}, false)
+	env.Database.Cohorts = schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "five"}, {ID: 6, Name: "six"}, {ID: 7, Name: "seven"}, {ID: 8, Name: "eight"}}, false)
 	accounts, err := query.ParseTestAccounts([]byte(`[{"type": "cohort", "key": "id", "value": 8, "operator": "not_in"}]`))
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func TestActionWrites(t *testing.T) {
 	want := map[string]any{
 		"id": 1.0, "name": "a", "description": "", "tags": []any{}, "post_to_slack": false, "slack_message_format": "", "deleted": false,
 		"is_calculating": false, "team_id": float64(w.project.ID), "is_action": true, "bytecode_error": nil, "pinned_at": nil, "creation_context": nil,
-		"user_access_level": "editor",
+		"user_access_level": "editor", "reference_count": 0.0, "used_by": []any{},
 		"steps": []any{
 			all(map[string]any{"event": " e ", "url": "/u", "selector": "a > b", "properties": []any{}}), all(map[string]any{"url_matching": "contains"}),
 		},

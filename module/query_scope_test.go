@@ -62,7 +62,7 @@ var powerless = strings.Fields(`
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
-	GET_actions POST_actions GET_actions/:name PUT_actions/:name PATCH_actions/:name
+	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// references counts the shares of what is kept over reloads, by the first word of its key.
-func references() map[string]int {
+// shares counts the shares of what is kept over reloads, by the first word of its key.
+func shares() map[string]int {
 	counts := map[string]int{}
 	shared.Range(func(key, _ any) bool {
 		n, _ := shared.References(key)
@@ -42,8 +42,8 @@ func TestReload(t *testing.T) {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(map[string]int{}, references()); diff != "" {
-			t.Errorf("references when Caddy has stopped (-want +got):\n%s", diff)
+		if diff := cmp.Diff(map[string]int{}, shares()); diff != "" {
+			t.Errorf("shares when Caddy has stopped (-want +got):\n%s", diff)
 		}
 	})
 	one := map[string]int{"capture": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "places": 1, "runs": 1, "tokens": 1}
@@ -70,8 +70,8 @@ func TestReload(t *testing.T) {
 			case step.mistake != "" && (err == nil || !strings.Contains(err.Error(), step.mistake)):
 				t.Errorf("the mistake is %v, want %s", err, step.mistake)
 			}
-			if diff := cmp.Diff(one, references()); diff != "" {
-				t.Errorf("references (-want +got):\n%s", diff)
+			if diff := cmp.Diff(one, shares()); diff != "" {
+				t.Errorf("shares (-want +got):\n%s", diff)
 			}
 		})
 	}

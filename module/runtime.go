@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -38,6 +39,8 @@ type runtime struct {
 	api      *api.API
 	logs     *runlog.Logs
 	logger   *zap.Logger
+	// references remembers what uses actions and cohorts.
+	references references.Index
 
 	cohorts *cohorts.Calculator
 

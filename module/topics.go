@@ -19,7 +19,7 @@ func (rt *runtime) newAPI() *api.API {
 	a := &api.API{Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, PublicURL: rt.publicURL}
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
-	a.Serve((&actions.Actions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve((&actions.Actions{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

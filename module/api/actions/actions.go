@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // Actions are the handlers of actions.
 type Actions struct {
-	Executor *execution.Executor
-	Registry *registry.Registry
+	Executor   *execution.Executor
+	Registry   *registry.Registry
+	References *references.Index
 }
 
 // Routes are the routes of actions. There is no DELETE: an action is deleted by a PATCH, so that it can be restored.
@@ -25,6 +27,7 @@ func (s *Actions) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "actions", Scope: read, Handler: s.list},
 		{Method: http.MethodPost, Pattern: "actions", Scope: write, Handler: s.create},
 		{Method: http.MethodGet, Pattern: "actions/:name", Scope: read, Handler: s.get},
+		{Method: http.MethodGet, Pattern: "actions/:name/references", Scope: read, Handler: s.references},
 		{Method: http.MethodPut, Pattern: "actions/:name", Scope: write, Handler: s.update},
 		{Method: http.MethodPatch, Pattern: "actions/:name", Scope: write, Handler: s.update},
 	}
@@ -51,10 +54,10 @@ func (s *Actions) list(_ context.Context, c api.Caller, in api.Input) (api.Respo
 	if in.URL.Query().Get("limit") == "" {
 		limit = len(found)
 	}
-	out := api.NewList(len(found), limit, offset)
+	out, uses := api.NewList(len(found), limit, offset), s.References.Of(c.Snapshot, c.Project.ID)
 	part := found[min(offset, len(found)):]
 	for _, a := range part[:min(limit, len(part))] {
-		if !out.Add(recordOf(&c, a).json()) {
+		if !out.Add(recordOf(&c, a, uses).json()) {
 			break
 		}
 	}
@@ -80,7 +83,7 @@ func (s *Actions) get(_ context.Context, c api.Caller, in api.Input) (api.Respon
 	if err != nil {
 		return api.Response{}, err
 	}
-	return answer(http.StatusOK, &c, a), nil
+	return s.answer(http.StatusOK, &c, c.Snapshot, a), nil
 }
 
 func (s *Actions) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
@@ -92,7 +95,7 @@ func (s *Actions) create(ctx context.Context, c api.Caller, in api.Input) (api.R
 	if err != nil {
 		return api.Response{}, err
 	}
-	return answer(http.StatusCreated, &c, a), nil
+	return s.answer(http.StatusCreated, &c, s.Registry.Snapshot(), a), nil
 }
 
 // update answers PUT and PATCH: as no field is required, both change what they are given.
@@ -108,7 +111,7 @@ func (s *Actions) update(ctx context.Context, c api.Caller, in api.Input) (api.R
 	if a, err = s.Registry.UpdateAction(ctx, c.Project.ID, a.ID, fields, c.Start); err != nil {
 		return api.Response{}, err
 	}
-	return answer(http.StatusOK, &c, a), nil
+	return s.answer(http.StatusOK, &c, s.Registry.Snapshot(), a), nil
 }
 
 // read reads the fields of a body and checks the steps. Registry checks the rest.
@@ -120,6 +123,17 @@ func (s *Actions) read(ctx context.Context, c *api.Caller, in api.Input) (regist
 	return fields, s.checkSteps(ctx, c, fields.Steps.Value)
 }
 
-func answer(status int, c *api.Caller, a *registry.Action) api.Response {
-	return api.Raw(status, recordOf(c, a).json())
+// answer shows an action, with what uses it in a snapshot.
+func (s *Actions) answer(status int, c *api.Caller, snap *registry.Snapshot, a *registry.Action) api.Response {
+	return api.Raw(status, recordOf(c, a, s.References.Of(snap, c.Project.ID)).json())
+}
+
+// references answers GET actions/:id/references/: what uses the action, as a plain array.
+func (s *Actions) references(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	a, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	found := s.References.Of(c.Snapshot, c.Project.ID).OfAction(a.ID)
+	return api.JSON(http.StatusOK, references.Records(&c, found)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -30,6 +31,9 @@ type record struct {
 	PinnedAt           *time.Time `json:"pinned_at"`
 	CreationContext    *string    `json:"creation_context"`
 	UserAccessLevel    string     `json:"user_access_level"`
+	// ReferenceCount is how many things use the action; UsedBy shows the first of them.
+	ReferenceCount int                 `json:"reference_count"`
+	UsedBy         []references.Record `json:"used_by"`
 }
 
 // step is a step in JSON, with all of its fields.
@@ -46,11 +50,12 @@ type step struct {
 	URLMatching  *registry.TextMatching `json:"url_matching"`
 }
 
-func recordOf(c *api.Caller, a *registry.Action) *record {
+func recordOf(c *api.Caller, a *registry.Action, uses *references.Uses) *record {
+	found := uses.OfAction(a.ID)
 	r := &record{
 		ID: a.ID, Name: a.Name, Description: a.Description, Tags: a.Tags, PostToSlack: a.PostToSlack, SlackMessageFormat: a.SlackMessageFormat,
 		Steps: make([]step, len(a.Steps)), CreatedAt: a.CreatedAt, CreatedBy: c.User(a.CreatedBy), Deleted: a.Deleted, LastCalculatedAt: a.CreatedAt,
-		TeamID: a.Project, IsAction: true, PinnedAt: a.PinnedAt, UserAccessLevel: "viewer",
+		TeamID: a.Project, IsAction: true, PinnedAt: a.PinnedAt, UserAccessLevel: "viewer", ReferenceCount: len(found), UsedBy: references.Records(c, found),
 	}
 	if c.Key.Allows("action:write") {
 		r.UserAccessLevel = "editor"

@@ -1,0 +1,103 @@
+package references
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// finder collects the references of a project.
+type finder struct {
+	*reader
+
+	snap    *registry.Snapshot
+	project int64
+	found   *Uses
+}
+
+// find finds the references of a project. What is deleted uses nothing.
+func find(snap *registry.Snapshot, project int64, r *reader) *Uses {
+	f := finder{r, snap, project, &Uses{actions: make(map[int64][]Reference), cohorts: make(map[int64][]Reference)}}
+	f.insights()
+	f.dashboards()
+	f.endpoints()
+	f.actions()
+	f.testAccounts()
+	return f.found
+}
+
+// note notes what something uses. That a query reads the members of all cohorts counts for none of them: it goes on without any.
+func (f *finder) note(uses compiler.Uses, ref Reference) {
+	add := func(to map[int64][]Reference, ids []int64) {
+		for _, id := range ids {
+			list := to[id]
+			last := len(list) - 1
+			if last < 0 || list[last].Type != ref.Type || list[last].ID != ref.ID || list[last].UUID != ref.UUID {
+				to[id] = append(list, ref)
+				continue
+			}
+			list[last].Versions = append(list[last].Versions, ref.Versions...) // another part of the same
+		}
+	}
+	add(f.found.actions, uses.Actions)
+	add(f.found.cohorts, uses.Cohorts)
+}
+
+func (f *finder) insights() {
+	for _, i := range f.snap.Insights(f.project) {
+		if uses := f.ofQuery(i.Query); !uses.IsZero() {
+			title := i.Title()
+			f.note(uses, Reference{Type: Insight, ID: i.ID, Name: orNil(title), CreatedAt: i.CreatedAt, CreatedBy: i.CreatedBy})
+		}
+	}
+}
+
+func (f *finder) dashboards() {
+	for _, d := range f.snap.Dashboards(f.project) {
+		ref := Reference{Type: Dashboard, ID: d.ID, Name: d.Name, CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy}
+		f.note(f.ofOverrides(d.Filters), ref)
+		for i := range d.Tiles {
+			if !d.Tiles[i].Deleted {
+				f.note(f.ofOverrides(d.Tiles[i].FilterOverrides), ref)
+			}
+		}
+	}
+}
+
+// endpoints notes versions that can be run.
+func (f *finder) endpoints() {
+	for _, e := range f.snap.Endpoints(f.project) {
+		for i := range e.Versions {
+			v := &e.Versions[i]
+			if !v.Active {
+				continue
+			}
+			f.note(f.ofQuery(v.Query), Reference{
+				Type: Endpoint, UUID: e.ID, Name: &e.Name, Versions: []int{v.Number}, CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
+			})
+		}
+	}
+}
+
+func (f *finder) actions() {
+	for _, a := range f.snap.Actions(f.project) {
+		for i := range a.Steps {
+			f.note(f.ofStep(a.Steps[i].Properties), Reference{Type: Action, ID: a.ID, Name: a.Name, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy})
+		}
+	}
+}
+
+func (f *finder) testAccounts() {
+	of := f.snap.Schema(f.project)
+	if of.TestAccounts == nil {
+		return
+	}
+	name := "Filters against test accounts"
+	f.note(compiler.UsesOfCondition(of.TestAccounts, f.env), Reference{Type: TestAccounts, ID: f.project, Name: &name, CreatedAt: of.Project.CreatedAt})
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,132 @@
+package references
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// reader reads what a text of JSON uses by itself, and remembers it for as long as the names of actions and cohorts and the values of
+// variables stay what they are. Texts are known by the place of their first byte: the registry never writes into one.
+type reader struct {
+	names  string
+	env    compiler.Env
+	before map[*byte]compiler.Uses // of the snapshot before
+	read   map[*byte]compiler.Uses
+}
+
+// next is a reader for another snapshot, which remembers what the last one read. A nil reader remembers nothing.
+func (r *reader) next(snap *registry.Snapshot, project int64) *reader {
+	of := snap.Schema(project)
+	n := &reader{names: namesOf(of), read: make(map[*byte]compiler.Uses), env: compiler.Env{Variables: snap.VariableDefaults(project)}}
+	if r != nil && r.names == n.names && (sameMap(r.env.Variables, n.env.Variables) || reflect.DeepEqual(r.env.Variables, n.env.Variables)) {
+		n.before = r.read
+		n.env.Database, n.env.Actions = r.env.Database, r.env.Actions
+		return n
+	}
+	n.env.Database, n.env.Actions = named(of)
+	return n
+}
+
+// sameMap reports whether two maps are one.
+func sameMap(a, b map[string]any) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// namesOf is a text that is another one when the names of actions and cohorts are others.
+func namesOf(of *registry.ProjectSchema) string {
+	var b strings.Builder
+	add := func(kind string, id int64, name string) {
+		b.WriteString(kind + strconv.FormatInt(id, 10) + strconv.Quote(name))
+	}
+	for i := range of.Actions {
+		if a := &of.Actions[i]; !a.Deleted && a.Name != nil {
+			add("a", a.ID, *a.Name)
+		}
+	}
+	for i := range of.Cohorts {
+		if c := &of.Cohorts[i]; !c.Deleted {
+			add("c", c.ID, c.Name)
+		}
+	}
+	return b.String()
+}
+
+// named are the actions and cohorts of a project by their names alone, so that a query that uses an action does not count as using what
+// the steps of the action use.
+func named(of *registry.ProjectSchema) (*schema.Database, *query.Actions) {
+	actions := make([]query.Action, 0, len(of.Actions))
+	for i := range of.Actions {
+		a := &of.Actions[i]
+		if !a.Deleted && a.Name != nil {
+			actions = append(actions, query.Action{ID: a.ID, Name: *a.Name})
+		}
+	}
+	cohorts := make([]schema.Cohort, 0, len(of.Cohorts))
+	for i := range of.Cohorts {
+		if c := &of.Cohorts[i]; !c.Deleted && c.Name != "" {
+			cohorts = append(cohorts, schema.Cohort{ID: c.ID, Name: c.Name})
+		}
+	}
+	return &schema.Database{Cohorts: schema.NewCohorts(cohorts, false)}, query.NewActions(actions)
+}
+
+// of is what a text uses. What cannot be read uses nothing.
+func (r *reader) of(text json.RawMessage, read func(json.RawMessage) compiler.Uses) compiler.Uses {
+	if len(text) == 0 {
+		return compiler.Uses{}
+	}
+	place := &text[0]
+	uses, ok := r.before[place]
+	if !ok {
+		uses = read(text)
+	}
+	r.read[place] = uses
+	return uses
+}
+
+func (r *reader) ofQuery(raw json.RawMessage) compiler.Uses {
+	return r.of(raw, func(raw json.RawMessage) compiler.Uses {
+		node, err := compiler.Parse(raw)
+		if err != nil {
+			return compiler.Uses{}
+		}
+		return compiler.UsesOf(node, r.env)
+	})
+}
+
+// ofStep is what the filters of a step of an action use.
+func (r *reader) ofStep(properties json.RawMessage) compiler.Uses {
+	return r.of(properties, func(raw json.RawMessage) compiler.Uses {
+		condition, err := query.ParseActionProperties(raw)
+		if err != nil {
+			return compiler.Uses{}
+		}
+		return compiler.UsesOfCondition(condition, r.env)
+	})
+}
+
+// ofOverrides is what the filters of a dashboard or of a tile use.
+func (r *reader) ofOverrides(raw json.RawMessage) compiler.Uses {
+	return r.of(raw, func(raw json.RawMessage) compiler.Uses {
+		given, err := query.ParseOverrides(raw)
+		if err != nil {
+			return compiler.Uses{}
+		}
+		return compiler.UsesOf(overrides{given}, r.env)
+	})
+}
+
+// overrides look like a query to what looks for uses.
+type overrides struct{ *query.Overrides }
+
+// Kind, Text and Canonical are those of no query.
+func (overrides) Kind() string      { return "" }
+func (overrides) Text() string      { return "" }
+func (overrides) Canonical() []byte { return nil }
