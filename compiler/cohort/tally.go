@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // tally reads a behavior (contract: cohorts.md, section 3). The error is a *diag.Error.
@@ -62,8 +61,11 @@ func (b *builder) entity(e Entity, attr string) (entity, error) {
 	if e.Action == 0 {
 		return entity{is: insight.Eq(insight.Field("event"), insight.Const(e.Event)), names: []string{e.Event}}, nil
 	}
-	is, err := b.world.Named(&query.Series{At: attr, Kind: query.ActionsNode, Action: e.Action})
-	return entity{is: is}, err
+	is, err := b.world.Action(e.Action, attr)
+	if err != nil {
+		return entity{}, err
+	}
+	return entity{is: is, names: b.world.Actions.Get(e.Action).Events()}, nil
 }
 
 // within looks at the events of an interval for which some conditions hold. Those that are nil hold always.

@@ -23,7 +23,7 @@ func (e *Executor) CompileCohort(ctx context.Context, snap *registry.Snapshot, p
 	if err != nil {
 		return nil, err
 	}
-	env := compilerEnv(snap, project, db, now)
+	env := e.compilerEnv(snap, project, db, now)
 	var compiled *compiler.Compiled
 	err = e.CompilesOf(nil, nil, project).do(ctx, func(expired func() error) error {
 		env.Expired = expired

@@ -92,22 +92,53 @@ func plainCompare(filter map[string]any, text string, number *float64, set bool)
 }
 
 // passes reports whether the filters on events hold for one.
-func plainPasses(leaf map[string]any, e *memberEvent) bool {
+func (p *plainMembers) passes(leaf map[string]any, e *memberEvent) bool {
 	filters, _ := leaf["event_filters"].([]any)
 	for _, f := range filters {
 		filter := f.(map[string]any)
-		if filter["type"] == "hogql" && e.browser != "Chrome" || filter["type"] == "event" && !plainCompare(filter, e.browser, nil, e.browser != "-") {
+		switch {
+		case filter["type"] == "event" && !plainCompare(filter, e.browser, nil, e.browser != "-"):
+			return false
+		case filter["key"] == "properties.browser = 'Chrome'" && e.browser != "Chrome":
+			return false
+		case strings.HasPrefix(filter["key"].(string), "not ") && p.matches(2, e) && !slices.Contains(p.cohorts[6], e.person):
 			return false
 		}
 	}
 	return true
 }
 
-// of are the events of somebody with a name, in order. Filtered leaves out those for which the filters do not hold.
-func (p *plainMembers) of(leaf map[string]any, name string, event any, filtered bool) []*memberEvent {
+// matches reports whether an event matches an action.
+func (p *plainMembers) matches(action int, e *memberEvent) bool {
+	switch action {
+	case 1:
+		return e.name == memberEvents[0] && e.browser == "Chrome"
+	case 2:
+		return e.name == memberEvents[1] || e.name == memberEvents[2]
+	case 3:
+		return slices.Contains(p.cohorts[5], e.person)
+	}
+	return true
+}
+
+// is reports whether an event is what a leaf asks for in two of its fields.
+func (p *plainMembers) is(e *memberEvent, key, typ any) bool {
+	if typ == "events" {
+		return e.name == key
+	}
+	n, err := strconv.Atoi(fmt.Sprint(key))
+	if err != nil {
+		panic(err)
+	}
+	return p.matches(n, e)
+}
+
+// of are the events of somebody that two fields of a leaf ask for, in order. Filtered leaves out those for which the filters do not hold.
+func (p *plainMembers) of(leaf map[string]any, name, key string, filtered bool) []*memberEvent {
 	var out []*memberEvent
+	typ := map[string]string{"key": "event_type", "seq_event": "seq_event_type"}[key]
 	for i := range p.events {
-		if e := &p.events[i]; e.person == name && e.name == event && (!filtered || plainPasses(leaf, e)) {
+		if e := &p.events[i]; e.person == name && p.is(e, leaf[key], leaf[typ]) && (!filtered || p.passes(leaf, e)) {
 			out = append(out, e)
 		}
 	}
@@ -129,7 +160,9 @@ func plainMidnight(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 }
 
-func plainLast(t time.Time) time.Time { return plainMidnight(t).AddDate(0, 0, 1).Add(-time.Microsecond) }
+func plainLast(t time.Time) time.Time {
+	return plainMidnight(t).AddDate(0, 0, 1).Add(-time.Microsecond)
+}
 
 // plainBack goes back on the same clock. A month that is too short gives its last day.
 func plainBack(t time.Time, n int, unit string) time.Time {
@@ -206,7 +239,7 @@ func (p *plainMembers) recent(leaf map[string]any) (from time.Time) {
 }
 
 func (p *plainMembers) behaves(leaf map[string]any, name string) bool {
-	all, passing := p.of(leaf, name, leaf["key"], false), p.of(leaf, name, leaf["key"], true)
+	all, passing := p.of(leaf, name, "key", false), p.of(leaf, name, "key", true)
 	from, to := p.window(leaf)
 	today := plainLast(p.now)
 	switch leaf["value"] {
@@ -218,7 +251,7 @@ func (p *plainMembers) behaves(leaf map[string]any, name string) bool {
 		all, passing = between(all, time.Time{}, to), between(passing, time.Time{}, to)
 		return len(passing) > 0 && !all[0].at.Before(from) && passing[0].at.Equal(all[0].at)
 	case "performed_event_sequence":
-		return p.inSequence(leaf, between(all, from, to), between(p.of(leaf, name, leaf["seq_event"], false), from, to))
+		return p.inSequence(leaf, between(all, from, to), between(p.of(leaf, name, "seq_event", false), from, to))
 	case "stopped_performing_event":
 		return len(between(passing, from, to)) > 0 && len(between(passing, p.recent(leaf), today)) == 0
 	case "restarted_performing_event":

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
@@ -97,10 +98,38 @@ func TestMembersAgainstPlainGo(t *testing.T) {
 	}
 }
 
+// TestLargeCohorts: the engine takes the queries for cohorts with as many filters as there may be.
+func TestLargeCohorts(t *testing.T) {
+	w := &memberWorld{}
+	window := `"event_type": "events", "time_value": 9, "time_interval": "day"`
+	for name, leaf := range map[string]string{
+		"events":    `{"type": "behavioral", "key": "e%d", "value": "performed_event", ` + window + `}`,
+		"first":     `{"type": "behavioral", "key": "e%d", "value": "performed_event_first_time", ` + window + `}`,
+		"regularly": `{"type": "behavioral", "key": "e%d", "value": "performed_event_regularly", "operator_value": 2, "total_periods": 9, "min_periods": 2, ` + window + `}`,
+		"sequences": `{"type": "behavioral", "key": "e%[1]d", "value": "performed_event_sequence", "seq_event": "f%[1]d", "seq_event_type": "events",
+			"seq_time_value": 1, "seq_time_interval": "day", ` + window + `}`,
+		"people":  `{"type": "person", "key": "p%d", "operator": "icontains", "value": "x"}`,
+		"cohorts": `{"type": "cohort", "key": "id", "value": 6}`,
+	} {
+		leaves := make([]string, 200)
+		for i := range leaves {
+			leaves[i] = leaf
+			if name != "cohorts" {
+				leaves[i] = fmt.Sprintf(leaf, i)
+			}
+		}
+		d, err := cohort.Read([]byte(`{"properties": {"type": "AND", "values": [`+strings.Join(leaves, ",")+`]}}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ask(t, d, day, time.UTC)
+	}
+}
+
 // ask lists the members of a cohort by name.
 func (w *memberWorld) ask(t *testing.T, d *cohort.Definition, now time.Time, zone *time.Location) ([]string, string) {
 	t.Helper()
-	compiled, err := compiler.CompileCohort(d, compiler.Env{Now: now, Database: w.database(zone)})
+	compiled, err := compiler.CompileCohort(d, compiler.Env{Now: now, Database: w.database(zone), Actions: w.actions(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +161,38 @@ func (w *memberWorld) database(zone *time.Location) *schema.Database {
 		Project: membersProject, Location: zone, Layout: schema.NativeLayout(),
 		Cohorts: schema.NewCohorts([]schema.Cohort{{ID: 5, Static: true}, {ID: 6, Version: 2}}, false),
 	}
+}
+
+// memberActions are actions as the API has their steps.
+var memberActions = map[int64][]map[string]any{
+	1: {{"event": memberEvents[0], "properties": []any{map[string]any{"type": "event", "key": "browser", "operator": "exact", "value": "Chrome"}}}},
+	2: {{"event": memberEvents[1]}, {"event": memberEvents[2]}},
+	3: {{"properties": []any{map[string]any{"type": "cohort", "key": "id", "value": 5}}}},
+	4: {}, // every event
+}
+
+func (w *memberWorld) actions(t *testing.T) *query.Actions {
+	t.Helper()
+	var out []query.Action
+	for id, steps := range memberActions {
+		action := query.Action{ID: id}
+		for _, step := range steps {
+			event, _ := step["event"].(string)
+			one := query.ActionStep{Event: event}
+			if step["properties"] != nil {
+				raw, err := json.Marshal(step["properties"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if one.Properties, err = query.ParseActionProperties(raw); err != nil {
+					t.Fatal(err)
+				}
+			}
+			action.Steps = append(action.Steps, one)
+		}
+		out = append(out, action)
+	}
+	return query.NewActions(out)
 }
 
 // randomMembers makes people and events. Many events lie where a window could begin or end, or at the time of another one.
@@ -268,9 +329,9 @@ func (w *memberWorld) fill(t *testing.T) {
 func (w *memberWorld) readLabels(t *testing.T) {
 	t.Helper()
 	var rows rowCollector
-	query := clickhouse.Query{Project: membersProject, SQL: fmt.Sprintf("SELECT distinct_id, toString(person_id) FROM events WHERE team_id = %d "+
+	ids := clickhouse.Query{Project: membersProject, SQL: fmt.Sprintf("SELECT distinct_id, toString(person_id) FROM events WHERE team_id = %d "+
 		"UNION DISTINCT SELECT distinct_id, toString(person_id) FROM person_distinct_id2 WHERE team_id = %[1]d", membersProject)}
-	if _, err := client.Query(t.Context(), query, &rows); err != nil {
+	if _, err := client.Query(t.Context(), ids, &rows); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range rows {
@@ -347,7 +408,7 @@ func randomBehavior(r *rand.Rand, now time.Time) map[string]any {
 		"performed_event", "performed_event", "performed_event_multiple", "performed_event_first_time", "performed_event_sequence",
 		"stopped_performing_event", "restarted_performing_event", "performed_event_regularly",
 	}
-	events := append(memberEvents, "none")
+	events := slices.Concat(memberEvents, []string{"none"})
 	kind := kinds[r.IntN(len(kinds))]
 	unit := []string{"minute", "hour", "day", "day", "day", "week", "month", "year"}[r.IntN(8)]
 	length := 1 + r.IntN(3)
@@ -356,6 +417,9 @@ func randomBehavior(r *rand.Rand, now time.Time) map[string]any {
 	}
 	leaf := map[string]any{
 		"type": "behavioral", "value": kind, "key": events[r.IntN(4)%3], "event_type": "events", "time_value": length, "time_interval": unit,
+	}
+	if r.IntN(4) == 0 {
+		leaf["event_type"], leaf["key"] = "actions", 1+r.IntN(len(memberActions))
 	}
 	if r.IntN(3) == 0 {
 		leaf["event_filters"] = []any{randomEventFilter(r)}
@@ -372,6 +436,9 @@ func randomBehavior(r *rand.Rand, now time.Time) map[string]any {
 		leaf["total_periods"], leaf["min_periods"] = total, 1+r.IntN(total)
 	case "performed_event_sequence":
 		leaf["seq_event"], leaf["seq_event_type"] = events[r.IntN(4)], "events"
+		if r.IntN(3) == 0 {
+			leaf["seq_event"], leaf["seq_event_type"] = fmt.Sprint(1+r.IntN(len(memberActions))), "actions"
+		}
 	}
 	if strings.HasPrefix(kind, "st") || strings.HasPrefix(kind, "re") || kind == "performed_event_sequence" {
 		leaf["seq_time_interval"] = unit
@@ -393,10 +460,12 @@ func randomBehavior(r *rand.Rand, now time.Time) map[string]any {
 }
 
 func randomEventFilter(r *rand.Rand) map[string]any {
-	switch r.IntN(3) {
+	switch r.IntN(4) {
 	case 0:
-		return map[string]any{"type": "event", "key": "browser", "operator": []string{"exact", "is_not"}[r.IntN(2)], "value": []any{"Chrome", []any{"Chrome", "Firefox"}}[r.IntN(2)]}
+		return map[string]any{"type": "hogql", "key": "not matchesAction(2) or person_id in cohort 6"}
 	case 1:
+		return map[string]any{"type": "event", "key": "browser", "operator": []string{"exact", "is_not"}[r.IntN(2)], "value": []any{"Chrome", []any{"Chrome", "Firefox"}}[r.IntN(2)]}
+	case 2:
 		return map[string]any{"type": "event", "key": "browser", "operator": []string{"is_set", "is_not_set"}[r.IntN(2)]}
 	}
 	return map[string]any{"type": "hogql", "key": "properties.browser = 'Chrome'"}
