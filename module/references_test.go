@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -142,5 +143,114 @@ func TestUsedByIsBounded(t *testing.T) {
 	shown, _ := fieldOf(t, answer, "used_by").([]any)
 	if len(shown) != 50 || fieldOf(t, answer, "reference_count") != 60.0 {
 		t.Errorf("%d of %v are shown, want 50 of 60", len(shown), fieldOf(t, answer, "reference_count"))
+	}
+}
+
+// newCohort adds a cohort that is computed, of members by its conditions.
+func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *registry.Cohort {
+	tb.Helper()
+	filters := `{"properties": {"type": "AND", "values": [` + strings.Join(conditions, ", ") + `]}}`
+	c, err := w.rt.registry.CreateCohort(tb.Context(), registry.NewCohort{
+		Project: w.project.ID, CohortFields: registry.CohortFields{Name: registry.To(&name), Filters: registry.To(json.RawMessage(filters))},
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+const (
+	performsAction = `{"type": "behavioral", "key": %d, "event_type": "actions", "value": "performed_event", "time_value": 30, "time_interval": "day"}`
+	inCohort       = `{"type": "cohort", "key": "id", "value": %d}`
+)
+
+// TestUsersOfCohorts: cohorts and actions use each other, and what is used cannot be deleted.
+func TestUsersOfCohorts(t *testing.T) {
+	w := actionsWorld(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
+	w.newAction(t, `{"name": "club"}`)
+	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
+	if diff := cmp.Diff("cohort 1 members /cohorts/1/", w.usersOf(t, 1)); diff != "" {
+		t.Errorf("users of the action (-want +got):\n%s", diff)
+	}
+	refused := func(cohort int64, key *registry.Key) string {
+		t.Helper()
+		err := w.rt.references.Of(w.rt.registry.Snapshot(), w.project.ID).RefuseDeletion(cohort, key)
+		if err == nil {
+			return ""
+		}
+		return api.ErrorOf(err).Detail
+	}
+	expect := func(what string, cohort int64, key *registry.Key, want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, refused(cohort, key)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	expect("a cohort that nothing uses", outer.ID, nil, "")
+	expect("a cohort in a cohort", members.ID, w.key, "This cohort is used as criteria in 1 other cohort(s): outer. Change or delete these first.")
+	w.newAction(t, `{"name": "step", "steps": [{"event": "a", "properties": [`+fmt.Sprintf(inCohort, members.ID)+`]}]}`)
+	query := fmt.Sprintf(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "properties": [`+inCohort+`]}`, members.ID)
+	for n := range 7 {
+		name := fmt.Sprint("insight ", n+1)
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Name: registry.To(&name), Query: registry.To(json.RawMessage(query))}, "", began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.newEndpoint(t, "e", fmt.Sprintf("select 1 from persons where id in cohort %d", members.ID))
+	accounts := fmt.Sprintf(`[`+inCohort+`]`, members.ID)
+	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{TestAccountFilters: &accounts}); err != nil {
+		t.Fatal(err)
+	}
+	expect("all kinds of users", members.ID, w.key,
+		"This cohort is used in 7 insight(s): insight 1, insight 2, insight 3, insight 4, insight 5 and 2 more; as criteria in 1 other cohort(s): outer; "+
+			"in the project's filters against test accounts; in 1 endpoint(s): e (version 1); in the steps of 1 action(s): step. Change or delete these first.")
+	reader, _ := w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
+	if got := refused(members.ID, reader); strings.Contains(got, "insight 1") || strings.Contains(got, "step.") || !strings.Contains(got, "outer") {
+		t.Errorf("a key that may read cohorts alone is told: %s", got)
+	}
+}
+
+// TestLoopsOverActions: an action cannot depend on itself, by no way.
+func TestLoopsOverActions(t *testing.T) {
+	w := actionsWorld(t)
+	w.newAction(t, `{"name": "a", "steps": [{"event": "x"}]}`)
+	w.newAction(t, `{"name": "b", "steps": [{"properties": [{"type": "hogql", "key": "matchesAction('a')"}]}]}`)
+	members := w.newCohort(t, "members", fmt.Sprintf(performsAction, 1))
+	outer := w.newCohort(t, "outer", fmt.Sprintf(inCohort, members.ID))
+	for what, filter := range map[string]string{
+		"itself":                    `{"type": "hogql", "key": "matchesAction(1)"}`,
+		"itself by its name":        `{"type": "hogql", "key": "matchesAction('a')"}`,
+		"an action that asks back":  `{"type": "hogql", "key": "matchesAction(2)"}`,
+		"a cohort":                  fmt.Sprintf(inCohort, members.ID),
+		"a cohort of a cohort":      fmt.Sprintf(inCohort, outer.ID),
+		"a cohort in an expression": `{"type": "hogql", "key": "person_id in cohort 'outer'"}`,
+	} {
+		before := w.rt.registry.Snapshot().Revision
+		answer := w.send(t, http.MethodPatch, actionsPath+"1/", `{"steps": [{"event": "x"}, {"properties": [`+filter+`]}]}`)
+		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != "Actions and cohorts cannot reference each other in a loop." {
+			t.Errorf("%s: %d %s", what, answer.Code, answer.Body)
+		}
+		if w.rt.registry.Snapshot().Revision != before {
+			t.Errorf("%s: what was refused was written", what)
+		}
+	}
+	if answer := w.send(t, http.MethodPatch, actionsPath+"2/", `{"steps": [{"properties": [`+fmt.Sprintf(inCohort, outer.ID)+`]}]}`); answer.Code != http.StatusOK {
+		t.Errorf("a cohort that does not ask back: %d %s", answer.Code, answer.Body)
+	}
+	for _, step := range []struct {
+		path, body string
+		want       int
+	}{
+		{"1/", `{"deleted": true}`, http.StatusOK},
+		{"2/", `{"steps": [{"event": "y"}]}`, http.StatusOK},
+		{"1/", `{"steps": [{"properties": [{"type": "hogql", "key": "matchesAction(2)"}]}]}`, http.StatusOK},
+		{"1/", `{"deleted": false}`, http.StatusOK},
+		{"2/", `{"steps": [{"properties": [{"type": "hogql", "key": "matchesAction(1)"}]}]}`, http.StatusBadRequest},
+	} {
+		if answer := w.send(t, http.MethodPatch, actionsPath+step.path, step.body); answer.Code != step.want {
+			t.Errorf("%s %s: %d %s, want %d", step.path, step.body, answer.Code, answer.Body, step.want)
+		}
 	}
 }

@@ -146,6 +146,9 @@ type ActionFields struct {
 	Steps              Field[[]ActionStep] // at most MaxActionSteps
 	Deleted            Field[bool]
 	Pinned             Field[bool] // one that is pinned already keeps its time
+	// Check looks at the action as it is going to be, with the registry as it is at that moment; an error keeps the write from happening.
+	// It may run more than once. Nil checks nothing.
+	Check func(now *Snapshot, a *Action) error
 }
 
 // MaxActionSteps is the most steps of an action.
@@ -177,7 +180,7 @@ func (r *Registry) CreateAction(ctx context.Context, project int64, f ActionFiel
 		if err := a.checkNew(); err != nil {
 			return err
 		}
-		if err := p.checkAction(&a); err != nil {
+		if err := f.check(t, p, &a); err != nil {
 			return err
 		}
 		if err := t.put(&a); err != nil {
@@ -209,7 +212,7 @@ func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f Action
 		if !updated.sameDefinition(before) {
 			updated.ChangedAt = at
 		}
-		if err := t.draft.project(project).checkAction(&updated); err != nil {
+		if err := f.check(t, t.draft.project(project), &updated); err != nil {
 			return err
 		}
 		if updated.size() > before.size() { // a deleted one too
@@ -224,6 +227,14 @@ func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f Action
 		return nil, fmt.Errorf("updating action %d: %w", id, err)
 	}
 	return &updated, nil
+}
+
+// check checks an action as it is going to be.
+func (f *ActionFields) check(t *tx, p *projectState, a *Action) error {
+	if err := p.checkAction(a); err != nil || f.Check == nil {
+		return err
+	}
+	return f.Check(t.next, a)
 }
 
 // checkAction reports that another action has the name of a.

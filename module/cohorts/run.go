@@ -54,6 +54,9 @@ func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // settle computes the version, and has queries read it if its members are others than before.
 func (r *run) settle(ctx context.Context) error {
+	if r.known.Static {
+		return r.settleStatic(ctx)
+	}
 	if err := r.fill(ctx); err != nil {
 		return err
 	}

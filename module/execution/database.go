@@ -49,9 +49,9 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 }
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
-func CohortsOf(known []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
-	list := make([]schema.Cohort, len(known))
-	for i, c := range known {
+func CohortsOf(cohorts []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
+	list := make([]schema.Cohort, len(cohorts))
+	for i, c := range cohorts {
 		list[i] = schema.Cohort(c)
 	}
 	return schema.NewCohorts(list, layout != nil && layout.Foreign())

@@ -108,6 +108,7 @@ func (s *Actions) update(ctx context.Context, c api.Caller, in api.Input) (api.R
 	if err != nil {
 		return api.Response{}, err
 	}
+	fields.Check = s.checkLoop
 	if a, err = s.Registry.UpdateAction(ctx, c.Project.ID, a.ID, fields, c.Start); err != nil {
 		return api.Response{}, err
 	}

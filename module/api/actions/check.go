@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -29,6 +30,14 @@ func (s *Actions) checkSteps(ctx context.Context, c *api.Caller, steps []registr
 		if err != nil {
 			return mistakeIn(i, err)
 		}
+	}
+	return nil
+}
+
+// checkLoop refuses an action whose steps depend on itself.
+func (s *Actions) checkLoop(now *registry.Snapshot, a *registry.Action) error {
+	if !a.Deleted && slices.Contains(s.References.OfSteps(now, a.Project, a.Steps).Actions, a.ID) {
+		return api.Invalid("steps", "invalid_input", "Actions and cohorts cannot reference each other in a loop.")
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func find(snap *registry.Snapshot, project int64, r *reader) *Uses {
 	f.insights()
 	f.dashboards()
 	f.endpoints()
+	f.cohorts()
 	f.actions()
 	f.testAccounts()
 	return f.found
@@ -74,6 +75,15 @@ func (f *finder) endpoints() {
 			f.note(f.ofQuery(v.Query), Reference{
 				Type: Endpoint, UUID: e.ID, Name: &e.Name, Versions: []int{v.Number}, CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
 			})
+		}
+	}
+}
+
+// cohorts notes what computed cohorts ask for. The query of a static one was run when its members were put into it.
+func (f *finder) cohorts() {
+	for _, c := range f.snap.Cohorts(f.project) {
+		if uses := f.ofCohort(c); !uses.IsZero() {
+			f.note(uses, Reference{Type: Cohort, ID: c.ID, Name: c.Name, CreatedAt: c.CreatedAt, CreatedBy: c.CreatedBy})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -109,6 +110,24 @@ func (r *reader) ofStep(properties json.RawMessage) compiler.Uses {
 			return compiler.Uses{}
 		}
 		return compiler.UsesOfCondition(condition, r.env)
+	})
+}
+
+// ofCohort is what the definition of a cohort uses.
+func (r *reader) ofCohort(c *registry.Cohort) compiler.Uses {
+	text := c.Filters
+	if len(text) == 0 {
+		text = c.Groups
+	}
+	if c.Static {
+		text = nil
+	}
+	return r.of(text, func(json.RawMessage) compiler.Uses {
+		definition, err := cohort.Read(c.Filters, c.Groups)
+		if err != nil {
+			return compiler.Uses{}
+		}
+		return compiler.Uses{Actions: cohort.Actions(definition), Cohorts: cohort.Cohorts(definition)}
 	})
 }
 

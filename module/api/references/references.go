@@ -49,29 +49,34 @@ type Index struct{ projects sync.Map } // project id → *known
 
 // Of returns the references of a project as a snapshot shows it.
 func (x *Index) Of(snap *registry.Snapshot, project int64) *Uses {
+	k := x.known(project)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.update(snap, project)
+	return k.found
+}
+
+func (x *Index) known(project int64) *known {
 	entry, ok := x.projects.Load(project)
 	if !ok {
 		entry, _ = x.projects.LoadOrStore(project, new(known))
 	}
 	k, _ := entry.(*known)
-	return k.of(snap, project)
+	return k
 }
 
 // known is what is known of a project.
 type known struct {
-	mu      sync.Mutex
-	serial  uint64 // of the snapshot that found shows
-	found   *Uses
-	readers *reader
+	mu     sync.Mutex
+	serial uint64 // of the snapshot that found shows
+	found  *Uses
+	reader *reader
 }
 
-func (k *known) of(snap *registry.Snapshot, project int64) *Uses {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.found != nil && k.serial == snap.Serial {
-		return k.found
+// update finds the references of a snapshot, unless it did so before.
+func (k *known) update(snap *registry.Snapshot, project int64) {
+	if k.found == nil || k.serial != snap.Serial {
+		k.reader = k.reader.next(snap, project)
+		k.serial, k.found = snap.Serial, find(snap, project, k.reader)
 	}
-	k.readers = k.readers.next(snap, project)
-	k.serial, k.found = snap.Serial, find(snap, project, k.readers)
-	return k.found
 }

@@ -1,0 +1,34 @@
+package execution
+
+import (
+	"context"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// CompileListed compiles the query of a static cohort, when it is the project's turn, into what puts the people that it lists into the
+// cohort. Mistakes of the query's author are a *diag.Error or diag.Errors.
+func (e *Executor) CompileListed(ctx context.Context, snap *registry.Snapshot, c *registry.Cohort, now time.Time) (clickhouse.Fill, error) {
+	node, err := compiler.Parse(c.Query)
+	if err != nil {
+		return clickhouse.Fill{}, err
+	}
+	db, err := e.Database(ctx, snap.Schema(c.Project))
+	if err != nil {
+		return clickhouse.Fill{}, err
+	}
+	env := e.compilerEnv(snap, c.Project, db, now)
+	var compiled *compiler.Compiled
+	err = e.CompilesOf(nil, nil, c.Project).do(ctx, func(expired func() error) error {
+		env.Expired = expired
+		compiled, err = compiler.CompileListed(node, env)
+		return err
+	})
+	if err != nil {
+		return clickhouse.Fill{}, err
+	}
+	return clickhouse.StaticFill(clickhouse.Query{SQL: compiled.SQL, Params: Params(compiled), Project: c.Project}, c.ID), nil
+}
