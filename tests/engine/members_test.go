@@ -44,6 +44,7 @@ var memberEvents = []string{"a", "b", "it's {p0:String} \\ `--"}
 
 // memberWorld is what random cohorts are asked of.
 type memberWorld struct {
+	project int64
 	people  []memberPerson
 	events  []memberEvent
 	cohorts map[int][]string // their members
@@ -100,7 +101,7 @@ func TestMembersAgainstPlainGo(t *testing.T) {
 
 // TestLargeCohorts: the engine takes the queries for cohorts with as many filters as there may be.
 func TestLargeCohorts(t *testing.T) {
-	w := &memberWorld{}
+	w := &memberWorld{project: membersProject + 1} // which has no people
 	window := `"event_type": "events", "time_value": 9, "time_interval": "day"`
 	for name, leaf := range map[string]string{
 		"events":    `{"type": "behavioral", "key": "e%d", "value": "performed_event", ` + window + `}`,
@@ -141,7 +142,7 @@ func (w *memberWorld) ask(t *testing.T, d *cohort.Definition, now time.Time, zon
 		params[i] = clickhouse.Param(p)
 	}
 	var rows rowCollector
-	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: membersProject}, &rows); err != nil {
+	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: w.project}, &rows); err != nil {
 		t.Fatalf("%v\n%s", err, compiled.SQL)
 	}
 	var names []string
@@ -158,7 +159,7 @@ func (w *memberWorld) ask(t *testing.T, d *cohort.Definition, now time.Time, zon
 
 func (w *memberWorld) database(zone *time.Location) *schema.Database {
 	return &schema.Database{
-		Project: membersProject, Location: zone, Layout: schema.NativeLayout(),
+		Project: w.project, Location: zone, Layout: schema.NativeLayout(),
 		Cohorts: schema.NewCohorts([]schema.Cohort{{ID: 5, Static: true}, {ID: 6, Version: 2}}, false),
 	}
 }
@@ -198,7 +199,7 @@ func (w *memberWorld) actions(t *testing.T) *query.Actions {
 // randomMembers makes people and events. Many events lie where a window could begin or end, or at the time of another one.
 func randomMembers(t *testing.T, r *rand.Rand) *memberWorld {
 	t.Helper()
-	w := &memberWorld{cohorts: map[int][]string{}, labels: map[string]string{}}
+	w := &memberWorld{project: membersProject, cohorts: map[int][]string{}, labels: map[string]string{}}
 	for _, name := range []string{"UTC", "America/New_York", "Asia/Kolkata"} {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
