@@ -201,6 +201,9 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			return map[string]string{"mistakes": layout.Text(t, mistakes(t, in["query"], err))}
 		}
+		if in["filters"] != "" {
+			checkClosed(t, in["filters"], compiled.SQL)
+		}
 		var args strings.Builder
 		for _, p := range compiled.Params {
 			fmt.Fprintf(&args, "%s %s %q\n", p.Name, p.Type, p.Value)

@@ -47,6 +47,8 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 			return nil, err
 		}
 		return insight.Template(people, map[string]any{"condition": insight.And(own, condition.on("id"))}), nil
+	case ofMembers:
+		return b.members(s, condition)
 	case several:
 	}
 	switch s := s.(type) {
@@ -56,14 +58,14 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 		return b.narrowed(s, condition)
 	case leaf:
 	}
-	return b.members(s.(leaf).Node.(*Member), condition)
+	panic("BUG: a leaf of several sources")
 }
 
 // joined lists who is in any of some sets.
 func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) {
 	parts := apart(sets)
 	var queries []hogql.Query
-	for _, from := range []source{ofEvents, ofPersons} {
+	for _, from := range []source{ofEvents, ofPersons, ofMembers} {
 		if len(parts[from]) > 0 {
 			parts[several] = append(parts[several], unionOf(parts[from]))
 		}
@@ -83,6 +85,7 @@ func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) 
 // narrowed lists who is in all of some sets and in none of others: the people of one source, with conditions on the others.
 func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
 	all, none := apart(s.all), apart(s.none)
+	all[several], none[several] = append(all[several], all[ofMembers]...), append(none[several], none[ofMembers]...)
 	var base set
 	for _, from := range []source{ofEvents, ofPersons} {
 		switch {
@@ -133,7 +136,7 @@ func (b *builder) test(s set, in bool) (func(id hogql.Expr) hogql.Expr, error) {
 		op = hogql.NotIn
 	}
 	if l, ok := s.(leaf); ok {
-		if m, ok := l.Node.(*Member); ok {
+		if m, ok := l.is.(*Member); ok {
 			if missing := b.missing(m); missing != nil {
 				return nil, missing
 			}
@@ -172,7 +175,7 @@ func (b *builder) condition(s set, of func(Node) (hogql.Expr, error)) (hogql.Exp
 	b.world.Spend.Nodes(1)
 	switch s := s.(type) {
 	case leaf:
-		return of(s.Node)
+		return of(s.is)
 	case union:
 		all, err := b.each(s, of)
 		return insight.Or(all...), err

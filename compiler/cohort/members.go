@@ -6,30 +6,44 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The members of another cohort, by where they are kept, without the ids of people who became part of others or were deleted.
+// The members of other cohorts, by where they are kept, without the ids of people who became part of others or were deleted.
 const (
 	present  = `SELECT person_id FROM {members} WHERE {condition} AND person_id NOT IN (SELECT id FROM raw_persons WHERE is_deleted = 1) GROUP BY person_id`
-	static   = `SELECT person_id FROM static_cohort_people WHERE cohort_id = {cohort}`
-	computed = `SELECT person_id FROM raw_cohort_people WHERE cohort_id = {cohort} AND version = {version}`
-	newest   = `SELECT person_id FROM cohort_people WHERE cohort_id = {cohort}`
+	static   = `SELECT person_id FROM static_cohort_people WHERE cohort_id IN {cohorts}`
+	computed = `SELECT person_id FROM raw_cohort_people WHERE (cohort_id, version) IN {versions}`
+	newest   = `SELECT person_id FROM cohort_people WHERE cohort_id IN {cohorts}`
 )
 
-// members lists the members of another cohort for whom a condition holds too.
-func (b *builder) members(m *Member, condition conditions) (hogql.Query, error) {
-	if err := b.missing(m); err != nil {
+// members lists the members of any of some other cohorts for whom a condition holds too.
+func (b *builder) members(s set, condition conditions) (hogql.Query, error) {
+	given, versions, unknown := &hogql.Tuple{}, &hogql.Tuple{}, &hogql.Tuple{}
+	_, err := b.condition(s, func(n Node) (hogql.Expr, error) {
+		m := n.(*Member)
+		kept, id := b.world.Database.Cohorts.Members(m.Cohort), insight.Const(m.Cohort)
+		if kept.Given {
+			given.Items = append(given.Items, id)
+		}
+		switch {
+		case kept.Newest:
+			unknown.Items = append(unknown.Items, id)
+		case kept.Computed:
+			version := insight.Const(int64(kept.Version)) //nolint:gosec // versions are counted from 1
+			versions.Items = append(versions.Items, &hogql.Tuple{Items: []hogql.Expr{id, version}})
+		}
+		return nil, b.missing(m)
+	})
+	if err != nil {
 		return nil, err
 	}
-	kept := b.world.Database.Cohorts.Members(m.Cohort)
-	values := map[string]any{"cohort": m.Cohort, "version": int64(kept.Version)} //nolint:gosec // versions are counted from 1
 	var from []hogql.Query
-	if kept.Given {
-		from = append(from, insight.Template(static, values))
+	if len(given.Items) > 0 {
+		from = append(from, insight.Template(static, map[string]any{"cohorts": given}))
 	}
-	switch {
-	case kept.Newest:
-		from = append(from, insight.Template(newest, values))
-	case kept.Computed:
-		from = append(from, insight.Template(computed, values))
+	if len(versions.Items) > 0 {
+		from = append(from, insight.Template(computed, map[string]any{"versions": versions}))
+	}
+	if len(unknown.Items) > 0 {
+		from = append(from, insight.Template(newest, map[string]any{"cohorts": unknown}))
 	}
 	return insight.Template(present, map[string]any{
 		"members": insight.From(insight.Union(from...)), "condition": insight.OrTrue(condition.on(PersonID)),

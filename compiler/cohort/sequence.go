@@ -10,10 +10,12 @@ import (
 // of one time.
 const (
 	item = "(_toMicroseconds(timestamp) - {origin}) * 4 + {role}"
-	// entries are the times of the last event before each that can be the first; 0 when there is none.
-	entries = `_arrayShiftRight(arrayFill(t -> t > 0, arrayMap(x -> if(x % 4 < 3, intDiv(x, 4), 0), {items})), 1)`
-	// passed reports whether a second event comes soon enough.
-	passed = `arrayExists((x, t) -> x % 4 > 1 AND t > 0 AND intDiv(x, 4) - t <= {most}, {items}, {entries})`
+	// passed reports whether a second event comes soon enough. Beside each item is the time of the last event before it that can be the
+	// first; 0 when there is none.
+	passed = `arrayExists(items -> arrayExists(
+		(x, t) -> x % 4 > 1 AND t > 0 AND intDiv(x, 4) - t <= {most},
+		items, _arrayShiftRight(arrayFill(t -> t > 0, arrayMap(x -> if(x % 4 < 3, intDiv(x, 4), 0), items)), 1)
+	), [{items}])`
 )
 
 // sequence looks for an event and another one, which comes at the same time or at most so many seconds later.
@@ -23,7 +25,6 @@ func (t tally) sequence(window interval, first, second entity, most int64) tally
 			"origin": window.from.UnixMicro() - 1, "most": most * 1_000_000, "role": role(first, second),
 		}
 		values["items"] = insight.Call("arraySort", a.aggregate("groupArray", insight.TemplateExpr(item, values), nil))
-		values["entries"] = insight.TemplateExpr(entries, values)
 		return insight.TemplateExpr(passed, values)
 	}
 	if second.names == nil {
@@ -47,7 +48,7 @@ func role(first, second entity) hogql.Expr {
 	if same(first, second) {
 		return insight.Const(int64(2))
 	}
-	return insight.TemplateExpr("multiIf({first} AND {second}, 2, {first}, 1, 3)", map[string]any{
+	return insight.TemplateExpr("if({first}, if({second}, 2, 1), 3)", map[string]any{
 		"first": insight.OrTrue(first.is), "second": insight.OrTrue(second.is),
 	})
 }

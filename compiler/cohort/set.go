@@ -1,12 +1,14 @@
 package cohort
 
+import "slices"
+
 // set is a set of people in which nobody is who satisfies no leaf: what a query can list.
 //
 //sumtype:decl
 type set interface{ set() }
 
 // leaf are the people who satisfy a condition, whether it is negated or not.
-type leaf struct{ Node }
+type leaf struct{ is Node }
 
 // union are the people in any of some sets, at least two.
 type union []set
@@ -99,26 +101,31 @@ func restOf(all, none []set) set {
 type source int
 
 const (
-	several   source = iota // several sources, or the members of another cohort
+	several   source = iota // several sources
 	ofEvents                // one pass over events finds them
 	ofPersons               // one pass over the table of people does
+	ofMembers               // they are the members of other cohorts
 )
 
 // sourceOf reports where the people of a set are found.
 func sourceOf(s set) source {
 	switch s := s.(type) {
 	case leaf:
-		switch s.Node.(type) {
+		switch s.is.(type) {
 		case *Behavior:
 			return ofEvents
 		case *Person, *Created:
 			return ofPersons
-		case *Member, *Group:
+		case *Member:
+			return ofMembers
+		case *Group:
 		}
 	case union:
 		return common(s)
 	case rest:
-		return common(append(s.all[:len(s.all):len(s.all)], s.none...))
+		if from := common(append(slices.Clip(s.all), s.none...)); from != ofMembers {
+			return from
+		}
 	}
 	return several
 }

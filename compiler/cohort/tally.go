@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // tally reads a behavior (contract: cohorts.md, section 3). The error is a *diag.Error.
@@ -62,8 +61,11 @@ func (b *builder) entity(e Entity, attr string) (entity, error) {
 	if e.Action == 0 {
 		return entity{is: insight.Eq(insight.Field("event"), insight.Const(e.Event)), names: []string{e.Event}}, nil
 	}
-	is, err := b.world.Named(&query.Series{At: attr, Kind: query.ActionsNode, Action: e.Action})
-	return entity{is: is}, err
+	is, err := b.world.Action(e.Action, attr)
+	if err != nil {
+		return entity{}, err
+	}
+	return entity{is: is, names: b.world.Actions.Get(e.Action).Events()}, nil
 }
 
 // within looks at the events of an interval for which some conditions hold. Those that are nil hold always.
@@ -153,8 +155,8 @@ func (b *builder) regularly(n *Behavior, t tally, is hogql.Expr) tally {
 	if unit == Year {
 		unit, length = Month, 12*length
 	}
-	upper := startOfDay(b.today()).Add(-time.Microsecond)
-	from := b.begin(Span{Count: min(n.Periods*length, most), Unit: unit})
+	midnight := startOfDay(b.today())
+	upper, from := midnight.Add(-time.Microsecond), before(midnight, Span{Count: n.Periods * length, Unit: unit})
 	index := insight.TemplateExpr(period, map[string]any{"unit": string(unit), "upper": upper, "length": int64(length)})
 	t.holds = func(a among) hogql.Expr {
 		return insight.Compare(periods(a, index, n), hogql.GreaterOrEquals, insight.Const(int64(n.Enough)))

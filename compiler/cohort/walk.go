@@ -2,10 +2,12 @@ package cohort
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // leaves visits the conditions below a node that are no groups.
@@ -98,7 +100,7 @@ func mentioned(c *query.Condition) (cohorts, actions []int64, named bool) {
 		if c, ok := e.(*hogql.Compare); ok && (c.Op == hogql.InCohort || c.Op == hogql.NotInCohort) {
 			cohorts = append(cohorts, number(c.Right)...)
 		}
-		if c, ok := e.(*hogql.Call); ok && c.Name == "matchesAction" && len(c.Args) == 1 {
+		if c, ok := e.(*hogql.Call); ok && strings.EqualFold(c.Name, schema.MatchesAction) && len(c.Args) == 1 {
 			actions = append(actions, number(c.Args[0])...)
 		}
 		return true

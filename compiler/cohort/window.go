@@ -33,15 +33,18 @@ func at(op hogql.CompareOp, t time.Time) hogql.Expr {
 // letters are those of the units in relative dates.
 var letters = map[Unit]string{Minute: "M", Hour: "h", Day: "d", Week: "w", Month: "m", Year: "y"}
 
-// back is the time that lies so long before now, on the same clock, and not before the first that can be asked for.
-func (b *builder) back(s Span) time.Time {
-	now := b.world.Now.In(b.world.Zone())
-	t, _ := filter.Date("-"+strconv.Itoa(s.Count)+letters[s.Unit], now, b.world.Zone())
-	if first := time.Date(filter.FirstYear, time.January, 1, 0, 0, 0, 0, time.UTC); t.Before(first) {
-		return first.In(b.world.Zone())
+// before is the time that lies so long before another one, on the same clock, and not before the first that can be asked for.
+func before(t time.Time, s Span) time.Time {
+	first := time.Date(filter.FirstYear, time.January, 1, 0, 0, 0, 0, t.Location())
+	out, ok := filter.Date("-"+strconv.Itoa(s.Count)+letters[s.Unit], t, t.Location())
+	if !ok || out.Before(first) {
+		return first
 	}
-	return t
+	return out
 }
+
+// back is the time that lies so long before now.
+func (b *builder) back(s Span) time.Time { return before(b.today(), s) }
 
 // begin is where the window of so long begins: hours with the hour, and all that is longer with the day.
 func (b *builder) begin(s Span) time.Time {
@@ -64,6 +67,7 @@ func startOfDay(t time.Time) time.Time {
 // endOfDay is the last microsecond of a day.
 func endOfDay(t time.Time) time.Time { return startOfDay(t).AddDate(0, 0, 1).Add(-time.Microsecond) }
 
+// today is now, in the project's zone.
 func (b *builder) today() time.Time { return b.world.Now.In(b.world.Zone()) }
 
 // since is the window of so long, which ends with today.

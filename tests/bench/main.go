@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, capture, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, cohorts, capture, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -32,7 +32,7 @@ const (
 func main() {
 	var insights insightBench
 	var capture captureBench
-	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights")
+	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights and the cohorts")
 	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
 	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
@@ -56,6 +56,7 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
+		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"compile", compileBenchmark},
 		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
