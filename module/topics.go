@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/actions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
@@ -20,6 +21,7 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
 	a.Serve((&actions.Actions{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}).Routes()...)
+	a.Serve((&cohorts.Cohorts{Executor: rt.Executor, Registry: rt.registry, Calculate: rt.cohorts.Calculate}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

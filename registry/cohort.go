@@ -160,8 +160,10 @@ func (p *projectState) lastCohort() int64 {
 	return id
 }
 
+// MaxCohortName is the most characters of the name of a cohort.
+const MaxCohortName = 400
+
 const (
-	maxCohortName        = 400
 	maxCohortDescription = 1000
 	maxCohortError       = 1000
 	maxCohortID          = math.MaxInt32 // as in PostHog
@@ -280,8 +282,8 @@ func (r *Registry) changeCohort(ctx context.Context, project, id int64, change f
 }
 
 func (f *CohortFields) validate() error {
-	if name := f.Name.Value; name != nil && utf8.RuneCountInString(*name) > maxCohortName {
-		return tooLong("name", maxCohortName)
+	if name := f.Name.Value; name != nil && utf8.RuneCountInString(*name) > MaxCohortName {
+		return tooLong("name", MaxCohortName)
 	}
 	if utf8.RuneCountInString(f.Description.Value) > maxCohortDescription {
 		return tooLong("description", maxCohortDescription)

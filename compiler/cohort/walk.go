@@ -105,3 +105,9 @@ func mentioned(c *query.Condition) (cohorts, actions []int64, named bool) {
 	})
 	return cohorts, actions, named
 }
+
+// Behavioral reports whether events decide who is a member.
+func Behavioral(d *Definition) (found bool) {
+	d.behaviors(func(*Behavior) { found = true })
+	return found
+}

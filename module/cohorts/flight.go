@@ -28,7 +28,8 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if err := c.Registry.Refresh(c.open); err != nil { // another server may have computed it
 		return c.postponed(n, err)
 	}
-	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
+	known := c.Registry.Snapshot().Cohort(n.project, n.cohort)
+	if known == nil || !known.Calculating() {
 		return nil
 	}
 	select {
@@ -36,6 +37,9 @@ func (c *Calculator) fly(n name, f *flight) error {
 		defer func() { <-c.slots }()
 	case <-c.open.Done():
 		return c.open.Err()
+	}
+	if known.Static {
+		return c.putIn(n)
 	}
 	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true})
 	if err != nil {
@@ -135,6 +139,30 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 		c.metrics.calculations.WithLabelValues(superseded).Inc()
 		return nil
 	case isOutage(err):
+		return c.postponed(n, err)
+	}
+	return r.fail(err)
+}
+
+// putIn puts the people that the query of a static cohort lists into it.
+func (c *Calculator) putIn(n name) error {
+	known, err := c.Registry.BeginCohort(c.open, n.project, n.cohort)
+	if errors.Is(err, registry.ErrNotFound) {
+		return nil // it was deleted
+	}
+	if err != nil {
+		return c.postponed(n, err)
+	}
+	r := &run{Calculator: c, name: n, version: known.PendingVersion, known: known, began: time.Now()}
+	count, err := c.Executor.Fill(c.open, c.Registry.Snapshot(), known, r.began)
+	if err == nil {
+		if _, err = c.Registry.SwapCohort(c.open, n.project, n.cohort, r.version, count, time.Now()); err == nil {
+			r.note(count, false)
+			return nil
+		}
+		err = &outageError{err}
+	}
+	if isOutage(err) {
 		return c.postponed(n, err)
 	}
 	return r.fail(err)

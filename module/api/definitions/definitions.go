@@ -1,4 +1,4 @@
-// Package definitions shows what queries of a project can name: its events, properties, group types, cohorts and insight variables.
+// Package definitions shows what queries of a project can name: its events, properties, group types and insight variables.
 package definitions
 
 import (
@@ -22,7 +22,7 @@ type Definitions struct {
 	Registry *registry.Registry
 }
 
-// Routes are the routes of the topic. Cohorts are made and filled by the operator.
+// Routes are the routes of the topic.
 func (d *Definitions) Routes() []api.Route {
 	const readVariables, writeVariables = "insight_variable:read", "insight_variable:write"
 	return []api.Route{
@@ -30,8 +30,6 @@ func (d *Definitions) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "property_definitions", Scope: "property_definition:read", Handler: d.listProperties},
 		{Method: http.MethodGet, Pattern: "groups_types", Scope: "group:read", Handler: d.listGroupTypes},
 
-		{Method: http.MethodGet, Pattern: "cohorts", Scope: "cohort:read", Handler: d.listCohorts},
-		{Method: http.MethodGet, Pattern: "cohorts/:name", Scope: "cohort:read", Handler: d.getCohort},
 
 		{Method: http.MethodGet, Pattern: "insight_variables", Scope: readVariables, Handler: d.listVariables},
 		{Method: http.MethodPost, Pattern: "insight_variables", Scope: writeVariables, Handler: d.createVariable},

@@ -1,0 +1,111 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Naming says how people are named who are put into a cohort.
+type Naming int
+
+// The namings.
+const (
+	ByPersonID Naming = iota
+	ByDistinctID
+	ByEmail // the person property email
+)
+
+// namedPeople are the people of a project by what names them. Persons that were deleted, or became others, are nobody.
+var namedPeople = map[Naming]struct{ typ, sql string }{
+	ByPersonID: {"UUID", "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN {people:Array(UUID)} " +
+		"GROUP BY id HAVING argMax(is_deleted, version) = 0"},
+	ByDistinctID: {"String", "SELECT DISTINCT argMax(person_id, version) AS person_id FROM person_distinct_id2 " +
+		"WHERE team_id = {project:Int64} AND distinct_id IN {people:Array(String)} GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0"},
+	ByEmail: {"String", "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN (SELECT id FROM person " +
+		"WHERE team_id = {project:Int64} AND JSONExtractString(properties, 'email') IN {people:Array(String)}) " +
+		"GROUP BY id HAVING argMax(is_deleted, version) = 0 AND JSONExtractString(argMax(properties, version), 'email') IN {people:Array(String)}"},
+}
+
+// AddMembers puts people into a static cohort who are not in it yet. Names of nobody are left out.
+func (c *Client) AddMembers(ctx context.Context, project, cohort int64, by Naming, people []string) error {
+	const others = " WHERE person_id NOT IN (SELECT person_id FROM " + physical.StaticMembers + " WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64})"
+	q := peopleQuery("SELECT person_id AS id, person_id FROM ("+namedPeople[by].sql+")"+others, project, by, people)
+	q.Params = append(q.Params, Param{Name: "cohort", Type: "Int64", Value: strconv.FormatInt(cohort, 10)})
+	return c.Fill(ctx, StaticFill(q, cohort))
+}
+
+// StaticFill is what writes the rows of a query into a static cohort: the columns are the id of a row and that of a person.
+func StaticFill(q Query, cohort int64) Fill {
+	return Fill{
+		Query: q, Table: physical.StaticMembers, Columns: []string{"id", "person_id"},
+		Fixed: []FixedColumn{{"cohort_id", uint64(cohort)}}, //nolint:gosec // it is positive
+	}
+}
+
+// CountPeople returns how many people of a project are named.
+func (c *Client) CountPeople(ctx context.Context, project int64, by Naming, people []string) (int64, error) {
+	return c.count(ctx, peopleQuery("SELECT uniqExact(person_id) FROM ("+namedPeople[by].sql+")", project, by, people))
+}
+
+func peopleQuery(sql string, project int64, by Naming, people []string) Query {
+	return Query{SQL: sql, Project: project, Params: []Param{
+		{Name: "project", Type: "Int64", Value: strconv.FormatInt(project, 10)}, ArrayParam("people", namedPeople[by].typ, people),
+	}}
+}
+
+// CountMembers returns how many people are in a static cohort.
+func (c *Client) CountMembers(ctx context.Context, project, cohort int64) (int64, error) {
+	const sql = "SELECT count() FROM (SELECT id FROM person WHERE team_id = {project:Int64} AND id IN (SELECT person_id FROM " + physical.StaticMembers +
+		" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}) GROUP BY id HAVING argMax(is_deleted, version) = 0)"
+	return c.count(ctx, memberQuery(sql, project, cohort))
+}
+
+// RemoveMember takes a person out of a static cohort, and reports whether it was in it.
+func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person uuid.UUID) (bool, error) {
+	const sql = "SELECT count() FROM " + physical.StaticMembers +
+		" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64} AND person_id = {person:UUID}"
+	q := memberQuery(sql, project, cohort)
+	q.Params = append(q.Params, Param{Name: "person", Type: "UUID", Value: person.String()})
+	found, err := c.count(ctx, q)
+	if err != nil || found == 0 {
+		return false, err
+	}
+	return true, c.removeMembers(ctx, project, cohort, fmt.Sprintf(" AND person_id = '%s'", person))
+}
+
+// RemoveMembers takes everybody out of a static cohort.
+func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) error {
+	found, err := c.count(ctx, memberQuery("SELECT count() FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}", project, cohort))
+	if err != nil || found == 0 {
+		return err
+	}
+	return c.removeMembers(ctx, project, cohort, "")
+}
+
+func (c *Client) removeMembers(ctx context.Context, project, cohort int64, and string) error {
+	sql := fmt.Sprintf("DELETE FROM %s WHERE %s = %d AND cohort_id = %d%s", identifier(physical.StaticMembers), physical.Project, project, cohort, and)
+	if err := c.exec(ctx, sql); err != nil {
+		return c.failure(ctx, "removing members of a cohort", err)
+	}
+	return nil
+}
+
+func memberQuery(sql string, project, cohort int64) Query {
+	return Query{SQL: sql, Project: project, Params: []Param{
+		{Name: "project", Type: "Int64", Value: strconv.FormatInt(project, 10)}, {Name: "cohort", Type: "Int64", Value: strconv.FormatInt(cohort, 10)},
+	}}
+}
+
+// count runs a query whose answer is one number.
+func (c *Client) count(ctx context.Context, q Query) (n int64, err error) {
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		n, err = cells[0].Int()
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,93 @@
+package compiler
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// listedPeople gives the people that a query lists, each once: a column that names a row, and the person's id. Ids of nobody are left out.
+const listedPeople = `SELECT person_id AS id, person_id FROM (SELECT DISTINCT toUUID({column}) AS person_id FROM {query}) WHERE person_id IN (SELECT id FROM persons)`
+
+// CompileListed turns a HogQL query or a list of actors into the SQL of two columns, id and person_id: the people whose ids are in its
+// column person_id, else actor_id, else id, else those of the events or persons that it reads (contract: cohorts.md, section 1). It has no
+// limit on its rows but one of the query's own. Errors are those of Compile.
+func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
+	defer recoverBug(&err)
+	env.spend = budget.New(env.Expired)
+	env.Database, env.Mode = modified(env.Database, query.ModifiersOf(q)), Whole
+	if list, ok := q.(*actors.Query); ok {
+		q = allActors(list)
+	}
+	t, err := KindOf(q).build(q, env)
+	if err != nil {
+		return nil, err
+	}
+	found, err := analyze(t, env, false)
+	if err != nil {
+		return nil, err
+	}
+	rows, column := listedColumn(withoutLimit(q, found.bound), found)
+	if column == "" {
+		return nil, diag.Field(diag.QueryError, "query", "The query needs a column person_id, actor_id or id.")
+	}
+	all := tree{query: insight.Template(listedPeople, map[string]any{"column": insight.Field(column), "query": insight.From(rows)})}
+	if found, err = analyze(all, env, false); err != nil {
+		return nil, err
+	}
+	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
+	if err != nil {
+		return nil, err
+	}
+	return found.compiled(all, text, params, env.spend), nil
+}
+
+// allActors is a list of actors with their ids alone.
+func allActors(list *actors.Query) *actors.Query {
+	all := *list
+	all.Select, all.OrderBy = []string{"id"}, []string{"id"}
+	return &all
+}
+
+// withoutLimit removes the limit that a list of actors has by default.
+func withoutLimit(q query.Node, rows hogql.Query) hogql.Query {
+	list, isList := q.(*actors.Query)
+	s, isSelect := rows.(*hogql.Select)
+	if !isList || !isSelect || list.Limit > 0 || list.Offset > 0 {
+		return rows
+	}
+	whole := *s
+	whole.Limit = nil
+	return &whole
+}
+
+// listedColumn finds the column of ids in the rows of a query, and gives both; an empty name if there is none.
+func listedColumn(rows hogql.Query, found *analysis) (hogql.Query, string) {
+	for _, name := range []string{"person_id", "actor_id", "id"} {
+		if slices.ContainsFunc(found.outputs, func(o resolve.Output) bool { return o.Name == name }) {
+			return rows, name
+		}
+	}
+	s, ok := rows.(*hogql.Select)
+	if !ok || s.GroupBy != nil || s.Distinct {
+		return nil, ""
+	}
+	table, ok := s.From.(*hogql.TableName)
+	if !ok || len(table.Chain) != 1 {
+		return nil, ""
+	}
+	ids, ok := map[string]string{"events": "person_id", "persons": "id"}[table.Chain[0].Text]
+	if !ok {
+		return nil, ""
+	}
+	more := *s
+	more.Columns = append(slices.Clip(s.Columns), insight.As(insight.Field(ids), "person_id"))
+	return &more, "person_id"
+}

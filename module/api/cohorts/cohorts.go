@@ -1,0 +1,128 @@
+// Package cohorts answers the routes of cohorts: contract cohorts.md section 1.
+package cohorts
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Cohorts are the handlers of cohorts.
+type Cohorts struct {
+	Executor *execution.Executor
+	Registry *registry.Registry
+	// Calculate asks for the calculation of a cohort that waits for one, and returns at once.
+	Calculate func(project, cohort int64)
+}
+
+// Routes are the routes of cohorts. There is no DELETE: a cohort is deleted by a PATCH, so that it can be restored.
+func (s *Cohorts) Routes() []api.Route {
+	const read, write = "cohort:read", "cohort:write"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "cohorts", Scope: read, Handler: s.list},
+		{Method: http.MethodPost, Pattern: "cohorts", Scope: write, Handler: s.create},
+		{Method: http.MethodGet, Pattern: "cohorts/:name", Scope: read, Handler: s.get},
+		{Method: http.MethodPut, Pattern: "cohorts/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: "cohorts/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodGet, Pattern: "cohorts/:name/persons", Scope: read, Handler: s.persons},
+		{Method: http.MethodGet, Pattern: "cohorts/:name/duplicate_as_static_cohort", Scope: write, Handler: s.duplicate},
+		{Method: http.MethodPatch, Pattern: "cohorts/:name/add_persons_to_static_cohort", Scope: write, Handler: s.add},
+		{Method: http.MethodPatch, Pattern: "cohorts/:name/remove_person_from_static_cohort", Scope: write, Handler: s.remove},
+	}
+}
+
+// find finds the cohort that the address names, deleted or not.
+func find(c *api.Caller, in api.Input) (*registry.Cohort, error) {
+	id, err := strconv.ParseInt(in.At.Name, 10, 64)
+	if err == nil {
+		if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
+			return found, nil
+		}
+	}
+	return nil, api.NotFound("Not found.")
+}
+
+// list answers GET cohorts/: those that are not deleted, newest first, and then those that only another product's tables know.
+func (s *Cohorts) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	w, err := wantedOf(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	all, quotas, err := s.records(ctx, &c, c.Snapshot.Cohorts(c.Project.ID))
+	if err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	all = slices.DeleteFunc(all, func(r *record) bool { return !w.has(r) })
+	res, err := api.PageBy(in, all, func(r *record) any { return w.shown(r) })
+	return res.With(quotas), err
+}
+
+// wanted says which cohorts a list shows.
+type wanted struct {
+	search, kind   string
+	createdBy      int
+	byAnybody      bool
+	hideBehavioral bool
+	basic          bool
+}
+
+func wantedOf(in api.Input) (*wanted, error) {
+	params := in.URL.Query()
+	w := &wanted{
+		search: strings.ToLower(params.Get("search")), kind: params.Get("type"),
+		hideBehavioral: api.IsTrue(params.Get("hide_behavioral_cohorts")), basic: api.IsTrue(params.Get("basic")),
+	}
+	if w.kind != "" && w.kind != "static" && w.kind != "dynamic" {
+		return nil, api.Invalid("type", "invalid_choice", "%q is not a valid choice.", w.kind)
+	}
+	id, given, err := in.QueryInt("created_by_id")
+	w.createdBy, w.byAnybody = id, !given
+	return w, err
+}
+
+func (w *wanted) has(r *record) bool {
+	switch {
+	case w.search != "" && !strings.Contains(strings.ToLower(api.Deref(r.Name)), w.search),
+		w.kind != "" && (w.kind == "static") != r.IsStatic,
+		!w.byAnybody && (r.CreatedBy == nil || r.CreatedBy.ID != int64(w.createdBy)),
+		w.hideBehavioral && r.behavioral():
+		return false
+	}
+	return true
+}
+
+// shown is a record as the list shows it.
+func (w *wanted) shown(r *record) any {
+	if !w.basic {
+		return r
+	}
+	return &r.basic
+}
+
+// get answers GET cohorts/:id/.
+func (s *Cohorts) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	id, err := strconv.ParseInt(in.At.Name, 10, 64)
+	if err != nil {
+		return api.Response{}, api.NotFound("Not found.")
+	}
+	var known []*registry.Cohort
+	if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
+		known = append(known, found)
+	}
+	all, quotas, err := s.records(ctx, &c, known)
+	if err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	for _, r := range all {
+		if r.ID == id {
+			return api.JSON(http.StatusOK, r).With(quotas), nil
+		}
+	}
+	return api.Response{Quotas: quotas}, api.NotFound("Not found.")
+}

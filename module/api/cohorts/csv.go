@@ -1,0 +1,116 @@
+package cohorts
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+)
+
+// headings are the names of columns that say how people are named, in any case of letters, in the order in which columns count.
+var headings = []struct {
+	by    clickhouse.Naming
+	names []string
+}{
+	{clickhouse.ByPersonID, []string{"person_id", "person-id", "person .id"}},
+	{clickhouse.ByDistinctID, []string{"distinct_id", "distinct-id"}},
+	{clickhouse.ByEmail, []string{"email", "e-mail"}},
+}
+
+// readCSV reads the people that a file names (contract: cohorts.md, section 1).
+func readCSV(text []byte) (people, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if !utf8.Valid(text) {
+		return people{}, badCSV("CSV file must be encoded in UTF-8.")
+	}
+	r := csv.NewReader(bytes.NewReader(text))
+	r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = -1, true, true
+	first, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return people{}, badCSV("CSV file is empty. Please upload a CSV file with at least one row of data.")
+	}
+	if err != nil {
+		return people{}, badCSV("CSV file cannot be read: " + err.Error() + ".")
+	}
+	p, column, ok := columnOf(first)
+	if !ok {
+		return p, badCSV("Multi-column CSV must contain at least one column with a supported ID header: person_id, distinct_id or email. " +
+			"Found: " + strings.Join(shownCells(first), ", "))
+	}
+	for err == nil {
+		var row []string
+		if row, err = r.Read(); err == nil {
+			p.add(row, column)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return p, badCSV("CSV file cannot be read: " + err.Error() + ".")
+	}
+	slices.Sort(p.names)
+	p.names = slices.Compact(p.names)
+	return p, nil
+}
+
+// columnOf finds the column that names people in the first row. Without a heading, a row with one cell is a distinct id.
+func columnOf(first []string) (p people, column int, ok bool) {
+	filled := -1
+	cells := 0
+	for i, cell := range first {
+		if strings.TrimSpace(cell) != "" {
+			filled, cells = i, cells+1
+		}
+	}
+	for _, h := range headings {
+		at := slices.IndexFunc(first, func(cell string) bool { return slices.Contains(h.names, strings.ToLower(strings.TrimSpace(cell))) })
+		if at >= 0 && (cells > 1 || h.by != clickhouse.ByDistinctID) {
+			return people{h.by, []string{}}, at, true
+		}
+	}
+	if cells != 1 {
+		return people{}, 0, cells == 0
+	}
+	p = people{clickhouse.ByDistinctID, []string{}}
+	p.add(first, filled)
+	return p, filled, true
+}
+
+// add adds the person of a row. One that is too short, blank, or no id names nobody.
+func (p *people) add(row []string, column int) {
+	if column >= len(row) {
+		return
+	}
+	name := strings.TrimSpace(row[column])
+	if p.by == clickhouse.ByPersonID {
+		id, err := uuid.Parse(name)
+		if err != nil {
+			return
+		}
+		name = id.String()
+	}
+	if name != "" {
+		p.names = append(p.names, name)
+	}
+}
+
+// shownCells are the first cells of a row, as a message shows them.
+func shownCells(row []string) []string {
+	const most, long = 10, 60
+	var out []string
+	for _, cell := range row[:min(most, len(row))] {
+		if runes := []rune(cell); len(runes) > long {
+			cell = string(runes[:long]) + "…"
+		}
+		out = append(out, cell)
+	}
+	return out
+}
+
+func badCSV(detail string) error { return api.Invalid("csv", "invalid_input", "%s", detail) }

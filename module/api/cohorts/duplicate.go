@@ -1,0 +1,51 @@
+package cohorts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// duplicate answers GET cohorts/:id/duplicate_as_static_cohort/: a new static cohort with the present members.
+func (s *Cohorts) duplicate(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	of, err := find(&c, in)
+	switch {
+	case err != nil:
+		return api.Response{}, err
+	case of.Deleted:
+		return api.Response{}, api.NotFound("Not found.")
+	case of.Static:
+		return api.Response{}, api.Invalid("", "invalid_input", "Cannot duplicate a static cohort as a static cohort.")
+	}
+	if err := s.writable(ctx); err != nil {
+		return api.Response{}, err
+	}
+	name := shortName(of.Title(), " (static copy)")
+	members, err := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select id from persons where id in cohort %d", of.ID)})
+	if err != nil {
+		return api.Response{}, fmt.Errorf("writing a query: %w", err)
+	}
+	made, err := s.make(ctx, &c, &given{CohortFields: registry.CohortFields{
+		Name: registry.To(&name), Description: registry.To(of.Description), Static: registry.To(true), Query: registry.To(json.RawMessage(members)),
+	}})
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(http.StatusOK, &c, made), nil
+}
+
+// shortName is a name with an ending, within the length that names have.
+func shortName(name, ending string) string {
+	runes := []rune(name)
+	return strings.TrimSpace(string(runes[:min(len(runes), registry.MaxCohortName-len(ending))])) + ending
+}
+
+// likeText is a text in which LIKE finds no wildcards.
+func likeText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
+}

@@ -1,0 +1,148 @@
+package cohorts
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// given is what a body asks for.
+type given struct {
+	registry.CohortFields
+
+	// People are put into a static cohort.
+	People people
+}
+
+// people are people by what names them.
+type people struct {
+	by    clickhouse.Naming
+	names []string
+}
+
+// readGiven reads the writable fields of a cohort from JSON or a form. Like PostHog it ignores others: clients send back what they were
+// given.
+func readGiven(in api.Input) (*given, error) {
+	form, isForm, err := in.ReadForm("csv")
+	if err != nil {
+		return nil, err
+	}
+	all := form.Fields
+	if isForm {
+		typed(all)
+	} else if all, err = in.ReadObject(); err != nil {
+		return nil, err
+	}
+	r := &api.Fields{All: all}
+	g := &given{CohortFields: registry.CohortFields{
+		Name: api.Change[*string](r, "name"), Description: description(r), Static: api.Change[bool](r, "is_static"),
+		Filters: raw(r, "filters"), Groups: raw(r, "groups"), Query: raw(r, "query"), Deleted: api.Change[bool](r, "deleted"),
+	}}
+	ids := staticIDs(r)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	if text, ok := form.Files["csv"]; ok {
+		if ids != nil {
+			return nil, api.Invalid("csv", "invalid_input", "A static cohort is filled from one source: person ids, a CSV file or a query.")
+		}
+		g.People, err = readCSV(text)
+		return g, err
+	}
+	g.People = people{clickhouse.ByPersonID, ids}
+	return g, nil
+}
+
+// typed makes the texts of a form the JSON values that the fields have.
+func typed(fields map[string]json.RawMessage) {
+	for _, name := range []string{"is_static", "deleted", "filters", "groups", "query", "_create_static_person_ids"} {
+		var text string
+		if json.Unmarshal(fields[name], &text) != nil {
+			continue
+		}
+		switch lower := strings.ToLower(strings.TrimSpace(text)); {
+		case lower == "true" || lower == "false" || lower == "null":
+			fields[name] = json.RawMessage(lower)
+		case json.Valid([]byte(text)):
+			fields[name] = json.RawMessage(text)
+		}
+	}
+}
+
+// description reads the description; null is none.
+func description(r *api.Fields) registry.Field[string] {
+	field := api.Change[*string](r, "description")
+	return registry.Field[string]{Value: api.Deref(field.Value), Given: field.Given}
+}
+
+// raw reads a field of JSON; null, and groups without a group, are nothing.
+func raw(r *api.Fields, name string) registry.Field[json.RawMessage] {
+	value, ok := r.Take(name, true)
+	if !ok {
+		return registry.Field[json.RawMessage]{}
+	}
+	if value = bytes.TrimSpace(value); api.IsNull(value) || name == "groups" && string(value) == "[]" {
+		return registry.To[json.RawMessage](nil)
+	}
+	return registry.To(value)
+}
+
+// staticIDs reads the ids of the people that a new cohort is filled with; nil if they are not given.
+func staticIDs(r *api.Fields) []string {
+	const name = "_create_static_person_ids"
+	ids := api.Change[*[]string](r, name).Value
+	if ids == nil {
+		return nil
+	}
+	for _, id := range *ids {
+		if _, err := uuid.Parse(id); err != nil {
+			r.Fail(name, "invalid_input", "%q is not a valid UUID.", id)
+			return nil
+		}
+	}
+	return *ids
+}
+
+// check refuses fields that don't go together; before is nil for a new cohort.
+func (g *given) check(before *registry.Cohort) error {
+	static := before != nil && before.Static
+	if g.Static.Given {
+		static = g.Static.Value
+	}
+	switch {
+	case g.Query.Value != nil && g.Filters.Value != nil:
+		return api.Invalid("query", "invalid_input", "Cannot set both query and filters at the same time.")
+	case g.Query.Value != nil && !static:
+		return api.Invalid("query", "invalid_input", "Cannot create a dynamic cohort with a query. Set is_static to true.")
+	case g.Query.Value != nil && len(g.People.names) > 0:
+		return api.Invalid("query", "invalid_input", "A static cohort is filled from one source: person ids, a CSV file or a query.")
+	case g.People.names != nil && len(g.People.names) > 0 && !static:
+		return api.Invalid("is_static", "invalid_input", "People can only be put into a static cohort. Set is_static to true.")
+	}
+	return g.checkQuery()
+}
+
+// checkQuery refuses a query that can't list people, whatever the data is.
+func (g *given) checkQuery() error {
+	if g.Query.Value == nil {
+		return nil
+	}
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(g.Query.Value, &kind); err != nil {
+		return api.Invalid("query", "invalid_input", "The query must be an object.")
+	}
+	if kind.Kind != "HogQLQuery" && kind.Kind != "ActorsQuery" {
+		return api.Invalid("query", "invalid_input", "Query must be an ActorsQuery or HogQLQuery. Got: %s", kind.Kind)
+	}
+	_, err := compiler.Parse(g.Query.Value)
+	return err
+}

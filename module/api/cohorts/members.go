@@ -1,0 +1,158 @@
+package cohorts
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	maxAdded  = 1000 // people that one request adds by their ids
+	chunkSize = 1000 // names that one query holds
+)
+
+// add answers PATCH cohorts/:id/add_persons_to_static_cohort/.
+func (s *Cohorts) add(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	to, err := s.static(ctx, &c, in, "Can only add users to static cohorts")
+	if err != nil {
+		return api.Response{}, err
+	}
+	ids, err := readIDs(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	place, err := s.enter(ctx, &c)
+	if err != nil {
+		return api.Response{}, err
+	}
+	known, err := s.Executor.Warehouse.CountPeople(ctx, place, c.Project.ID, clickhouse.ByPersonID, ids)
+	place.Leave()
+	if err != nil {
+		return api.Response{}, err
+	}
+	if known == 0 {
+		return api.Response{}, api.Invalid("person_ids", "invalid_input", "No valid users to add to cohort")
+	}
+	if _, err = s.putIn(ctx, &c, to, people{clickhouse.ByPersonID, ids}); err != nil {
+		return api.Response{}, err
+	}
+	return success(), nil
+}
+
+// readIDs reads the people to add. Ids that are none are those of nobody.
+func readIDs(in api.Input) ([]string, error) {
+	const field = "person_ids"
+	fields, err := in.ReadObject()
+	if err != nil {
+		return nil, err
+	}
+	var given []any
+	if json.Unmarshal(fields[field], &given) != nil || fields[field] == nil || given == nil {
+		return nil, api.Invalid(field, "invalid_input", "person_ids must be a list")
+	}
+	switch {
+	case len(given) == 0:
+		return nil, api.Invalid(field, "invalid_input", "person_ids cannot be empty")
+	case len(given) > maxAdded:
+		return nil, api.Invalid(field, "invalid_input", "List size exceeds limit")
+	}
+	var ids []string
+	for _, one := range given {
+		text, _ := one.(string)
+		if id, err := uuid.Parse(text); err == nil {
+			ids = append(ids, id.String())
+		}
+	}
+	return ids, nil
+}
+
+// remove answers PATCH cohorts/:id/remove_person_from_static_cohort/.
+func (s *Cohorts) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	const field = "person_id"
+	from, err := s.static(ctx, &c, in, "Can only remove users from static cohorts")
+	if err != nil {
+		return api.Response{}, err
+	}
+	fields, err := in.ReadObject()
+	if err != nil {
+		return api.Response{}, err
+	}
+	if fields[field] == nil || api.IsNull(fields[field]) {
+		return api.Response{}, api.Invalid(field, "required", "person_id is required")
+	}
+	var text string
+	_ = json.Unmarshal(fields[field], &text) // what is no text is no id
+	person, err := uuid.Parse(text)
+	if err != nil {
+		return api.Response{}, api.Invalid(field, "invalid_input", "person_id must be a valid UUID")
+	}
+	place, err := s.enter(ctx, &c)
+	if err != nil {
+		return api.Response{}, err
+	}
+	defer place.Leave()
+	found, err := s.Executor.Warehouse.RemoveMember(ctx, place, c.Project.ID, from.ID, person)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !found {
+		return api.Response{}, api.NotFound("Person is not part of the cohort")
+	}
+	if _, err := s.counted(ctx, place, from); err != nil {
+		return api.Response{}, err
+	}
+	return success(), nil
+}
+
+// static finds the static cohort that the address names; others are refused with a text.
+func (s *Cohorts) static(ctx context.Context, c *api.Caller, in api.Input, otherwise string) (*registry.Cohort, error) {
+	found, err := find(c, in)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Deleted:
+		return nil, api.NotFound("Not found.")
+	case !found.Static:
+		return nil, api.Invalid("", "invalid_input", "%s", otherwise)
+	}
+	return found, s.writable(ctx)
+}
+
+// putIn puts people into a static cohort, those who are not in it, and returns the cohort as it is then.
+func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort, p people) (*registry.Cohort, error) {
+	place, err := s.enter(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave()
+	for chunk := range slices.Chunk(p.names, chunkSize) {
+		if err := s.Executor.Warehouse.AddMembers(ctx, place, to.Project, to.ID, p.by, chunk); err != nil {
+			return nil, err
+		}
+	}
+	return s.counted(ctx, place, to)
+}
+
+// counted records that the members of a static cohort have changed.
+func (s *Cohorts) counted(ctx context.Context, place *admission.Place, of *registry.Cohort) (*registry.Cohort, error) {
+	count, err := s.Executor.Warehouse.CountMembers(ctx, place, of.Project, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.Registry.SetCohortMembers(ctx, of.Project, of.ID, count, now())
+}
+
+// enter waits for a place of the project's.
+func (s *Cohorts) enter(ctx context.Context, c *api.Caller) (*admission.Place, error) {
+	return s.Executor.Places.Enter(ctx, admission.Request{Project: c.Project.ID, Awaited: admission.Awaited, Uncounted: true})
+}
+
+func now() time.Time { return time.Now() }

@@ -1,0 +1,107 @@
+package cohorts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
+)
+
+// person is a member in JSON.
+type person struct {
+	Type         string          `json:"type"`
+	ID           string          `json:"id"`
+	UUID         string          `json:"uuid"`
+	CreatedAt    *time.Time      `json:"created_at"`
+	Properties   json.RawMessage `json:"properties"`
+	IsIdentified bool            `json:"is_identified"`
+	Name         string          `json:"name"`
+	DistinctIDs  []string        `json:"distinct_ids"`
+}
+
+// maxPersons is the most people of one page.
+const maxPersons = 1000
+
+// persons answers GET cohorts/:id/persons/.
+func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if !c.Key.Allows("person:read") {
+		return api.Response{}, api.MissingScope("person:read")
+	}
+	of, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if of.Deleted {
+		return api.Response{}, api.NotFound("Not found.")
+	}
+	limit, offset, err := in.PageParams()
+	if err != nil {
+		return api.Response{}, err
+	}
+	limit = min(limit, maxPersons)
+	out := struct {
+		Results  []person `json:"results"`
+		Next     *string  `json:"next"`
+		Previous *string  `json:"previous"`
+	}{Results: []person{}}
+	var (
+		one        person
+		properties string
+		created    time.Time
+		distinct   []string
+	)
+	quotas, err := contents.Rows(ctx, s.Executor, &c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
+		[]any{&one.ID, &created, &properties, &one.IsIdentified, &distinct}, func() {
+			out.Results = append(out.Results, personOf(one, created, properties, distinct))
+			distinct, properties = nil, ""
+		})
+	if err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	if len(out.Results) == limit {
+		out.Next = in.PageURL(limit, offset+limit)
+	}
+	if offset >= limit {
+		out.Previous = in.PageURL(limit, offset-limit)
+	}
+	return api.JSON(http.StatusOK, out).With(quotas), nil
+}
+
+// personsOf asks for a page of the members of a cohort, the newest first.
+func personsOf(id int64, search string, limit, offset int) *query.HogQL {
+	q := &query.HogQL{Values: map[string]any{"cohort": id, "limit": int64(limit), "offset": int64(offset)}}
+	where := "id in cohort {cohort}"
+	if search != "" {
+		where += " and (toString(id) = {search} or properties.email ilike {like} or properties.name ilike {like}" +
+			" or id in (select person_id from person_distinct_ids where distinct_id ilike {like}))"
+		q.Values["search"], q.Values["like"] = search, "%"+likeText(search)+"%"
+	}
+	page := "select id, created_at, properties, is_identified from persons where " + where + " order by created_at desc, id limit {limit} offset {offset}"
+	q.Query = "select p.id, p.created_at, toString(p.properties), p.is_identified, d.ids from (" + page + ") p left join " +
+		"(select person_id, groupArray(10)(distinct_id) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
+		"on p.id = d.person_id order by p.created_at desc, p.id limit 1000"
+	return q
+}
+
+func personOf(p person, created time.Time, properties string, distinct []string) person {
+	p.Type, p.UUID, p.DistinctIDs = "person", p.ID, api.OrEmpty(distinct)
+	p.CreatedAt, p.Properties = api.OrNil(created), json.RawMessage(cmp.Or(properties, "{}"))
+	var known struct{ Email, Name, Username any }
+	_ = json.Unmarshal(p.Properties, &known) // without a name, an id is shown
+	for _, name := range []any{known.Email, known.Name, known.Username} {
+		if text, _ := name.(string); text != "" {
+			p.Name = text
+			return p
+		}
+	}
+	p.Name = p.UUID
+	if len(p.DistinctIDs) > 0 {
+		p.Name = p.DistinctIDs[0]
+	}
+	return p
+}

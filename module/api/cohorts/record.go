@@ -1,0 +1,131 @@
+package cohorts
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// record is a cohort in JSON: contract cohorts.md section 1.
+type record struct {
+	basic
+
+	Groups  json.RawMessage `json:"groups"`
+	Filters json.RawMessage `json:"filters"`
+	Query   json.RawMessage `json:"query"`
+}
+
+// basic is a record without what says who is a member.
+type basic struct {
+	ID                int64      `json:"id"`
+	Name              *string    `json:"name"`
+	Description       string     `json:"description"`
+	Deleted           bool       `json:"deleted"`
+	IsCalculating     bool       `json:"is_calculating"`
+	CreatedBy         *api.User  `json:"created_by"`
+	CreatedAt         *time.Time `json:"created_at"`
+	LastCalculation   *time.Time `json:"last_calculation"`
+	ErrorsCalculating int        `json:"errors_calculating"`
+	LastErrorMessage  *string    `json:"last_error_message"`
+	Count             *int64     `json:"count"`
+	IsStatic          bool       `json:"is_static"`
+	CohortType        *string    `json:"cohort_type"`
+	ExperimentSet     []int64    `json:"experiment_set"`
+	Version           *uint64    `json:"version"`
+	PendingVersion    *uint64    `json:"pending_version"`
+}
+
+func recordOf(c *api.Caller, known *registry.Cohort) *record {
+	r := &record{
+		basic: basic{
+			ID: known.ID, Name: known.Name, Description: known.Description, Deleted: known.Deleted, IsCalculating: known.Calculating(),
+			CreatedBy: c.User(known.CreatedBy), CreatedAt: api.OrNil(known.CreatedAt), LastCalculation: api.OrNil(known.LastCalculation),
+			ErrorsCalculating: known.Errors, LastErrorMessage: api.OrNull(known.LastError), Count: known.Count, IsStatic: known.Static,
+			ExperimentSet: []int64{}, Version: orNull(known.Version), PendingVersion: orNull(known.PendingVersion),
+		},
+		Groups: known.Groups, Filters: known.Filters, Query: known.Query,
+	}
+	if r.Groups == nil {
+		r.Groups = json.RawMessage("[]")
+	}
+	if r.Filters == nil { // clients take it for an object
+		filters, err := cohort.FromGroups(known.Groups)
+		if err != nil {
+			filters = json.RawMessage(`{"properties":{}}`)
+		}
+		r.Filters = filters
+	}
+	return r
+}
+
+func orNull(version uint64) *uint64 {
+	if version == 0 {
+		return nil
+	}
+	return &version
+}
+
+// behavioral reports whether events decide who is a member.
+func (r *record) behavioral() bool {
+	d, err := cohort.Read(r.Filters, nil)
+	return err == nil && cohort.Behavioral(d)
+}
+
+func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) api.Response {
+	now := *c
+	now.Snapshot = s.Registry.Snapshot()
+	return api.JSON(status, recordOf(&now, known))
+}
+
+// records are the records of cohorts, and after them those that only the tables of another product know. Those whose members were never
+// counted are counted.
+func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.Cohort) ([]*record, execution.Quotas, error) {
+	db, err := s.Executor.Database(ctx, c.Snapshot.Schema(c.Project.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	out, at, uncounted := make([]*record, len(known)), make(map[int64]*record, len(known)), db.Cohorts.Open()
+	for i, k := range known {
+		out[i] = recordOf(c, k)
+		at[k.ID] = out[i]
+		uncounted = uncounted || k.Static && k.Count == nil && !k.Calculating()
+	}
+	if !uncounted {
+		return out, nil, nil
+	}
+	var id, count, computed int64
+	quotas, err := contents.Rows(ctx, s.Executor, c, taxonomy.Cohorts(), []any{&id, &count, &computed}, func() {
+		r := at[id]
+		switch {
+		case r == nil && db.Cohorts.Open() && db.Cohorts.Has(id) && c.Snapshot.AnyCohort(c.Project.ID, id) == nil:
+			name := db.Cohorts.Name(id)
+			r = recordOf(c, &registry.Cohort{ID: id, Name: &name})
+			out = append(out, r)
+		case r == nil:
+			return
+		}
+		if r.Count == nil {
+			r.Count = new(count)
+		}
+		if db.Cohorts.Open() {
+			r.IsStatic = computed == 0
+		}
+	})
+	for _, r := range out {
+		if r.Count == nil && r.IsStatic && !r.IsCalculating {
+			r.Count = new(int64(0))
+		}
+	}
+	return out, quotas, err
+}
+
+// success is the answer of the routes that change members.
+func success() api.Response { return api.JSON(http.StatusOK, map[string]bool{"success": true}) }

@@ -1,0 +1,97 @@
+package cohorts
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func (s *Cohorts) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	g, err := readGiven(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := g.check(nil); err != nil {
+		return api.Response{}, err
+	}
+	if err := s.writable(ctx); err != nil {
+		return api.Response{}, err
+	}
+	made, err := s.make(ctx, &c, g)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(http.StatusCreated, &c, made), nil
+}
+
+// make creates a cohort and puts people into it. If that fails, the cohort is deleted.
+func (s *Cohorts) make(ctx context.Context, c *api.Caller, g *given) (*registry.Cohort, error) {
+	g.Check = s.checkOf(nil)
+	made, err := s.Registry.CreateCohort(ctx, registry.NewCohort{Project: c.Project.ID, CreatedBy: c.Key.ID, CohortFields: g.CohortFields}, c.Start)
+	if err != nil {
+		return nil, err
+	}
+	if made.Static && !made.Calculating() {
+		filled, err := s.putIn(ctx, c, made, g.People)
+		if err != nil {
+			_, _ = s.Registry.UpdateCohort(context.WithoutCancel(ctx), c.Project.ID, made.ID, registry.CohortFields{Deleted: registry.To(true)}, c.Start)
+			return nil, err
+		}
+		made = filled
+	}
+	s.begin(made)
+	return made, nil
+}
+
+// update answers PUT and PATCH: as no field is required, both change what they are given. Whatever a caller changes but deleted has the
+// members computed anew.
+func (s *Cohorts) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	before, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	g, err := readGiven(in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := g.check(before); err != nil {
+		return api.Response{}, err
+	}
+	if err := s.writable(ctx); err != nil {
+		return api.Response{}, err
+	}
+	g.Calculate = g.Name.Given || g.Description.Given || g.Static.Given || g.Query.Given
+	g.Check = s.checkOf(before)
+	updated, err := s.Registry.UpdateCohort(ctx, c.Project.ID, before.ID, g.CohortFields, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if updated.Static && len(g.People.names) > 0 {
+		if updated, err = s.putIn(ctx, &c, updated, g.People); err != nil {
+			return api.Response{}, err
+		}
+	}
+	s.begin(updated)
+	return s.answer(http.StatusOK, &c, updated), nil
+}
+
+// writable refuses to write cohorts in the tables of another product, whose numbers and members are its own.
+func (s *Cohorts) writable(ctx context.Context) error {
+	layout, err := s.Executor.Warehouse.Layout(ctx)
+	if err != nil {
+		return err
+	}
+	if layout.Foreign() {
+		return api.Invalid("", "invalid_input", "The tables in ClickHouse are another product's: its cohorts can be used here, and not be changed.")
+	}
+	return nil
+}
+
+// begin has the members computed if the cohort waits for that.
+func (s *Cohorts) begin(of *registry.Cohort) {
+	if of.Calculating() && s.Calculate != nil {
+		s.Calculate(of.Project, of.ID)
+	}
+}

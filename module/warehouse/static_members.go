@@ -1,0 +1,50 @@
+package warehouse
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+)
+
+// AddMembers is clickhouse.Client.AddMembers.
+func (w *Warehouse) AddMembers(ctx context.Context, at *admission.Place, project, cohort int64, by clickhouse.Naming, people []string) error {
+	if err := check(at, project); err != nil {
+		return err
+	}
+	return w.client.AddMembers(ctx, project, cohort, by, people)
+}
+
+// CountPeople is clickhouse.Client.CountPeople.
+func (w *Warehouse) CountPeople(ctx context.Context, at *admission.Place, project int64, by clickhouse.Naming, people []string) (int64, error) {
+	if err := check(at, project); err != nil {
+		return 0, err
+	}
+	return w.client.CountPeople(ctx, project, by, people)
+}
+
+// CountMembers is clickhouse.Client.CountMembers.
+func (w *Warehouse) CountMembers(ctx context.Context, at *admission.Place, project, cohort int64) (int64, error) {
+	if err := check(at, project); err != nil {
+		return 0, err
+	}
+	return w.client.CountMembers(ctx, project, cohort)
+}
+
+// RemoveMember is clickhouse.Client.RemoveMember.
+func (w *Warehouse) RemoveMember(ctx context.Context, at *admission.Place, project, cohort int64, person uuid.UUID) (bool, error) {
+	if err := check(at, project); err != nil {
+		return false, err
+	}
+	return w.client.RemoveMember(ctx, project, cohort, person)
+}
+
+// RemoveMembers is clickhouse.Client.RemoveMembers.
+func (w *Warehouse) RemoveMembers(ctx context.Context, at *admission.Place, project, cohort int64) error {
+	if err := check(at, project); err != nil {
+		return err
+	}
+	return w.client.RemoveMembers(ctx, project, cohort)
+}
