@@ -111,9 +111,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	calculator, err := keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
+		var uses references.Index
 		c := cohorts.New(cohorts.Config{
 			Registry: reg, Logger: a.logger.Named("cohorts"),
 			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases)},
+			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
+				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
+			},
 		})
 		return c, c.Close, nil
 	})

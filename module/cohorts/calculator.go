@@ -33,8 +33,8 @@ type Config struct {
 	// Executor compiles, and has the warehouse and the places.
 	Executor *execution.Executor
 	Logger   *zap.Logger
-	// InUse returns the cohorts of a project that something saved uses: an insight, an endpoint, another cohort. Nil: none.
-	InUse func(snap *registry.Snapshot, project int64) map[int64]bool
+	// InUse reports whether something saved uses a cohort: an insight, an endpoint, another cohort. Nil: nothing does.
+	InUse func(snap *registry.Snapshot, project, cohort int64) bool
 	// Keep is how long a version stays after another one took its place. Default: two hours.
 	Keep time.Duration
 }

@@ -31,21 +31,12 @@ func (c *Calculator) follow() {
 
 // schedule computes the cohorts of a project again that are in use and too old.
 func (c *Calculator) schedule(snap *registry.Snapshot, project int64, now time.Time) {
-	var saved map[int64]bool
-	looked := false
 	for _, known := range snap.Cohorts(project) {
 		if known.Static || known.Calculating() || now.Sub(known.LastCalculation) < scheduledAge || !due(known, now) {
 			continue
 		}
 		n := name{project, known.ID}
-		used := c.recentlyUsed(n, now)
-		if !used && c.InUse != nil {
-			if !looked {
-				saved, looked = c.InUse(snap, project), true
-			}
-			used = saved[known.ID]
-		}
-		if used {
+		if c.recentlyUsed(n, now) || c.InUse != nil && c.InUse(snap, project, known.ID) {
 			c.ask(n)
 		}
 	}

@@ -160,9 +160,6 @@ func (c *cohortContest) measure(ctx context.Context, client *clickhouse.Client) 
 	return nil
 }
 
-// benchCohort is the cohort whose members are computed.
-const benchCohort = 1
-
 // calculate writes the ids of a query into the table of members, and gives the seconds that it takes.
 func calculate(ctx context.Context, client *clickhouse.Client, version uint64, q clickhouse.Query) (float64, error) {
 	start := time.Now()

@@ -54,6 +54,9 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goa
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 
+	if err := fillCohort(ctx, client); err != nil {
+		return nil, err
+	}
 	all := append(contests(), funnelContests()...)
 	for range rounds {
 		for _, c := range all {
@@ -76,7 +79,7 @@ func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goa
 // generatedSchema returns the schema of the generated project.
 func generatedSchema() *schema.Database {
 	return &schema.Database{
-		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(),
+		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(), Cohorts: benchCohorts,
 		Properties: schema.PropertyTypes{
 			{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:   schema.BooleanProperty,
@@ -189,7 +192,7 @@ func contests() []*contest {
 		merged  = "LEFT ANY JOIN (SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id_overrides WHERE team_id = 1 GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0) AS o ON e.distinct_id = o.distinct_id"
 		browser = "properties.`$browser`.:String"
 	)
-	return append([]*contest{
+	return slices.Concat([]*contest{
 		{
 			name: "trend of one event, 90 days", goal: 1.15,
 			node: `{"kind": "TrendsQuery", ` + ninety + `, "series": [{"kind": "EventsNode", "event": "$pageview"}]}`,
@@ -216,5 +219,5 @@ func contests() []*contest {
 				"WHERE team_id = 1 AND event IN ('$pageview', 'event_01') AND " + half + " GROUP BY day",
 		},
 		pathsContest(),
-	}, retentionContests()...)
+	}, cohortTrends(within, merged), retentionContests())
 }

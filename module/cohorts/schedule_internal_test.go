@@ -1,0 +1,84 @@
+package cohorts
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// TestDue: a cohort that fails waits twice as long each time, and in the end for good.
+func TestDue(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		errors int
+		ago    time.Duration
+		want   bool
+	}{
+		{0, 0, true},
+		{1, 59 * time.Minute, false},
+		{1, time.Hour, true},
+		{3, 3 * time.Hour, false},
+		{3, 4 * time.Hour, true},
+		{20, 365 * 24 * time.Hour, false},
+		{20, 60 * 365 * 24 * time.Hour, true},
+		{21, 60 * 365 * 24 * time.Hour, false},
+	} {
+		if got := due(&registry.Cohort{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
+			t.Errorf("after %d errors, the last %v ago: due %t", tt.errors, tt.ago, got)
+		}
+	}
+}
+
+// TestSchedule: cohorts that are in use are computed once an hour, others and static ones never.
+func TestSchedule(t *testing.T) {
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := reg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	now := time.Now()
+	if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now); err != nil {
+		t.Fatal(err)
+	}
+	const queried, saved, unused, static = 1, 2, 3, 4
+	for id := int64(queried); id <= static; id++ {
+		c, err := reg.CreateCohort(t.Context(), registry.NewCohort{Project: 1, CohortFields: registry.CohortFields{Static: registry.To(id == static)}}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reg.SwapCohort(t.Context(), 1, id, c.PendingVersion, 5, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Calculator{
+		Config: Config{Registry: reg, InUse: func(_ *registry.Snapshot, _, cohort int64) bool { return cohort == saved || cohort == static }},
+		open:   context.Background(), woken: make(chan struct{}, 1), used: map[name]time.Time{{1, queried}: now},
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  map[int64]bool
+	}{
+		{59 * time.Minute, nil},
+		{time.Hour + time.Second, map[int64]bool{queried: true, saved: true}},
+	} {
+		c.schedule(reg.Snapshot(), 1, now.Add(tt.after))
+		for id := int64(queried); id <= static; id++ {
+			if got := reg.Snapshot().Cohort(1, id).Calculating(); got != tt.want[id] {
+				t.Errorf("after %v cohort %d is computed: %t", tt.after, id, got)
+			}
+		}
+	}
+}
