@@ -17,7 +17,7 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 		s.unknownFunction(c)
 		return &resolved.Const{Pos: c.Pos}
 	}
-	args := c.Args
+	args := s.spread(c.Args)
 	if f.Rule == schema.RuleCount {
 		args = withoutStar(args)
 	}

@@ -25,7 +25,7 @@ func (s *scope) expr(e hogql.Expr) resolved.Expr {
 	case *hogql.Star:
 		s.r.mistake(e.Pos, "An asterisk is only allowed in a select list or in count(*)")
 	case *hogql.ColumnsMatching:
-		s.r.mistake(e.Pos, "COLUMNS is only allowed in a select list")
+		s.r.mistake(e.Pos, "COLUMNS is only allowed in a select list, and *COLUMNS among the arguments of a function")
 	case *hogql.Call:
 		return s.call(e)
 	case *hogql.Unary:

@@ -142,8 +142,8 @@ func TestMistakes(t *testing.T) {
 		},
 		{"sample of a merged table", "select id from persons sample 1/2", "23:33: SAMPLE needs a table that is stored as it is, which persons is not"},
 		{"column of USING", "select 1 from events a join persons b using (event)", "45:50: Unable to resolve field: event"},
-		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns match COLUMNS('^nothing$')"},
-		{"excluded column", "select * exclude (evnt) from events", "18:22: Unable to resolve field: evnt → event"},
+		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns matched the COLUMNS('^nothing$') expression"},
+		{"excluded column", "select * exclude (evnt) from events", "18:22: Column \"evnt\" in EXCLUDE list was not found in events → event"},
 		{"reserved name of a parameter", "select arrayMap(team_id -> 1, [1])", `16:28: "team_id" cannot be an alias or identifier, as it's a reserved keyword`},
 	}
 	for _, tt := range tests {
