@@ -61,6 +61,10 @@ func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 		}
 		return id, ok
 	}
+	if value != nil {
+		r.mistake(at, "cohort() takes exactly one string or integer argument")
+		return 0, false
+	}
 	r.mistake(at, "IN COHORT only works with constant arguments: the id of a cohort, or its name")
 	return 0, false
 }

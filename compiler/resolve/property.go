@@ -193,11 +193,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	r.spend.Work(len(p.keys))
 	for _, key := range p.keys {
 		if key.Index && key.Text == "0" {
-			first := firstByDot
-			if key.Quoted {
-				first = firstByIndex
-			}
-			r.zeroIndex(key.Pos, first)
+			r.zeroIndex(key.Pos)
 			return &resolved.Const{Pos: at}
 		}
 	}
