@@ -35,6 +35,8 @@ const (
 	SyntaxError Code = "hogql_syntax_error"
 	// QueryError occurs when a query parses and means nothing: an unknown name, a wrong number of arguments, a misplaced clause.
 	QueryError Code = "hogql_query_error"
+	// TableAccessDenied occurs when a query names a table that its author may not read.
+	TableAccessDenied Code = "table_access_denied"
 	// HogQLError occurs for other mistakes in a query that its author may see.
 	HogQLError Code = "hogql_error"
 	// ParseError occurs when the JSON around a query has the wrong shape.

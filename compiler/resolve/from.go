@@ -141,6 +141,9 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &resolved.CTERef{Name: s.r.useCTE(env, t.Pos), Alias: src.alias}
 	}
+	if held, ok := schema.LookupHeld(dotted(t.Chain)); ok {
+		return s.held(t, held)
+	}
 	table, ok := s.r.db.Table(name)
 	if !ok {
 		s.r.unknownTable(t.Chain, chainAt(t.Chain, t.Pos), s.env)
@@ -192,6 +195,11 @@ func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environm
 		}
 		if !yield("numbers") {
 			return
+		}
+		for name := range schema.HeldNames() {
+			if !yield(name) {
+				return
+			}
 		}
 		for ; env != nil; env = env.outer {
 			if env.table != nil && !yield(env.name) {

@@ -16,7 +16,7 @@ type HeldTable struct {
 // HeldField is a column of such a table.
 type HeldField struct {
 	Name string
-	// Type is that of the values: Int (booleans too, as 0 and 1), String, DateTime (as texts of RFC 3339) and JSON (as its text).
+	// Type is that of the values: Int (booleans too, as 0 and 1), String, Date and DateTime (as texts of RFC 3339) and JSON (as its text).
 	Type hogql.Type
 }
 
@@ -24,6 +24,7 @@ type HeldField struct {
 var (
 	heldInt  = hogql.Type{Kind: hogql.Int, Nullable: true}
 	heldText = hogql.Type{Kind: hogql.String, Nullable: true}
+	heldDate = hogql.Type{Kind: hogql.Date, Nullable: true}
 	heldTime = hogql.Type{Kind: hogql.DateTime, Nullable: true}
 	heldJSON = hogql.Type{Kind: hogql.JSON, Nullable: true}
 )
@@ -31,7 +32,7 @@ var (
 // heldTables are the tables by their names in queries (contract: clients-queries.md, section 8).
 var heldTables = makeHeld(
 	HeldTable{"query_log", []HeldField{
-		{"event_date", heldText},
+		{"event_date", heldDate},
 		{"event_time", heldTime},
 		{"query_id", stringType},
 		{"endpoint", stringType},
