@@ -75,6 +75,14 @@ func (p *parser) joinOperator() *Join {
 		case wordAnti:
 			j.Strictness = JoinAnti
 			strict++
+		case wordNatural:
+			if p.naturalJoin() {
+				p.refuseNatural()
+			}
+			if kinds+strict > 0 {
+				p.unexpected("JOIN")
+			}
+			return nil
 		case wordPositional:
 			p.refuse(t.span(), "POSITIONAL JOIN is not supported")
 		default:
@@ -188,7 +196,7 @@ func (p *parser) columnNames() []Name {
 // tableAlias takes [AS] alias, if it comes.
 func (p *parser) tableAlias() Name {
 	if p.atWord(wordNatural) && p.naturalJoin() {
-		p.refuse(p.cur().span(), "NATURAL JOIN is not supported: name the columns, as in JOIN … USING (a, b)")
+		p.refuseNatural()
 		return Name{}
 	}
 	switch {
@@ -212,6 +220,10 @@ func (p *parser) naturalJoin() bool {
 	default: // natural is a name
 	}
 	return false
+}
+
+func (p *parser) refuseNatural() {
+	p.refuse(p.cur().span(), "NATURAL JOIN is not supported: name the columns, as in JOIN … USING (a, b)")
 }
 
 // sample takes SAMPLE ratio [OFFSET ratio].

@@ -147,7 +147,7 @@ func (s *scope) arguments(c *calling) []resolved.Expr {
 	}
 	for i, arg := range out[:min(len(out), c.f.Numbers)] {
 		if isText(arg) {
-			s.wrongText(c.args[i], "toFloat", "Cannot use text as a number in '%s'", c.f.Name)
+			s.wrongText(diag.IllegalType, c.args[i], "toFloat", "Cannot use text as a number in '%s'", c.f.Name)
 		}
 	}
 	return out

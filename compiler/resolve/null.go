@@ -192,10 +192,10 @@ func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) bool {
 	if c, ok := other.(*resolved.Const); ok && isText(value) {
 		switch kind := constType(c.Value).Kind; {
 		case kind == hogql.Bool:
-			s.wrongText(side, "toBool", "Cannot compare text with a boolean")
+			s.wrongText(diag.QueryError, side, "toBool", "Cannot compare text with a boolean")
 			return true
 		case numeric(kind):
-			s.wrongText(side, "toFloat", "Cannot compare text with a number")
+			s.wrongText(diag.QueryError, side, "toFloat", "Cannot compare text with a number")
 			return true
 		}
 	}
@@ -208,13 +208,13 @@ func isText(value resolved.Expr) bool {
 }
 
 // wrongText notes a text where there must be another type, and the conversion that mends it.
-func (s *scope) wrongText(side hogql.Expr, conversion, format string, args ...any) {
+func (s *scope) wrongText(code diag.Code, side hogql.Expr, conversion, format string, args ...any) {
 	if s.r.mistakes.Full() {
 		return
 	}
 	written, whole := hogql.Excerpt(side)
 	mended := conversion + "(" + written + ")"
-	e := diag.New(diag.QueryError, side.At(), "%s: write %s", fmt.Sprintf(format, args...), mended)
+	e := diag.New(code, side.At(), "%s: write %s", fmt.Sprintf(format, args...), mended)
 	if whole {
 		e.Fix = mended
 	}
@@ -226,7 +226,7 @@ func (s *scope) checkOperands(name string, sides [2]hogql.Expr, values [2]resolv
 	for i, value := range values {
 		other := typeOf(values[1-i]).Kind
 		if isText(value) && (numeric(other) || other == hogql.String) {
-			s.wrongText(sides[i], "toFloat", "Cannot use text as a number in '%s'", name)
+			s.wrongText(diag.IllegalType, sides[i], "toFloat", "Cannot use text as a number in '%s'", name)
 		}
 	}
 }
