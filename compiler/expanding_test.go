@@ -59,12 +59,14 @@ var (
 		"select *, columns('.') from (%s)", "select * replace (1 as x) from (%s)", "select x, *, * from (%s)",
 		"%[1]s union all %[1]s", "with c as (%s) select a.*, b.* from c a cross join c b", "with c as (%s) select * from c where x in (select x from c)",
 		"select x, (select 1), count() over (order by x), * from (%s)", "select x from (%s) group by cube(x)",
-		"with 1 + 1 as d, d + d as e, e + e as f, f + f as g select g, * from (%s)",
+		"with 1 + 1 as d, d + d as e, e + e as f, f + f as g select g, * from (%s)", "select columns(*), columns('x') from (%[1]s) a cross join (%[1]s) b",
+		"select x, [x] as a, y from (%s) array join a as y, arrayConcat(a, a) as z", "select tuple(*columns('.'), *columns(*)) as x from (%s)",
 	}
 	growingValues = []string{
 		"(%s in x)", "(x not in %s)", "case %s when x then 1 when 2 then 3 end", "(%[1]s + %[1]s)", "(%s between x and 3)", "(%s as v%[2]d)",
 		"if(%s, x, 1)", "lag(%s) over ()", "arrayMap(y -> y + %s, [x])", "(%s = x)", "concat(toString(%s), x)", "(%s ?? x)", "(select %s from events)",
 		"not %s", "coalesce(%s, x)", "nullIf(%s, x)", "toDateTime(toString(%s))", "(%s ? 1 : x)", "tuple(%s, x).1", "[%s, 1][1]", "dateDiff('day', now(), toDateTime(%s))",
+		"coalesce(*columns(* replace (%s as x)), x)",
 	}
 )
 

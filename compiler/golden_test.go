@@ -105,6 +105,7 @@ func (w world) env(tb testing.TB) compiler.Env {
 	db := &schema.Database{
 		Project: 7, Location: zone, WeekStart: w.WeekStart,
 		Properties: schema.PropertyTypes{}, GroupTypes: map[string]int{"organization": 0, "project": 1},
+		Held: func(table string) ([][]any, error) { return [][]any{{1, table}}, nil },
 	}
 	for scope, types := range map[schema.PropertyScope]map[string]string{
 		schema.EventProperty: w.Event, schema.PersonProperty: w.Person, schema.GroupProperty: w.Group,

@@ -67,7 +67,7 @@ func TestDescribeErrors(t *testing.T) {
 		{"a name that needs quotes", "select `$sesion_id`" + bounded, "7:19: Unable to resolve field: $sesion_id → $session_id\n"},
 		{"a text and a number", "select 1" + bounded + " and properties.browser > 5", "56:74: Cannot compare text with a number: write toFloat(properties.browser) → toFloat(properties.browser)\n"},
 		{"a unit", "select dateDiff('dya', timestamp, now())" + bounded, "16:21: Unknown unit of time for 'dateDiff': dya → 'day'\n"},
-		{"a variable", "select {variables.pln}", "18:21: Variable pln is missing from query. Did you mean: plan → plan\n"},
+		{"a variable", "select {variables.pln}", "18:21: Variable pln is missing from query. Did you mean: plan? → plan\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestMistakesOfEveryKind(t *testing.T) {
 			"The patterns of 'multiFuzzyMatchAllIndices' must be constant, and 32 bytes together at most", "",
 		},
 		{"unresolved placeholder", "select {name}", wrong, "name", "Unresolved placeholder: {name}", ""},
-		{"unknown variable", "select {variables.pln}", wrong, "pln", "Variable pln is missing from query. Did you mean: plan", "plan"},
+		{"unknown variable", "select {variables.pln}", wrong, "pln", "Variable pln is missing from query. Did you mean: plan?", "plan"},
 		{"variable that the project has not", "select {variables.gone}", wrong, "gone", "Variable gone does not exist", ""},
 		{
 			"filters on a wrong table", "select 1 from persons where {filters}", wrong, "{filters}",

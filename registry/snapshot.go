@@ -302,6 +302,14 @@ func (s *Snapshot) Insights(project int64) []*Insight {
 	return nil
 }
 
+// AllInsights returns the insights of a project, those that are deleted too, by number.
+func (s *Snapshot) AllInsights(project int64) []*Insight {
+	if p := s.project(project); p != nil {
+		return valuesOf(p.insights.byID, nil)
+	}
+	return nil
+}
+
 // InsightPage returns a part of the insights of a project that are not deleted, by Order, those without one last, and then by number;
 // and how many there are in all. It takes as long as offset and limit are, however many there are.
 func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insight, total int) {
@@ -348,6 +356,14 @@ func (s *Snapshot) TilesOf(project, insight int64) []*Tile {
 func (s *Snapshot) Dashboards(project int64) []*Dashboard {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.dashboards.list, nil)
+	}
+	return nil
+}
+
+// AllDashboards returns the dashboards of a project, those that are deleted too, by number.
+func (s *Snapshot) AllDashboards(project int64) []*Dashboard {
+	if p := s.project(project); p != nil {
+		return valuesOf(p.dashboards.byID, nil)
 	}
 	return nil
 }

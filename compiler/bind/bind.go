@@ -213,6 +213,28 @@ func (b *binder) nearest(name string, among iter.Seq[string]) string {
 	return schema.Nearest(name, b.values.Spend.Hints(among))
 }
 
+// mostNear is how many names a suggestion has.
+const mostNear = 3
+
+// nearby returns the names of variables that are near to a name, the nearest first.
+func (b *binder) nearby(name string) []string {
+	var out []string
+	for len(out) < mostNear {
+		near := b.nearest(name, func(yield func(string) bool) {
+			for code := range b.values.Variables {
+				if !slices.Contains(out, code) && !yield(code) {
+					return
+				}
+			}
+		})
+		if near == "" {
+			break
+		}
+		out = append(out, near)
+	}
+	return out
+}
+
 func (b *binder) variable(at hogql.Span, code string) (any, bool) {
 	v, ok := b.values.Variables[code]
 	if !ok {
@@ -220,11 +242,13 @@ func (b *binder) variable(at hogql.Span, code string) (any, bool) {
 			return nil, false
 		}
 		detail := fmt.Sprintf("Variable %s is missing from query", code)
-		near := b.nearest(code, maps.Keys(b.values.Variables))
-		if near != "" {
-			detail += ". Did you mean: " + near
+		near := b.nearby(code)
+		hint := ""
+		if len(near) > 0 {
+			hint = near[0]
+			detail += ". Did you mean: " + strings.Join(near, ", ") + "?"
 		}
-		b.mistakes.Add(&diag.Error{Code: diag.QueryError, Span: at, Detail: detail, Hint: near})
+		b.mistakes.Add(&diag.Error{Code: diag.QueryError, Span: at, Detail: detail, Hint: hint})
 		return nil, false
 	}
 	if b.values.Known != nil && !b.values.Known(code) {

@@ -105,7 +105,7 @@ func TestPlaceholders(t *testing.T) {
 				"14:15: Placeholder {d.e} is not available in this context. You can use the following: a, ccc",
 		},
 		{"an object", "select {a}", map[string]any{"a": map[string]any{}}, "7:10: The value of placeholder {a} cannot be used: an object is not a constant"},
-		{"a missing variable", "select {variables.custmer}", nil, "18:25: Variable custmer is missing from query. Did you mean: customer"},
+		{"a missing variable", "select {variables.custmer}", nil, "18:25: Variable custmer is missing from query. Did you mean: customer?"},
 		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "18:26: Variable zzzzzzzz is missing from query"},
 		{"a variable that the project has not", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
 		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},

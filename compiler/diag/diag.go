@@ -35,6 +35,10 @@ const (
 	SyntaxError Code = "hogql_syntax_error"
 	// QueryError occurs when a query parses and means nothing: an unknown name, a wrong number of arguments, a misplaced clause.
 	QueryError Code = "hogql_query_error"
+	// TableAccessDenied occurs when a query names a table that its author may not read.
+	TableAccessDenied Code = "table_access_denied"
+	// IllegalType occurs when a value is of a type that a function does not take. It is ClickHouse's name for it.
+	IllegalType Code = "illegal_type_of_argument"
 	// HogQLError occurs for other mistakes in a query that its author may see.
 	HogQLError Code = "hogql_error"
 	// ParseError occurs when the JSON around a query has the wrong shape.

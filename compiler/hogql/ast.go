@@ -47,17 +47,21 @@ type (
 		Pos   Span
 		Chain []Name
 	}
-	// Star is * or t.*, with the columns that EXCLUDE leaves out and those that REPLACE computes.
+	// Star is * or t.*, with the columns that EXCLUDE leaves out, as a or t.a, and those that REPLACE computes. Columns reports
+	// whether it is in COLUMNS(…), where * is about all tables. Spread reports whether that is *COLUMNS(…), whose columns are
+	// arguments of a function.
 	Star struct {
-		Pos     Span
-		Table   []Name
-		Exclude []Name
-		Replace []*Alias
+		Pos             Span
+		Columns, Spread bool
+		Table           []Name
+		Exclude         [][]Name
+		Replace         []*Alias
 	}
-	// ColumnsMatching is COLUMNS('regex').
+	// ColumnsMatching is COLUMNS('regex'), or *COLUMNS('regex') as arguments of a function.
 	ColumnsMatching struct {
 		Pos     Span
 		Pattern string
+		Spread  bool
 	}
 	// Call is a function by the name that its author wrote. Params is nil for f(x) and set for f(p)(x).
 	Call struct {
@@ -261,8 +265,10 @@ type (
 		Having    Expr
 		Windows   []*NamedWindow
 		OrderBy   []*Order
-		LimitBy   *LimitBy
-		Limit     *Limit
+		// Interpolate says what the columns hold in the rows that WITH FILL adds.
+		Interpolate *Interpolate
+		LimitBy     *LimitBy
+		Limit       *Limit
 	}
 	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] comes before Members[i+1].
 	// ByName reports which operators are BY NAME; it is nil when none is.
@@ -393,6 +399,16 @@ type (
 		Desc  bool
 		Nulls NullsOrder
 		Fill  *Fill
+	}
+	// Interpolate is INTERPOLATE (column [AS expression], …). Without Columns it is INTERPOLATE alone, which means every column.
+	Interpolate struct {
+		Pos     Span
+		Columns []*InterpolatedColumn
+	}
+	// InterpolatedColumn is a column of INTERPOLATE; without an expression, X is nil, and it keeps its value.
+	InterpolatedColumn struct {
+		Name Name
+		X    Expr
 	}
 	// Fill is WITH FILL of an ORDER BY key.
 	Fill struct{ From, To, Step Expr }

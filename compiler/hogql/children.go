@@ -155,11 +155,13 @@ func (r *Rewriter) selectChildren(n *Select) Query {
 	c.Having = r.expr(n.Having)
 	c.Windows = mapped(n.Windows, r.namedWindow)
 	c.OrderBy = mapped(n.OrderBy, r.order)
+	c.Interpolate = r.interpolate(n.Interpolate)
 	c.LimitBy = r.limitBy(n.LimitBy)
 	c.Limit = r.limit(n.Limit)
 	if same(c.With, n.With) && c.From == n.From && c.ArrayJoin == n.ArrayJoin && same(c.Columns, n.Columns) &&
 		c.Prewhere == n.Prewhere && c.Where == n.Where && c.GroupBy == n.GroupBy && c.Having == n.Having &&
-		same(c.Windows, n.Windows) && same(c.OrderBy, n.OrderBy) && c.LimitBy == n.LimitBy && c.Limit == n.Limit {
+		same(c.Windows, n.Windows) && same(c.OrderBy, n.OrderBy) && c.Interpolate == n.Interpolate &&
+		c.LimitBy == n.LimitBy && c.Limit == n.Limit {
 		return n
 	}
 	out := c // a copy of its own, so that an unchanged query costs no allocation
@@ -244,6 +246,22 @@ func (r *Rewriter) groupBy(n *GroupBy) *GroupBy {
 	c := *n
 	c.Keys, c.Sets = keys, sets
 	return &c
+}
+
+func (r *Rewriter) interpolate(n *Interpolate) *Interpolate {
+	if n == nil {
+		return nil
+	}
+	columns := mapped(n.Columns, func(c *InterpolatedColumn) *InterpolatedColumn {
+		if x := r.expr(c.X); x != c.X {
+			return &InterpolatedColumn{Name: c.Name, X: x}
+		}
+		return c
+	})
+	if same(columns, n.Columns) {
+		return n
+	}
+	return &Interpolate{Pos: n.Pos, Columns: columns}
 }
 
 func (r *Rewriter) order(n *Order) *Order {

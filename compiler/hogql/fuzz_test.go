@@ -60,7 +60,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzParseExpr(f *testing.F) {
-	for _, text := range []string{"1", "-a.b['c']::int", "x -> {y}", "f'{a}'", "a between b and c", "(a, b) -> 1"} {
+	for _, text := range []string{"1", "-a.b['c']::int", "x -> {y}", "f'{a}'", "a between b and c", "(a, b) -> 1", "<a b='c' d={1}>e{f}<g/></a>", `<HogQLQuery query='select \'a\'' />`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -89,7 +89,8 @@ var vocabulary = strings.Fields(`
 	timestamp trim(both substring( for columns( exclude replace lambda array group by all cube( rollup( grouping sets with
 	totals having window w over partition order asc desc nulls first last collate fill to step limit offset ties union
 	intersect except name recursive materialized join left right inner full outer cross any asof semi anti using on sample
-	prewhere rows range preceding following current row unbounded filter (where values final top settings format ; # % \`)
+	prewhere rows range preceding following current row unbounded filter (where values final top settings format ; # % \
+	<b> </b> <b <HogQLQuery query='select(1)' /> /> > </ *columns( ignore nulls interpolate natural .-1`)
 
 // FuzzPrint makes queries of words, which get deeper into the grammar than changes of letters do.
 func FuzzPrint(f *testing.F) {

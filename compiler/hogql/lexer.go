@@ -10,11 +10,11 @@ import (
 
 // lexer cuts a text into tokens (contract: hogql.md, section 3).
 type lexer struct {
-	text   string
-	pos    int
-	tokens []token
-	// open has an element for each template string around the place: how many braces of its expression are open.
-	open    []int
+	text    string
+	base    int // where text starts in the whole query
+	pos     int
+	tokens  []token
+	open    []nested // the template strings and tags around the place, the innermost last
 	mistake *diag.Error
 }
 
@@ -22,13 +22,16 @@ const byteOrderMark = '\ufeff'
 
 // lex gives the tokens of text, the last of them tokEnd. Where the text is not a token there is a tokBad, nothing but
 // tokEnd after it, and the mistake says what is wrong with it.
-func lex(text string) ([]token, *diag.Error) {
-	l := lexer{text: text, tokens: make([]token, 0, len(text)/4+8)}
+func lex(text string) ([]token, *diag.Error) { return lexAt(text, 0) }
+
+// lexAt is lex for a text that starts at a place in a longer one, where the places of its tokens are.
+func lexAt(text string, base int) ([]token, *diag.Error) {
+	l := lexer{text: text, base: base, tokens: make([]token, 0, len(text)/4+8)}
 	for l.mistake == nil && l.pos < len(text) {
 		l.next()
 	}
 	if l.mistake == nil && len(l.open) > 0 {
-		l.bad(l.pos, l.pos, "Unterminated template string: expected '}'")
+		l.unclosed()
 	}
 	l.pos = len(text)
 	l.emit(tokEnd, 0)
@@ -37,7 +40,7 @@ func lex(text string) ([]token, *diag.Error) {
 
 // emit adds the token of the next n bytes and moves past it.
 func (l *lexer) emit(k kind, n int) {
-	l.tokens = append(l.tokens, token{kind: k, start: offset(l.pos), end: offset(l.pos + n)})
+	l.tokens = append(l.tokens, token{kind: k, start: offset(l.base + l.pos), end: offset(l.base + l.pos + n)})
 	l.pos += n
 }
 
@@ -48,6 +51,7 @@ func offset(n int) int32 {
 
 // bad ends the tokens with a mistake.
 func (l *lexer) bad(start, end int, format string, args ...any) {
+	start, end = l.base+start, l.base+end
 	l.mistake = diag.New(diag.SyntaxError, Span{Start: start, End: end}, format, args...)
 	l.tokens = append(l.tokens, token{kind: tokBad, start: offset(start), end: offset(end)})
 }
@@ -55,6 +59,9 @@ func (l *lexer) bad(start, end int, format string, args ...any) {
 // next takes one token, or the blanks and comments before one.
 func (l *lexer) next() {
 	rest := l.text[l.pos:]
+	if l.special(rest) {
+		return
+	}
 	switch c := rest[0]; {
 	case c == ' ' || '\t' <= c && c <= '\r':
 		l.pos++
@@ -83,16 +90,17 @@ func (l *lexer) next() {
 		l.number(rest)
 	case c == '{':
 		if n := len(l.open); n > 0 {
-			l.open[n-1]++
+			l.open[n-1].braces++
 		}
 		l.emit(tokLBrace, 1)
 	case c == '}':
 		l.emit(tokRBrace, 1)
 		if n := len(l.open); n > 0 {
-			if l.open[n-1]--; l.open[n-1] == 0 {
+			if l.open[n-1].braces--; l.open[n-1].braces == 0 && l.open[n-1].in == inTemplate {
 				l.templateText()
 			}
 		}
+	case c == '<' && l.tag(rest):
 	default:
 		l.operator(rest)
 	}
@@ -175,7 +183,7 @@ func (l *lexer) name(rest string) {
 		n++
 	}
 	if n == 1 && rest[0] == 'f' && len(rest) > 1 && rest[1] == '\'' {
-		l.open = append(l.open, 0)
+		l.open = append(l.open, nested{in: inTemplate, at: l.pos})
 		l.emit(tokTemplate, 2)
 		l.templateText()
 		return
@@ -190,11 +198,17 @@ func (l *lexer) behindDot() bool {
 	return n > 0 && (l.tokens[n-1].kind == tokDot || l.tokens[n-1].kind == tokNullDot)
 }
 
+// behindDotMinus reports whether the tokens before are the dot of a path and a minus.
+func (l *lexer) behindDotMinus() bool {
+	n := len(l.tokens)
+	return n > 1 && l.tokens[n-1].kind == tokMinus && (l.tokens[n-2].kind == tokDot || l.tokens[n-2].kind == tokNullDot)
+}
+
 // dotIsPath reports whether a dot at the place belongs to what comes directly before it, as in t.1, and does not start a
 // number, as in .5.
 func (l *lexer) dotIsPath() bool {
 	n := len(l.tokens)
-	if n == 0 || int(l.tokens[n-1].end) != l.pos {
+	if n == 0 || int(l.tokens[n-1].end) != l.base+l.pos {
 		return false
 	}
 	switch l.tokens[n-1].kind {
@@ -209,7 +223,7 @@ func (l *lexer) dotIsPath() bool {
 func (l *lexer) number(rest string) {
 	k := tokNumber
 	n, ok := scanNumber(rest)
-	if l.behindDot() {
+	if l.behindDot() || l.behindDotMinus() {
 		k = tokPathIndex
 		n, ok = digits(rest), true
 	}
@@ -358,7 +372,7 @@ func (l *lexer) templateText() {
 	case end == len(l.text):
 		l.bad(end, end, "Unterminated template string: expected '")
 	case l.text[end] == '{':
-		l.open[len(l.open)-1] = 1
+		l.open[len(l.open)-1].braces = 1
 		l.emit(tokLBrace, 1)
 	default:
 		l.open = l.open[:len(l.open)-1]
@@ -366,9 +380,9 @@ func (l *lexer) templateText() {
 	}
 }
 
-// escapes maps the letter after a backslash to the byte that both stand for.
-var escapes = map[byte]byte{
-	'b': '\b', 'f': '\f', 'r': '\r', 'n': '\n', 't': '\t', '0': 0, 'a': '\a', 'v': '\v', '\\': '\\',
+// escapes maps the letter after a backslash to what both stand for: \0 for nothing at all.
+var escapes = map[byte]string{
+	'b': "\b", 'f': "\f", 'r': "\r", 'n': "\n", 't': "\t", '0': "", 'a': "\a", 'v': "\v", '\\': "\\",
 }
 
 // escapeLen gives the length of the escape that s starts with, 0 when there is no such escape.
@@ -403,7 +417,7 @@ func unescape(s string, quote byte) string {
 		default:
 			i++
 			if e, ok := escapes[s[i]]; ok {
-				b.WriteByte(e)
+				b.WriteString(e)
 			} else {
 				b.WriteByte(s[i])
 			}

@@ -15,6 +15,7 @@ func (p *parser) call(start int) Expr {
 		}
 		p.arguments(c, notWord)
 	}
+	p.ignoreNulls()
 	if p.atWords(wordWithin, wordGroup) {
 		p.refuse(p.cur().span(), "WITHIN GROUP is not supported: write quantile(0.5)(x)")
 	}
@@ -35,9 +36,20 @@ func (p *parser) call(start int) Expr {
 // arguments takes ( … ) into c. The word is that of the function's name.
 func (p *parser) arguments(c *Call, w word) {
 	p.expect(tokLParen, "'('")
+	if p.atWord(wordSelect) || p.atWord(wordWith) {
+		start := p.start()
+		q := p.setQuery()
+		c.Args = []Expr{&Subquery{Pos: p.from(start), Query: q}}
+		p.expect(tokRParen, "')'")
+		return
+	}
 	c.Distinct = p.acceptWord(wordDistinct)
 	for p.mistake == nil && !p.at(tokRParen) && !p.atWords(wordOrder, wordBy) {
-		c.Args = append(c.Args, p.expr(levelAlias))
+		if p.startsSpread() {
+			c.Args = append(c.Args, p.spread()...)
+		} else {
+			c.Args = append(c.Args, p.expr(levelAlias))
+		}
 		if w == wordSubstring && len(c.Args) == 1 && p.acceptWord(wordFrom) {
 			c.Args = append(c.Args, p.expr(levelTernary))
 			if p.acceptWord(wordFor) {
@@ -53,6 +65,19 @@ func (p *parser) arguments(c *Call, w word) {
 		c.OrderBy = p.orderBy()
 	}
 	p.expect(tokRParen, "',' or ')'")
+}
+
+// ignoreNulls takes IGNORE NULLS, which changes nothing: aggregates leave NULLs out.
+func (p *parser) ignoreNulls() bool {
+	if p.atWords(wordRespect, wordNulls) {
+		p.refuse(p.cur().span().To(p.ahead(1).span()), "RESPECT NULLS is not supported: aggregates leave NULLs out. To keep them, aggregate tuples, as in any(tuple(x)).1")
+	}
+	if !p.atWords(wordIgnore, wordNulls) {
+		return false
+	}
+	p.next()
+	p.next()
+	return true
 }
 
 // over takes what follows OVER: a name or a window.

@@ -332,6 +332,10 @@ func (p *parser) postfix(start int, x Expr) (Expr, bool) {
 	case tokLParen:
 		p.refuse(p.from(start), "You can only call simple functions in HogQL, not expressions")
 		return x, true
+	case tokName:
+		if p.ignoreNulls() {
+			return x, true
+		}
 	default: // all other tokens end the operand
 	}
 	return x, false
@@ -361,6 +365,9 @@ func (p *parser) element(start int, x Expr, nullSafe bool) Expr {
 		n := p.index(t)
 		return &Element{Pos: p.from(start), X: x, N: n, NullSafe: nullSafe}
 	}
+	if p.atFromEnd() {
+		return p.fromEnd(start, x, nullSafe)
+	}
 	name := p.memberName()
 	return &Member{Pos: p.from(start), X: x, Name: name, NullSafe: nullSafe}
 }
@@ -383,7 +390,7 @@ func startsExpr(t token) bool {
 	switch t.kind {
 	case tokName:
 		return standings[t.word] < standsClose || standings[t.word] == standsValue || t.word == wordCase || t.word == wordNot
-	case tokQuoted, tokNumber, tokString, tokTemplate, tokLParen, tokLBracket, tokLBrace, tokMinus, tokPlus:
+	case tokQuoted, tokNumber, tokString, tokTemplate, tokTag, tokLParen, tokLBracket, tokLBrace, tokMinus, tokPlus:
 		return true
 	default: // all other tokens go on with an expression, or end it
 	}

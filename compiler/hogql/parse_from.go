@@ -75,6 +75,14 @@ func (p *parser) joinOperator() *Join {
 		case wordAnti:
 			j.Strictness = JoinAnti
 			strict++
+		case wordNatural:
+			if p.naturalJoin() {
+				p.refuseNatural()
+			}
+			if kinds+strict > 0 {
+				p.unexpected("JOIN")
+			}
+			return nil
 		case wordPositional:
 			p.refuse(t.span(), "POSITIONAL JOIN is not supported")
 		default:
@@ -84,7 +92,7 @@ func (p *parser) joinOperator() *Join {
 			return nil
 		}
 		if kinds > 1 || strict > 1 || j.Kind == CrossJoin && strict > 0 {
-			p.unexpected("JOIN after '" + p.text[first.start:p.tokens[p.pos-1].end] + "'")
+			p.unexpected("JOIN after '" + p.textAt(first.span().To(p.tokens[p.pos-1].span())) + "'")
 		}
 		p.next()
 	}
@@ -112,6 +120,12 @@ func (p *parser) table() Table {
 	start := p.start()
 	var t Table
 	switch {
+	case p.at(tokTag):
+		q := p.tagQuery()
+		d := &Derived{Query: q}
+		d.Alias, d.Columns = p.tableNames()
+		d.Pos = p.from(start)
+		t = d
 	case p.accept(tokLParen):
 		q := p.setQuery()
 		p.expect(tokRParen, "')'")
@@ -181,6 +195,10 @@ func (p *parser) columnNames() []Name {
 
 // tableAlias takes [AS] alias, if it comes.
 func (p *parser) tableAlias() Name {
+	if p.atWord(wordNatural) && p.naturalJoin() {
+		p.refuseNatural()
+		return Name{}
+	}
 	switch {
 	case p.acceptWord(wordAs):
 	case !p.atBareAlias():
@@ -190,6 +208,22 @@ func (p *parser) tableAlias() Name {
 		return Name{}
 	}
 	return p.plainAlias("a name for the table")
+}
+
+// naturalJoin reports whether the words of a join follow the next one.
+func (p *parser) naturalJoin() bool {
+	switch p.ahead(1).word {
+	case wordJoin:
+		return true
+	case wordInner, wordLeft, wordRight, wordFull:
+		return p.ahead(2).word == wordJoin || p.ahead(2).word == wordOuter
+	default: // natural is a name
+	}
+	return false
+}
+
+func (p *parser) refuseNatural() {
+	p.refuse(p.cur().span(), "NATURAL JOIN is not supported: name the columns, as in JOIN … USING (a, b)")
 }
 
 // sample takes SAMPLE ratio [OFFSET ratio].

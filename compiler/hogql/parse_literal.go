@@ -23,7 +23,7 @@ func (p *parser) number(start int, negative bool) Expr {
 	}
 	value, ok := parseNumber(p.textOf(t), negative)
 	if !ok {
-		p.refuse(at, "The number %s is too large", clip(p.text[at.Start:at.End]))
+		p.refuse(at, "The number %s is too large", clip(p.textAt(at)))
 	}
 	return &Const{Pos: at, Value: value}
 }
@@ -40,16 +40,13 @@ func parseNumber(text string, negative bool) (value any, ok bool) {
 		base, body = 2, text[2:]
 	default:
 		float = strings.ContainsAny(body, ".eE")
-		if !float && len(text) > 1 && text[0] == '0' && !strings.ContainsAny(text, "89") {
-			base, body = 8, text[1:]
-		}
 	}
 	if !float {
 		n, err := strconv.ParseUint(body, base, 64)
 		if err == nil {
 			return integer(n, negative), true
 		}
-		if base == 2 || base == 8 {
+		if base == 2 {
 			return nil, false
 		}
 	}

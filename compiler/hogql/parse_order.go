@@ -59,6 +59,30 @@ func (p *parser) fill() *Fill {
 	return f
 }
 
+// interpolate takes INTERPOLATE [(column [AS expression], …)], if it comes.
+func (p *parser) interpolate() *Interpolate {
+	start := p.start()
+	if !p.acceptWord(wordInterpolate) {
+		return nil
+	}
+	out := new(Interpolate)
+	if p.accept(tokLParen) {
+		for p.mistake == nil {
+			c := &InterpolatedColumn{Name: p.name("a column")}
+			if p.acceptWord(wordAs) {
+				c.X = p.expr(levelTernary)
+			}
+			out.Columns = append(out.Columns, c)
+			if !p.accept(tokComma) || p.at(tokRParen) {
+				break
+			}
+		}
+		p.expect(tokRParen, "',' or ')'")
+	}
+	out.Pos = p.from(start)
+	return out
+}
+
 // limits takes LIMIT … BY …, LIMIT … and OFFSET …, each if it comes.
 func (p *parser) limits() (*LimitBy, *Limit) {
 	l := p.limit()

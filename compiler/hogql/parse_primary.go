@@ -29,10 +29,15 @@ func (p *parser) primary() Expr {
 	case tokLBrace:
 		return p.braces(start)
 	case tokStar:
+		if p.startsSpread() {
+			p.next()
+			p.refuse(t.span().To(p.cur().span()), "*COLUMNS(...) is only valid among the arguments of a function. Use COLUMNS(...) instead.")
+			return badExpr()
+		}
 		p.next()
 		return p.star(start, nil)
-	case tokLess:
-		return p.tag(start)
+	case tokTag:
+		return p.tagExpr()
 	case tokQuoted:
 		return p.named(start)
 	case tokName:
@@ -128,9 +133,23 @@ func (p *parser) named(start int) Expr {
 		if p.accept(tokStar) {
 			return p.star(start, chain)
 		}
+		if p.atFromEnd() {
+			return p.fromEnd(start, &Field{Pos: p.from(start), Chain: chain}, false)
+		}
 		chain = append(chain, p.link())
 	}
 	return &Field{Pos: p.from(start), Chain: chain}
+}
+
+// atFromEnd reports whether the -1 of x.-1 comes next.
+func (p *parser) atFromEnd() bool { return p.at(tokMinus) && p.ahead(1).kind == tokPathIndex }
+
+// fromEnd takes the -1 of x.-1, which is x[-1].
+func (p *parser) fromEnd(start int, x Expr, nullSafe bool) Expr {
+	at := p.start()
+	p.next()
+	n := p.index(p.next())
+	return &Index{Pos: p.from(start), X: x, Index: &Const{Pos: p.from(at), Value: -int64(n)}, NullSafe: nullSafe}
 }
 
 // chainLength reports how many names the chain that starts here has at least.
@@ -165,7 +184,7 @@ func (p *parser) star(start int, table []Name) *Star {
 	s := &Star{Table: table}
 	if p.atWord(wordExclude) && p.ahead(1).kind == tokLParen {
 		p.next()
-		s.Exclude = p.names("a column to leave out")
+		s.Exclude = p.excluded()
 	}
 	if p.atWord(wordReplace) && p.ahead(1).kind == tokLParen {
 		p.next()
@@ -178,8 +197,26 @@ func (p *parser) star(start int, table []Name) *Star {
 		}
 		p.expect(tokRParen, "',' or ')'")
 	}
-	s.Pos = p.from(start)
+	s.Pos, s.Columns = p.from(start), s.Exclude != nil || s.Replace != nil
 	return s
+}
+
+// excluded takes (a, t.b, …).
+func (p *parser) excluded() [][]Name {
+	p.expect(tokLParen, "'('")
+	var out [][]Name
+	for p.mistake == nil {
+		chain := []Name{p.name("a column to leave out")}
+		for p.accept(tokDot) {
+			chain = append(chain, p.memberName())
+		}
+		out = append(out, chain)
+		if !p.accept(tokComma) || p.at(tokRParen) {
+			break
+		}
+	}
+	p.expect(tokRParen, "',' or ')'")
+	return out
 }
 
 // requiredAlias takes an expression with its alias.
@@ -189,29 +226,6 @@ func (p *parser) requiredAlias(what string) *Alias {
 	p.expectWord(wordAs, what)
 	name := p.alias("a name")
 	return &Alias{Pos: p.from(start), X: x, Name: name}
-}
-
-// columns takes COLUMNS('regex') or COLUMNS(* EXCLUDE (a) REPLACE (e AS b)).
-func (p *parser) columns(start int) Expr {
-	p.next()
-	p.expect(tokLParen, "'('")
-	if p.at(tokString) {
-		pattern := p.contentOf(p.next())
-		p.expect(tokRParen, "')'")
-		return &ColumnsMatching{Pos: p.from(start), Pattern: pattern}
-	}
-	var table []Name
-	if !p.at(tokStar) {
-		table = append(table, p.name("'*' or a regular expression in quotes"))
-		for p.expect(tokDot, "'.'"); !p.at(tokStar) && p.mistake == nil; p.expect(tokDot, "'.'") {
-			table = append(table, p.link())
-		}
-	}
-	p.expect(tokStar, "'*' or a regular expression in quotes")
-	s := p.star(start, table)
-	p.expect(tokRParen, "EXCLUDE, REPLACE or ')'")
-	s.Pos = p.from(start)
-	return s
 }
 
 // parentheses takes a lambda, a subquery, a tuple, or an expression in parentheses.
@@ -421,29 +435,4 @@ func (p *parser) typeName() string {
 		before = t.kind
 	}
 	return b.String()
-}
-
-// tag takes <Name attribute='text' other={expression} />, which stands for the tuple that a dict of this kind is.
-func (p *parser) tag(start int) Expr {
-	p.next()
-	name := p.memberName()
-	args := []Expr{&Const{Pos: name.Pos, Value: "__hx_tag"}, &Const{Pos: name.Pos, Value: name.Text}}
-	for p.at(tokName) {
-		key := p.memberName()
-		args = append(args, &Const{Pos: key.Pos, Value: key.Text})
-		if !p.accept(tokEquals) {
-			args = append(args, &Const{Pos: key.Pos, Value: true})
-			continue
-		}
-		if t := p.cur(); p.accept(tokString) {
-			args = append(args, &Const{Pos: t.span(), Value: p.contentOf(t)})
-			continue
-		}
-		p.expect(tokLBrace, "a string or '{'")
-		args = append(args, p.expr(levelAlias))
-		p.expect(tokRBrace, "'}'")
-	}
-	p.expect(tokSlash, "an attribute or '/>'")
-	p.expect(tokGreater, "'>'")
-	return &Call{Pos: p.from(start), Name: "tuple", NamePos: name.Pos, Args: args}
 }

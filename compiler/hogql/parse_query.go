@@ -121,6 +121,8 @@ func (p *parser) member() (q Query, closed bool) {
 		return p.withCTEs(q, with, recursive, p.from(start)), true
 	case p.atWord(wordSelect):
 		return p.selectQuery(start, nil, false), false
+	case p.at(tokTag):
+		return p.tagQuery(), true
 	case p.atWord(wordValues):
 		p.refuse(p.cur().span(), "VALUES is not supported: write SELECT … UNION ALL SELECT …")
 	case p.at(tokName) && start == int(p.tokens[0].start):
@@ -257,6 +259,7 @@ func (p *parser) selectQuery(start int, with []*CTE, recursive bool) *Select {
 	p.refusedClauses()
 	if p.atWord(wordOrder) {
 		s.OrderBy = p.orderBy()
+		s.Interpolate = p.interpolate()
 	}
 	s.LimitBy, s.Limit = p.limits()
 	p.refusedClauses()
@@ -305,7 +308,11 @@ func endsColumn(t token) bool {
 func (p *parser) selectColumns() []Expr {
 	out := make([]Expr, 0, 4)
 	for p.mistake == nil {
-		out = append(out, p.selectColumn())
+		if p.startsColumnList() {
+			out = append(out, p.columnList()...)
+		} else {
+			out = append(out, p.selectColumn())
+		}
 		if !p.accept(tokComma) || p.endsColumns() {
 			break
 		}

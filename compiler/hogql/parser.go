@@ -67,6 +67,7 @@ func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 // there, so that all functions return soon, with nodes that are never used.
 type parser struct {
 	text    string
+	base    int    // where the text starts in that of the whole query
 	whole   string // what the text is, for messages
 	spend   *budget.Budget
 	tokens  []token
@@ -173,7 +174,10 @@ func (p *parser) end() {
 }
 
 // textOf is the text of a token.
-func (p *parser) textOf(t token) string { return p.text[t.start:t.end] }
+func (p *parser) textOf(t token) string { return p.textAt(t.span()) }
+
+// textAt is the text at a place.
+func (p *parser) textAt(at Span) string { return p.text[at.Start-p.base : at.End-p.base] }
 
 // start is the place where the next node starts.
 func (p *parser) start() int { return int(p.tokens[p.pos].start) }
@@ -293,7 +297,7 @@ func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
 func (p *parser) nameOf(t token) Name {
 	n := Name{Pos: t.span(), Text: p.textOf(t)}
 	if t.kind == tokQuoted || t.kind == tokString {
-		n.Quoted, n.Double = true, p.text[t.start] == '"'
+		n.Quoted, n.Double = true, p.textOf(t)[0] == '"'
 		n.Text = p.contentOf(t)
 	}
 	return n
@@ -301,11 +305,11 @@ func (p *parser) nameOf(t token) Name {
 
 // contentOf is what a quoted token stands for.
 func (p *parser) contentOf(t token) string {
-	s := p.text[t.start+1 : t.end-1]
-	if t.escaped {
-		return unescape(s, p.text[t.start])
+	s := p.textOf(t)
+	if inner := s[1 : len(s)-1]; !t.escaped {
+		return inner
 	}
-	return s
+	return unescape(s[1:len(s)-1], s[0])
 }
 
 // name takes an identifier; what says in the mistake what it would have been.
@@ -372,10 +376,11 @@ func (p *parser) plainAlias(what string) Name {
 	return n
 }
 
-// checkAlias refuses the names that no alias may have (contract: hogql.md, section 6).
+// checkAlias refuses the names that no alias may have (contract: hogql.md, section 6). In quotes a constant is a name like any other;
+// that of the project's column is not.
 func (p *parser) checkAlias(n Name) {
-	for _, reserved := range [...]string{"true", "false", "null", "team_id"} {
-		if strings.EqualFold(n.Text, reserved) {
+	for _, reserved := range [...]string{"team_id", "true", "false", "null"} {
+		if strings.EqualFold(n.Text, reserved) && (!n.Quoted || reserved == "team_id") {
 			p.refuse(n.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, n.Text)
 		}
 	}

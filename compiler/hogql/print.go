@@ -163,8 +163,6 @@ func (p *printer) quote(s string, quote byte) {
 			b.WriteString(`\t`)
 		case c == '\r':
 			b.WriteString(`\r`)
-		case c == 0:
-			b.WriteString(`\0`)
 		case c < ' ' || c == 0x7f || r == utf8.RuneError && size == 1:
 			b.WriteString(`\x`)
 			b.WriteByte(hexDigits[c>>4])

@@ -87,6 +87,9 @@ func (p *printer) bare(e Expr) {
 	case *Star:
 		p.star(n)
 	case *ColumnsMatching:
+		if n.Spread {
+			p.put("*")
+		}
 		p.put("COLUMNS(")
 		p.quote(n.Pattern, '\'')
 		p.put(")")
@@ -234,7 +237,10 @@ func (p *printer) float(f float64) {
 }
 
 func (p *printer) star(n *Star) {
-	columns := n.Replace != nil
+	columns := n.Replace != nil || n.Spread || n.Columns && n.Exclude == nil
+	if n.Spread {
+		p.put("*")
+	}
 	if columns {
 		p.put("COLUMNS(")
 	}
@@ -244,13 +250,17 @@ func (p *printer) star(n *Star) {
 	}
 	p.put("*")
 	if n.Exclude != nil {
-		p.put(" EXCLUDE ")
-		p.names(n.Exclude)
+		p.put(" EXCLUDE (")
+		commas(p, n.Exclude, p.chain)
+		p.put(")")
 	}
-	if columns {
+	if n.Replace != nil {
 		p.put(" REPLACE (")
 		commas(p, n.Replace, func(a *Alias) { p.item(a) })
-		p.put("))")
+		p.put(")")
+	}
+	if columns {
+		p.put(")")
 	}
 }
 

@@ -113,6 +113,7 @@ func (p *printer) selectQuery(n *Select) {
 		})
 	}
 	p.orderBy(" ", n.OrderBy)
+	p.interpolate(n.Interpolate)
 	if by := n.LimitBy; by != nil {
 		p.clause(" LIMIT ", by.N)
 		p.clause(" OFFSET ", by.Offset)
@@ -120,6 +121,22 @@ func (p *printer) selectQuery(n *Select) {
 		commas(p, by.Keys, p.item)
 	}
 	p.limit(n.Limit)
+}
+
+func (p *printer) interpolate(n *Interpolate) {
+	if n == nil {
+		return
+	}
+	p.put(" INTERPOLATE")
+	if n.Columns == nil {
+		return
+	}
+	p.put(" (")
+	commas(p, n.Columns, func(c *InterpolatedColumn) {
+		p.name(c.Name)
+		p.clause(" AS ", c.X)
+	})
+	p.put(")")
 }
 
 // clause writes the word and its expression, if there is one.

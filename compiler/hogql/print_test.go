@@ -116,7 +116,7 @@ func TestPrintMadeConstants(t *testing.T) {
 		{"whole float", &hogql.Const{Value: 2.0}, "2.0"},
 		{"large float", &hogql.Const{Value: 1e300}, "1e+300"},
 		{"infinities", &hogql.Tuple{Items: []hogql.Expr{&hogql.Const{Value: math.Inf(1)}, &hogql.Const{Value: math.Inf(-1)}}}, "(inf, -inf)"},
-		{"bytes that are no text", &hogql.Const{Value: "a\xff\x00\x1b'\\"}, `'a\xff\0\x1b\'\\'`},
+		{"bytes that are no text", &hogql.Const{Value: "a\xff\x00\x1b'\\"}, `'a\xff\x00\x1b\'\\'`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

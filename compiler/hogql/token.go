@@ -15,6 +15,11 @@ const (
 	tokTemplate     // f' of a template string
 	tokTemplateText // the text of a template between its quotes and braces
 	tokTemplateEnd  // the closing quote of a template
+	tokTag          // the < of a tag
+	tokTagEnd       // the > of a tag
+	tokTagClosed    // the /> of a tag
+	tokTagText      // text between a tag and its closing one
+	tokTagClosing   // the </ of a closing tag
 	tokLParen
 	tokRParen
 	tokLBracket
@@ -111,10 +116,12 @@ const (
 	wordGrouping
 	wordHaving
 	wordILike
+	wordIgnore
 	wordIn
 	wordInf
 	wordInner
 	wordIntersect
+	wordInterpolate
 	wordInterval
 	wordInto
 	wordIs
@@ -129,6 +136,7 @@ const (
 	wordMaterialized
 	wordName
 	wordNaN
+	wordNatural
 	wordNot
 	wordNull
 	wordNulls
@@ -148,6 +156,7 @@ const (
 	wordRange
 	wordRecursive
 	wordReplace
+	wordRespect
 	wordRight
 	wordRollup
 	wordRow
@@ -246,12 +255,14 @@ var words = map[string]struct {
 	"group":        {wordGroup, standsNamed},
 	"grouping":     {wordGrouping, standsFree},
 	"having":       {wordHaving, standsClose},
+	"ignore":       {wordIgnore, standsFree},
 	"ilike":        {wordILike, standsClose},
 	"in":           {wordIn, standsClose},
 	"inf":          {wordInf, standsValue},
 	"infinity":     {wordInf, standsValue},
 	"inner":        {wordInner, standsNamed},
 	"intersect":    {wordIntersect, standsClose},
+	"interpolate":  {wordInterpolate, standsNamed},
 	"interval":     {wordInterval, standsNamed},
 	"into":         {wordInto, standsNamed},
 	"is":           {wordIs, standsClose},
@@ -266,6 +277,7 @@ var words = map[string]struct {
 	"materialized": {wordMaterialized, standsNamed},
 	"name":         {wordName, standsFree},
 	"nan":          {wordNaN, standsValue},
+	"natural":      {wordNatural, standsFree},
 	"not":          {wordNot, standsClose},
 	"null":         {wordNull, standsValue},
 	"nulls":        {wordNulls, standsNamed},
@@ -285,6 +297,7 @@ var words = map[string]struct {
 	"range":        {wordRange, standsNamed},
 	"recursive":    {wordRecursive, standsNamed},
 	"replace":      {wordReplace, standsNamed},
+	"respect":      {wordRespect, standsFree},
 	"right":        {wordRight, standsNamed},
 	"rollup":       {wordRollup, standsFree},
 	"row":          {wordRow, standsFree},

@@ -73,7 +73,7 @@ func (g *grower) expr(depth int) hogql.Expr {
 		case 0:
 			return &hogql.Const{Value: g.value()}
 		case 1:
-			return &hogql.Star{Table: g.chain(), Exclude: []hogql.Name{g.name()}}
+			return &hogql.Star{Table: g.chain(), Columns: true, Exclude: [][]hogql.Name{{g.name()}}}
 		default:
 			return &hogql.Field{Chain: g.chain()}
 		}

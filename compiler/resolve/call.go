@@ -20,7 +20,7 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 		s.unknownFunction(c)
 		return &resolved.Const{Pos: c.Pos}
 	}
-	args := c.Args
+	args := s.spread(c.Args)
 	if f.Rule == schema.RuleCount {
 		args = withoutStar(args)
 	}
@@ -101,13 +101,25 @@ func (s *scope) rewrite(c *calling) resolved.Expr {
 	case schema.RuleMacro:
 		return s.expr(handedOn(c.Call, c.f.Expand(c.Pos, c.args)))
 	case schema.RuleArithmetic:
-		return arithmetic(c.Pos, c.f.ClickHouse(), s.expr(c.args[0]), s.expr(c.args[1]))
+		left, right := s.expr(c.args[0]), s.expr(c.args[1])
+		s.checkOperands(c.f.Name, [2]hogql.Expr(c.args), [2]resolved.Expr{left, right})
+		return arithmetic(c.Pos, c.f.ClickHouse(), left, right)
 	case schema.RuleDecimal:
 		return s.decimal(c)
 	case schema.RuleTag:
 		return s.tag(c)
 	case schema.RuleLookup:
-		return s.channelLookup(c)
+		return s.dictionaryLookup(c)
+	case schema.RuleBot:
+		return s.bot(c)
+	case schema.RuleAddress:
+		return s.inRange(c)
+	case schema.RuleExists:
+		return s.exists(c)
+	case schema.RuleSurvey:
+		return s.surveyResponse(c)
+	case schema.RuleSurveySent:
+		return s.surveySubmissions(c)
 	case schema.RuleFuzzy:
 		return s.fuzzy(c)
 	case schema.RuleDateTime64:
@@ -134,6 +146,11 @@ func (s *scope) arguments(c *calling) []resolved.Expr {
 			out[i] = s.condition(arg)
 		default:
 			out[i] = s.expr(arg)
+		}
+	}
+	for i, arg := range out[:min(len(out), c.f.Numbers)] {
+		if isText(arg) {
+			s.wrongText(diag.IllegalType, c.args[i], "toFloat", "Cannot use text as a number in '%s'", c.f.Name)
 		}
 	}
 	return out
@@ -198,16 +215,21 @@ func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	}
 	out := &resolved.Native{Pos: c.Pos, Name: f.ClickHouse(), Args: args, Distinct: c.Distinct, Type: typ}
 	for _, p := range c.Params {
-		e := s.expr(p)
-		if !constant(e) {
-			s.r.mistake(p.At(), "The parameters of '%s' must be constant", f.Name)
-		}
-		out.Params = append(out.Params, e)
+		out.Params = append(out.Params, s.parameter(c, p))
 	}
 	if c.Over != nil {
 		out.Over = s.over(c.Over)
 	}
 	return out
+}
+
+// parameter resolves an expression in the first list of f(p)(x).
+func (s *scope) parameter(c *calling, p hogql.Expr) resolved.Expr {
+	e := s.expr(p)
+	if !constant(e) {
+		s.r.mistake(p.At(), "The parameters of '%s' must be constant", c.f.Name)
+	}
+	return e
 }
 
 func extraValue(v any) any {
@@ -267,7 +289,9 @@ func (s *scope) unknownFunction(c *hogql.Call) {
 		return
 	}
 	e := diag.New(diag.QueryError, c.NamePos, "Unsupported function call '%s(...)'", c.Name)
-	if near := schema.Nearest(c.Name, s.r.spend.Hints(schema.FunctionNames())); near != "" {
+	if advice := schema.Refused(c.Name); advice != "" {
+		e.Advice = advice
+	} else if near := schema.Nearest(c.Name, s.r.spend.Hints(schema.FunctionNames())); near != "" {
 		e.Hint = near
 		e.Detail += ". Perhaps you meant '" + near + "(...)'?"
 	}

@@ -50,6 +50,10 @@ func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 	case string:
 		return r.cohortByName(e, value)
 	}
+	if value != nil {
+		r.mistake(at, "cohort() takes exactly one string or integer argument")
+		return 0, false
+	}
 	r.mistake(at, "IN COHORT only works with constant arguments: the id of a cohort, or its name")
 	return 0, false
 }

@@ -17,7 +17,7 @@ func (s *scope) constants(c *calling, args []resolved.Expr) {
 	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !isTime(typeOf(args[i]).Kind)) {
 		args[i] = s.zoneName(f, args[i])
 	}
-	if i := len(args) - 1; f.TypeLast && i > 0 {
+	if i := len(args) - 1; f.TypeLast && (i > 0 || f.MaxArgs == 1) {
 		args[i] = s.typeText(f, args[i])
 	}
 	for _, at := range f.NamesAt {

@@ -25,7 +25,7 @@ func (s *scope) expr(e hogql.Expr) resolved.Expr {
 	case *hogql.Star:
 		s.r.mistake(e.Pos, "An asterisk is only allowed in a select list or in count(*)")
 	case *hogql.ColumnsMatching:
-		s.r.mistake(e.Pos, "COLUMNS is only allowed in a select list")
+		s.r.mistake(e.Pos, "COLUMNS is only allowed in a select list, and *COLUMNS among the arguments of a function")
 	case *hogql.Call:
 		return s.call(e)
 	case *hogql.Unary:
@@ -127,7 +127,9 @@ func (s *scope) unary(e *hogql.Unary) resolved.Expr {
 }
 
 func (s *scope) binary(e *hogql.Binary) resolved.Expr {
-	return arithmetic(e.Pos, e.Op.Function(), s.expr(e.Left), s.expr(e.Right))
+	name, left, right := e.Op.Function(), s.expr(e.Left), s.expr(e.Right)
+	s.checkOperands(name, [2]hogql.Expr{e.Left, e.Right}, [2]resolved.Expr{left, right})
+	return arithmetic(e.Pos, name, left, right)
 }
 
 // arithmetic returns an operation on numbers, times and intervals.
@@ -196,7 +198,7 @@ func (s *scope) index(e *hogql.Index) resolved.Expr {
 	x, i := s.expr(e.X), s.expr(e.Index)
 	typ := typeOf(x)
 	if c, ok := i.(*resolved.Const); ok && c.Value == int64(0) && typ.Kind != hogql.MapKind {
-		s.r.zeroIndex(e.Index.At(), firstByIndex)
+		s.r.zeroIndex(e.Index.At())
 	}
 	switch typ.Kind {
 	case hogql.TupleKind:
@@ -229,22 +231,16 @@ func elementType(t hogql.Type) hogql.Type {
 	return hogql.Type{}
 }
 
-// The first element of an array, by brackets and by a dot.
-const (
-	firstByIndex = "array[1]"
-	firstByDot   = "array.1"
-)
-
-// zeroIndex notes an index of 0, with how the first element is written in the same form: array[1] or array.1.
-func (r *resolver) zeroIndex(at hogql.Span, first string) {
-	r.mistake(at, "SQL indexes start from one, not from zero. E.g: %s", first)
+// zeroIndex notes an index of 0.
+func (r *resolver) zeroIndex(at hogql.Span) {
+	r.mistake(at, "SQL indexes start from one, not from zero. E.g: array[1]")
 }
 
 // member resolves x.1 and x.name on a value.
 func (s *scope) member(x resolved.Expr, n hogql.Name, at hogql.Span) resolved.Expr {
 	typ := typeOf(x)
 	if n.Index && n.Text == "0" {
-		s.r.zeroIndex(n.Pos, firstByDot)
+		s.r.zeroIndex(n.Pos)
 	}
 	switch typ.Kind {
 	case hogql.JSON:
@@ -269,7 +265,7 @@ func (s *scope) slice(e *hogql.Slice) resolved.Expr {
 	if e.From != nil {
 		from = s.expr(e.From)
 		if c, ok := from.(*resolved.Const); ok && c.Value == int64(0) {
-			s.r.zeroIndex(e.From.At(), firstByIndex)
+			s.r.zeroIndex(e.From.At())
 		}
 	}
 	typ := typeOf(x)

@@ -141,6 +141,9 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &resolved.CTERef{Name: s.r.useCTE(env, t.Pos), Alias: src.alias}
 	}
+	if held, ok := schema.LookupHeld(dotted(t.Chain)); ok {
+		return s.held(t, held)
+	}
 	table, ok := s.r.db.Table(name)
 	if !ok {
 		s.r.unknownTable(t.Chain, chainAt(t.Chain, t.Pos), s.env)
@@ -192,6 +195,11 @@ func (r *resolver) unknownTable(chain []hogql.Name, at hogql.Span, env *environm
 		}
 		if !yield("numbers") {
 			return
+		}
+		for name := range schema.HeldNames() {
+			if !yield(name) {
+				return
+			}
 		}
 		for ; env != nil; env = env.outer {
 			if env.table != nil && !yield(env.name) {
@@ -378,8 +386,8 @@ func (s *scope) ratio(e hogql.Expr) resolved.Expr {
 	return &resolved.Const{Pos: e.At()}
 }
 
-// arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT.
-func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
+// arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT. Its arrays may be what the select list defines.
+func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 	if a == nil {
 		return
 	}
@@ -388,38 +396,23 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin, columns []hogql.Expr) {
 		s.r.mistake(a.Pos, "ARRAY JOIN needs a FROM")
 	}
 	s.clause = "ARRAY JOIN"
-	for _, array := range a.Arrays {
-		value := s.expr(s.selected(array.X, columns))
+	values := make([]resolved.Expr, len(a.Arrays))
+	for i, array := range a.Arrays {
+		values[i] = s.expr(array.X)
+	}
+	for i, array := range a.Arrays {
 		name := array.Name.Text
 		if s.aliases.byName[name] != nil {
 			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
 			continue
 		}
 		item := &alias{name: name, printed: s.unique(name), state: aliasDefined}
-		if t := typeOf(value); t.Elem != nil {
+		if t := typeOf(values[i]); t.Elem != nil {
 			item.typ = *t.Elem
 		}
 		s.aliases.byName[name] = item
-		out.Arrays = append(out.Arrays, named(value, item.printed))
+		out.Arrays = append(out.Arrays, named(values[i], item.printed))
 	}
 	s.clause = ""
 	s.tree.ArrayJoin = out
-}
-
-// selected gives the expression of a name that no table has and the select list defines.
-func (s *scope) selected(e hogql.Expr, columns []hogql.Expr) hogql.Expr {
-	f, ok := e.(*hogql.Field)
-	if !ok || len(f.Chain) != 1 || s.aliases.byName[f.Chain[0].Text] != nil || s.r.find(s.env, f.Chain[0].Text) != nil {
-		return e
-	}
-	if _, n := s.unqualified(f.Chain[0]); n > 0 {
-		return e
-	}
-	s.r.spend.Work(len(columns))
-	for _, c := range columns {
-		if a, ok := c.(*hogql.Alias); ok && a.Name.Text == f.Chain[0].Text {
-			return a.X
-		}
-	}
-	return e
 }

@@ -41,7 +41,7 @@ func TestHints(t *testing.T) {
 		{"aggregate of arrayReduce", "select arrayReduce('smu', [1])", "19:24: Invalid parametric function in 'arrayReduce', 'smu' is not supported. It takes one of " +
 			"avg, avgMap, avgMapState, avgState, count, countMap, countMapState, max, maxMap, maxMapState, median, min, minMap, minMapState, " +
 			"sum, sumMap, sumMapState, uniq, uniqMap, uniqMapState, uniqState → sum"},
-		{"replaced column", "select * replace (1 as evnt) from events", "23:27: Unable to resolve field: evnt → event"},
+		{"replaced column", "select * replace (1 as evnt) from events", "23:27: Column \"evnt\" in REPLACE list was not found in events → event"},
 		{"second table of a name", "select 1 from events a join (select 1) a on 1", "39:40: Already have joined a table called \"a\". Can't join another one with the same name."},
 	}
 	for _, tt := range tests {

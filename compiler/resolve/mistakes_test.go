@@ -97,7 +97,7 @@ func TestMistakes(t *testing.T) {
 		{"the name that a column has lost", "select e.uuid from events as e (a, b)", "9:13: Field not found: uuid"},
 		{"zero index", "select [1][0], properties.x[0], (1, 2).0 from events", "11:12: SQL indexes start from one, not from zero. E.g: array[1]\n" +
 			"28:29: SQL indexes start from one, not from zero. E.g: array[1]\n" +
-			"32:40: SQL indexes start from one, not from zero. E.g: array.1"},
+			"32:40: SQL indexes start from one, not from zero. E.g: array[1]"},
 		{
 			"text beside a number", "select 1 from events where properties.n > 5",
 			"27:39: Cannot compare text with a number: write toFloat(properties.n)",
@@ -109,7 +109,7 @@ func TestMistakes(t *testing.T) {
 		{"cohort of nearly that name", "select 1 from events where person_id in cohort 'payin'", "47:54: Could not find a cohort with the name 'payin' → paying"},
 		{"cohort of no such name", "select 1 from events where person_id not in cohort 'nobody\\'s'", "51:62: Could not find a cohort with the name 'nobody\\'s'"},
 		{"cohort that is not constant", "select 1 from events where person_id in cohort event", "47:52: IN COHORT only works with constant arguments: the id of a cohort, or its name"},
-		{"half a cohort", "select 1 from events where person_id in cohort 1.5", "47:50: IN COHORT only works with constant arguments: the id of a cohort, or its name"},
+		{"half a cohort", "select 1 from events where person_id in cohort 1.5", "47:50: cohort() takes exactly one string or integer argument"},
 		{"cohort of events", "select 1 from events where event in cohort 5", "27:32: IN COHORT takes the id of a person on its left side, such as person_id"},
 		{"mistakes on both sides of IN COHORT", "select 1 from events where prson_id in cohort 2", "27:35: Unable to resolve field: prson_id → person_id\n46:47: Could not find cohort with ID 2"},
 		{"cast", "select 1::uint8", "10:15: Unsupported type cast: uint8"},
@@ -142,8 +142,8 @@ func TestMistakes(t *testing.T) {
 		},
 		{"sample of a merged table", "select id from persons sample 1/2", "23:33: SAMPLE needs a table that is stored as it is, which persons is not"},
 		{"column of USING", "select 1 from events a join persons b using (event)", "45:50: Unable to resolve field: event"},
-		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns match COLUMNS('^nothing$')"},
-		{"excluded column", "select * exclude (evnt) from events", "18:22: Unable to resolve field: evnt → event"},
+		{"columns that match nothing", "select columns('^nothing$') from events", "7:27: No columns matched the COLUMNS('^nothing$') expression"},
+		{"excluded column", "select * exclude (evnt) from events", "18:22: Column \"evnt\" in EXCLUDE list was not found in events → event"},
 		{"reserved name of a parameter", "select arrayMap(team_id -> 1, [1])", `16:28: "team_id" cannot be an alias or identifier, as it's a reserved keyword`},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -186,18 +187,47 @@ func isWord(e hogql.Expr) bool {
 	return !strings.ContainsRune("0123456789-[{+.", rune(s[0])) && !strings.EqualFold(s, "nan") && !strings.EqualFold(s, "inf")
 }
 
-// checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short.
-func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) {
-	if typeOf(value).Kind != hogql.String || is[*resolved.Const](value) {
+// checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short. It reports whether it did.
+func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) bool {
+	if c, ok := other.(*resolved.Const); ok && isText(value) {
+		switch kind := constType(c.Value).Kind; {
+		case kind == hogql.Bool:
+			s.wrongText(diag.QueryError, side, "toBool", "Cannot compare text with a boolean")
+			return true
+		case numeric(kind):
+			s.wrongText(diag.QueryError, side, "toFloat", "Cannot compare text with a number")
+			return true
+		}
+	}
+	return false
+}
+
+// isText reports whether a value is a text that a column holds or a function returns.
+func isText(value resolved.Expr) bool {
+	return typeOf(value).Kind == hogql.String && !is[*resolved.Const](value)
+}
+
+// wrongText notes a text where there must be another type, and the conversion that mends it.
+func (s *scope) wrongText(code diag.Code, side hogql.Expr, conversion, format string, args ...any) {
+	if s.r.mistakes.Full() {
 		return
 	}
-	if c, ok := other.(*resolved.Const); ok && numeric(constType(c.Value).Kind) && !s.r.mistakes.Full() {
-		written, whole := hogql.Excerpt(side)
-		e := diag.New(diag.QueryError, side.At(), "Cannot compare text with a number: write toFloat(%s)", written)
-		if whole {
-			e.Fix = "toFloat(" + written + ")"
+	written, whole := hogql.Excerpt(side)
+	mended := conversion + "(" + written + ")"
+	e := diag.New(code, side.At(), "%s: write %s", fmt.Sprintf(format, args...), mended)
+	if whole {
+		e.Fix = mended
+	}
+	s.r.mistakes.Add(e)
+}
+
+// checkOperands refuses text as an operand of arithmetic whose other operand is a number or text, too.
+func (s *scope) checkOperands(name string, sides [2]hogql.Expr, values [2]resolved.Expr) {
+	for i, value := range values {
+		other := typeOf(values[1-i]).Kind
+		if isText(value) && (numeric(other) || other == hogql.String) {
+			s.wrongText(diag.IllegalType, sides[i], "toFloat", "Cannot use text as a number in '%s'", name)
 		}
-		s.r.mistakes.Add(e)
 	}
 }
 
@@ -286,6 +316,9 @@ func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	x, low, high := s.expr(n.X), s.expr(n.Low), s.expr(n.High)
 	if isNull(x) || isNull(low) || isNull(high) {
 		return truthOf(false, n.Pos)
+	}
+	if !s.checkText(n.X, x, low) {
+		s.checkText(n.X, x, high)
 	}
 	fromX, low := s.r.comparands(x, low)
 	toX, high := s.r.comparands(x, high)

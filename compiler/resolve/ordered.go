@@ -127,5 +127,8 @@ func (s *scope) ordered(c *calling) resolved.Expr {
 	if c.Distinct || c.f.Gathers == schema.GathersDistinct {
 		out = native(typ, c.Pos, "arrayDistinct", out)
 	}
+	for _, p := range c.Params { // how many values it may have
+		out = native(typ, c.Pos, "arraySlice", out, literal(int64(1)), s.parameter(c, p))
+	}
 	return out
 }

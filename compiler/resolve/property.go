@@ -79,10 +79,10 @@ func (s *scope) documentOfAlias(a *alias) *property {
 	if a.node == nil {
 		return nil
 	}
-	state, inner := a.state, s.frame
-	a.state, s.frame = aliasOpen, a.home
+	state, inner, turn := a.state, s.frame, s.turn
+	a.state, s.frame, s.turn = aliasOpen, a.home, a.turn
 	d := s.document(a.node.X)
-	a.state, s.frame = state, inner
+	a.state, s.frame, s.turn = state, inner, turn
 	if d != nil {
 		s.r.spend.Nodes(len(d.keys)) // which are copied where more follow
 	}
@@ -193,11 +193,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	r.spend.Work(len(p.keys))
 	for _, key := range p.keys {
 		if key.Index && key.Text == "0" {
-			first := firstByDot
-			if key.Quoted {
-				first = firstByIndex
-			}
-			r.zeroIndex(key.Pos, first)
+			r.zeroIndex(key.Pos)
 			return &resolved.Const{Pos: at}
 		}
 	}

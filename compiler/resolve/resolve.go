@@ -146,6 +146,7 @@ type column struct {
 	typ     hogql.Type
 	from    *property // the JSON document or property that the column shows; nil for any other
 	hidden  bool      // added for a query around this one
+	quiet   bool      // * leaves it out
 }
 
 // environment is a chain of CTEs, the latest first.

@@ -6,8 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// channelLookup resolves a search in a dictionary of channels: NULL for a name that is not in it.
-func (s *scope) channelLookup(c *calling) resolved.Expr {
+// dictionaryLookup resolves a search in a dictionary: for a name that is not in it NULL, or what the function says.
+func (s *scope) dictionaryLookup(c *calling) resolved.Expr {
 	x := s.expr(c.args[0])
 	if typeOf(x).Kind != hogql.String {
 		x = native(hogql.Type{Kind: hogql.String, Nullable: typeOf(x).MayBeNull()}, c.Pos, "toString", x)
@@ -22,7 +22,11 @@ func (s *scope) channelLookup(c *calling) resolved.Expr {
 	if in == nil {
 		return native(nullableString, c.Pos, "nullIf", x, literal(""))
 	}
-	return native(nullableString, c.Pos, "transform", x, &resolved.Const{Value: in.Names}, &resolved.Const{Value: in.Meanings}, literal(nil))
+	typ, otherwise := nullableString, literal(nil)
+	if c.f.Lookup.Otherwise != "" {
+		typ, otherwise = stringType, literal(c.f.Lookup.Otherwise)
+	}
+	return native(typ, c.Pos, "transform", x, &resolved.Const{Value: in.Names}, &resolved.Const{Value: in.Meanings}, otherwise)
 }
 
 // sourceKind looks up the kind of a source: by its whole name, by the site that the name is a domain of, and by the name of

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
@@ -15,7 +16,18 @@ func (s *scope) jsonCall(c *calling) resolved.Expr {
 	if e := s.jsonPath(c); e != nil {
 		return e
 	}
-	return s.finish(c, s.arguments(c))
+	args := s.arguments(c)
+	if c.f.Path == schema.PathTyped && typeOf(args[0]).MayBeNull() && s.composite(args[len(args)-1]) {
+		args[0] = native(stringType, c.Pos, "ifNull", args[0], literal(""))
+	}
+	return s.finish(c, args)
+}
+
+// composite reports whether an argument is the text of a type of several values, which ClickHouse cannot make NULL.
+func (s *scope) composite(e resolved.Expr) bool {
+	typ, _ := s.constantText(e)
+	head, _, _ := strings.Cut(strings.TrimSpace(typ), "(")
+	return head == "Array" || head == "Tuple" || head == "Map"
 }
 
 // jsonPath is jsonCall over such a document; nil for a call over any other value.

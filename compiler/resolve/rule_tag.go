@@ -1,13 +1,38 @@
 package resolve
 
-import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+import (
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+)
 
 // tag resolves a function that makes a tag for a user interface: a tuple that says so, holding the tag's name and then each
 // attribute by its name.
 func (s *scope) tag(c *calling) resolved.Expr {
 	items := []resolved.Expr{literal("__hx_tag"), literal(c.f.Extra[0])}
-	for i, arg := range s.arguments(c) {
+	args := s.arguments(c)
+	if len(args) < c.f.MaxArgs && c.f.Missing != "" {
+		args = append(args, s.missing(c))
+	}
+	for i, arg := range args {
 		items = append(items, literal(c.f.Extra[i+1]), arg)
 	}
 	return &resolved.Tuple{Pos: c.Pos, Items: items}
+}
+
+// missing returns the last argument of a call that does not give it: a field, or NULL where there is no such field.
+func (s *scope) missing(c *calling) resolved.Expr {
+	e, err := hogql.ParseExpr(c.f.Missing)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: the last argument of %s: %v", c.f.Name, err))
+	}
+	field := &hogql.Field{Pos: c.Pos, Chain: e.(*hogql.Field).Chain}
+	for i := range field.Chain {
+		field.Chain[i].Pos = c.Pos
+	}
+	if found, ok := s.lookup(field, s.frame); ok {
+		return found
+	}
+	return literal(nil)
 }

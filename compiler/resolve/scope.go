@@ -27,6 +27,7 @@ type scope struct {
 	clause     string // the clause that is being resolved, where aggregates are refused; empty where they are not
 	aggregate  string // the aggregate whose arguments are being resolved
 	inWindow   bool   // the definition of a window is being resolved
+	turn       int    // which of the select list is being resolved; the length of the list in the clauses after it
 	aggregates int    // how many were seen
 	grouped    bool
 	byProperty bool // grouped by keys among which is a property
@@ -62,6 +63,7 @@ func (fr *frame) place(name string) int {
 type alias struct {
 	name    string
 	node    *hogql.Alias
+	turn    int    // of the select list that it is written in; the length of the list for the clauses after it
 	home    *frame // what its expression sees
 	printed string
 	state   aliasState
@@ -107,8 +109,13 @@ type place struct {
 // collectAliases registers the aliases of a SELECT, wherever in it they are.
 func (s *scope) collectAliases(sel *hogql.Select) {
 	own := *sel
-	own.With, own.From, own.ArrayJoin = nil, nil, nil
+	own.With, own.From, own.ArrayJoin, own.Columns = nil, nil, nil, nil
 	v := s.aliasVisitor(&s.aliases)
+	for i, c := range sel.Columns {
+		s.turn = i
+		v.WalkExpr(c)
+	}
+	s.turn = len(sel.Columns)
 	v.Query = func(q hogql.Query) bool { return q == &own }
 	v.WalkQuery(&own)
 }
@@ -138,7 +145,7 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 		}
 		return
 	}
-	f.byName[name] = &alias{name: name, node: e, home: f, printed: s.unique(name)}
+	f.byName[name] = &alias{name: name, node: e, turn: s.turn, home: f, printed: s.unique(name)}
 }
 
 // unique returns a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
@@ -164,12 +171,12 @@ func (s *scope) define(a *alias) resolved.Expr {
 		return a.value
 	}
 	a.state = aliasOpen
-	clause, aggregate, inner, seen, inWindow := s.clause, s.aggregate, s.frame, s.aggregates, s.inWindow
-	s.clause, s.aggregate, s.frame, s.inWindow = "", "", a.home, false
+	clause, aggregate, inner, seen, inWindow, turn := s.clause, s.aggregate, s.frame, s.aggregates, s.inWindow, s.turn
+	s.clause, s.aggregate, s.frame, s.inWindow, s.turn = "", "", a.home, false, a.turn
 	a.value = s.expr(a.node.X)
 	a.typ = typeOf(a.value)
 	a.grouped = s.aggregates > seen
-	s.clause, s.aggregate, s.frame, s.inWindow = clause, aggregate, inner, inWindow
+	s.clause, s.aggregate, s.frame, s.inWindow, s.turn = clause, aggregate, inner, inWindow, turn
 	a.state = aliasDefined
 	return a.value
 }
@@ -263,16 +270,25 @@ func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 }
 
 // alias finds an alias that is not being defined right now: inside its own definition, a name means the column. So it does
-// in the definition of a window when the alias is the result of one.
+// before the definition, where there is such a column, and in the definition of a window when the alias is the result of one.
 func (s *scope) alias(name string, from *frame) *alias {
 	for fr := from; fr != nil; fr = fr.outer {
 		a := fr.byName[name]
-		if a == nil || a.state == aliasOpen || s.inWindow && a.overWindow() {
+		if a == nil || a.state == aliasOpen || s.inWindow && a.overWindow() || s.ahead(a) {
 			continue
 		}
 		return a
 	}
 	return nil
+}
+
+// ahead reports whether the name of an alias still means a column, since the alias comes later.
+func (s *scope) ahead(a *alias) bool {
+	if a.state != aliasNew || a.turn < s.turn {
+		return false
+	}
+	_, columns := s.unqualified(hogql.Name{Text: a.name})
+	return columns > 0
 }
 
 // overWindow reports whether the alias holds the result of a window function.

@@ -24,8 +24,8 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.aliases.byName = map[string]*alias{}
 	s.frame = &s.aliases
 	s.from(sel)
-	s.arrayJoin(sel.ArrayJoin, sel.Columns)
 	s.collectAliases(sel)
+	s.arrayJoin(sel.ArrayJoin)
 	s.byProperty = s.groupsByProperty(sel)
 	rel := &relation{tree: s.tree, scope: s, columns: s.columns(sel.Columns)}
 	s.outputs = rel.columns
@@ -44,6 +44,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	s.tree.Having = s.conditionOf(sel.Having)
 	s.namedWindows(sel.Windows)
 	s.tree.OrderBy = s.orderBy(sel.OrderBy, true)
+	s.tree.Interpolate = s.interpolate(sel.Interpolate, sel.OrderBy)
 	if by := sel.LimitBy; by != nil {
 		s.tree.LimitBy = &resolved.LimitBy{N: s.rows(by.N), Offset: s.rows(by.Offset), Keys: s.keys(by.Keys)}
 	}
@@ -64,7 +65,8 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 		s.tree.Columns = append(s.tree.Columns, named(e, printed))
 		out = append(out, &column{name: name, printed: printed, typ: typeOf(e), from: from})
 	}
-	for _, e := range list {
+	for i, e := range list {
+		s.turn = i
 		if items, ok := s.star(e); ok { // which has spent its columns before it made them
 			for _, item := range items {
 				add(item.name, item.value, item.from, "")
@@ -84,6 +86,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 		}
 		add(a.name, s.define(a), s.document(named.X), a.printed)
 	}
+	s.turn = len(list)
 	return out
 }
 

@@ -56,7 +56,9 @@ func (q *querySource) columns() []place {
 	q.r.spend.Work(len(q.names.names))
 	out := make([]place, 0, len(q.names.names))
 	for i, name := range q.names.names {
-		out = append(out, place{name: name, query: q, index: i})
+		if !q.rel.columns[i].quiet {
+			out = append(out, place{name: name, query: q, index: i})
+		}
 	}
 	return out
 }

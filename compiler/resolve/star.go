@@ -3,6 +3,7 @@ package resolve
 import (
 	"regexp"
 	"regexp/syntax"
+	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
@@ -15,8 +16,27 @@ type item struct {
 	from  *property
 }
 
-// star resolves *, t.* and COLUMNS('regex'); ok reports whether e is one of these.
+// pick is one column that an asterisk or COLUMNS stands for, before it is read.
+type pick struct {
+	src         source
+	place       place
+	replacement hogql.Expr // what REPLACE puts in its place
+}
+
+// star resolves *, t.* and COLUMNS(…); ok reports whether e is one of these.
 func (s *scope) star(e hogql.Expr) (items []item, ok bool) {
+	chosen, ok := s.choices(e)
+	for _, c := range chosen {
+		if c.replacement != nil {
+			items = append(items, item{name: c.place.name, value: s.expr(c.replacement)})
+			continue
+		}
+		items = append(items, s.item(c.place, e.At()))
+	}
+	return items, ok
+}
+
+func (s *scope) choices(e hogql.Expr) (chosen []pick, ok bool) {
 	if a, ok := e.(*hogql.Star); ok {
 		return s.asterisk(a), true
 	}
@@ -26,27 +46,77 @@ func (s *scope) star(e hogql.Expr) (items []item, ok bool) {
 	return nil, false
 }
 
-func (s *scope) matching(e *hogql.ColumnsMatching) []item {
+// isSpread reports whether an argument stands for several, the columns of *COLUMNS(…).
+func isSpread(e hogql.Expr) bool {
+	if a, ok := e.(*hogql.Star); ok {
+		return a.Spread
+	}
+	c, ok := e.(*hogql.ColumnsMatching)
+	return ok && c.Spread
+}
+
+// spread puts the columns of *COLUMNS(…) among the arguments of a call.
+func (s *scope) spread(args []hogql.Expr) []hogql.Expr {
+	if !slices.ContainsFunc(args, isSpread) {
+		return args
+	}
+	var out []hogql.Expr
+	for _, arg := range args {
+		if !isSpread(arg) {
+			out = append(out, arg)
+			continue
+		}
+		chosen, _ := s.choices(arg)
+		for _, c := range chosen {
+			out = append(out, c.written(arg.At()))
+		}
+	}
+	return out
+}
+
+// written is the expression by which a query means the column.
+func (c pick) written(at hogql.Span) hogql.Expr {
+	if c.replacement != nil {
+		return c.replacement
+	}
+	var chain []hogql.Name
+	if called := c.src.called(); called != "" {
+		chain = append(chain, hogql.Name{Pos: at, Text: called, Quoted: true})
+	}
+	return &hogql.Field{Pos: at, Chain: append(chain, hogql.Name{Pos: at, Text: c.place.name, Quoted: true})}
+}
+
+func (s *scope) matching(e *hogql.ColumnsMatching) []pick {
 	pattern := s.pattern(e)
 	if pattern == nil {
 		return nil
 	}
-	src := s.starred(nil, e.Pos)
-	if src == nil {
+	if len(s.sources) == 0 {
+		s.r.mistake(e.Pos, "Cannot use COLUMNS when there are no tables in the query")
 		return nil
 	}
-	var out []item
-	for _, p := range src.columns() {
-		s.r.spend.Work(stepsPerMatch)
-		if pattern.MatchString(p.name) {
-			s.r.spend.Columns(1)
-			out = append(out, s.item(p, e.Pos))
+	var out []pick
+	for _, src := range s.sources {
+		for _, p := range src.columns() {
+			s.r.spend.Work(stepsPerMatch)
+			if pattern.MatchString(p.name) {
+				s.r.spend.Columns(1)
+				out = append(out, pick{src: src, place: p})
+			}
 		}
 	}
-	if len(out) == 0 {
-		s.r.mistake(e.Pos, "No columns match COLUMNS('%s')", e.Pattern)
+	if len(out) == 0 && !s.missingTable() {
+		s.r.mistake(e.Pos, "No columns matched the COLUMNS('%s') expression", e.Pattern)
 	}
 	return out
+}
+
+// missingTable reports whether FROM names a table that does not exist, so that its columns are not known.
+func (s *scope) missingTable() bool {
+	return slices.ContainsFunc(s.sources, func(src source) bool {
+		_, missing := src.(*missingSource)
+		return missing
+	})
 }
 
 // stepsPerMatch is about what it costs to look for a pattern in the name of a column.
@@ -66,7 +136,7 @@ func (s *scope) pattern(e *hogql.ColumnsMatching) *regexp.Regexp {
 	}
 	parsed, err := syntax.Parse(e.Pattern, syntax.Perl)
 	if err != nil {
-		s.r.mistake(e.Pos, "Invalid regular expression in COLUMNS: %s", e.Pattern)
+		s.r.mistake(e.Pos, "COLUMNS() has an invalid regex pattern: %s", e.Pattern)
 		return nil
 	}
 	n := states(parsed)
@@ -77,7 +147,7 @@ func (s *scope) pattern(e *hogql.ColumnsMatching) *regexp.Regexp {
 	s.r.spend.Nodes(n)
 	pattern, err := regexp.Compile(e.Pattern)
 	if err != nil {
-		s.r.mistake(e.Pos, "Invalid regular expression in COLUMNS: %s", e.Pattern)
+		s.r.mistake(e.Pos, "COLUMNS() has an invalid regex pattern: %s", e.Pattern)
 		return nil
 	}
 	return pattern
@@ -132,58 +202,125 @@ func (s *scope) starred(table []hogql.Name, at hogql.Span) source {
 	return nil
 }
 
-func (s *scope) asterisk(e *hogql.Star) []item {
-	src := s.starred(e.Table, e.Pos)
-	if src == nil {
-		return nil
-	}
-	columns := src.columns()
-	excluded, replaced := s.exceptions(e, src, columns)
-	shown := len(columns)
-	for _, p := range columns {
-		if excluded[p.name] {
-			shown--
+// asterisk finds the columns that * stands for: of one table, or of all where it leaves out or replaces some.
+func (s *scope) asterisk(e *hogql.Star) []pick {
+	sources := s.sources
+	if !e.Columns || len(e.Table) > 0 || len(sources) < 2 {
+		src := s.starred(e.Table, e.Pos)
+		if src == nil {
+			return nil
 		}
+		sources = []source{src}
 	}
-	s.r.spend.Columns(shown)
-	out := make([]item, 0, shown)
-	for _, p := range columns {
-		switch replacement := replaced[p.name]; {
-		case excluded[p.name]:
-		case replacement != nil:
-			out = append(out, item{name: p.name, value: s.expr(replacement)})
-		default:
-			out = append(out, s.item(p, e.Pos))
+	if len(e.Exclude) == 0 && len(e.Replace) == 0 {
+		return s.all(sources)
+	}
+	chosen := s.without(e, sources)
+	s.replace(e, sources, chosen)
+	s.r.spend.Columns(len(chosen))
+	return chosen
+}
+
+// all lists the columns of tables.
+func (s *scope) all(sources []source) []pick {
+	var out []pick
+	for _, src := range sources {
+		columns := src.columns()
+		s.r.spend.Columns(len(columns))
+		for _, p := range columns {
+			out = append(out, pick{src: src, place: p})
 		}
 	}
 	return out
 }
 
-// exceptions are the columns that EXCLUDE and REPLACE of an asterisk name. Both are nil for most.
-func (s *scope) exceptions(e *hogql.Star, src source, columns []place) (excluded map[string]bool, replaced map[string]hogql.Expr) {
-	if len(e.Exclude) == 0 && len(e.Replace) == 0 {
-		return nil, nil
+// exclusion is a name in EXCLUDE: that of a column, in one table or in any.
+type exclusion struct{ table, column string }
+
+// without lists the columns of tables that EXCLUDE does not name.
+func (s *scope) without(e *hogql.Star, sources []source) []pick {
+	left := map[exclusion]bool{}
+	for _, chain := range e.Exclude {
+		last := len(chain) - 1
+		left[exclusion{dotted(chain[:last]), chain[last].Text}] = false
 	}
-	left := make(map[string]bool, len(columns))
-	for _, p := range columns {
-		left[p.name] = true
-	}
-	excluded = make(map[string]bool, len(e.Exclude))
-	for _, x := range e.Exclude {
-		if !left[x.Text] {
-			s.r.unresolved(x.Text, x.Pos, src.each)
+	var out []pick
+	for _, src := range sources {
+		for _, p := range src.columns() {
+			s.r.spend.Work(1)
+			anywhere, here := exclusion{column: p.name}, exclusion{src.called(), p.name}
+			if _, excluded := left[anywhere]; excluded {
+				left[anywhere] = true
+				continue
+			}
+			if _, excluded := left[here]; excluded {
+				left[here] = true
+				continue
+			}
+			out = append(out, pick{src: src, place: p})
 		}
-		delete(left, x.Text)
-		excluded[x.Text] = true
 	}
-	replaced = make(map[string]hogql.Expr, len(e.Replace))
-	for _, x := range e.Replace {
-		if !left[x.Name.Text] {
-			s.r.unresolved(x.Name.Text, x.Name.Pos, src.each)
+	for _, chain := range e.Exclude {
+		last := len(chain) - 1
+		key := exclusion{dotted(chain[:last]), chain[last].Text}
+		if !left[key] {
+			s.notFound("EXCLUDE", key, chainAt(chain, e.Pos), sources)
 		}
-		if replaced[x.Name.Text] == nil {
-			replaced[x.Name.Text] = x.X
+		left[key] = false // a second time it is not found
+	}
+	if len(out) == 0 && !s.r.mistakes.Any() {
+		s.r.mistake(e.Pos, "No columns matched the EXCLUDE list")
+	}
+	return out
+}
+
+// replace puts the expressions of REPLACE in place of the columns that it names.
+func (s *scope) replace(e *hogql.Star, sources []source, chosen []pick) {
+	by := make(map[string]*hogql.Alias, len(e.Replace))
+	for _, r := range e.Replace {
+		if by[r.Name.Text] == nil {
+			by[r.Name.Text] = r
 		}
 	}
-	return excluded, replaced
+	found := make(map[string]bool, len(by))
+	for i, c := range chosen {
+		if r := by[c.place.name]; r != nil {
+			chosen[i].replacement = r.X
+			found[c.place.name] = true
+		}
+	}
+	for _, r := range e.Replace {
+		name := r.Name.Text
+		switch {
+		case found[name]:
+		case slices.ContainsFunc(e.Exclude, func(chain []hogql.Name) bool { return chain[len(chain)-1].Text == name }):
+			s.r.mistake(r.Name.Pos, `Column "%s" cannot occur in both EXCLUDE and REPLACE list`, name)
+		default:
+			s.notFound("REPLACE", exclusion{column: name}, r.Name.Pos, sources)
+		}
+	}
+}
+
+// notFound notes a name in EXCLUDE or REPLACE that no column has.
+func (s *scope) notFound(list string, name exclusion, at hogql.Span, sources []source) {
+	if s.missingTable() {
+		return
+	}
+	in := name.table
+	switch {
+	case in != "":
+	case len(sources) == 1 && sources[0].called() != "":
+		in = sources[0].called()
+	default:
+		in = "the selected tables"
+	}
+	s.r.near(name.column, func(yield func(string) bool) {
+		for _, src := range sources {
+			for _, p := range src.columns() {
+				if !yield(p.name) {
+					return
+				}
+			}
+		}
+	}, at, `Column "%s" in %s list was not found in %s`, name.column, list, in)
 }

@@ -368,14 +368,12 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 			actions = append(actions, m)
 			v.WalkExpr(m.condition)
 		}
-		found = found || namesVirtual(e)
+		found = found || namesVirtual(e) || isSpread(e) && t.starNeedsJoin()
 		return !found && !isWritten[*hogql.Subquery](e)
 	}
 	for _, c := range sel.Columns {
 		if isWritten[*hogql.Star](c) || isWritten[*hogql.ColumnsMatching](c) {
-			for f := range s.r.db.Star(t.table) {
-				found = found || t.fieldNeedsJoin(f)
-			}
+			found = found || t.starNeedsJoin()
 		}
 	}
 	own := *sel
@@ -383,6 +381,16 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	v.Query = func(q hogql.Query) bool { return q == &own }
 	v.WalkQuery(&own)
 	return found
+}
+
+// starNeedsJoin reports whether one of the columns that * stands for is more than a column of the scan.
+func (t *tableSource) starNeedsJoin() bool {
+	for f := range t.r.db.Star(t.table) {
+		if t.fieldNeedsJoin(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // namesVirtual reports whether an expression may read a virtual field as a property.

@@ -131,8 +131,10 @@ type (
 		Having    Expr
 		Windows   []*NamedWindow
 		OrderBy   []*Order
-		LimitBy   *LimitBy
-		Limit     *Limit
+		// Interpolate fills the other columns of the rows that WITH FILL adds.
+		Interpolate *Interpolate
+		LimitBy     *LimitBy
+		Limit       *Limit
 	}
 	// SetQuery joins two or more queries by set operators; Ops[i] comes before Members[i+1].
 	SetQuery struct {
@@ -202,6 +204,13 @@ type (
 		Desc  bool
 		Nulls hogql.NullsOrder
 		Fill  *Fill
+	}
+	// Interpolate is INTERPOLATE; without Columns it is about all of them.
+	Interpolate struct{ Columns []*InterpolatedColumn }
+	// InterpolatedColumn is a column of INTERPOLATE by its name in the SELECT; X is nil for one that keeps its value.
+	InterpolatedColumn struct {
+		Name string
+		X    Expr
 	}
 	// Fill is WITH FILL of an ORDER BY key.
 	Fill struct{ From, To, Step Expr }

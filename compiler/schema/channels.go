@@ -1,6 +1,7 @@
 package schema
 
 import (
+	_ "embed"
 	"iter"
 	"strings"
 )
@@ -29,7 +30,7 @@ var sources = map[sourceKind]string{
 		com.google.android.googlequicksearchbox com.google.android.apps.searchlite com.duckduckgo.mobile.android com.microsoft.bing
 		com.yahoo.mobile.client.android.search ru.yandex.searchplugin com.baidu.searchbox`,
 	socialSource: `facebook facebook.com m.facebook.com l.facebook.com lm.facebook.com fb fb.com fb.me instagram instagram.com l.instagram.com
-		ig igshopping twitter twitter.com t.co x.com linkedin linkedin.com lnkd.in reddit reddit.com old.reddit.com out.reddit.com
+		ig twitter twitter.com t.co x.com linkedin linkedin.com lnkd.in reddit reddit.com old.reddit.com out.reddit.com
 		pinterest.* pin.it tiktok tiktok.com snapchat snapchat.com threads threads.net threads.com l.threads.net bluesky bsky bsky.app
 		mastodon mastodon.social fosstodon.org hachyderm.io whatsapp whatsapp.com wa.me telegram telegram.me telegram.org t.me web.telegram.org discord discord.com
 		discord.gg discordapp.com slack slack.com quora quora.com tumblr tumblr.com medium medium.com substack substack.com
@@ -45,7 +46,7 @@ var sources = map[sourceKind]string{
 		com.whatsapp org.telegram.messenger com.discord com.slack com.vkontakte.android xyz.blueskyweb.app
 		org.joinmastodon.android com.tumblr com.quora.android com.nextdoor com.stackexchange.marvin io.syncapps.lemmy_sync`,
 	shoppingSource: `amazon.* ebay.* walmart.* etsy etsy.com alibaba alibaba.com aliexpress.* temu temu.com shein.* shopify shopify.com
-		shop.app mercadolibre.* mercadolivre.* rakuten.* flipkart flipkart.com allegro.* otto.de zalando.* target.com bestbuy.com
+		shop.app mercadolibre.* mercadolivre.* rakuten.com flipkart flipkart.com allegro.* otto.de zalando.* target.com bestbuy.com
 		costco.com wayfair.com homedepot.com lowes.com ikea ikea.com newegg.com wish.com taobao.com tmall.com jd.com 1688.com
 		shopee.* lazada.* tokopedia.com coupang.com bol.com cdiscount.com fnac.com kaufland.de idealo.* pricerunner.* pricegrabber.com
 		shopping.google.com google-shopping shopzilla.com nextag.com groupon.* backmarket.com asos.com ozon.ru wildberries.ru
@@ -53,10 +54,10 @@ var sources = map[sourceKind]string{
 		com.walmart.android com.shopify.arrive com.contextlogic.wish com.einnovation.temu com.zzkko com.mercadolibre`,
 	videoSource: `youtube youtube.com m.youtube.com youtu.be youtube-nocookie.com vimeo vimeo.com dailymotion dailymotion.com twitch twitch.tv
 		netflix netflix.com hulu hulu.com disneyplus disneyplus.com wistia wistia.com loom loom.com rumble.com odysee.com bilibili.com b23.tv
-		nicovideo.jp youku.com iqiyi.com v.qq.com utreon.com veoh.com bitchute.com kick.com ted.com crackle crackle.com
+		 youku.com iqiyi.com v.qq.com utreon.com veoh.com bitchute.com kick.com ted.com crackle crackle.com
 		com.google.android.youtube com.vimeo.android.videoapp tv.twitch.android.app com.dailymotion.dailymotion com.netflix.mediaclient`,
 	emailSource: `email e-mail e_mail newsletter gmail gmail.com mail.google.com outlook outlook.com outlook.live.com outlook.office.com
-		outlook.office365.com hotmail.com mail.yahoo.com mail.yahoo.co.jp mail.aol.com mail.ru e.mail.ru mail.yandex.ru mail.zoho.com
+		outlook.office365.com hotmail.com mail.yahoo.com mail.yahoo.co.jp mail.aol.com mail.ru e.mail.ru mail.zoho.com
 		mail.proton.me protonmail.com mailchimp mailchi.mp klaviyo sendgrid mailgun customer.io hubspot hs_email substackmail mail.qq.com
 		mail.163.com webmail fastmail.com superhuman.com
 		com.google.android.gm com.microsoft.office.outlook com.yahoo.mobile.client.android.mail ch.protonmail.android
@@ -91,8 +92,22 @@ var (
 	OrganicKinds = kindDictionary(false)
 )
 
+// moreSources are further sources: see the file.
+//
+//go:embed sources.txt
+var moreSources string
+
 func sourceDictionary() ChannelDictionary {
 	var d ChannelDictionary
+	for line := range strings.Lines(moreSources) {
+		kind, names, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if strings.HasPrefix(line, "#") || !ok {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			d.add(name, kind)
+		}
+	}
 	for _, kind := range []sourceKind{searchSource, socialSource, shoppingSource, videoSource, emailSource} {
 		for name := range strings.FieldsSeq(sources[kind]) {
 			if bare, every := strings.CutSuffix(name, anyCountry); every {

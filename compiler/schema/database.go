@@ -20,6 +20,9 @@ type Database struct {
 	Cohorts Cohorts
 	// Layout says how the physical tables store properties; nil is NativeLayout.
 	Layout *Layout
+	// Held returns the rows of a held table, whose values are in the order of its fields. The error says to the author of the query why the
+	// table cannot be read. Nil: the query can read none.
+	Held func(table string) ([][]any, error)
 	// Modifiers are those of the query that is compiled.
 	Modifiers Modifiers
 }

@@ -56,6 +56,12 @@ type Function struct {
 	Path Path
 	// Lookup is the dictionary of a function with RuleLookup.
 	Lookup Lookup
+	// Numbers is how many arguments, from the first on, must be numbers.
+	Numbers int
+	// Bot is what a function with RuleBot says about a user agent.
+	Bot BotFact
+	// Missing is the HogQL text of the last argument where a call does not give it; NULL where that means nothing.
+	Missing string
 	// LambdaElems says that the result is an array of what the lambda gives, LambdaFolds that the lambda takes an accumulator first, whose
 	// initial value is the last argument.
 	LambdaElems, LambdaFolds bool
@@ -197,6 +203,8 @@ type Lookup struct {
 	Kind bool
 	// In has what the name, or the kind of the source, means; nil for the kind itself.
 	In *ChannelDictionary
+	// Otherwise is the meaning of all other names; NULL when it is empty.
+	Otherwise string
 }
 
 // Rule names the rewrite that a call needs beyond its new name; the resolver holds one file for each.
@@ -234,5 +242,10 @@ const (
 	RuleMacro       // the call stands for what Expand gives
 	RuleTag         // a tag for user interfaces: Extra are its name and those of its attributes, in the order of the arguments
 	RuleFuzzy       // f(text, distance, patterns), the distance and the patterns constant and short: the engine keeps what it makes of them
-	RuleLookup      // a search in one of the dictionaries of channels
+	RuleLookup      // a search in a dictionary of names
+	RuleBot         // a search for a bot in a user agent
+	RuleAddress     // the first argument is made an address that no range contains where it is not one
+	RuleExists      // exists(query) is whether the query has rows
+	RuleSurvey      // getSurveyResponse(index[, id[, multiple]])
+	RuleSurveySent  // uniqueSurveySubmissionsFilter(survey[, from[, to]])
 )

@@ -88,6 +88,7 @@ func (f Function) wholeDays() Function                  { f.WholeDays = true; re
 func (f Function) reduces(chains ...string) Function    { f.Reduces = chains; return f }
 func (f Function) lambdaElems() Function                { f.LambdaElems = true; return f }
 func (f Function) lambdaFolds() Function                { f.LambdaFolds = true; return f }
+func (f Function) missing(hogQL string) Function        { f.Missing = hogQL; return f }
 func (f Function) rule(r Rule) Function                 { f.Rule = r; return f }
 func (f Function) extra(constants ...any) Function      { f.Extra = constants; return f }
 func (f Function) casts(to ...string) Function          { f.Casts = to; return f }
@@ -95,6 +96,17 @@ func (f Function) params(minimum, maximum int) Function {
 	f.MinParams, f.MaxParams = minimum, maximum
 	return f
 }
+
+// ofNumbers are rows whose arguments must be numbers.
+func ofNumbers(rows []Function) []Function {
+	for i := range rows {
+		rows[i] = rows[i].numbers()
+	}
+	return rows
+}
+
+// numbers says that all arguments must be numbers, but for the condition of If.
+func (f Function) numbers() Function { f.Numbers = f.MinArgs; return f }
 
 // infix and set make operators of two operands, prefix one of one.
 func infix(sign string, l Level) Operator { return Operator{Sign: sign, Level: l, Operands: 2} }
@@ -139,8 +151,10 @@ var table = slices.Concat(
 	bitmapFunctions,
 	vectorFunctions,
 	geoFunctions,
+	addressFunctions,
 	otherFunctions,
 	channelFunctions,
+	botFunctions,
 	basicAggregates,
 	anyAggregates,
 	arrayAggregates,

@@ -2,7 +2,7 @@ package schema
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-var arithmeticFunctions = family("Arithmetic",
+var arithmeticFunctions = ofNumbers(family("Arithmetic",
 	fn("plus", 2, 2, unknown).rule(RuleArithmetic).operator(infix("+", LevelSum)),
 	fn("minus", 2, 2, unknown).rule(RuleArithmetic).operator(infix("-", LevelSum)),
 	fn("multiply", 2, 2, unknown).rule(RuleArithmetic).operator(infix("*", LevelProduct)),
@@ -20,9 +20,9 @@ var arithmeticFunctions = family("Arithmetic",
 	fn("min2", 2, 2, float).fold(),
 	fn("multiplyDecimal", 2, 3, Result{Kind: hogql.Decimal}),
 	fn("divideDecimal", 2, 3, Result{Kind: hogql.Decimal}),
-)
+))
 
-var mathFunctions = family("Mathematics",
+var mathFunctions = ofNumbers(family("Mathematics",
 	fn("e", 0, 0, float),
 	fn("pi", 0, 0, float),
 	fn("exp", 1, 1, float).fold(),
@@ -62,9 +62,9 @@ var mathFunctions = family("Mathematics",
 	fn("factorial", 1, 1, integer).fold(),
 	fn("width_bucket", 4, 4, integer).as("widthBucket"),
 	fn("rand", 0, 0, integer).volatile(),
-)
+))
 
-var roundingFunctions = family("Rounding",
+var roundingFunctions = ofNumbers(family("Rounding",
 	fn("floor", 1, 2, same).fold(),
 	fn("ceil", 1, 2, same).fold(),
 	fn("trunc", 1, 2, same).fold(),
@@ -74,4 +74,4 @@ var roundingFunctions = family("Rounding",
 	fn("roundDuration", 1, 1, integer),
 	fn("roundAge", 1, 1, integer),
 	fn("roundDown", 2, 2, same),
-)
+))

@@ -8,7 +8,7 @@ var resolverNatives = []string{
 	"dynamicElement", "dynamicType",
 	// Conversions of properties and constants.
 	"toDateOrNull", "toDateTimeOrNull", "toDateTime64OrNull", "parseDateTime64BestEffort", "fromUnixTimestamp64Micro",
-	"toFloat64", "toFloat64OrNull", "toInt64", "toInt64OrNull", "toUUID", "toUUIDOrNull",
+	"toBool", "toFloat64", "toFloat64OrNull", "toInt64", "toInt64OrNull", "toUUID", "toUUIDOrNull",
 	// NULL-safe comparison and access.
 	"isDistinctFrom", "isNotDistinctFrom", "arrayElementOrNull",
 	// The totals among the rows of GROUPING SETS.

@@ -28,6 +28,11 @@ func (p *printer) aliases(s *resolved.Select) {
 		p.aliasesOfWindow(s, w.Window)
 	}
 	p.aliasesOfOrder(s, s.OrderBy)
+	if s.Interpolate != nil {
+		for _, c := range s.Interpolate.Columns {
+			p.aliasesOf(s, c.X)
+		}
+	}
 	if s.LimitBy != nil {
 		p.aliasesIn(s, s.LimitBy.Keys...)
 	}

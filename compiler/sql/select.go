@@ -60,6 +60,7 @@ func (p *printer) selection(s *resolved.Select) {
 		p.over(w.Window)
 	}
 	p.orderBy(s.OrderBy)
+	p.interpolate(s.Interpolate)
 	if by := s.LimitBy; by != nil {
 		p.str(" LIMIT ")
 		p.expr(by.N)
@@ -235,6 +236,28 @@ func (p *printer) groupBy(g *resolved.GroupBy) {
 	}
 	if g.Totals {
 		p.str(" WITH TOTALS")
+	}
+}
+
+func (p *printer) interpolate(n *resolved.Interpolate) {
+	if n == nil {
+		return
+	}
+	p.str(" INTERPOLATE")
+	for i, c := range n.Columns {
+		if i == 0 {
+			p.str(" (")
+		} else {
+			p.str(", ")
+		}
+		p.ident(c.Name)
+		if c.X != nil {
+			p.str(" AS ")
+			p.operand(c.X, schema.LevelWhole)
+		}
+	}
+	if len(n.Columns) > 0 {
+		p.byte(')')
 	}
 }
 

@@ -267,6 +267,11 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	if err != nil {
 		return nil, err
 	}
+	if q.Held != nil {
+		own := *db
+		own.Held = q.Held.Rows
+		db = &own
+	}
 	env := e.compilerEnv(snap, c.project, db, now)
 	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
 	var compiled *compiler.Compiled
@@ -299,7 +304,9 @@ func (e *Executor) Describe(ctx context.Context, c Caller, asked *query.Metadata
 	if err != nil {
 		return nil, err
 	}
-	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
+	described := *db
+	described.Held = func(string) ([][]any, error) { return nil, nil } // the columns are all that is asked
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, &described, c.Start)
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired
 		about, err = compiler.Describe(asked, env)

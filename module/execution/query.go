@@ -22,6 +22,9 @@ type Query struct {
 	Text  string // of the query, for the positions of its mistakes
 	Paged bool   // pages are cut from the result
 
+	// Held gives the rows of the held tables that the query names; nil for a query that can read none.
+	Held *Held
+
 	Endpoint *registry.Endpoint // nil on the query route
 	Version  *registry.Version
 	Marks    string // the values of the run's variables
@@ -30,6 +33,12 @@ type Query struct {
 	ClientID, Label string
 
 	counted atomic.Pointer[meter] // see meter
+}
+
+// Held gives the rows of tables that ClickHouse does not have. A query with it is of one caller, so that it is not remembered for others.
+type Held struct {
+	Rows func(table string) ([][]any, error)
+	Mark string // the part of a cache key that changes when the rows do
 }
 
 // Size is about what a query takes in memory, in bytes.

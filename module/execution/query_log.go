@@ -32,6 +32,7 @@ type queryLog struct {
 // loggedQuery is one query: what it was, and what it took. It holds no row and no value of a variable.
 type loggedQuery struct {
 	id, text, label string
+	kind            string // of the query
 	endpoint        string // empty on the query route
 	user            int64  // 0 for an operator or a secret key
 	personal        bool
@@ -85,10 +86,27 @@ func (l *queryLog) Find(project int64, id string, now time.Time) []loggedQuery {
 	return found
 }
 
+// Rows are the queries of a project that are remembered, oldest first, as the rows of query_log in HogQL.
+func (l *queryLog) Rows(project int64, now time.Time) [][]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows [][]any
+	for i := range l.byProject[project] {
+		if q := &l.byProject[project][i]; now.Sub(q.start) < queryLogged {
+			v := q.Row(time.UTC)
+			rows = append(rows, []any{
+				v[0], v[1], q.id, q.endpoint, q.label, q.text, q.kind, q.start.UTC().Format(time.RFC3339Nano), q.end.Sub(q.start).Milliseconds(),
+				q.user, 0, 0, q.rows, q.bytes, v[13], q.code, v[15],
+			})
+		}
+	}
+	return rows
+}
+
 // log remembers that the query ran on ClickHouse, under the name that its caller knows it by.
 func (x *Computation) log(done *Details, start time.Time, bytes int64, err error) {
 	q := loggedQuery{
-		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, user: x.Key.User,
+		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, kind: x.query.Node.Kind(), user: x.Key.User,
 		personal: x.Key.Kind == registry.Personal, start: start, end: time.Now(), rows: done.Stats.Rows, bytes: bytes, failed: err != nil,
 	}
 	if _, ok := x.query.Node.(*query.HogQL); ok {

@@ -81,6 +81,14 @@ func newLibrary(t *testing.T, db *schema.Database) *library {
 		table, _ := db.Table(name)
 		l.tables[name] = fieldsOf(db, table, 0)
 	}
+	for name := range schema.HeldNames() {
+		held, _ := schema.LookupHeld(name)
+		for _, f := range held.Fields {
+			if k, ok := kindOf(f.Type.Kind); ok {
+				l.tables[name] = append(l.tables[name], column{f.Name, k})
+			}
+		}
+	}
 	file, err := os.Open("../../compiler/schema/testdata/examples.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -526,7 +534,7 @@ func (g *generator) operand(depth int, sc *scope, single bool) string {
 		sc.operands = append(sc.operands, operand{name, g.ctes[cte].columns})
 		return table + " as " + name
 	}
-	name := table
+	name := table[strings.LastIndexByte(table, '.')+1:]
 	if g.chance(60) {
 		name = pick(g, "e", "a", "b", "t", pick(g, shadows...), pick(g, "events", "person", "distinct_id", "groups"))
 	}

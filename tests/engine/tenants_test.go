@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
@@ -63,6 +64,7 @@ func newTenants(t *testing.T) *tenants {
 			{Scope: schema.GroupProperty, Group: 0, Name: "at"}: schema.DateTimeProperty,
 		},
 	}}
+	all.db.Held = func(table string) ([][]any, error) { return heldRows(table), nil }
 	open := func(dsn string) *clickhouse.Client {
 		c, err := clickhouse.Open(clickhouse.Config{DSN: dsn, MaxExecutionTime: 10 * time.Second, MaxMemory: 1 << 30}, log)
 		if err != nil {
@@ -279,4 +281,30 @@ func (o outcome) verdict() string {
 // cut reports whether a limit of time or size ended the query, which tells nothing.
 func (o outcome) cut() bool {
 	return o.err != nil && slices.Contains([]clickhouse.ErrorKind{clickhouse.Timeout, clickhouse.Memory, clickhouse.TooLarge, clickhouse.TooSlow}, o.err.Kind)
+}
+
+// heldRows are a few rows of a held table, with and without NULLs.
+func heldRows(table string) [][]any {
+	held, _ := schema.LookupHeld(table)
+	rows := make([][]any, 3)
+	for n := range rows {
+		for i, f := range held.Fields {
+			var v any
+			switch f.Type.Kind {
+			case hogql.Int:
+				v = n*10 + i
+			case hogql.DateTime:
+				v = day.Add(time.Duration(n) * time.Hour).Format(time.RFC3339)
+			case hogql.JSON:
+				v = `{"a": {"b": "it's"}, "n": 1}`
+			default:
+				v = "held \\ ' " + f.Name
+			}
+			if f.Type.Nullable && (n+i)%3 == 0 {
+				v = nil
+			}
+			rows[n] = append(rows[n], v)
+		}
+	}
+	return rows
 }

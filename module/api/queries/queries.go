@@ -61,7 +61,9 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 		if p, err = q.Plan(&c, body, place); err != nil {
 			return api.Response{}, err
 		}
-		q.Plans.Put(memo, p)
+		if p.Held == nil {
+			q.Plans.Put(memo, p)
+		}
 	}
 	if res, described, err := q.describe(ctx, &c, p.Node); described {
 		return res, err

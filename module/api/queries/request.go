@@ -52,7 +52,8 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	if err != nil {
 		return nil, err
 	}
-	p, err := result.PlanNode(q.Executor, &c.Caller, node, result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}, mode)
+	over := result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}
+	p, err := result.PlanHeld(q.Executor, &c.Caller, node, over, mode, q.held(c, node))
 	if err != nil {
 		return nil, err
 	}

@@ -47,15 +47,26 @@ func (o Overrides) apply(node query.Node) (query.Node, error) {
 
 // PlanNode plans a query of the query route, or that of a saved insight: both share their answers.
 func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode) (*Plan, error) {
+	return PlanHeld(e, c, node, over, mode, nil)
+}
+
+// PlanHeld is PlanNode for a query that names held tables; nil for none.
+func PlanHeld(
+	e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode, held *execution.Held,
+) (*Plan, error) {
 	node, err := over.apply(node)
 	if err != nil {
 		return nil, err
 	}
+	extra := e.Mark(c.Snapshot, c.Project.ID, node)
+	if held != nil {
+		extra += " " + held.Mark
+	}
 	p := &Plan{Freshness: e.FreshnessOf(node, mode), View: View{Limit: -1}, Query: &execution.Query{
-		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
+		Node: node, Text: node.Text(), Rows: compiler.QueryRoute, Held: held,
 		Key: cache.KeyParts{
 			Project: c.Project.ID, Query: string(node.Canonical()), Variables: VariableMarks(c, node), Zone: c.Project.Timezone,
-			Extra: e.Mark(c.Snapshot, c.Project.ID, node),
+			Extra: extra,
 		}.Key(),
 	}}
 	p.SetPage()

@@ -1,0 +1,150 @@
+package schema
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// HeldTable is a table whose rows ClickHouse does not have: who compiles a query gives them with it, those of the project alone.
+type HeldTable struct {
+	Name   string
+	Fields []HeldField
+}
+
+// HeldField is a column of such a table.
+type HeldField struct {
+	Name string
+	// Type is that of the values: Int (booleans too, as 0 and 1), String, Date and DateTime (as texts of RFC 3339) and JSON (as its text).
+	Type hogql.Type
+}
+
+// Column types of held tables, which all may be NULL but for those of keys.
+var (
+	heldInt  = hogql.Type{Kind: hogql.Int, Nullable: true}
+	heldText = hogql.Type{Kind: hogql.String, Nullable: true}
+	heldDate = hogql.Type{Kind: hogql.Date, Nullable: true}
+	heldTime = hogql.Type{Kind: hogql.DateTime, Nullable: true}
+	heldJSON = hogql.Type{Kind: hogql.JSON, Nullable: true}
+)
+
+// heldTables are the tables by their names in queries (contract: clients-queries.md, section 8).
+var heldTables = makeHeld(
+	HeldTable{"query_log", []HeldField{
+		{"event_date", heldDate},
+		{"event_time", heldTime},
+		{"query_id", stringType},
+		{"endpoint", stringType},
+		{"name", stringType},
+		{"query", stringType},
+		{"query_type", stringType},
+		{"query_start_time", heldTime},
+		{"query_duration_ms", intType},
+		{"created_by", intType},
+		{"read_rows", intType},
+		{"read_bytes", intType},
+		{"result_rows", intType},
+		{"result_bytes", intType},
+		{"status", stringType},
+		{"exception_code", intType},
+		{"is_personal_api_key_request", intType},
+	}},
+	HeldTable{"system.insights", []HeldField{
+		{"id", intType},
+		{"short_id", stringType},
+		{ProjectColumn, intType},
+		{"name", heldText},
+		{"description", heldText},
+		{"filters", heldJSON},
+		{"query", heldJSON},
+		{"deleted", intType},
+		{"saved", intType},
+		{"favorited", intType},
+		{"created_at", heldTime},
+		{"created_by_id", heldInt},
+		{"last_modified_at", heldTime},
+		{"last_modified_by_id", heldInt},
+		{"updated_at", heldTime},
+	}},
+	HeldTable{"system.dashboards", []HeldField{
+		{"id", intType},
+		{ProjectColumn, intType},
+		{"name", heldText},
+		{"description", stringType},
+		{"created_at", heldTime},
+		{"created_by_id", heldInt},
+		{"deleted", intType},
+		{"pinned", intType},
+		{"filters", heldJSON},
+		{"variables", heldJSON},
+	}},
+	HeldTable{"system.cohorts", []HeldField{
+		{"id", intType},
+		{ProjectColumn, intType},
+		{"name", heldText},
+		{"created_at", heldTime},
+	}},
+	HeldTable{"system.insight_variables", []HeldField{
+		{"id", stringType},
+		{ProjectColumn, intType},
+		{"name", stringType},
+		{"type", stringType},
+		{"code_name", stringType},
+		{"values", heldJSON},
+		{"default_value", heldJSON},
+		{"created_at", heldTime},
+	}},
+	HeldTable{"system.teams", []HeldField{
+		{"id", intType},
+		{ProjectColumn, intType},
+		{"name", stringType},
+		{"timezone", stringType},
+		{"test_account_filters", heldJSON},
+		{"created_at", heldTime},
+	}},
+	HeldTable{"system.information_schema.tables", []HeldField{
+		{"table_catalog", stringType},
+		{"table_schema", stringType},
+		{"table_name", stringType},
+		{"table_type", stringType},
+		{"description", heldText},
+		{"row_count", heldInt},
+	}},
+	HeldTable{"system.information_schema.columns", []HeldField{
+		{"table_schema", stringType},
+		{"table_name", stringType},
+		{"column_name", stringType},
+		{"ordinal_position", intType},
+		{"data_type", stringType},
+		{"is_nullable", intType},
+		{"is_array", intType},
+		{"field_kind", stringType},
+		{"description", heldText},
+	}},
+	HeldTable{"system.information_schema.relationships", []HeldField{
+		{"source_table", stringType},
+		{"source_column", stringType},
+		{"target_table", stringType},
+		{"target_column", stringType},
+		{"relationship_kind", stringType},
+		{"via", stringType},
+	}},
+)
+
+func makeHeld(list ...HeldTable) map[string]*HeldTable {
+	m := make(map[string]*HeldTable, len(list))
+	for i := range list {
+		m[list[i].Name] = &list[i]
+	}
+	return m
+}
+
+// LookupHeld finds a held table by its name, which may be dotted.
+func LookupHeld(name string) (*HeldTable, bool) {
+	t, ok := heldTables[name]
+	return t, ok
+}
+
+// HeldNames yields the names of the held tables, in no order.
+func HeldNames() iter.Seq[string] { return maps.Keys(heldTables) }

@@ -1,0 +1,164 @@
+package queries
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+)
+
+// heldTable is a table whose rows the server gives: of the caller's project alone.
+type heldTable struct {
+	scope string // that a key needs beside that of the query route; empty for none
+	rows  func(h *holder) [][]any
+}
+
+// heldTables are those tables by their names in HogQL. The values of a row are in the order of the fields in schema.HeldTable.
+var heldTables = map[string]heldTable{
+	"query_log":                {"", (*holder).queryLog},
+	"system.insights":          {"insight:read", (*holder).insights},
+	"system.dashboards":        {"dashboard:read", (*holder).dashboards},
+	"system.cohorts":           {"cohort:read", (*holder).cohorts},
+	"system.insight_variables": {"insight_variable:read", (*holder).variables},
+	"system.teams":             {"project:read", (*holder).project},
+}
+
+// holder gives the rows of held tables to the query of a caller.
+type holder struct {
+	*api.Caller
+
+	executor *execution.Executor
+}
+
+// held is what a query needs that names held tables; nil for any other query.
+func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
+	tables := compiler.HeldTables(node)
+	if len(tables) == 0 {
+		return nil
+	}
+	caller := *c
+	h := &holder{&caller, q.Executor}
+	// A result holds for the registry as it stands, for keys that may read the same of these tables. What ran is another thing at
+	// each moment.
+	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial, 10)}
+	for _, name := range tables {
+		if h.denied(name) != nil {
+			mark = append(mark, "without "+name)
+		}
+		if name == "query_log" {
+			mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))
+		}
+	}
+	return &execution.Held{Rows: h.of, Mark: strings.Join(mark, " ")}
+}
+
+// of gives the rows of a table.
+func (h *holder) of(table string) ([][]any, error) {
+	if err := h.denied(table); err != nil {
+		return nil, err
+	}
+	return heldTables[table].rows(h), nil
+}
+
+// denied is why the caller may not read a table; nil when it may.
+func (h *holder) denied(table string) error {
+	t, ok := heldTables[table]
+	switch {
+	case !ok:
+		return fmt.Errorf("table `%s` cannot be read", table)
+	case t.scope != "" && !h.Key.Allows(t.scope):
+		return fmt.Errorf("You don't have access to table `%s`: the key needs the scope '%s'", table, t.scope) //nolint:staticcheck // a message of the API
+	}
+	return nil
+}
+
+func (h *holder) queryLog() [][]any { return h.executor.Runs.Queries.Rows(h.Project.ID, h.Start) }
+
+func (h *holder) insights() [][]any {
+	var rows [][]any
+	for _, i := range h.Snapshot.AllInsights(h.Project.ID) {
+		rows = append(rows, []any{
+			i.ID, i.ShortID, h.Project.ID, i.Name, i.Description, document(i.Filters), document(i.Query), flag(i.Deleted), flag(i.Saved),
+			flag(i.Favorited), moment(i.CreatedAt), h.user(i.CreatedBy), moment(i.LastModifiedAt), h.user(i.LastModifiedBy), moment(i.UpdatedAt),
+		})
+	}
+	return rows
+}
+
+func (h *holder) dashboards() [][]any {
+	var rows [][]any
+	for _, d := range h.Snapshot.AllDashboards(h.Project.ID) {
+		rows = append(rows, []any{
+			d.ID, h.Project.ID, d.Name, d.Description, moment(d.CreatedAt), h.user(d.CreatedBy), flag(d.Deleted), flag(d.Pinned),
+			document(d.Filters), document(d.Variables),
+		})
+	}
+	return rows
+}
+
+func (h *holder) cohorts() [][]any {
+	var rows [][]any
+	for _, c := range h.Snapshot.Cohorts(h.Project.ID) {
+		rows = append(rows, []any{c.ID, h.Project.ID, c.Name, moment(c.CreatedAt)})
+	}
+	return rows
+}
+
+func (h *holder) variables() [][]any {
+	var rows [][]any
+	for _, v := range h.Snapshot.Variables(h.Project.ID) {
+		rows = append(rows, []any{
+			v.ID, h.Project.ID, v.Name, string(v.Type), v.CodeName, encoded(v.Values), encoded(v.Default), moment(v.CreatedAt),
+		})
+	}
+	return rows
+}
+
+func (h *holder) project() [][]any {
+	p := h.Project
+	return [][]any{{p.ID, p.ID, p.Name, p.Timezone, document(json.RawMessage(p.TestAccountFilters)), moment(p.CreatedAt)}}
+}
+
+// user is the number of the user that a key stands for; nil for none.
+func (h *holder) user(key string) any {
+	if n := h.UserNumber(key); n != 0 {
+		return n
+	}
+	return nil
+}
+
+// document is a JSON document as its text; nil for none.
+func document(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return string(raw)
+}
+
+func encoded(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return string(raw)
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func moment(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
