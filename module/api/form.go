@@ -26,7 +26,7 @@ func (in Input) ReadForm(files ...string) (Form, bool, error) {
 	f := Form{Fields: map[string]json.RawMessage{}, Files: map[string][]byte{}}
 	typ, _, err := mime.ParseMediaType(in.Header.Get("Content-Type"))
 	if err != nil || typ != "multipart/form-data" {
-		return f, false, nil
+		return f, false, nil //nolint:nilerr // a body of another type is no form
 	}
 	if in.ContentLength > maxBody {
 		return f, true, bodyTooLarge(maxBody)

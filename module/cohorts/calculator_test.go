@@ -19,7 +19,7 @@ import (
 // calculation that finds the same ones leaves the version as it is.
 func TestCalculation(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
-	s.load(t, nil, people)
+	s.load(t, people)
 	id := s.create(t, person("paid"))
 	first := s.settled(t, id)
 	if got := s.members(t, id, first.Version); got != "bob cid" || *first.Count != 2 || first.LastCalculation.IsZero() {
@@ -41,7 +41,7 @@ func TestCalculation(t *testing.T) {
 	for s.versions(t, id) != cmpVersions(first, second) { // the one with the same members goes
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.load(t, nil, `{"type":"person","distinct_ids":["ann"],"properties":{"plan":"paid"}}`)
+	s.load(t, `{"type":"person","distinct_ids":["ann"],"properties":{"plan":"paid"}}`)
 	s.update(t, id, registry.CohortFields{Calculate: true})
 	if c := s.settled(t, id); c.Version == second.Version || *c.Count != 0 {
 		t.Errorf("a cohort that lost its last member: %+v", c)
@@ -60,7 +60,7 @@ func cmpVersions(list ...*registry.Cohort) string {
 // TestUsed: a query waits for a cohort that was never computed, and for no other.
 func TestUsed(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
-	s.load(t, nil, people)
+	s.load(t, people)
 	id := s.create(t, person("paid"))
 	snap, err := s.Used(t.Context(), s.project, []int64{id})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestUsed(t *testing.T) {
 // TestBelow: the cohorts that a cohort asks for are computed first, and one that can't be computed is named.
 func TestBelow(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
-	s.load(t, nil, people)
+	s.load(t, people)
 	below := s.create(t, person("paid"))
 	middle := s.create(t, within(below))
 	top := s.create(t, within(middle))
@@ -121,7 +121,7 @@ func TestTwoServers(t *testing.T) {
 	dir := t.TempDir()
 	servers := []*server{start(t, dir, nil), start(t, dir, nil)}
 	servers[1].project = servers[0].project
-	servers[0].load(t, nil, people)
+	servers[0].load(t, people)
 	var done sync.WaitGroup
 	for round := range 5 {
 		id := servers[round%2].create(t, person("paid"))
@@ -147,7 +147,7 @@ func TestTwoServers(t *testing.T) {
 // TestChangesWhileItRuns: of several definitions the last one counts, and nobody sees the count of another.
 func TestChangesWhileItRuns(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
-	s.load(t, nil, people)
+	s.load(t, people)
 	id := s.create(t, person("free"))
 	for range 20 {
 		s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
@@ -162,7 +162,7 @@ func TestChangesWhileItRuns(t *testing.T) {
 // is computed again before it is read.
 func TestOldVersions(t *testing.T) {
 	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Keep = 50 * time.Millisecond })
-	s.load(t, nil, people)
+	s.load(t, people)
 	id := s.create(t, person("paid"))
 	s.settled(t, id)
 	s.update(t, id, registry.CohortFields{Filters: registry.To(json.RawMessage(person("free")))})
@@ -187,8 +187,8 @@ func TestOldVersions(t *testing.T) {
 func TestCloseLeavesItWaiting(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, dir, nil)
-	first.load(t, nil, people)
-	if err := first.Calculator.Close(); err != nil {
+	first.load(t, people)
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	id := first.create(t, person("paid"))

@@ -90,9 +90,9 @@ func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 var projects atomic.Int64
 
 // load imports lines.
-func (s *server) load(t *testing.T, computed []int64, lines string) {
+func (s *server) load(t *testing.T, lines string) {
 	t.Helper()
-	options := ingest.Options{Project: s.project, Now: time.Now(), Computed: computed}
+	options := ingest.Options{Project: s.project, Now: time.Now()}
 	if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines))); err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}

@@ -112,7 +112,7 @@ func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.holder)
 	cancel()
 	if err != nil {
-		return nil //nolint:nilerr // it is being computed
+		return nil // it is being computed
 	}
 	defer release()
 	if err := c.Registry.Refresh(c.open); err != nil {
