@@ -123,7 +123,9 @@ func HoldLock(s registry.Store, ready func()) error {
 		return err
 	}
 	ready()
-	select {}
+	for { // a select of nothing would count as a deadlock
+		time.Sleep(time.Hour)
+	}
 }
 
 // LockOfTheDead checks that the lock of a process that runs HoldLock on place is not to be had before it is killed, and is after.
