@@ -380,12 +380,12 @@ func (l *lexer) templateText() {
 	}
 }
 
-// escapes maps the letter after a backslash to what both stand for: \0 for nothing at all.
+// escapes maps the letter after a backslash to the text that both mean, which is empty for \0.
 var escapes = map[byte]string{
 	'b': "\b", 'f': "\f", 'r': "\r", 'n': "\n", 't': "\t", '0': "", 'a': "\a", 'v': "\v", '\\': "\\",
 }
 
-// escapeLen gives the length of the escape that s starts with, 0 when there is no such escape.
+// escapeLen returns the length of the escape that s starts with, 0 if it starts with none.
 func escapeLen(s string, quote byte, template bool) int {
 	if len(s) < 2 {
 		return 0
@@ -399,7 +399,7 @@ func escapeLen(s string, quote byte, template bool) int {
 	return 0
 }
 
-// unescape gives what the text between quotes stands for; the lexer has checked its escapes.
+// unescape returns the value of the text between quotes; the lexer has checked its escapes.
 func unescape(s string, quote byte) string {
 	var b strings.Builder
 	b.Grow(len(s))

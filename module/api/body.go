@@ -137,8 +137,7 @@ func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// CheckJSON tells in the contract's form where a body stops being JSON. Bytes that are no UTF-8 are refused: the decoder
-// would put other characters in their place without a word.
+// CheckJSON reports where a body stops being JSON. Bytes that are not UTF-8 are refused: the decoder would replace them silently.
 func CheckJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		offset := 0
@@ -170,7 +169,7 @@ func jsonMistake(body []byte, offset int, words string) *Error {
 // IsNull reports whether a value is null.
 func IsNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// SortedNames are the names of fields, so that of several mistakes the same is told each time.
+// SortedNames returns the names of fields in order, so that the same of several mistakes is reported each time.
 func SortedNames(fields map[string]json.RawMessage) []string {
 	names := make([]string, 0, len(fields))
 	for name := range fields {

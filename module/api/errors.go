@@ -32,7 +32,7 @@ type Error struct {
 
 	RetryAfter time.Duration     `json:"-"`
 	Header     map[string]string `json:"-"`
-	// Run is set for the run errors that the contract (section 5.7) gives a form of their own.
+	// Run is set for errors of runs that have a form of their own (contract api.md section 5.7).
 	Run *runMistake `json:"-"`
 	// Cause is for the log alone.
 	Cause error `json:"-"`
@@ -44,7 +44,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Cod
 // Unwrap returns the cause that the client is not shown.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Invalid refuses the value of a field; an empty attr stands for none in particular.
+// Invalid refuses the value of a field; with an empty attr the error names no field.
 func Invalid(attr, code, format string, args ...any) *Error {
 	e := &Error{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
 	if attr != "" {
@@ -131,7 +131,7 @@ const (
 	statusOutOfMemory = 513
 )
 
-// Exposable tells the errors that a caller may be told of later: its own mistakes, and the limits that its query met.
+// Exposable reports whether the caller may see the error later: it is a mistake of its own, or a limit that its query met.
 func (e *Error) Exposable() bool {
 	switch e.Status {
 	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
@@ -140,8 +140,7 @@ func (e *Error) Exposable() bool {
 	return e.Status < http.StatusInternalServerError
 }
 
-// ErrorOf gives any error of the layers below its place in the contract. Text of an error that is not the caller's
-// own mistake never leaves the log.
+// ErrorOf returns the API's error for any error of the layers below. Only the log has the text of an error that is not the caller's own mistake.
 func ErrorOf(err error) *Error {
 	var text string // of the query
 	var (
@@ -187,7 +186,7 @@ func ErrorOf(err error) *Error {
 	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)
 }
 
-// Position is where a mistake stands in the text of a query: lines and columns from 1, bytes from 0.
+// Position is the place of a mistake in the text of a query: lines and columns from 1, bytes from 0.
 type Position struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
@@ -196,14 +195,14 @@ type Position struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// MistakeExtra is what an answer tells of a query that does not compile: where its first mistake stands, and all mistakes, as
-// HogQLMetadata tells them.
+// MistakeExtra is the field extra of the error for a query that does not compile: the place of its first mistake, and all mistakes in the
+// form of HogQLMetadata.
 type MistakeExtra struct {
 	*Position
 	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
 }
 
-// mistakeError tells the first mistake; the others of a HogQL text stand in extra.
+// mistakeError reports the first mistake; extra has the others of a HogQL text.
 func mistakeError(mistakes diag.Errors, text string) *Error {
 	m := mistakes[0]
 	if m.Code == diag.ParseError {
@@ -276,7 +275,7 @@ func EngineError(err *clickhouse.Error) *Error {
 	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
 }
 
-// RunFailure gives what ClickHouse says of a run the form of contract section 5.7; other errors stay as they are.
+// RunFailure turns an error of ClickHouse into that of a run (contract api.md section 5.7), and returns other errors as they are.
 func RunFailure(err error) error {
 	var engine *clickhouse.Error
 	if !errors.As(err, &engine) {

@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	// errNoCursor is the refusal of what is no cursor, or one of another endpoint, project, or customer: it does not say which.
+	// errNoCursor refuses text that is not a cursor, or a cursor of another endpoint, project or customer. It does not say which.
 	errNoCursor = api.Invalid("cursor", "invalid_input", "This is not a cursor of this endpoint.")
-	// errCursorExpired is an error of its own, so that a client knows that beginning again will help.
+	// errCursorExpired has a code of its own, so that a client knows that starting again helps.
 	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
 )
 
