@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Server is a running server with its own data folder, on free ports of the loopback interface.
@@ -40,17 +42,22 @@ type Server struct {
 const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
 	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write"
 
-// Binary builds the server once for the whole test process, and returns its path.
-var Binary = sync.OnceValues(func() (string, error) {
+// Binary builds the server once for the whole test process, and returns its path. All test processes of a checkout have it in one place.
+var Binary = sync.OnceValues(func() (path string, err error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	folder, err := os.MkdirTemp("", "analytics-bin-")
-	if err != nil {
+	folder := filepath.Join(root, "bin", "test")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("creating a folder for the binary: %w", err)
 	}
-	path := filepath.Join(folder, "caddy")
+	lock := flock.New(filepath.Join(folder, "lock"))
+	if err := lock.Lock(); err != nil {
+		return "", fmt.Errorf("waiting for other tests to build the server: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	path = filepath.Join(folder, "caddy")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/xcaddy-build")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
