@@ -1,5 +1,6 @@
 // Command demo serves a demo project on http://localhost:8080. It starts the server and, on the first run, creates a
-// project of real events with two keys, two endpoints, two actions and an insight of each kind. When it stops, it stops the server.
+// project of real events with two keys, two endpoints, two actions, two cohorts and an insight of each kind. When it stops, it stops
+// the server.
 //
 // The server logs to a file, so that the keys stay visible in the terminal.
 package main
@@ -210,6 +211,9 @@ func (s *settings) prepare(ctx context.Context) (*demo, error) {
 		return nil, err
 	}
 	if err := d.publish(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.saveCohorts(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.saveInsights(ctx); err != nil {

@@ -39,7 +39,7 @@ func (in Input) ReadForm(files ...string) (Form, bool, error) {
 	}
 	for range maxFormFields {
 		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { //nolint:errorlint // the error of a form that is cut off wraps it
 			return f, true, nil
 		}
 		if err != nil {

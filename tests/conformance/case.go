@@ -160,7 +160,7 @@ func createProject(server *harness.Server, name, zone string, weekStart int) (in
 
 func createKey(server *harness.Server, project int64, wanted KeyWanted) (string, error) {
 	var key struct{ Key string }
-	scopes := strings.Split(cmp.Or(wanted.Scopes, harness.AllScopes), ",")
+	scopes := strings.Split(cmp.Or(wanted.Scopes, "*"), ",")
 	err := server.Ask("/analytics/keys", map[string]any{"project": project, "scopes": scopes, "kind": cmp.Or(wanted.Kind, "personal")}, &key)
 	return key.Key, err
 }

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,6 +154,16 @@ func TestDemo(t *testing.T) {
 	c := &harness.Client{Server: &harness.Server{URL: fmt.Sprintf("http://localhost:%d", ports[0])}, Project: 1, Key: key}
 	if rows := c.Query(t, "select count() from events"); len(rows) != 1 {
 		t.Errorf("rows %v", rows)
+	}
+	list := c.Do(t, http.MethodGet, "cohorts/", nil)
+	cohorts, _ := list.Body["results"].([]any)
+	for _, one := range cohorts {
+		if cohort, _ := one.(map[string]any); cohort["is_calculating"] != false || cohort["count"] == nil || cohort["count"] == 0.0 {
+			t.Errorf("a cohort has no members: %v", cohort)
+		}
+	}
+	if len(cohorts) != 2 {
+		t.Errorf("cohorts: %s", list.Raw)
 	}
 	if raw, err := os.ReadFile(autosave); err != nil || string(raw) != mine {
 		t.Errorf("the user's saved config became %q, %v", raw, err)

@@ -57,7 +57,7 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 		distinct   []string
 		identified json.RawMessage // true or 1
 	)
-	quotas, err := contents.Rows(ctx, s.Executor, &c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
+	quotas, err := contents.RowsNow(ctx, s.Executor, &c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
 		[]any{&one.ID, &created, &properties, &identified, &distinct}, func() {
 			one.IsIdentified = string(identified) == "true" || string(identified) == "1"
 			out.Results = append(out.Results, personOf(one, created, properties, distinct))

@@ -1,5 +1,6 @@
 // Package contents asks what the data of a project holds: its events, their properties, and the values of these. Each list is
-// computed as a query of the caller, and may be MaxAge old. The functions return the caller's quotas, with an error too.
+// computed as a query of the caller, and may be MaxAge old unless its function says otherwise. The functions return the caller's
+// quotas, with an error too.
 package contents
 
 import (
@@ -51,12 +52,25 @@ func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.Ho
 	if err != nil {
 		return got.Quotas, err
 	}
+	return got.Quotas, decode(got, pointers, each)
+}
+
+// RowsNow is Rows for a list that shows the data as they are now.
+func RowsNow(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
+	got, err := result.Compute(ctx, e, c, q)
+	if err != nil {
+		return got.Quotas, err
+	}
+	return got.Quotas, decode(got, pointers, each)
+}
+
+func decode(got execution.Result, pointers []any, each func()) error {
 	for row := range got.Answer.Entry.Result.Rows() {
 		values := slices.Clone(pointers)
 		if err := json.Unmarshal(row, &values); err != nil {
-			return got.Quotas, fmt.Errorf("reading a row: %w", err)
+			return fmt.Errorf("reading a row: %w", err)
 		}
 		each()
 	}
-	return got.Quotas, nil
+	return nil
 }

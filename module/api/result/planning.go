@@ -86,6 +86,15 @@ func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.Hog
 	return e.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
 }
 
+// Compute is Ask for a result that is computed after the call. One that is stored is the answer only if ClickHouse fails.
+func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL) (execution.Result, error) {
+	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshForceBlocking)
+	if err != nil {
+		return execution.Result{}, err
+	}
+	return e.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
+}
+
 // VariableMarks is the part of a cache key that the values of variables decide, defaults included.
 func VariableMarks(c *execution.Caller, node query.Node) string {
 	if list, ok := node.(interface {

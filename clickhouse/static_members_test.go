@@ -1,0 +1,150 @@
+package clickhouse_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+)
+
+// staticPeople imports ann and people with hostile names into a project, and returns the id of ann.
+func staticPeople(t *testing.T, c *clickhouse.Client, of int64, own string) (ann string) {
+	t.Helper()
+	lines := fmt.Sprintf(`{"type":"person","distinct_ids":["ann",%[1]q],"properties":{"email":"ann@x.io"}}
+{"type":"person","distinct_ids":["%[1]s-bob"],"properties":{"email":"%[1]s@x.io"}}
+`, own)
+	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: of, Now: now}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+		t.Fatal(err)
+	}
+	found := ask(t, c, of, "SELECT argMax(person_id, version) FROM person_distinct_id2 WHERE distinct_id = 'ann'")
+	if len(found) != 1 {
+		t.Fatalf("ann is %v", found)
+	}
+	return strings.Trim(found[0], `["]`)
+}
+
+// TestStaticMembersFence names people of another project, and writes what looks like SQL in the place of names: nobody becomes a
+// member who is not of the cohort's project, and nothing is done to the cohorts of others.
+func TestStaticMembersFence(t *testing.T) {
+	c := client(t)
+	mine, other := project(), project()
+	annOfMine, annOfOther := staticPeople(t, c, mine, "mine"), staticPeople(t, c, other, "other")
+	const cohort = 5
+	if err := c.AddMembers(t.Context(), other, cohort, clickhouse.ByPersonID, []string{annOfOther}); err != nil {
+		t.Fatal(err)
+	}
+	members := func(p int64) []string {
+		return ask(t, c, p, "SELECT cohort_id, person_id FROM person_static_cohort ORDER BY ALL")
+	}
+	row := func(id string) string { return fmt.Sprintf("[%d, %q]", cohort, id) }
+	for _, tt := range []struct {
+		name  string
+		by    clickhouse.Naming
+		names []string
+	}{
+		{"ids of another project", clickhouse.ByPersonID, []string{annOfOther}},
+		{"distinct ids of another project", clickhouse.ByDistinctID, []string{"other", "other-bob"}},
+		{"emails of another project", clickhouse.ByEmail, []string{"other@x.io"}},
+		{"distinct ids that end the list", clickhouse.ByDistinctID, hostileNames(other)},
+		{"emails that end the list", clickhouse.ByEmail, hostileNames(other)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if n, err := c.CountPeople(t.Context(), mine, tt.by, tt.names); err != nil || n != 0 {
+				t.Errorf("they name %d people, %v", n, err)
+			}
+			if err := c.AddMembers(t.Context(), mine, cohort, tt.by, tt.names); err != nil {
+				t.Fatal(err, errors.Unwrap(err))
+			}
+			if got := members(mine); got != nil {
+				t.Errorf("members %v", got)
+			}
+		})
+	}
+	t.Run("ids that are none", func(t *testing.T) {
+		for _, name := range hostileNames(other) {
+			if err := c.AddMembers(t.Context(), mine, cohort, clickhouse.ByPersonID, []string{name}); err == nil {
+				t.Errorf("%q is taken for an id", name)
+			}
+		}
+		if got := members(mine); got != nil {
+			t.Errorf("members %v", got)
+		}
+	})
+	t.Run("names that both projects have", func(t *testing.T) {
+		for by, name := range map[clickhouse.Naming]string{clickhouse.ByDistinctID: "ann", clickhouse.ByEmail: "ann@x.io", clickhouse.ByPersonID: annOfMine} {
+			if err := c.AddMembers(t.Context(), mine, cohort, by, []string{name}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{row(annOfMine)}, members(mine)); diff != "" {
+				t.Errorf("members by %q (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+	t.Run("removal", func(t *testing.T) {
+		if found, err := c.RemoveMember(t.Context(), mine, cohort, uuid.MustParse(annOfOther)); err != nil || found {
+			t.Errorf("a member of another project's cohort: %v, %v", found, err)
+		}
+		if err := c.RemoveMembers(t.Context(), mine, cohort); err != nil {
+			t.Fatal(err)
+		}
+		if got := members(mine); got != nil {
+			t.Errorf("members that are left: %v", got)
+		}
+	})
+	if diff := cmp.Diff([]string{row(annOfOther)}, members(other)); diff != "" {
+		t.Errorf("members of another project's cohort (-want +got):\n%s", diff)
+	}
+}
+
+// TestStaticMembersByHostileNames: a name is a value, whatever it looks like, and finds the person who has it.
+func TestStaticMembersByHostileNames(t *testing.T) {
+	c := client(t)
+	mine := project()
+	names := hostileNames(mine)
+	var lines strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&lines, "{\"type\":\"person\",\"distinct_ids\":[%s],\"properties\":{\"email\":%[1]s}}\n", quoted(t, name))
+	}
+	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: mine, Now: now}, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil {
+		t.Fatal(err)
+	}
+	for by, cohort := range map[clickhouse.Naming]int64{clickhouse.ByDistinctID: 1, clickhouse.ByEmail: 2} {
+		for i, name := range names {
+			if n, err := c.CountPeople(t.Context(), mine, by, []string{name}); err != nil || n != 1 {
+				t.Errorf("%q names %d people, %v", name, n, err)
+			}
+			if err := c.AddMembers(t.Context(), mine, cohort, by, []string{name}); err != nil {
+				t.Fatal(err, errors.Unwrap(err))
+			}
+			if n, err := c.CountMembers(t.Context(), mine, cohort); err != nil || n != int64(i+1) {
+				t.Errorf("after %q there are %d members, %v", name, n, err)
+			}
+		}
+	}
+}
+
+// hostileNames try to leave their literal, and to name everybody in a project.
+func hostileNames(of int64) []string {
+	return []string{
+		`'`, `\`, `\'`, `'] OR 1 = 1 --`, fmt.Sprintf(`x'] OR team_id = %d --`, of),
+		`'])) UNION ALL SELECT id FROM person SETTINGS additional_table_filters = {} --`,
+		`') ; DROP TABLE person_static_cohort ; --`, `{project:Int64}`, `{people:Array(String)}`, "a\x00b\n\t'", `%`, `NULL`, `\N`,
+	}
+}
+
+func quoted(t *testing.T, text string) string {
+	t.Helper()
+	raw, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// formOf is a request with a form of texts, and of files, in their order.
+func formOf(tb testing.TB, texts, files [][2]string) (contentType string, body []byte) {
+	tb.Helper()
+	var out bytes.Buffer
+	w := multipart.NewWriter(&out)
+	for _, one := range texts {
+		if err := w.WriteField(one[0], one[1]); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, one := range files {
+		part, err := w.CreateFormFile(one[0], "a.csv")
+		if err == nil {
+			_, err = part.Write([]byte(one[1]))
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return w.FormDataContentType(), out.Bytes()
+}
+
+func readForm(contentType string, body []byte) (Form, bool, error) {
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	return Input{Request: r}.ReadForm("csv")
+}
+
+func TestReadForm(t *testing.T) {
+	typ, body := formOf(t, [][2]string{{"name", "a \"quoted\" \n name"}, {"is_static", "true"}}, [][2]string{{"csv", "u1\r\nu2"}, {"other", "x"}})
+	many := make([][2]string, maxFormFields+1)
+	for i := range many {
+		many[i] = [2]string{fmt.Sprint("f", i), ""}
+	}
+	manyType, manyBody := formOf(t, many, nil)
+	largeType, largeBody := formOf(t, nil, [][2]string{{"csv", strings.Repeat("u", maxBody)}})
+	tests := []struct {
+		name, typ string
+		body      []byte
+		isForm    bool
+		want      Form
+		mistake   string
+	}{
+		{
+			"texts and files", typ, body, true, Form{
+				Fields: map[string]json.RawMessage{"name": json.RawMessage(`"a \"quoted\" \n name"`), "is_static": json.RawMessage(`"true"`), "other": json.RawMessage(`"x"`)},
+				Files:  map[string][]byte{"csv": []byte("u1\r\nu2")},
+			}, "",
+		},
+		{"JSON", "application/json", []byte(`{}`), false, Form{}, ""},
+		{"no type", ";;", body, false, Form{}, ""},
+		{"no boundary", "multipart/form-data", body, true, Form{}, "400 parse_error: Multipart form parse error - no multipart boundary param in Content-Type"},
+		{"another boundary", "multipart/form-data; boundary=x", body, true, Form{}, "400 parse_error: Multipart form parse error - multipart: NextPart: EOF"},
+		{"cut off in a part", typ, body[:bytes.Index(body, []byte("\r\nu2"))], true, Form{}, "400 parse_error: Multipart form parse error - unexpected EOF"},
+		{"cut off at the end", typ, body[:bytes.LastIndex(body, []byte("--"))], true, Form{}, "400 parse_error: Multipart form parse error - multipart: NextPart: EOF"},
+		{"too many fields", manyType, manyBody, true, Form{}, "400 parse_error: Multipart form parse error - the form has too many fields."},
+		{"too large", largeType, largeBody, true, Form{}, "413 request_too_large: The request body is larger than 20971520 bytes."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, isForm, err := readForm(tt.typ, tt.body)
+			mistake := ""
+			if err != nil {
+				mistake = ErrorOf(err).Error()
+			}
+			if mistake != tt.mistake || isForm != tt.isForm {
+				t.Fatalf("form %v, mistake %q, want %v, %q", isForm, mistake, tt.isForm, tt.mistake)
+			}
+			if err != nil || !isForm {
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("form (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzReadForm: a body is refused as the caller's mistake, or gives texts that are JSON and files of the asked names alone.
+func FuzzReadForm(f *testing.F) {
+	typ, body := formOf(f, [][2]string{{"name", "Beta"}, {"", ""}, {"name", "\xff\x00"}}, [][2]string{{"csv", "u1\nu2"}})
+	f.Add(typ, body)
+	f.Add(typ, body[:len(body)-7])
+	f.Add("multipart/form-data", body)
+	f.Add("multipart/form-data; boundary=\"\"", body)
+	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"csv\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=3\r\n--x--"))
+	f.Add("application/json", []byte(`{}`))
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		got, isForm, err := readForm(contentType, body)
+		switch {
+		case err != nil:
+			if status := ErrorOf(err).Status; !isForm || status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
+				t.Fatalf("form %v, %d: %v", isForm, status, err)
+			}
+			return
+		case !isForm && len(got.Fields)+len(got.Files) > 0:
+			t.Fatalf("no form, and yet %v", got)
+		case len(got.Fields)+len(got.Files) > maxFormFields:
+			t.Fatalf("%d fields", len(got.Fields)+len(got.Files))
+		}
+		for name, value := range got.Fields {
+			var text string
+			if name == "csv" || json.Unmarshal(value, &text) != nil {
+				t.Fatalf("%q is %q", name, value)
+			}
+		}
+		for name, value := range got.Files {
+			if name != "csv" || len(value) > len(body) {
+				t.Fatalf("%q is a file of %d bytes", name, len(value))
+			}
+		}
+	})
+}
