@@ -51,7 +51,7 @@ func (c Cohorts) Missing(id int64) string {
 	case one != nil && one.Deleted && one.Name == "":
 		return fmt.Sprintf("Cohort %d was deleted.", id)
 	case one != nil && one.Deleted:
-		return fmt.Sprintf(`Cohort "%s" (ID %d) was deleted.`, one.Name, id) //nolint:gocritic // in the words that actions have
+		return fmt.Sprintf(`Cohort "%s" (ID %d) was deleted.`, one.Name, id)
 	case one == nil && !c.open || id <= 0:
 		return fmt.Sprintf("Could not find cohort with ID %d", id)
 	}
