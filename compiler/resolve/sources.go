@@ -225,7 +225,7 @@ func (t *tableSource) joinKey(field string) resolved.Expr {
 	if f.Override == nil {
 		return t.rowField(field)
 	}
-	own, theirs := t.rowField(field), t.join(f.Override).rowField(field)
+	own, theirs := t.rowField(field), t.join(f.Override).shownField(field)
 	given := native(boolType, hogql.Span{}, "notEmpty", theirs)
 	return native(own.Type, hogql.Span{}, "if", given, theirs, own)
 }

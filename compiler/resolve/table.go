@@ -248,6 +248,16 @@ func (t *tableSource) rowField(name string) *resolved.Column {
 	return t.row(f, f.Key(), name, func(string) resolved.Expr { return t.raw(name) })
 }
 
+// shownField turns a field into a column of what is in FROM for the table, as it is stored.
+func (t *tableSource) shownField(name string) *resolved.Column {
+	c := t.rowField(name)
+	if t.whole == nil {
+		return c
+	}
+	f, _ := t.r.db.Field(t.table, name)
+	return t.whole.column(f.Key(), c.Name, t.alias, func() resolved.Expr { return c })
+}
+
 // outside lifts a column of rows to where the source is.
 func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	if t.inside {

@@ -389,13 +389,13 @@ func cohortActors(t *testing.T, c *harness.Client, by func(any, ...map[string]an
 	}
 }
 
-// TestCohortList lists the cohorts with their people, and shows one.
+// TestCohortList lists the cohorts with their people, newest first, and shows one. A deleted one is shown, but not listed.
 func TestCohortList(t *testing.T) {
 	c := cohortProject(t)
 	want := []any{
-		fields{"id": 1.0, "name": "trial", "count": 2.0, "is_static": true, "deleted": false},
-		fields{"id": 2.0, "name": "paying", "count": 2.0, "is_static": true, "deleted": false},
 		fields{"id": 3.0, "name": "nobody's", "count": 0.0, "is_static": true, "deleted": false},
+		fields{"id": 2.0, "name": "paying", "count": 2.0, "is_static": true, "deleted": false},
+		fields{"id": 1.0, "name": "trial", "count": 2.0, "is_static": true, "deleted": false},
 	}
 	list := c.Do(t, http.MethodGet, "cohorts/", nil)
 	if diff := cmp.Diff(any(want), harness.Only(want, list.Body["results"])); diff != "" || list.Body["count"] != 3.0 {
@@ -406,16 +406,22 @@ func TestCohortList(t *testing.T) {
 		t.Errorf("%s (-want +got):\n%s", one.Raw, diff)
 	}
 	c.Server.MustCommand(t, nil, nil, "cohort", "delete", "--project", strconv.FormatInt(c.Project, 10), "2")
-	for _, path := range []string{"cohorts/2/", "cohorts/02/", "cohorts/x/"} {
-		if answer := c.Do(t, http.MethodGet, path, nil); answer.Status != http.StatusNotFound {
-			t.Errorf("%s answers %d %s", path, answer.Status, answer.Raw)
+	if one = c.Do(t, http.MethodGet, "cohorts/2/", nil); one.Status != http.StatusOK || one.Body["deleted"] != true {
+		t.Errorf("the deleted cohort: %d %s", one.Status, one.Raw)
+	}
+	id, key := c.Server.Project(t, "elsewhere")
+	other := c.Server.Client(id, key)
+	for _, tt := range []struct {
+		client *harness.Client
+		path   string
+	}{{c, "cohorts/9/"}, {c, "cohorts/x/"}, {other, "cohorts/1/"}, {other, "cohorts/2/"}} {
+		if answer := tt.client.Do(t, http.MethodGet, tt.path, nil); answer.Status != http.StatusNotFound {
+			t.Errorf("%s of project %d answers %d %s", tt.path, tt.client.Project, answer.Status, answer.Raw)
 		}
 	}
 	if list = c.Do(t, http.MethodGet, "cohorts/?limit=1&offset=1", nil); list.Body["count"] != 2.0 || list.Body["next"] != nil {
 		t.Errorf("the second of what is left: %s", list.Raw)
 	}
-	id, key := c.Server.Project(t, "elsewhere")
-	other := c.Server.Client(id, key)
 	if list = other.Do(t, http.MethodGet, "cohorts/", nil); list.Body["count"] != 0.0 {
 		t.Errorf("another project lists %s", list.Raw)
 	}
@@ -440,7 +446,8 @@ func TestCohortNames(t *testing.T) {
 	var renamed map[string]any
 	c.Server.MustCommand(t, &renamed, nil, "cohort", "rename", "--project", project, "--name", "customers", "2")
 	delete(renamed, "created_at")
-	if diff := cmp.Diff(fields{"id": 2.0, "project": float64(c.Project), "name": "customers"}, renamed); diff != "" {
+	want := fields{"id": 2.0, "project": float64(c.Project), "name": "customers", "is_static": true, "count": 2.0, "is_calculating": false}
+	if diff := cmp.Diff(want, renamed); diff != "" {
 		t.Errorf("the renamed cohort (-want +got):\n%s", diff)
 	}
 	if got := label(); got != "customers" {
@@ -451,7 +458,7 @@ func TestCohortNames(t *testing.T) {
 	}
 	c.Server.MustCommand(t, nil, nil, "cohort", "delete", "--project", project, "2")
 	answer := c.Do(t, http.MethodPost, "query/", fields{"query": node})
-	if answer.Status != http.StatusBadRequest || answer.Body["attr"] != "breakdownFilter.breakdown" || answer.Body["detail"] != "Could not find cohort with ID 2" {
+	if answer.Status != http.StatusBadRequest || answer.Body["attr"] != "breakdownFilter.breakdown" || answer.Body["detail"] != `Cohort "customers" (ID 2) was deleted.` {
 		t.Errorf("by a deleted cohort: %d %s", answer.Status, answer.Raw)
 	}
 	var left struct {
@@ -461,14 +468,14 @@ func TestCohortNames(t *testing.T) {
 		}
 	}
 	c.Server.MustCommand(t, &left, nil, "cohort", "list", "--project", project)
-	if len(left.Cohorts) != 2 || left.Cohorts[0].Name != "trial" || left.Cohorts[1].ID != 3 {
+	if len(left.Cohorts) != 2 || left.Cohorts[0].ID != 3 || left.Cohorts[1].Name != "trial" {
 		t.Errorf("cohorts that are left: %v", left.Cohorts)
 	}
 	for _, tt := range []struct {
 		name, want string
 		args       []string
 	}{
-		{"a taken name", "name: A cohort with this name exists already.", []string{"create", "--project", project, "--name", "trial"}},
+		{"no name", "name: This field is required.", []string{"create", "--project", project, "--name", " "}},
 		{"a taken number", "id: A cohort with this id exists already.", []string{"create", "--project", project, "--name", "x", "--id", "1"}},
 		{"no project", "not found", []string{"create", "--project", "999999", "--name", "x"}},
 		{"renaming a deleted one", "not found", []string{"rename", "--project", project, "--name", "x", "2"}},
@@ -482,5 +489,28 @@ func TestCohortNames(t *testing.T) {
 	stdout, stderr, err := c.Server.Command(stringReader(`{"type": "cohort", "cohort_id": 2, "distinct_ids": ["ann"]}`), "import", "--project", project, "-")
 	if err == nil || !strings.Contains(stderr, "line 1: the project has no cohort 2") || !strings.Contains(stdout, `"bad":1`) {
 		t.Errorf("importing into a deleted cohort: %q %q", stdout, stderr)
+	}
+}
+
+// TestCohortsOfOneName gives two cohorts one name: by that name neither is found, by its number each.
+func TestCohortsOfOneName(t *testing.T) {
+	c := cohortProject(t)
+	project := strconv.FormatInt(c.Project, 10)
+	var second struct{ ID int }
+	c.Server.MustCommand(t, &second, nil, "cohort", "create", "--project", project, "--name", "trial")
+	if second.ID != 4 {
+		t.Fatalf("the second cohort trial has the number %d, want 4", second.ID)
+	}
+	const named = "select count() from events where person_id in cohort 'trial'"
+	answer := c.HogQL(t, named)
+	if answer.Status != http.StatusBadRequest || answer.Body["detail"] != "Found multiple cohorts with name 'trial'" {
+		t.Errorf("by the name of two: %d %s", answer.Status, answer.Raw)
+	}
+	if diff := cmp.Diff([]any{[]any{4.0}}, c.Query(t, "select count() from events where person_id in cohort 1")); diff != "" {
+		t.Errorf("by its number (-want +got):\n%s", diff)
+	}
+	c.Server.MustCommand(t, nil, nil, "cohort", "delete", "--project", project, "4")
+	if diff := cmp.Diff([]any{[]any{4.0}}, c.Query(t, named)); diff != "" {
+		t.Errorf("by the name, once the other is deleted (-want +got):\n%s", diff)
 	}
 }

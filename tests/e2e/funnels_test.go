@@ -66,6 +66,15 @@ func TestFunnelsAgreeWithOthers(t *testing.T) {
 	if steps[1].Count == 0 || steps[1].Count > people("properties.component = 'tsdb'") {
 		t.Errorf("the second step has %v people", steps[1].Count)
 	}
+	var flow, long []funnelItem
+	askFunnel(t, c, map[string]any{"funnelsFilter": map[string]any{"funnelVizType": "flow"}}, &flow)
+	if diff := cmp.Diff(steps, flow); diff != "" {
+		t.Errorf("the flow is not its steps (-want +got):\n%s", diff)
+	}
+	askFunnel(t, c, map[string]any{"funnelsFilter": map[string]any{"funnelWindowInterval": 400}}, &long)
+	if long[0].Count != everybody || long[1].Count < steps[1].Count {
+		t.Errorf("in 400 days: %v, want %v and no less than %v", long, everybody, steps[1].Count)
+	}
 	var values [][]funnelItem
 	askFunnel(t, c, map[string]any{"breakdownFilter": map[string]any{"breakdown": "component", "breakdown_limit": 3}}, &values)
 	first, second := 0.0, 0.0
@@ -99,9 +108,7 @@ func TestFunnelsMistakes(t *testing.T) {
 	exclusion := map[string]any{"kind": "EventsNode", "event": "x", "funnelFromStep": 1, "funnelToStep": 1}
 	for attr, fields := range map[string]map[string]any{
 		"series":                                  {"series": one},
-		"funnelsFilter.funnelWindowInterval":      {"funnelsFilter": map[string]any{"funnelWindowInterval": 400}},
 		"funnelsFilter.funnelToStep":              {"funnelsFilter": map[string]any{"funnelVizType": "time_to_convert", "funnelToStep": 2}},
-		"funnelsFilter.funnelVizType":             {"funnelsFilter": map[string]any{"funnelVizType": "flow"}},
 		"funnelsFilter.funnelAggregateByHogQL":    {"funnelsFilter": map[string]any{"funnelAggregateByHogQL": "count("}},
 		"funnelsFilter.exclusions.0.funnelToStep": {"funnelsFilter": map[string]any{"exclusions": []any{exclusion}}},
 	} {

@@ -149,6 +149,9 @@ func TestNothingOutsideIsOffered(t *testing.T) {
 		aliases[name] = original
 	}
 	for f := range schema.Functions() {
+		if f.Rule == schema.RuleMacro { // it has nothing but functions of the table
+			continue
+		}
 		for _, name := range []string{f.Name, f.ClickHouse(), aliases[f.ClickHouse()]} {
 			if outside.MatchString(name) {
 				t.Errorf("%s, printed %s, an alias of %q, looks as if it saw more than its arguments", f.Name, f.ClickHouse(), aliases[f.ClickHouse()])

@@ -10,7 +10,8 @@ import (
 )
 
 // hostileText is in the place of every text of an action: it would end a constant, a comment or a parameter where one is not bound.
-const hostileText = `') or 1 = 1 or team_id = 202 -- /* {p0:String} \' ` + "`\" " + marker
+// It ends with what markers begin with: an error may hold the query, with the names of its properties.
+const hostileText = `') or 1 = 1 or team_id = 202 -- /* {p0:String} \' ` + "`\" zvm"
 
 // tenantSteps are the steps of the tenant's actions. Their texts are what its events have, what nobody's have, and what the
 // strangers' have; their expressions fail on the strangers' rows.
