@@ -123,7 +123,7 @@ func (g *given) check(before *registry.Cohort) error {
 		return api.Invalid("query", "invalid_input", "Cannot create a dynamic cohort with a query. Set is_static to true.")
 	case g.Query.Value != nil && len(g.People.names) > 0:
 		return api.Invalid("query", "invalid_input", "A static cohort is filled from one source: person ids, a CSV file or a query.")
-	case g.People.names != nil && len(g.People.names) > 0 && !static:
+	case len(g.People.names) > 0 && !static:
 		return api.Invalid("is_static", "invalid_input", "People can only be put into a static cohort. Set is_static to true.")
 	}
 	return g.checkQuery()
