@@ -24,9 +24,8 @@ const maxFormFields = 100
 // ReadForm reads the body if it is a form, and reports whether it is one. Fields of the names in files are files.
 func (in Input) ReadForm(files ...string) (Form, bool, error) {
 	f := Form{Fields: map[string]json.RawMessage{}, Files: map[string][]byte{}}
-	typ, _, err := mime.ParseMediaType(in.Header.Get("Content-Type"))
-	if err != nil || typ != "multipart/form-data" {
-		return f, false, nil //nolint:nilerr // a body of another type is no form
+	if typ, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type")); typ != "multipart/form-data" { // a type that is none is no form's
+		return f, false, nil
 	}
 	if in.ContentLength > maxBody {
 		return f, true, bodyTooLarge(maxBody)
@@ -39,7 +38,7 @@ func (in Input) ReadForm(files ...string) (Form, bool, error) {
 	}
 	for range maxFormFields {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // the error of a form that is cut off wraps it
+		if err == io.EOF { // which the error of a form that is cut off wraps
 			return f, true, nil
 		}
 		if err != nil {
