@@ -177,7 +177,7 @@ func (d *decoder) signed() int64 {
 	return n
 }
 
-// sizeOf is how many bytes a number has; more than there are if there is no number.
+// sizeOf returns the length of a number in bytes; if it could not be read, more than any input has.
 func sizeOf(size int) uint64 {
 	if size <= 0 {
 		return math.MaxUint64

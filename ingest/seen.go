@@ -13,9 +13,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// seen tells which events of these days ClickHouse surely does not have, so that a batch of new events is not looked up there: a lookup
-// reads the uuids of a whole day, and takes longer with each event of it. It is a Bloom filter of all events that are there, or that
-// somebody tried to write. Of those that it has not, none is there; a few that it has are not there either, and are looked up.
+// seen reports which events of the last days ClickHouse does not have, so that new events are not looked up there: a lookup reads the uuids
+// of a whole day, and takes longer with each event of it. It is a Bloom filter of all events that are there, or that somebody tried to
+// write. An event that is not in it is not in ClickHouse. A few that are in it are not in ClickHouse either; they are looked up.
 //
 // It is forgotten whenever a batch broke off or another process may have written events.
 type seen struct {

@@ -235,6 +235,6 @@ func TestActionList(t *testing.T) {
 		}
 	}
 	if got := w.send(t, http.MethodGet, actionsPath+"?limit=x", ""); got.Code != http.StatusBadRequest {
-		t.Errorf("a limit that is no number: %d %s", got.Code, got.Body)
+		t.Errorf("a limit that is not a number: %d %s", got.Code, got.Body)
 	}
 }

@@ -132,7 +132,7 @@ func headOf(text string, most int) string {
 	return text[:most]
 }
 
-// QueryLogColumns are the columns of the peer's query_log that are known here, with their types.
+// QueryLogColumns are the columns of PostHog's query_log that this server fills, with their types.
 var QueryLogColumns = [][2]string{
 	{"event_date", "Date"},
 	{"event_time", "DateTime"},

@@ -43,8 +43,8 @@ func (m RefreshMode) cacheMode() cache.Mode {
 // thresholds are the ages of an answer at which it is stale, and at which lazy_async computes it anew.
 type thresholds struct{ fresh, lazy time.Duration }
 
-// thresholdsOf are those of a node: for insights by their interval, for other kinds as the operator says (cache ttl), the
-// lazy one in the contract's proportion to it.
+// thresholdsOf returns those of a node: for insights by their interval, for other kinds the operator's cache ttl, and twice that for
+// lazy_async.
 func (e *Executor) thresholdsOf(node query.Node) thresholds {
 	if _, ok := node.(query.Insight); !ok {
 		return thresholds{e.QueryFresh, 2 * e.QueryFresh}

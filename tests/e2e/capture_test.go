@@ -333,7 +333,7 @@ func TestHostileCapture(t *testing.T) {
 	}
 	c.Shows(t, "select event, abs(dateDiff('hour', timestamp, now())) < 2 from events order by event", []any{"e", 1.0}, []any{"far", 1.0})
 	if !measured {
-		t.Skip("no /proc here to measure the memory")
+		t.Log("the memory was not measured: this system has no /proc")
 	}
 }
 
