@@ -127,7 +127,7 @@ func newDocument(site string, info *openapi3.Info) *openapi3.T {
 			SecuritySchemes: openapi3.SecuritySchemes{"PersonalAPIKey": {Value: bearer}},
 			Schemas:         errorSchemas(),
 			Responses:       errorResponses(),
-			Headers:         answerHeaders(),
+			Headers:         errorHeaders(),
 		},
 	}
 }

@@ -207,12 +207,12 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 	}
 	op.Security = openapi3.NewSecurityRequirements().With(openapi3.NewSecurityRequirement().Authenticate("PersonalAPIKey"))
 	success := openapi3.NewResponse().WithDescription(description).WithContent(openapi3.Content{media: openapi3.NewMediaType().WithSchema(answer)})
-	success.Headers = headersOf("Age", "Cache-Control", "Cache-Status", "ETag", "RateLimit", "RateLimit-Policy", "Server-Timing", "X-Request-Id")
+	success.Headers = w.headers("Age", "Cache-Control", "Cache-Status", "ETag", "RateLimit", "RateLimit-Policy", "Server-Timing", "X-Request-Id")
 	if media != "application/json" {
-		success.Headers = headersOf("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
+		success.Headers = w.headers("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
 	}
 	if media == "text/csv" || media == "application/x-ndjson" { // the files that can be cut into pages
-		maps.Copy(success.Headers, headersOf("Next-Cursor"))
+		maps.Copy(success.Headers, w.headers("Next-Cursor"))
 	}
 	op.Responses = openapi3.NewResponsesWithCapacity(len(failures) + 1)
 	op.Responses.Set("200", &openapi3.ResponseRef{Value: success})
@@ -220,6 +220,15 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 		op.Responses.Set(status, &openapi3.ResponseRef{Ref: "#/components/responses/" + failures[status]})
 	}
 	w.doc.Paths.Set(path, &openapi3.PathItem{Post: op})
+}
+
+// headers are some of the headers of answers. The document has those that are used.
+func (w *writer) headers(names ...string) openapi3.Headers {
+	all := answerHeaders()
+	for _, name := range names {
+		w.doc.Components.Headers[name] = all[name]
+	}
+	return headersOf(names...)
 }
 
 // successOf is the JSON body of the answer at a path.

@@ -45,7 +45,7 @@ func newSite(t *testing.T) site {
 	create("insight_variables/", map[string]any{"name": "Least", "type": "Number"})
 	create("insight_variables/", map[string]any{"name": "Country", "type": "List", "values": []string{"de", "fr"}, "default_value": "de"})
 	create("endpoints/", map[string]any{"name": "sales-by-day", "query": map[string]any{"kind": "HogQLQuery", "query": sales}})
-	create("endpoints/", map[string]any{"name": "counters", "query": map[string]any{"kind": "HogQLQuery", "query": "select toUInt64('18446744073709551615') as largest"}})
+	create("endpoints/", map[string]any{"name": "counters", "query": map[string]any{"kind": "HogQLQuery", "query": "select 18446744073709551615 as largest"}})
 	create("endpoints/", map[string]any{"name": "views", "query": map[string]any{
 		"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2026-01-01", "date_to": "2026-01-03"},
 		"series": []any{map[string]any{"kind": "EventsNode", "event": "$pageview"}},
