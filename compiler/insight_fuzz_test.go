@@ -30,6 +30,7 @@ func FuzzInsight(f *testing.F) {
 		`{"kind": "PathsQuery", "dateRange": {"date_from": "all"}, "pathsFilter": {"includeEventTypes": ["$screen", "hogql"], "pathsHogQLExpression": "properties.a", "excludeEvents": ["b"]}}`,
 		`{"kind": "PathsQuery", "pathsFilter": {"startPoint": "/", "endPoint": "/b", "stepLimit": 1, "pathGroupings": ["*", "/a*["], "localPathCleaningFilters": [{"regex": "(a)|b", "alias": "\\1"}]}}`,
 		`{"kind": "PathsQuery", "funnelPathsFilter": {"funnelPathType": "funnel_path_after_step", "funnelStep": -2, "funnelSource": {"series": [{"event": "a"}, {"event": "b"}]}}}`,
+		`{"kind": "CalendarHeatmapQuery", "series": [{"math": "dau", "properties": [{"type": "hogql", "key": "day > 1"}]}], "conversionGoal": {"customEventName": "a"}, "dateRange": {"date_from": "all"}}`,
 		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "includeRecordings": true, "source": {"kind": "PathsQuery", "pathsFilter": {"pathStartKey": "1_a", "pathEndKey": "2_b"}}}}`,
 	} {
 		f.Add([]byte(seed))

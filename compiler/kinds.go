@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/heatmap"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
@@ -37,7 +38,7 @@ type Kind struct {
 	build  func(query.Node, Env) (tree, error) // nil for kinds that give no rows
 	people func(query.PeopleSource, *insight.World) (*insight.People, error)
 	form   func(query.Insight) form.Form
-	table  func(query.Insight, []byte) ([][]string, error)
+	table  func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
 }
 
 // kinds are all kinds that can be asked, in the order in which mistakes list them.
@@ -73,6 +74,7 @@ var kinds = []Kind{
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "FunnelsActorsQuery", Read: query.ReadActorsOf("FunnelsQuery"), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "StickinessActorsQuery", Read: query.ReadActorsOf("StickinessQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	answerRow[*heatmap.Query]{name: "CalendarHeatmapQuery", read: heatmap.Read, build: heatmap.Build, table: heatmap.Table}.kind(),
 	{Kind: query.Kind{Name: "HogQLMetadata", Read: query.ReadMetadata, Unlisted: true}},
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
 }
@@ -107,13 +109,35 @@ func (r insightRow[Q, A]) kind() Kind {
 		return r.people(at.Behind().(Q), at.(A), w)
 	}
 	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
-	k.table = func(q query.Insight, results []byte) ([][]string, error) {
+	k.table = func(q query.Node, results []byte) ([][]string, error) {
 		if r.table == nil {
 			return insight.SeriesTable(results)
 		}
 		return r.table(q.(Q), results)
 	}
 	return k
+}
+
+// answerRow is the row of a kind that is no insight, since it can be neither saved nor published, and answers with more than rows.
+type answerRow[Q query.Node] struct {
+	name  string
+	read  func(*query.Reader, *query.Object) query.Node
+	build func(Q, *insight.World) (*insight.Built, error)
+	table func([]byte) ([][]string, error)
+}
+
+func (r answerRow[Q]) kind() Kind {
+	return Kind{
+		Kind: query.Kind{Name: r.name, Read: r.read, Unlisted: true},
+		build: func(n query.Node, env Env) (tree, error) {
+			b, err := r.build(n.(Q), env.world())
+			if err != nil {
+				return tree{}, err
+			}
+			return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
+		},
+		table: func(_ query.Node, results []byte) ([][]string, error) { return r.table(results) },
+	}
 }
 
 var (
@@ -151,8 +175,9 @@ func (k *Kind) HasRows() bool { return k.build != nil }
 // Form is the form of the results of an insight of the kind.
 func (k *Kind) Form(q query.Insight) form.Form { return k.form(q) }
 
-// Table writes the results of an insight of the kind as the lines of a table of texts; an empty line parts two tables.
-func (k *Kind) Table(q query.Insight, results []byte) ([][]string, error) { return k.table(q, results) }
+// Table writes the results of a query of the kind, where these are not its rows, as the lines of a table of texts; an empty line
+// parts two tables.
+func (k *Kind) Table(q query.Node, results []byte) ([][]string, error) { return k.table(q, results) }
 
 // Parse reads a query of any kind: see query.Kinds.Parse.
 func Parse(raw []byte) (query.Node, error) { return readers.Parse(raw) }
