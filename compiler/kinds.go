@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/correlation"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
@@ -35,8 +36,8 @@ type Kind struct {
 	// EmptyError reports whether the field error of an answer without one is an empty text, not null.
 	EmptyError bool
 
-	build  func(query.Node, Env) (tree, error) // nil for kinds that give no rows
-	people func(query.PeopleSource, *insight.World) (*insight.People, error)
+	build  func(query.Node, Env) (tree, error)                               // nil for kinds that give no rows
+	people func(query.PeopleSource, *insight.World) (*insight.People, error) // of an insight; or of the drill-down itself, where it does not ask the insight
 	form   func(query.Insight) form.Form
 	table  func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
 }
@@ -73,7 +74,14 @@ var kinds = []Kind{
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "FunnelsActorsQuery", Read: query.ReadActorsOf("FunnelsQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	{
+		Kind: query.Kind{Name: "FunnelCorrelationActorsQuery", Read: correlation.ReadActors, Drills: true, Unlisted: true}, build: buildPeople,
+		people: func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
+			return correlation.Actors(at.(*correlation.ActorsQuery), w)
+		},
+	},
 	{Kind: query.Kind{Name: "StickinessActorsQuery", Read: query.ReadActorsOf("StickinessQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	answerRow[*correlation.Query]{name: "FunnelCorrelationQuery", read: correlation.Read, build: correlation.Build, table: correlation.Table}.kind(),
 	answerRow[*heatmap.Query]{name: "CalendarHeatmapQuery", read: heatmap.Read, build: heatmap.Build, table: heatmap.Table}.kind(),
 	{Kind: query.Kind{Name: "HogQLMetadata", Read: query.ReadMetadata, Unlisted: true}},
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
@@ -187,7 +195,11 @@ func Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	return readers.Overlaid(raw, filters, variables)
 }
 
-// peopleBehind asks for the actors behind a number of an insight. The error is a *diag.Error.
+// peopleBehind asks for the actors behind a number of an insight, or of what is made of one. The error is a *diag.Error.
 func peopleBehind(at query.PeopleSource, env Env) (*insight.People, error) {
-	return KindOf(at.Behind()).people(at, env.world())
+	people := KindOf(at).people
+	if people == nil {
+		people = KindOf(at.Behind()).people
+	}
+	return people(at, env.world())
 }

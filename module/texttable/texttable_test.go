@@ -60,6 +60,11 @@ func TestInsight(t *testing.T) {
 			"source|target|value|average_conversion_time\n1_/a\\n|2_\\\\|3|1.5",
 		},
 		{
+			"correlation", `{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source": {"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery", "series": []}}}`,
+			`{"events": [{"event": {"event": "a|b"}, "success_count": 5, "failure_count": 0, "odds_ratio": 0.0909090909, "correlation_type": "failure"}], "skewed": false}`,
+			"event|correlation|odds_ratio|success_count|failure_count\na\\|b|failure|0.09091|5|0",
+		},
+		{
 			"calendar heatmap", `{"kind": "CalendarHeatmapQuery", "series": [{}]}`, `{"data": [{"row": 6, "column": 10, "value": 3}], "rowAggregations": [], "allAggregations": 3}`,
 			"weekday|hour|value\n6|10|3",
 		},

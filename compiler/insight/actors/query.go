@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"slices"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-)
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
 
 // Query lists people, or the groups that an insight counts (contract: api.md, section 1.6).
 type Query struct {
@@ -61,8 +57,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"), Modifiers: r.Modifiers(o),
 	}
 	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
-	sources := append(slices.Insert(r.Drills(), 2, "FunnelCorrelationActorsQuery"), "HogQLQuery") // in PostHog's order
-	q.Source = r.Source(o, sources...)
+	q.Source = r.Source(o, append(r.Drills(), "HogQLQuery")...)
 	r.Tags(o)
 	o.Close()
 	return q

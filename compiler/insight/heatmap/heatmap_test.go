@@ -67,19 +67,22 @@ func TestResults(t *testing.T) {
 		want         string
 	}{
 		{
-			"events, with the sums", `"series": [{}]`, []string{`[7, 0, 1]`, `[1, 23, 2]`, `[1, 4, 5]`},
+			"events, with the sums", `"series": [{}]`,
+			[]string{`[7, 0, 1]`, `[1, 23, 2]`, `[1, 4, 5]`},
 			`{"data":[{"row":1,"column":4,"value":5},{"row":1,"column":23,"value":2},{"row":7,"column":0,"value":1}],` +
 				`"rowAggregations":[{"row":1,"value":7},{"row":7,"value":1}],` +
 				`"columnAggregations":[{"column":0,"value":1},{"column":4,"value":5},{"column":23,"value":2}],"allAggregations":8}`,
 		},
 		{
-			"people, whose sums are rows", `"series": [{"math": "dau"}]`, []string{`[0, 24, 2]`, `[6, 10, 2]`, `[6, 24, 2]`, `[0, 10, 2]`, `[6, 11, 1]`, `[0, 11, 1]`},
+			"people, whose sums are rows", `"series": [{"math": "dau"}]`,
+			[]string{`[0, 24, 2]`, `[6, 10, 2]`, `[6, 24, 2]`, `[0, 10, 2]`, `[6, 11, 1]`, `[0, 11, 1]`},
 			`{"data":[{"row":6,"column":10,"value":2},{"row":6,"column":11,"value":1}],"rowAggregations":[{"row":6,"value":2}],` +
 				`"columnAggregations":[{"column":10,"value":2},{"column":11,"value":1}],"allAggregations":2}`,
 		},
 		{"nothing", `"series": [{}]`, nil, `{"data":[],"rowAggregations":[],"columnAggregations":[],"allAggregations":0}`},
 		{
-			"a sample", `"series": [{}], "samplingFactor": 0.5`, []string{`[7, 0, 3]`},
+			"a sample", `"series": [{}], "samplingFactor": 0.5`,
+			[]string{`[7, 0, 3]`},
 			`{"data":[{"row":7,"column":0,"value":6}],"rowAggregations":[{"row":7,"value":6}],"columnAggregations":[{"column":0,"value":6}],"allAggregations":6}`,
 		},
 	}
