@@ -53,10 +53,12 @@ func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
 		"paths of many rules":       {"kind": "PathsQuery", "properties": filters(400, 50), "pathsFilter": object{"includeEventTypes": []any{"custom_event", "hogql"}, "pathsHogQLExpression": stars, "pathGroupings": repeated(100, func(i int) any { return fmt.Sprintf("a%d*", i) })}},
 		"stickiness of many series": {"kind": "StickinessQuery", "series": series(100, 50, 10, "")},
 		"lifecycle of many values":  {"kind": "LifecycleQuery", "series": series(1, 400, 100, "")},
-		"correlation of many names": {"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "properties",
+		"correlation of many names": {
+			"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "properties",
 			"funnelCorrelationNames":        repeated(100, func(i int) any { return fmt.Sprint("name", i) }),
 			"funnelCorrelationExcludeNames": repeated(100, func(i int) any { return fmt.Sprint("other", i) }),
-			"source":                        object{"kind": "FunnelsActorsQuery", "source": object{"kind": "FunnelsQuery", "series": series(30, 50, 20, "")}}},
+			"source":                        object{"kind": "FunnelsActorsQuery", "source": object{"kind": "FunnelsQuery", "series": series(30, 50, 20, "")}},
+		},
 		"heatmap of many values":     {"kind": "CalendarHeatmapQuery", "series": series(1, 400, 100, "dau")},
 		"events of many expressions": {"kind": "EventsQuery", "select": repeated(100, func(int) any { return stars }), "properties": filters(400, 20)},
 		"actors of many expressions": {"kind": "ActorsQuery", "select": repeated(100, func(int) any { return "id" }), "properties": repeated(400, func(i int) any {

@@ -79,7 +79,7 @@ func TestCorrelationsAgainstPlainGo(t *testing.T) {
 	traits := importTraits(t, events) // before the events, which note what their people are
 	importJourneys(t, correlationProject, events)
 	found, behind := 0, 0
-	for n := range uint64(240) {
+	for n := range uint64(180) {
 		random := rand.New(rand.NewPCG(n, 79))
 		q := randomCorrelation(random)
 		if q == nil {
@@ -129,7 +129,7 @@ func importTraits(t *testing.T, events []funnelEvent) map[string]map[string]any 
 		}
 		traits[person] = map[string]any{"plan": plans[events[i].person%len(plans)], "a.b": fmt.Sprint(events[i].person % 3)}
 		if events[i].person%5 > 0 {
-			traits[person]["rare"] = fmt.Sprint(events[i].person)
+			traits[person]["rare"] = fmt.Sprint(events[i].person / 2) // of two people
 		}
 		fmt.Fprintf(&lines, `{"type":"person","distinct_ids":["p%s"],"properties":%s}`+"\n", person, marshal(t, traits[person]))
 	}
