@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"slices"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-)
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
 
 // Query lists people, or the groups that an insight counts (contract: api.md, section 1.6).
 type Query struct {
@@ -64,8 +60,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		q.OrderBy = []string{}
 	}
 	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
-	sources := append(slices.Insert(r.Drills(), 2, "FunnelCorrelationActorsQuery"), "HogQLQuery") // in PostHog's order
-	q.Source = r.Source(o, sources...)
+	q.Source = r.Source(o, append(r.Drills(), "HogQLQuery")...)
 	r.Tags(o)
 	o.Close()
 	return q
