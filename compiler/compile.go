@@ -115,27 +115,51 @@ type tree struct {
 
 // Compile turns a query into SQL, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
 // error is what Expired returned, or a bug.
-func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
+func Compile(q query.Node, env Env) (*Compiled, error) {
+	compiled, _, err := CompileRemade(q, env, nil)
+	return compiled, err
+}
+
+// CompileRemade is Compile for the tree that remake makes of a query's own, before its placeholders are filled in; nil leaves that as it is.
+// It also gives the types of the columns, as far as the compiler knows them. Errors of remake are returned as they are.
+func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query, error)) (compiled *Compiled, types []hogql.Type, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	env.Database = modified(env.Database, query.ModifiersOf(q))
 	kind := KindOf(q)
 	if !kind.HasRows() {
-		return nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
+		return nil, nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
 	}
 	t, err := kind.build(q, env)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if remake != nil {
+		if t.query, err = remake(t.query); err != nil {
+			return nil, nil, err
+		}
 	}
 	found, err := analyze(t, env, false) // bind and resolve
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return found.compiled(t, text, params, env.spend), nil
+	if remake != nil {
+		types = found.types()
+	}
+	return found.compiled(t, text, params, env.spend), types, nil
+}
+
+// types are those of the columns of the result.
+func (found *analysis) types() []hogql.Type {
+	out := make([]hogql.Type, len(found.outputs))
+	for i := range found.outputs {
+		out[i] = found.outputs[i].Type
+	}
+	return out
 }
 
 // compiled is the answer of Compile.
