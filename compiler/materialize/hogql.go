@@ -30,11 +30,11 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 		return refuse("UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery")
 	}
 	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: identifiers(s)}
-	b.nameKeys()
-	if err := b.buckets(o.Buckets); err != nil {
+	if err := b.check(); err != nil {
 		return err
 	}
-	if err := b.check(); err != nil {
+	b.nameKeys()
+	if err := b.buckets(o.Buckets); err != nil {
 		return err
 	}
 	grouped := b.aggregated() && len(uses) > 0
@@ -42,14 +42,15 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	if err := r.build(); err != nil {
 		return err
 	}
-	r.listAggregates()
+	if len(q.Variables) > 0 {
+		r.listAggregates()
+	}
 	for _, u := range uses {
 		p.Required = append(p.Required, u.codes...)
 	}
 	slices.Sort(p.Required)
 	p.Required = slices.Compact(p.Required)
 	p.rangePairs(uses)
-	p.Transformed = hogql.Print(b.fill)
 	p.direct = b.direct()
 	p.show(o)
 	return nil
@@ -103,15 +104,13 @@ func (p *Plan) rangePairs(uses []*usage) {
 // builder makes the two queries of a plan.
 type builder struct {
 	plan *Plan
-	node *query.HogQL
+	node query.Node
 	env  compiler.Env
 	sel  *hogql.Select
 	uses []*usage
 	left []hogql.Expr // the conditions that stay
 	// taken are all names that the query uses.
 	taken map[string]bool
-
-	fill *hogql.Select
 }
 
 // ranged reports whether rows of several values of a column may be asked for.
@@ -190,9 +189,19 @@ func (b *builder) nameKeys() {
 	}
 }
 
+// maxParts bounds the columns, the keys and the conditions on variables of a query.
+const maxParts = 500
+
 // check refuses the clauses whose rows depend on the conditions that are taken out.
 func (b *builder) check() error {
 	s := b.sel
+	keys := len(s.OrderBy)
+	if s.GroupBy != nil {
+		keys += len(s.GroupBy.Keys)
+	}
+	if len(b.uses) > maxParts || len(s.Columns) > maxParts || keys > maxParts {
+		return refuse("The query has too many parts to be materialized: more than %d columns, keys or conditions on variables", maxParts)
+	}
 	if s.LimitBy != nil && len(b.uses) > 0 {
 		return unsupported("LIMIT BY is not supported together with variables")
 	}
@@ -295,9 +304,6 @@ func logic(conditions []hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Args: conditions}
 }
 
-// same reports whether two expressions are written alike.
-func same(a, b hogql.Expr) bool { return hogql.PrintExpr(a) == hogql.PrintExpr(b) }
-
 // unnamed is an expression of the select list without its alias.
 func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 	if a, ok := e.(*hogql.Alias); ok {
@@ -307,7 +313,7 @@ func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 }
 
 // columnsOf compiles a query, and gives its columns.
-func (b *builder) columnsOf(s *hogql.Select) (*compiler.Compiled, []schema.KeptColumn, error) {
+func (b *builder) columnsOf(s hogql.Query) (*compiler.Compiled, []schema.KeptColumn, error) {
 	compiled, types, err := compiler.CompileRemade(b.node, b.env, func(hogql.Query) (hogql.Query, error) { return s, nil })
 	if err != nil {
 		return nil, nil, err
@@ -344,18 +350,16 @@ func (b *builder) buckets(overrides map[string]string) error {
 	var all []candidate
 	probe := &hogql.Select{With: b.sel.With, Recursive: b.sel.Recursive, From: b.sel.From, ArrayJoin: b.sel.ArrayJoin}
 	for _, u := range b.uses {
-		name := columnName(u.column, "")
-		if name == "" || !isRange(u.op) {
+		c := candidate{use: u}
+		if name := columnName(u.column, ""); name != "" && isRange(u.op) {
+			if c.bucket, c.asked = overrides[name]; !c.asked && !isProperty(u.column) {
+				c.bucket = defaultBucket
+			}
+		}
+		if c.bucket == "" && u.op != hogql.Equals {
 			continue
 		}
-		bucket, asked := overrides[name]
-		if !asked && isProperty(u.column) {
-			continue
-		}
-		if !asked {
-			bucket = defaultBucket
-		}
-		all = append(all, candidate{u, bucket, asked})
+		all = append(all, c)
 		probe.Columns = append(probe.Columns, alias(b.defined(u.column), fmt.Sprintf("probe_%d", len(all))))
 	}
 	if len(all) == 0 {
@@ -368,6 +372,10 @@ func (b *builder) buckets(overrides map[string]string) error {
 	for i, c := range all {
 		kind := columns[i].Type.Kind
 		switch {
+		case c.bucket == "":
+			if kind == hogql.Float { // 0 and -0 are equal, and two keys of GROUP BY
+				c.use.column = &hogql.Binary{Op: hogql.Plus, Left: c.use.column, Right: &hogql.Const{Value: int64(0)}}
+			}
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
 			c.use.bucket = bucketFunctions[c.bucket]
 		case c.asked && kind == hogql.Date:

@@ -154,32 +154,27 @@ func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr
 		found = append(found, u)
 		placed = append(placed, u.codes...)
 	}
-	for _, name := range unique(used) {
-		if count(used, name) == count(placed, name) {
-			continue
+	uses, places := count(used), count(placed)
+	for _, name := range used {
+		if uses[name] != places[name] {
+			return nil, nil, unsupported("%s", misplaced(s, name))
 		}
-		return nil, nil, unsupported("%s", misplaced(s, name))
 	}
 	for _, u := range found {
 		if _, supported := operators[u.op]; !supported {
 			return nil, nil, unsupported("Unsupported operator %s, supported: =, >=, >, <, <=", wordsOf[u.op])
 		}
 	}
+	known := map[string]bool{}
+	for _, v := range q.Variables {
+		known[v.CodeName] = true
+	}
 	for _, name := range used {
-		if !known(q, name) {
+		if !known[name] {
 			return nil, nil, unsupported(noMetadata)
 		}
 	}
 	return found, left, nil
-}
-
-func known(q *query.HogQL, name string) bool {
-	for _, v := range q.Variables {
-		if v.CodeName == name {
-			return true
-		}
-	}
-	return false
 }
 
 func variablesOf(q hogql.Query) (codes []string, ok bool) {
@@ -189,21 +184,11 @@ func variablesOf(q hogql.Query) (codes []string, ok bool) {
 	return codes, ok
 }
 
-func count(names []string, name string) (n int) {
-	for _, other := range names {
-		if other == name {
-			n++
-		}
-	}
-	return n
-}
-
-func unique(names []string) []string {
-	var out []string
+// count counts how often each name is there.
+func count(names []string) map[string]int {
+	out := make(map[string]int, len(names))
 	for _, name := range names {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
+		out[name]++
 	}
 	return out
 }
