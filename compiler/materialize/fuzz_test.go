@@ -147,4 +147,3 @@ func TestMark(t *testing.T) {
 		t.Errorf("another week and %s have the same mark", known)
 	}
 }
-

@@ -21,15 +21,27 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPlaces(q, tree); err != nil {
+		return err
+	}
+	taken := identifiers(tree)
+	s, ok := tree.(*hogql.Select)
+	var origins map[string]hogql.Expr
+	if ok && len(s.With) > 0 {
+		s, origins = lift(s, taken)
+		tree = s
+	}
 	uses, left, err := usages(q, tree)
 	if err != nil {
 		return err
 	}
-	s, ok := tree.(*hogql.Select)
+	for _, u := range uses {
+		u.shown = origin(origins, u.column)
+	}
 	if !ok {
 		return refuse("UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery")
 	}
-	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: identifiers(s)}
+	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: taken}
 	if err := b.check(); err != nil {
 		return err
 	}
@@ -87,11 +99,11 @@ func (p *Plan) rangePairs(uses []*usage) {
 		if u.bucket == "" {
 			continue
 		}
-		column := hogql.PrintExpr(u.column)
-		i := slices.IndexFunc(p.RangePairs, func(r RangePair) bool { return r.Column == columnName(u.column, column) })
+		column := columnName(u.shown)
+		i := slices.IndexFunc(p.RangePairs, func(r RangePair) bool { return r.Column == column })
 		if i < 0 {
 			i = len(p.RangePairs)
-			p.RangePairs = append(p.RangePairs, RangePair{Column: columnName(u.column, column), BucketFn: u.bucket})
+			p.RangePairs = append(p.RangePairs, RangePair{Column: column, BucketFn: u.bucket})
 		}
 		for _, name := range u.codes {
 			if !slices.Contains(p.RangePairs[i].Variables, name) {
@@ -173,12 +185,15 @@ func identifiers(q hogql.Query) map[string]bool {
 }
 
 // free returns a name that nothing in the query has.
-func (b *builder) free(name string) string {
+func (b *builder) free(name string) string { return freeName(b.taken, name) }
+
+// freeName returns a name that is not taken, and takes it.
+func freeName(taken map[string]bool, name string) string {
 	out := name
-	for n := 2; b.taken[out]; n++ {
+	for n := 2; taken[out]; n++ {
 		out = name + "_" + strconv.Itoa(n)
 	}
-	b.taken[out] = true
+	taken[out] = true
 	return out
 }
 
@@ -192,6 +207,10 @@ func (b *builder) nameKeys() {
 // maxParts bounds the columns, the keys and the conditions on variables of a query.
 const maxParts = 500
 
+func tooManyParts() error {
+	return refuse("The query has too many parts to be materialized: more than %d columns, keys, variables or conditions on these", maxParts)
+}
+
 // check refuses the clauses whose rows depend on the conditions that are taken out.
 func (b *builder) check() error {
 	s := b.sel
@@ -200,7 +219,7 @@ func (b *builder) check() error {
 		keys += len(s.GroupBy.Keys)
 	}
 	if len(b.uses) > maxParts || len(s.Columns) > maxParts || keys > maxParts {
-		return refuse("The query has too many parts to be materialized: more than %d columns, keys or conditions on variables", maxParts)
+		return tooManyParts()
 	}
 	if s.LimitBy != nil && len(b.uses) > 0 {
 		return unsupported("LIMIT BY is not supported together with variables")
@@ -351,8 +370,8 @@ func (b *builder) buckets(overrides map[string]string) error {
 	probe := &hogql.Select{With: b.sel.With, Recursive: b.sel.Recursive, From: b.sel.From, ArrayJoin: b.sel.ArrayJoin}
 	for _, u := range b.uses {
 		c := candidate{use: u}
-		if name := columnName(u.column, ""); name != "" && isRange(u.op) {
-			if c.bucket, c.asked = overrides[name]; !c.asked && !isProperty(u.column) {
+		if name := columnName(u.shown); name != "" && isRange(u.op) {
+			if c.bucket, c.asked = overrides[name]; !c.asked && !isProperty(u.shown) {
 				c.bucket = defaultBucket
 			}
 		}
@@ -379,9 +398,9 @@ func (b *builder) buckets(overrides map[string]string) error {
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
 			c.use.bucket = bucketFunctions[c.bucket]
 		case c.asked && kind == hogql.Date:
-			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.column, ""), c.bucket)
+			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		case c.asked:
-			return unsupported("Column '%s' is not a time, and cannot be kept by %s", columnName(c.use.column, ""), c.bucket)
+			return unsupported("Column '%s' is not a time, and cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		}
 	}
 	return nil
@@ -407,11 +426,11 @@ func isRange(op hogql.CompareOp) bool {
 	return op == hogql.Less || op == hogql.LessOrEquals || op == hogql.Greater || op == hogql.GreaterOrEquals
 }
 
-// columnName is the name of a plain column, as bucket_overrides and range_pairs have it; otherwise for any other expression.
-func columnName(e hogql.Expr, otherwise string) string {
+// columnName is the name of a plain column, as bucket_overrides and range_pairs have it; empty for any other expression.
+func columnName(e hogql.Expr) string {
 	f, ok := e.(*hogql.Field)
 	if !ok {
-		return otherwise
+		return ""
 	}
 	name := f.Chain[0].Text
 	for _, n := range f.Chain[1:] {

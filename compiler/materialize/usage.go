@@ -11,6 +11,7 @@ import (
 // usage is a condition on variables: column op value.
 type usage struct {
 	column hogql.Expr
+	shown  hogql.Expr // the column as the author wrote it
 	op     hogql.CompareOp
 	value  hogql.Expr // with the placeholders in it
 	codes  []string   // of its variables, in the order of the text
@@ -128,15 +129,34 @@ func conjuncts(e hogql.Expr) []hogql.Expr {
 	return []hogql.Expr{e}
 }
 
-// usages takes the conditions on variables out of WHERE. It gives them with those that are left. The error is a *Refusal.
-func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr, err error) {
+// checkPlaces refuses what the places of variables alone show. The error is a *Refusal.
+func checkPlaces(q *query.HogQL, tree hogql.Query) error {
 	used, ok := variablesOf(tree)
 	switch {
 	case !ok:
-		return nil, nil, unsupported(badForm)
+		return unsupported(badForm)
 	case len(used) == 0 && len(q.Variables) > 0:
-		return nil, nil, unsupported(noneFound)
+		return unsupported(noneFound)
 	}
+	s, isSelect := tree.(*hogql.Select)
+	if !isSelect || len(s.With) == 0 {
+		return nil
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(used)))
+	if len(names) > maxParts {
+		return tooManyParts()
+	}
+	for _, name := range names {
+		if reason := misplaced(s, name); reason == inHaving || reason == inCTEAndTop || reason == inCTEs || reason == withJoins {
+			return unsupported("%s", reason)
+		}
+	}
+	return nil
+}
+
+// usages takes the conditions on variables out of WHERE. It gives them with those that are left. The error is a *Refusal.
+func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr, err error) {
+	used, _ := variablesOf(tree)
 	s, isSelect := tree.(*hogql.Select)
 	if !isSelect {
 		if len(used) > 0 {
