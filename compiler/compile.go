@@ -51,6 +51,8 @@ type Env struct {
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
+	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	AllValues bool
 	// Expired is called about once a millisecond of work. An error ends the compile, which then returns it. It is how a caller bounds
 	// processor time and stops when nobody waits any more: the compiler has no clock. Nil never ends a compile.
 	Expired func() error
@@ -65,7 +67,7 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 func (e *Env) world() *insight.World {
 	return &insight.World{
 		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning,
-		PlainValues: e.PlainValues, Spend: e.spend,
+		PlainValues: e.PlainValues, AllValues: e.AllValues, Spend: e.spend,
 	}
 }
 

@@ -90,8 +90,10 @@ func putTogether(c *hogql.Call) (together, bool) {
 	switch base {
 	case "count", "sum":
 		return together{function: sum}, true
-	case "countarray", "sumarray":
+	case "countarray", "sumarray", "sumornull":
 		return together{function: sum}, true
+	case "minornull", "maxornull": // no rows give NULL, which is left out
+		return together{function: base[:len("min")]}, true
 	case "min", "max":
 		t := together{function: base, matched: c.Filter}
 		if conditional && len(c.Args) > 0 {

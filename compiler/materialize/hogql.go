@@ -21,20 +21,32 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPlaces(q, tree); err != nil {
+		return err
+	}
+	taken := identifiers(tree)
+	s, ok := tree.(*hogql.Select)
+	var origins map[string]hogql.Expr
+	if ok && len(s.With) > 0 {
+		s, origins = lift(s, taken)
+		tree = s
+	}
 	uses, left, err := usages(q, tree)
 	if err != nil {
 		return err
 	}
-	s, ok := tree.(*hogql.Select)
+	for _, u := range uses {
+		u.shown = origin(origins, u.column)
+	}
 	if !ok {
 		return refuse("UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery")
 	}
-	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: identifiers(s)}
-	b.nameKeys()
-	if err := b.buckets(o.Buckets); err != nil {
+	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: taken}
+	if err := b.check(); err != nil {
 		return err
 	}
-	if err := b.check(); err != nil {
+	b.nameKeys()
+	if err := b.buckets(o.Buckets); err != nil {
 		return err
 	}
 	grouped := b.aggregated() && len(uses) > 0
@@ -42,14 +54,15 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	if err := r.build(); err != nil {
 		return err
 	}
-	r.listAggregates()
+	if len(q.Variables) > 0 {
+		r.listAggregates()
+	}
 	for _, u := range uses {
 		p.Required = append(p.Required, u.codes...)
 	}
 	slices.Sort(p.Required)
 	p.Required = slices.Compact(p.Required)
 	p.rangePairs(uses)
-	p.Transformed = hogql.Print(b.fill)
 	p.direct = b.direct()
 	p.show(o)
 	return nil
@@ -86,11 +99,11 @@ func (p *Plan) rangePairs(uses []*usage) {
 		if u.bucket == "" {
 			continue
 		}
-		column := hogql.PrintExpr(u.column)
-		i := slices.IndexFunc(p.RangePairs, func(r RangePair) bool { return r.Column == columnName(u.column, column) })
+		column := columnName(u.shown)
+		i := slices.IndexFunc(p.RangePairs, func(r RangePair) bool { return r.Column == column })
 		if i < 0 {
 			i = len(p.RangePairs)
-			p.RangePairs = append(p.RangePairs, RangePair{Column: columnName(u.column, column), BucketFn: u.bucket})
+			p.RangePairs = append(p.RangePairs, RangePair{Column: column, BucketFn: u.bucket})
 		}
 		for _, name := range u.codes {
 			if !slices.Contains(p.RangePairs[i].Variables, name) {
@@ -103,15 +116,13 @@ func (p *Plan) rangePairs(uses []*usage) {
 // builder makes the two queries of a plan.
 type builder struct {
 	plan *Plan
-	node *query.HogQL
+	node query.Node
 	env  compiler.Env
 	sel  *hogql.Select
 	uses []*usage
 	left []hogql.Expr // the conditions that stay
 	// taken are all names that the query uses.
 	taken map[string]bool
-
-	fill *hogql.Select
 }
 
 // ranged reports whether rows of several values of a column may be asked for.
@@ -174,12 +185,15 @@ func identifiers(q hogql.Query) map[string]bool {
 }
 
 // free returns a name that nothing in the query has.
-func (b *builder) free(name string) string {
+func (b *builder) free(name string) string { return freeName(b.taken, name) }
+
+// freeName returns a name that is not taken, and takes it.
+func freeName(taken map[string]bool, name string) string {
 	out := name
-	for n := 2; b.taken[out]; n++ {
+	for n := 2; taken[out]; n++ {
 		out = name + "_" + strconv.Itoa(n)
 	}
-	b.taken[out] = true
+	taken[out] = true
 	return out
 }
 
@@ -190,9 +204,23 @@ func (b *builder) nameKeys() {
 	}
 }
 
+// maxParts bounds the columns, the keys and the conditions on variables of a query.
+const maxParts = 500
+
+func tooManyParts() error {
+	return refuse("The query has too many parts to be materialized: more than %d columns, keys, variables or conditions on these", maxParts)
+}
+
 // check refuses the clauses whose rows depend on the conditions that are taken out.
 func (b *builder) check() error {
 	s := b.sel
+	keys := len(s.OrderBy)
+	if s.GroupBy != nil {
+		keys += len(s.GroupBy.Keys)
+	}
+	if len(b.uses) > maxParts || len(s.Columns) > maxParts || keys > maxParts {
+		return tooManyParts()
+	}
 	if s.LimitBy != nil && len(b.uses) > 0 {
 		return unsupported("LIMIT BY is not supported together with variables")
 	}
@@ -295,9 +323,6 @@ func logic(conditions []hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Args: conditions}
 }
 
-// same reports whether two expressions are written alike.
-func same(a, b hogql.Expr) bool { return hogql.PrintExpr(a) == hogql.PrintExpr(b) }
-
 // unnamed is an expression of the select list without its alias.
 func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 	if a, ok := e.(*hogql.Alias); ok {
@@ -307,7 +332,7 @@ func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 }
 
 // columnsOf compiles a query, and gives its columns.
-func (b *builder) columnsOf(s *hogql.Select) (*compiler.Compiled, []schema.KeptColumn, error) {
+func (b *builder) columnsOf(s hogql.Query) (*compiler.Compiled, []schema.KeptColumn, error) {
 	compiled, types, err := compiler.CompileRemade(b.node, b.env, func(hogql.Query) (hogql.Query, error) { return s, nil })
 	if err != nil {
 		return nil, nil, err
@@ -344,18 +369,16 @@ func (b *builder) buckets(overrides map[string]string) error {
 	var all []candidate
 	probe := &hogql.Select{With: b.sel.With, Recursive: b.sel.Recursive, From: b.sel.From, ArrayJoin: b.sel.ArrayJoin}
 	for _, u := range b.uses {
-		name := columnName(u.column, "")
-		if name == "" || !isRange(u.op) {
+		c := candidate{use: u}
+		if name := columnName(u.shown); name != "" && isRange(u.op) {
+			if c.bucket, c.asked = overrides[name]; !c.asked && !isProperty(u.shown) {
+				c.bucket = defaultBucket
+			}
+		}
+		if c.bucket == "" && u.op != hogql.Equals {
 			continue
 		}
-		bucket, asked := overrides[name]
-		if !asked && isProperty(u.column) {
-			continue
-		}
-		if !asked {
-			bucket = defaultBucket
-		}
-		all = append(all, candidate{u, bucket, asked})
+		all = append(all, c)
 		probe.Columns = append(probe.Columns, alias(b.defined(u.column), fmt.Sprintf("probe_%d", len(all))))
 	}
 	if len(all) == 0 {
@@ -368,12 +391,16 @@ func (b *builder) buckets(overrides map[string]string) error {
 	for i, c := range all {
 		kind := columns[i].Type.Kind
 		switch {
+		case c.bucket == "":
+			if kind == hogql.Float { // 0 and -0 are equal, and two keys of GROUP BY
+				c.use.column = &hogql.Binary{Op: hogql.Plus, Left: c.use.column, Right: &hogql.Const{Value: int64(0)}}
+			}
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
 			c.use.bucket = bucketFunctions[c.bucket]
 		case c.asked && kind == hogql.Date:
-			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.column, ""), c.bucket)
+			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		case c.asked:
-			return unsupported("Column '%s' is not a time, and cannot be kept by %s", columnName(c.use.column, ""), c.bucket)
+			return unsupported("Column '%s' is not a time, and cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		}
 	}
 	return nil
@@ -399,11 +426,11 @@ func isRange(op hogql.CompareOp) bool {
 	return op == hogql.Less || op == hogql.LessOrEquals || op == hogql.Greater || op == hogql.GreaterOrEquals
 }
 
-// columnName is the name of a plain column, as bucket_overrides and range_pairs have it; otherwise for any other expression.
-func columnName(e hogql.Expr, otherwise string) string {
+// columnName is the name of a plain column, as bucket_overrides and range_pairs have it; empty for any other expression.
+func columnName(e hogql.Expr) string {
 	f, ok := e.(*hogql.Field)
 	if !ok {
-		return otherwise
+		return ""
 	}
 	name := f.Chain[0].Text
 	for _, n := range f.Chain[1:] {

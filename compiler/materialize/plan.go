@@ -31,13 +31,15 @@ type Options struct {
 	// Buckets says by which part of time columns of range variables are kept: a name of BucketNames by the name of the column. A column
 	// without an entry is kept by day when it holds times.
 	Buckets map[string]string
+	// Optional are the breakdowns that a run may leave out.
+	Optional []string
 }
 
 // Plan is how the rows of a version are kept and read. It is immutable and safe for concurrent use.
 type Plan struct {
 	// Required are the variables that a run has to give, sorted. All others mean nothing to the table.
 	Required []string
-	// Transformed is the HogQL of what fills the table; empty for insights.
+	// Transformed is the HogQL of what fills the table.
 	Transformed string
 	// Execution is the HogQL of what a run reads, with {variables.x} left in it. Display is the same, with the name of the endpoint in place
 	// of that of the table.
@@ -104,12 +106,12 @@ func New(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Columns, p.Mark = len(p.fields), p.mark()
+	p.Columns, p.Mark = len(p.fields), p.mark(env.Database)
 	return p, nil
 }
 
 func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
-	p := &Plan{node: n, name: fmt.Sprintf("%s_v%d", o.Endpoint, o.Version)}
+	p := &Plan{node: n, name: fmt.Sprintf("%s_v%d", o.Endpoint, o.Version), RangePairs: []RangePair{}, Aggregates: []Aggregate{}}
 	q, isHogQL := n.(*query.HogQL)
 	if !isHogQL {
 		return p, p.insight(env, o)
@@ -117,9 +119,10 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	return p, p.hogql(q, env, o)
 }
 
-// mark is the text of what fills the table, and of how it is read, in short. Values of the text, such as times, are no part of it.
-func (p *Plan) mark() string {
-	text := fmt.Sprintf("%s\n%v\n%s", p.Fill.SQL, p.fields, p.Execution)
+// mark is the text of what fills the table, and of how it is read, in short. The values in it are no part of it, but for the time zone and
+// the week of the project, by which times are cut.
+func (p *Plan) mark(db *schema.Database) string {
+	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", p.Fill.SQL, p.fields, p.Execution, db.Zone(), db.WeekStart)
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }

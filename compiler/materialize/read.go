@@ -21,10 +21,14 @@ type reader struct {
 
 	own   []hogql.Expr   // the columns of the query, as they are
 	added []hogql.Expr   // the columns after them
+	known map[string]int // the places of these by their text
+	texts []string       // of the select list, without aliases
 	refs  map[int][]*ref // the uses of added columns in the read, by place
 	keys  []key          // of GROUP BY, where the read groups again
 	out   []hogql.Expr   // the columns of the read, where it computes them
 	names []string       // and what they are called
+
+	written int // parts of expressions
 }
 
 // ref is the use of a column of the table: its name is known once the query that fills it is compiled.
@@ -33,6 +37,7 @@ type ref = hogql.Field
 // key is a key of GROUP BY, with its place among the added columns.
 type key struct {
 	x     hogql.Expr
+	text  string
 	name  string // an alias of it
 	place int
 }
@@ -48,14 +53,14 @@ func (r *reader) use(place int) hogql.Expr {
 // the given one.
 func (r *reader) keep(e hogql.Expr, name string) int {
 	x, own := unnamed(e)
-	for i, known := range r.added {
-		if other, _ := unnamed(known); same(other, x) {
-			return i
-		}
+	text := hogql.PrintExpr(x)
+	if place, ok := r.known[text]; ok {
+		return place
 	}
 	if own == "" && name != "" {
 		e = alias(x, r.free(name))
 	}
+	r.known[text] = len(r.added)
 	r.added = append(r.added, e)
 	return len(r.added) - 1
 }
@@ -76,10 +81,9 @@ func (r *reader) item(e hogql.Expr) (place int, x hogql.Expr) {
 			return i, x
 		}
 	}
-	for i, c := range r.sel.Columns {
-		if x, _ := unnamed(c); same(x, e) {
-			return i, x
-		}
+	if i := slices.Index(r.texts, hogql.PrintExpr(e)); i >= 0 {
+		x, _ := unnamed(r.sel.Columns[i])
+		return i, x
 	}
 	return -1, nil
 }
@@ -109,6 +113,7 @@ func (r *reader) compute() error {
 				k.x = x
 				_, k.name = unnamed(r.sel.Columns[i])
 			}
+			k.text = hogql.PrintExpr(k.x)
 			if holdsAggregate(k.x) {
 				return unsupported("GROUP BY of an aggregate is not supported")
 			}
@@ -168,17 +173,21 @@ func outputName(x hogql.Expr) string {
 	return f.Chain[len(f.Chain)-1].Text
 }
 
-// maxNested bounds how deep aliases that stand for one another are followed.
-const maxNested = 32
+// The most that is written over the columns of the table, with aliases written out: how deep, and how many parts.
+const (
+	maxNested  = 200
+	maxWritten = 10_000
+)
 
 // over writes an expression over the columns of the table: of the keys of GROUP BY and of aggregates that are put together.
 func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
-	if depth > maxNested {
-		return nil, unsupported("An expression is nested too deep")
+	if r.written++; depth > maxNested || r.written > maxWritten {
+		return nil, unsupported("The expressions beside aggregates are too large")
 	}
+	text := hogql.PrintExpr(e)
 	for _, k := range r.keys {
 		f, isField := e.(*hogql.Field)
-		if same(k.x, e) || k.name != "" && isField && len(f.Chain) == 1 && f.Chain[0].Text == k.name {
+		if k.text == text || k.name != "" && isField && len(f.Chain) == 1 && f.Chain[0].Text == k.name {
 			return r.use(k.place), nil
 		}
 	}
@@ -188,8 +197,8 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 	case *hogql.Alias:
 		return r.over(e.X, depth+1)
 	case *hogql.Field:
-		for _, c := range r.sel.Columns {
-			if x, name := unnamed(c); len(e.Chain) == 1 && name == e.Chain[0].Text && !same(x, e) {
+		for i, c := range r.sel.Columns {
+			if x, name := unnamed(c); len(e.Chain) == 1 && name == e.Chain[0].Text && r.texts[i] != text {
 				return r.over(x, depth+1)
 			}
 		}
@@ -294,7 +303,11 @@ func (r *reader) sortedBy(e hogql.Expr) (hogql.Expr, error) {
 func (r *reader) build() error {
 	fill, read := *r.sel, &hogql.Select{Distinct: r.sel.Distinct, Limit: r.sel.Limit}
 	fill.Where = logic(r.left)
-	r.refs = map[int][]*ref{}
+	r.refs, r.known = map[int][]*ref{}, map[string]int{}
+	for _, c := range r.sel.Columns {
+		x, _ := unnamed(c)
+		r.texts = append(r.texts, hogql.PrintExpr(x))
+	}
 	if r.again {
 		if err := r.compute(); err != nil {
 			return err
@@ -346,9 +359,14 @@ func (r *reader) groupKeys(fill *hogql.Select) {
 	for i := range r.keys {
 		group.Keys[i] = r.keys[i].x // a number would be that of another column
 	}
+	known := make(map[string]bool, len(group.Keys))
+	for _, k := range group.Keys {
+		known[hogql.PrintExpr(k)] = true
+	}
 	for _, u := range r.uses {
 		column := u.cut(u.column)
-		if !slices.ContainsFunc(group.Keys, func(k hogql.Expr) bool { return same(k, column) }) {
+		if text := hogql.PrintExpr(column); !known[text] {
+			known[text] = true
 			group.Keys = append(group.Keys, column)
 		}
 	}
@@ -369,12 +387,15 @@ func (r *reader) bounds(fill *hogql.Select) {
 }
 
 // finish compiles what fills the table, and names the columns.
-func (r *reader) finish(fill, read *hogql.Select, places []int) error {
+func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) error {
 	compiled, columns, err := r.columnsOf(fill)
 	if err != nil {
 		return err
 	}
 	p := r.plan
+	if p.Fill, _, err = r.columnsOf(numbered(fill, len(columns))); err != nil {
+		return err
+	}
 	own := len(columns) - len(r.added)
 	if !r.again {
 		r.names = compiled.Columns[:own]
@@ -405,8 +426,17 @@ func (r *reader) finish(fill, read *hogql.Select, places []int) error {
 			p.Keys = append(p.Keys, name)
 		}
 	}
-	p.Fill, p.fields, p.read, r.fill = compiled, columns, read, fill
+	p.fields, p.read, p.Transformed = columns, read, hogql.Print(fill)
 	return nil
+}
+
+// numbered is a query whose columns have the names that they have in the table.
+func numbered(q hogql.Query, columns int) *hogql.Select {
+	names := make([]hogql.Name, columns)
+	for i := range names {
+		names[i].Text = schema.KeptColumnName(i)
+	}
+	return &hogql.Select{Columns: []hogql.Expr{&hogql.Star{}}, From: &hogql.Derived{Query: q, Alias: hogql.Name{Text: "kept"}, Columns: names}}
 }
 
 // rename renames the table.
@@ -446,9 +476,6 @@ func nameOnce(columns []schema.KeptColumn) {
 
 // listAggregates lists the columns of the query that are aggregates.
 func (r *reader) listAggregates() {
-	if len(r.node.Variables) == 0 {
-		return
-	}
 	for _, c := range r.sel.Columns {
 		x, name := unnamed(c)
 		a, ok := x.(*hogql.Call)

@@ -11,6 +11,7 @@ import (
 // usage is a condition on variables: column op value.
 type usage struct {
 	column hogql.Expr
+	shown  hogql.Expr // the column as the author wrote it
 	op     hogql.CompareOp
 	value  hogql.Expr // with the placeholders in it
 	codes  []string   // of its variables, in the order of the text
@@ -128,15 +129,34 @@ func conjuncts(e hogql.Expr) []hogql.Expr {
 	return []hogql.Expr{e}
 }
 
-// usages takes the conditions on variables out of WHERE. It gives them with those that are left. The error is a *Refusal.
-func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr, err error) {
+// checkPlaces refuses what the places of variables alone show. The error is a *Refusal.
+func checkPlaces(q *query.HogQL, tree hogql.Query) error {
 	used, ok := variablesOf(tree)
 	switch {
 	case !ok:
-		return nil, nil, unsupported(badForm)
+		return unsupported(badForm)
 	case len(used) == 0 && len(q.Variables) > 0:
-		return nil, nil, unsupported(noneFound)
+		return unsupported(noneFound)
 	}
+	s, isSelect := tree.(*hogql.Select)
+	if !isSelect || len(s.With) == 0 {
+		return nil
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(used)))
+	if len(names) > maxParts {
+		return tooManyParts()
+	}
+	for _, name := range names {
+		if reason := misplaced(s, name); reason == inHaving || reason == inCTEAndTop || reason == inCTEs || reason == withJoins {
+			return unsupported("%s", reason)
+		}
+	}
+	return nil
+}
+
+// usages takes the conditions on variables out of WHERE. It gives them with those that are left. The error is a *Refusal.
+func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr, err error) {
+	used, _ := variablesOf(tree)
 	s, isSelect := tree.(*hogql.Select)
 	if !isSelect {
 		if len(used) > 0 {
@@ -154,32 +174,27 @@ func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr
 		found = append(found, u)
 		placed = append(placed, u.codes...)
 	}
-	for _, name := range unique(used) {
-		if count(used, name) == count(placed, name) {
-			continue
+	uses, places := count(used), count(placed)
+	for _, name := range used {
+		if uses[name] != places[name] {
+			return nil, nil, unsupported("%s", misplaced(s, name))
 		}
-		return nil, nil, unsupported("%s", misplaced(s, name))
 	}
 	for _, u := range found {
 		if _, supported := operators[u.op]; !supported {
 			return nil, nil, unsupported("Unsupported operator %s, supported: =, >=, >, <, <=", wordsOf[u.op])
 		}
 	}
+	known := map[string]bool{}
+	for _, v := range q.Variables {
+		known[v.CodeName] = true
+	}
 	for _, name := range used {
-		if !known(q, name) {
+		if !known[name] {
 			return nil, nil, unsupported(noMetadata)
 		}
 	}
 	return found, left, nil
-}
-
-func known(q *query.HogQL, name string) bool {
-	for _, v := range q.Variables {
-		if v.CodeName == name {
-			return true
-		}
-	}
-	return false
 }
 
 func variablesOf(q hogql.Query) (codes []string, ok bool) {
@@ -189,21 +204,11 @@ func variablesOf(q hogql.Query) (codes []string, ok bool) {
 	return codes, ok
 }
 
-func count(names []string, name string) (n int) {
-	for _, other := range names {
-		if other == name {
-			n++
-		}
-	}
-	return n
-}
-
-func unique(names []string) []string {
-	var out []string
+// count counts how often each name is there.
+func count(names []string) map[string]int {
+	out := make(map[string]int, len(names))
 	for _, name := range names {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
+		out[name]++
 	}
 	return out
 }
