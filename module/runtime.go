@@ -126,7 +126,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := keep(a, "endpoint tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
+	tables, err := keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
 		f := materialize.New(materialize.Config{
 			Registry: reg, Logger: a.logger.Named("materialized"),
 			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases), Cohorts: calculator},

@@ -112,7 +112,7 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 		"client_query_id": text(),
 		"debug":           described(boolean(), "Adds the compiled query and other fields to an answer."),
 		"refresh": described(text().WithEnum("cache", "force", "direct").WithDefault("cache"),
-			"cache serves a fresh answer, force computes a new one. direct is for materialized endpoints, of which there are none: it is refused."),
+			"cache serves a fresh answer, force computes a new one. direct passes by the table of a version that is materialized, and is refused if it is not."),
 		"version": version,
 	})
 	if w.e.Results == nil {
@@ -163,7 +163,9 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		"warnings?": described(listOf(inline(object(members{
 			"message": text(), "start": orNull(int32s()), "end": orNull(int32s()), "fix": orNull(text()), "attr": orNull(text()),
 		}))), "What is probably wrong with the query though it ran, such as a limit that was lowered."),
-		"hogql?": orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
+		"endpoint_materialized?":    described(boolean(), "True if the rows are from the table of a version that is materialized."),
+		"endpoint_materialized_at?": described(moment(), "When the table was filled that the rows are from."),
+		"hogql?":                    orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
 	if w.e.Results == nil {
 		pair := texts()
