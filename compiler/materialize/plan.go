@@ -80,7 +80,7 @@ type Aggregate struct {
 }
 
 // Refusal is why a query cannot be materialized. It is a text for the author of the endpoint.
-type Refusal struct{ Reason string }
+type Refusal struct{ Reason string } //nolint:errname // It is what the author is told, not a failure.
 
 func (r *Refusal) Error() string { return r.Reason }
 

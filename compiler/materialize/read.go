@@ -90,15 +90,7 @@ func (r *reader) item(e hogql.Expr) (place int, x hogql.Expr) {
 
 // spread reports whether the select list has columns that are not written out.
 func (r *reader) spread() bool {
-	return slices.ContainsFunc(r.sel.Columns, func(e hogql.Expr) bool {
-		switch e := e.(type) {
-		case *hogql.Star, *hogql.ColumnsMatching:
-			return true
-		case *hogql.Call:
-			return strings.EqualFold(e.Name, "columns")
-		}
-		return false
-	})
+	return slices.ContainsFunc(r.sel.Columns, func(e hogql.Expr) bool { return is[*hogql.Star](e) || spreads(e) })
 }
 
 // compute makes the columns of a read that puts aggregates together.
@@ -197,12 +189,7 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 	case *hogql.Alias:
 		return r.over(e.X, depth+1)
 	case *hogql.Field:
-		for i, c := range r.sel.Columns {
-			if x, name := unnamed(c); len(e.Chain) == 1 && name == e.Chain[0].Text && r.texts[i] != text {
-				return r.over(x, depth+1)
-			}
-		}
-		return nil, unsupported("Column '%s' is not one of those that the query is grouped by", hogql.PrintExpr(e))
+		return r.overField(e, text, depth)
 	case *hogql.Call:
 		switch {
 		case isAggregate(e):
@@ -212,8 +199,20 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 		}
 	case *hogql.Subquery, *hogql.Lambda, *hogql.Star, *hogql.ColumnsMatching:
 		return nil, unsupported("Expression '%s' is not supported beside aggregates", excerpt(e))
+	case *hogql.Unary, *hogql.Binary, *hogql.Compare, *hogql.Logic, *hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Tuple, *hogql.Array, *hogql.Dict,
+		*hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval:
 	}
 	return r.overChildren(e, depth)
+}
+
+// overField writes a name that is no key: it has to be an alias of the select list.
+func (r *reader) overField(f *hogql.Field, text string, depth int) (hogql.Expr, error) {
+	for i, c := range r.sel.Columns {
+		if x, name := unnamed(c); len(f.Chain) == 1 && name == f.Chain[0].Text && r.texts[i] != text {
+			return r.over(x, depth+1)
+		}
+	}
+	return nil, unsupported("Column '%s' is not one of those that the query is grouped by", text)
 }
 
 func (r *reader) overChildren(e hogql.Expr, depth int) (out hogql.Expr, err error) {

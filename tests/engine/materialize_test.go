@@ -255,7 +255,7 @@ func keptNested(r *rand.Rand, q *keptQuery, some func([]string, int) []string) *
 			"select s.id, sum(n), uniq(event), max(last) from src s group by 1 order by s.id desc limit 5",
 		"with a as (select event as ev, timestamp as at, uuid from events where %s), b as (select * from a where ev != 'c') " +
 			"select *, toStartOfDay(at) as day from b order by at, uuid limit 30",
-		"with other as (select distinct_id from events where event = 'b'), src as (select uuid, event from events where %s and distinct_id in other) " +
+		"with other as (select distinct_id from events where event = 'b'), src as (select uuid, event from events where %s and distinct_id in (select distinct_id from other)) " +
 			"select event, count() as n from src group by event order by n, event limit 10",
 		"with src as (select event, count() as n from events where %s group by event) select count(), sum(n) from src limit 10",
 	}[r.IntN(5)]
