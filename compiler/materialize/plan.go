@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -119,10 +120,13 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	return p, p.hogql(q, env, o)
 }
 
-// mark is the text of what fills the table, and of how it is read, in short. The values in it are no part of it, but for the time zone and
-// the week of the project, by which times are cut.
+// numbers are those in a text of SQL.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// mark is the text of what fills the table, and of how it is read, in short. Values are no part of it, since they follow from the version and from
+// the time, but the time zone and the week of the project are, by which times are cut.
 func (p *Plan) mark(db *schema.Database) string {
-	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", p.Fill.SQL, p.fields, p.Execution, db.Zone(), db.WeekStart)
+	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), p.fields, p.Execution, db.Zone(), db.WeekStart)
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }

@@ -403,7 +403,10 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 		return err
 	}
 	nameOnce(columns)
-	for slices.ContainsFunc(columns, func(c schema.KeptColumn) bool { return c.Name == p.name }) {
+	if err := checkTypes(columns); err != nil {
+		return err
+	}
+	for slices.Contains(r.names, p.name) || slices.ContainsFunc(columns, func(c schema.KeptColumn) bool { return c.Name == p.name }) {
 		p.rename(r.refs, p.name+"_table")
 	}
 	for place, list := range r.refs {
@@ -456,6 +459,16 @@ func checkNames(names []string) error {
 			return refuse("Two columns are called '%s': give each a name of its own", name)
 		case strings.EqualFold(name, schema.ProjectColumn):
 			return refuse("A column cannot be called '%s'", name)
+		}
+	}
+	return nil
+}
+
+// checkTypes refuses values that no table holds.
+func checkTypes(columns []schema.KeptColumn) error {
+	for _, c := range columns {
+		if c.Type.Kind == hogql.Null || c.Type.Kind == hogql.IntervalKind {
+			return refuse("Column '%s' cannot be kept in a table: it has no type of its own, or that of an interval", c.Name)
 		}
 	}
 	return nil
