@@ -39,8 +39,11 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	for _, u := range uses {
 		u.shown = origin(origins, u.column)
 	}
+	if set, isSet := tree.(*hogql.SetQuery); isSet {
+		return p.union(q, set, env, o)
+	}
 	if !ok {
-		return refuse("UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery")
+		return refuse("Query is empty or invalid.")
 	}
 	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: taken}
 	if err := b.check(); err != nil {

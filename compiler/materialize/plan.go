@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -64,7 +65,8 @@ type Plan struct {
 	direct hogql.Query   // what a run gives, over the tables of events
 	name   string        // what read calls the table
 	fields []schema.KeptColumn
-	split  []split // the breakdowns that are variables
+	split  []split   // the breakdowns that are variables
+	cut    *bind.Cut // of a query that is a set; nil for others
 }
 
 // RangePair is a column that variables bound by a part of time.
@@ -178,11 +180,21 @@ func (p *Plan) Read(r Run, env compiler.Env) (*compiler.Compiled, error) {
 	db.Kept = schema.NewKept(p.name, r.Table, p.fields)
 	env.Database = &db
 	if q, isHogQL := p.node.(*query.HogQL); isHogQL {
-		compiled, _, err := compiler.CompileRemade(bound(q, r.Values), env, func(hogql.Query) (hogql.Query, error) { return p.read, nil })
-		return compiled, err
+		return p.readHogQL(bound(q, r.Values), env)
 	}
 	env.Now = r.Filled
 	return p.readInsight(r, env)
+}
+
+func (p *Plan) readHogQL(q *query.HogQL, env compiler.Env) (*compiler.Compiled, error) {
+	if p.cut != nil && env.Mode == compiler.Whole {
+		return nil, ErrNotServed
+	}
+	compiled, _, err := compiler.CompileRemade(q, env, func(hogql.Query) (hogql.Query, error) { return p.read, nil })
+	if err == nil && p.cut != nil {
+		asSet(compiled, p.cut)
+	}
+	return compiled, err
 }
 
 // Direct is the HogQL of what a run gives, without the table: the query, with the bounds of range variables cut to their part of time. It is

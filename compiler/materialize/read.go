@@ -423,9 +423,12 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 		read.Columns = append(read.Columns, alias(x, r.names[i]))
 	}
 	read.From = &hogql.TableName{Chain: []hogql.Name{{Text: p.name}}}
-	for _, place := range places {
-		if name := schema.KeptColumnName(own + place); !slices.Contains(p.Keys, name) {
-			p.Keys = append(p.Keys, name)
+	for _, equal := range []bool{true, false} { // rows that a value finds lie together
+		for i, place := range places {
+			name := schema.KeptColumnName(own + place)
+			if equal == (r.uses[i].op == hogql.Equals) && !slices.Contains(p.Keys, name) {
+				p.Keys = append(p.Keys, name)
+			}
 		}
 	}
 	p.fields, p.read, p.Transformed = columns, read, hogql.Print(fill)
