@@ -31,6 +31,12 @@ func isVolatile(c *hogql.Call) bool {
 	return ok && f.Volatile
 }
 
+// is reports whether an expression is of a type.
+func is[T hogql.Expr](e hogql.Expr) bool {
+	_, ok := e.(T)
+	return ok
+}
+
 // holds reports whether an expression has a call in it, outside of subqueries, for which a test holds.
 func holds(e hogql.Expr, test func(*hogql.Call) bool) bool {
 	found := false

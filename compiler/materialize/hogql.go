@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -38,8 +39,11 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	for _, u := range uses {
 		u.shown = origin(origins, u.column)
 	}
+	if set, isSet := tree.(*hogql.SetQuery); isSet {
+		return p.union(q, set, env, o)
+	}
 	if !ok {
-		return refuse("UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery")
+		return refuse("Query is empty or invalid.")
 	}
 	b := &builder{plan: p, node: q, env: env, sel: s, uses: uses, left: left, taken: taken}
 	if err := b.check(); err != nil {
@@ -140,29 +144,29 @@ func identifiers(q hogql.Query) map[string]bool {
 	}
 	v := hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
-			switch e := e.(type) {
-			case *hogql.Placeholder:
-				return false
-			case *hogql.Field:
-				add(e.Chain...)
-			case *hogql.Alias:
-				add(e.Name)
-			case *hogql.Member:
-				add(e.Name)
+			if f, ok := e.(*hogql.Field); ok {
+				add(f.Chain...)
 			}
-			return true
+			if a, ok := e.(*hogql.Alias); ok {
+				add(a.Name)
+			}
+			if m, ok := e.(*hogql.Member); ok {
+				add(m.Name)
+			}
+			return !is[*hogql.Placeholder](e)
 		},
 		Table: func(t hogql.Table) bool {
-			switch t := t.(type) {
-			case *hogql.TableName:
-				add(t.Chain...)
-				add(t.Alias)
-				add(t.Columns...)
-			case *hogql.Derived:
-				add(t.Alias)
-				add(t.Columns...)
-			case *hogql.Join:
-				add(t.Using...)
+			if n, ok := t.(*hogql.TableName); ok {
+				add(n.Chain...)
+				add(n.Alias)
+				add(n.Columns...)
+			}
+			if d, ok := t.(*hogql.Derived); ok {
+				add(d.Alias)
+				add(d.Columns...)
+			}
+			if j, ok := t.(*hogql.Join); ok {
+				add(j.Using...)
 			}
 			return true
 		},
@@ -358,7 +362,7 @@ const defaultBucket = "day"
 func (b *builder) buckets(overrides map[string]string) error {
 	for _, column := range slices.Sorted(maps.Keys(overrides)) {
 		if bucketFunctions[overrides[column]] == "" {
-			return refuse("Unsupported bucket override '%s'. Supported: %s", overrides[column], quotedList(BucketNames))
+			return refuse("Unsupported bucket override '%s'. Supported: %s", overrides[column], "['"+strings.Join(BucketNames, "', '")+"']")
 		}
 	}
 	type candidate struct {
@@ -432,25 +436,14 @@ func columnName(e hogql.Expr) string {
 	if !ok {
 		return ""
 	}
-	name := f.Chain[0].Text
-	for _, n := range f.Chain[1:] {
-		name += "." + n.Text
+	parts := make([]string, len(f.Chain))
+	for i, n := range f.Chain {
+		parts[i] = n.Text
 	}
-	return name
+	return strings.Join(parts, ".")
 }
 
 func isProperty(e hogql.Expr) bool {
 	f, ok := e.(*hogql.Field)
 	return ok && slices.ContainsFunc(f.Chain, func(n hogql.Name) bool { return n.Text == "properties" })
-}
-
-func quotedList(names []string) string {
-	out := "["
-	for i, name := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += "'" + name + "'"
-	}
-	return out + "]"
 }

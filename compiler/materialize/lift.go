@@ -163,38 +163,29 @@ func movable(s *hogql.Select, found []*usage) bool {
 func without(columns []hogql.Expr, names []string) ([]hogql.Expr, bool) {
 	out := slices.Clone(columns)
 	for i, e := range out {
-		switch e := e.(type) {
-		case *hogql.ColumnsMatching:
-			return nil, false
-		case *hogql.Star:
-			if e.Columns || e.Spread {
-				return nil, false
-			}
-			less := *e
-			less.Exclude = slices.Clone(e.Exclude)
-			for _, name := range names {
-				less.Exclude = append(less.Exclude, []hogql.Name{{Text: name}})
-			}
-			out[i] = &less
-		case *hogql.Call:
+		star, ok := e.(*hogql.Star)
+		if !ok || star.Columns || star.Spread {
 			if spreads(e) {
 				return nil, false
 			}
+			continue
 		}
+		less := *star
+		less.Exclude = slices.Clone(star.Exclude)
+		for _, name := range names {
+			less.Exclude = append(less.Exclude, []hogql.Name{{Text: name}})
+		}
+		out[i] = &less
 	}
 	return out, true
 }
 
-// spreads reports whether a call has COLUMNS(…) or * below it.
-func spreads(c *hogql.Call) bool {
+// spreads reports whether an expression has COLUMNS(…), or a * whose columns are arguments.
+func spreads(e hogql.Expr) bool {
 	found := false
-	hogql.WalkExpr(c, func(e hogql.Expr) bool {
-		switch e := e.(type) {
-		case *hogql.ColumnsMatching:
-			found = true
-		case *hogql.Star:
-			found = found || e.Columns || e.Spread
-		}
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		star, ok := e.(*hogql.Star)
+		found = found || is[*hogql.ColumnsMatching](e) || ok && (star.Columns || star.Spread)
 		return !found
 	})
 	return found

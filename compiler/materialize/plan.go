@@ -13,11 +13,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -63,7 +65,8 @@ type Plan struct {
 	direct hogql.Query   // what a run gives, over the tables of events
 	name   string        // what read calls the table
 	fields []schema.KeptColumn
-	split  []split // the breakdowns that are variables
+	split  []split   // the breakdowns that are variables
+	cut    *bind.Cut // of a query that is a set; nil for others
 }
 
 // RangePair is a column that variables bound by a part of time.
@@ -80,7 +83,7 @@ type Aggregate struct {
 }
 
 // Refusal is why a query cannot be materialized. It is a text for the author of the endpoint.
-type Refusal struct{ Reason string }
+type Refusal struct{ Reason string } //nolint:errname // It is what the author is told, not a failure.
 
 func (r *Refusal) Error() string { return r.Reason }
 
@@ -119,10 +122,13 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	return p, p.hogql(q, env, o)
 }
 
-// mark is the text of what fills the table, and of how it is read, in short. The values in it are no part of it, but for the time zone and
-// the week of the project, by which times are cut.
+// numbers are those in a text of SQL.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// mark is the text of what fills the table, and of how it is read, in short. Values are no part of it, since they follow from the version and from
+// the time, but the time zone and the week of the project are, by which times are cut.
 func (p *Plan) mark(db *schema.Database) string {
-	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", p.Fill.SQL, p.fields, p.Execution, db.Zone(), db.WeekStart)
+	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), p.fields, p.Execution, db.Zone(), db.WeekStart)
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
@@ -174,11 +180,21 @@ func (p *Plan) Read(r Run, env compiler.Env) (*compiler.Compiled, error) {
 	db.Kept = schema.NewKept(p.name, r.Table, p.fields)
 	env.Database = &db
 	if q, isHogQL := p.node.(*query.HogQL); isHogQL {
-		compiled, _, err := compiler.CompileRemade(bound(q, r.Values), env, func(hogql.Query) (hogql.Query, error) { return p.read, nil })
-		return compiled, err
+		return p.readHogQL(bound(q, r.Values), env)
 	}
 	env.Now = r.Filled
 	return p.readInsight(r, env)
+}
+
+func (p *Plan) readHogQL(q *query.HogQL, env compiler.Env) (*compiler.Compiled, error) {
+	if p.cut != nil && env.Mode == compiler.Whole {
+		return nil, ErrNotServed
+	}
+	compiled, _, err := compiler.CompileRemade(q, env, func(hogql.Query) (hogql.Query, error) { return p.read, nil })
+	if err == nil && p.cut != nil {
+		asSet(compiled, p.cut)
+	}
+	return compiled, err
 }
 
 // Direct is the HogQL of what a run gives, without the table: the query, with the bounds of range variables cut to their part of time. It is

@@ -90,15 +90,7 @@ func (r *reader) item(e hogql.Expr) (place int, x hogql.Expr) {
 
 // spread reports whether the select list has columns that are not written out.
 func (r *reader) spread() bool {
-	return slices.ContainsFunc(r.sel.Columns, func(e hogql.Expr) bool {
-		switch e := e.(type) {
-		case *hogql.Star, *hogql.ColumnsMatching:
-			return true
-		case *hogql.Call:
-			return strings.EqualFold(e.Name, "columns")
-		}
-		return false
-	})
+	return slices.ContainsFunc(r.sel.Columns, func(e hogql.Expr) bool { return is[*hogql.Star](e) || spreads(e) })
 }
 
 // compute makes the columns of a read that puts aggregates together.
@@ -197,12 +189,7 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 	case *hogql.Alias:
 		return r.over(e.X, depth+1)
 	case *hogql.Field:
-		for i, c := range r.sel.Columns {
-			if x, name := unnamed(c); len(e.Chain) == 1 && name == e.Chain[0].Text && r.texts[i] != text {
-				return r.over(x, depth+1)
-			}
-		}
-		return nil, unsupported("Column '%s' is not one of those that the query is grouped by", hogql.PrintExpr(e))
+		return r.overField(e, text, depth)
 	case *hogql.Call:
 		switch {
 		case isAggregate(e):
@@ -212,8 +199,20 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 		}
 	case *hogql.Subquery, *hogql.Lambda, *hogql.Star, *hogql.ColumnsMatching:
 		return nil, unsupported("Expression '%s' is not supported beside aggregates", excerpt(e))
+	case *hogql.Unary, *hogql.Binary, *hogql.Compare, *hogql.Logic, *hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Tuple, *hogql.Array, *hogql.Dict,
+		*hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval:
 	}
 	return r.overChildren(e, depth)
+}
+
+// overField writes a name that is no key: it has to be an alias of the select list.
+func (r *reader) overField(f *hogql.Field, text string, depth int) (hogql.Expr, error) {
+	for i, c := range r.sel.Columns {
+		if x, name := unnamed(c); len(f.Chain) == 1 && name == f.Chain[0].Text && r.texts[i] != text {
+			return r.over(x, depth+1)
+		}
+	}
+	return nil, unsupported("Column '%s' is not one of those that the query is grouped by", text)
 }
 
 func (r *reader) overChildren(e hogql.Expr, depth int) (out hogql.Expr, err error) {
@@ -404,7 +403,10 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 		return err
 	}
 	nameOnce(columns)
-	for slices.ContainsFunc(columns, func(c schema.KeptColumn) bool { return c.Name == p.name }) {
+	if err := checkTypes(columns); err != nil {
+		return err
+	}
+	for slices.Contains(r.names, p.name) || slices.ContainsFunc(columns, func(c schema.KeptColumn) bool { return c.Name == p.name }) {
 		p.rename(r.refs, p.name+"_table")
 	}
 	for place, list := range r.refs {
@@ -421,9 +423,12 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 		read.Columns = append(read.Columns, alias(x, r.names[i]))
 	}
 	read.From = &hogql.TableName{Chain: []hogql.Name{{Text: p.name}}}
-	for _, place := range places {
-		if name := schema.KeptColumnName(own + place); !slices.Contains(p.Keys, name) {
-			p.Keys = append(p.Keys, name)
+	for _, equal := range []bool{true, false} { // rows that a value finds lie together
+		for i, place := range places {
+			name := schema.KeptColumnName(own + place)
+			if equal == (r.uses[i].op == hogql.Equals) && !slices.Contains(p.Keys, name) {
+				p.Keys = append(p.Keys, name)
+			}
 		}
 	}
 	p.fields, p.read, p.Transformed = columns, read, hogql.Print(fill)
@@ -457,6 +462,16 @@ func checkNames(names []string) error {
 			return refuse("Two columns are called '%s': give each a name of its own", name)
 		case strings.EqualFold(name, schema.ProjectColumn):
 			return refuse("A column cannot be called '%s'", name)
+		}
+	}
+	return nil
+}
+
+// checkTypes refuses values that no table holds.
+func checkTypes(columns []schema.KeptColumn) error {
+	for _, c := range columns {
+		if c.Type.Kind == hogql.Null || c.Type.Kind == hogql.IntervalKind {
+			return refuse("Column '%s' cannot be kept in a table: it has no type of its own, or that of an interval", c.Name)
 		}
 	}
 	return nil

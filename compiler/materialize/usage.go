@@ -182,7 +182,7 @@ func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr
 	}
 	for _, u := range found {
 		if _, supported := operators[u.op]; !supported {
-			return nil, nil, unsupported("Unsupported operator %s, supported: =, >=, >, <, <=", wordsOf[u.op])
+			return nil, nil, unsupported("%s", wrongOperator(u.op))
 		}
 	}
 	known := map[string]bool{}
@@ -239,44 +239,40 @@ func usageOf(e hogql.Expr) (*usage, bool) {
 
 // isColumn reports whether an expression is of a row, so that a column can hold it.
 func isColumn(e hogql.Expr) bool {
-	ok, fields := true, false
-	v := hogql.Visitor{
-		Expr: func(e hogql.Expr) bool {
-			switch e := e.(type) {
-			case *hogql.Field:
-				fields = true
-			case *hogql.Call:
-				ok = ok && !isAggregate(e) && !isWindow(e) && !strings.EqualFold(e.Name, "arrayJoin") && !isVolatile(e)
-			case *hogql.Alias, *hogql.Star, *hogql.ColumnsMatching, *hogql.Placeholder, *hogql.Subquery:
-				ok = false
-			}
-			return ok
-		},
-		Query: func(hogql.Query) bool { ok = false; return false },
-	}
-	v.WalkExpr(e)
-	return ok && fields
+	fields := false
+	plain := eachIs(e, func(e hogql.Expr) bool {
+		fields = fields || is[*hogql.Field](e)
+		return !is[*hogql.Placeholder](e)
+	})
+	return plain && fields
 }
 
 // isValue reports whether an expression is the same for all rows.
 func isValue(e hogql.Expr) bool {
+	return eachIs(e, func(e hogql.Expr) bool { return !is[*hogql.Field](e) && !is[*hogql.Lambda](e) })
+}
+
+// eachIs reports whether a test holds for each part of an expression, and none is of more than one row, or something else each time.
+func eachIs(e hogql.Expr, test func(hogql.Expr) bool) bool {
 	ok := true
 	v := hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
-			switch e := e.(type) {
-			case *hogql.Field, *hogql.Alias, *hogql.Star, *hogql.ColumnsMatching, *hogql.Lambda, *hogql.Subquery:
+			c, isCall := e.(*hogql.Call)
+			switch {
+			case isCall && (isAggregate(c) || isWindow(c) || isVolatile(c) || strings.EqualFold(c.Name, "arrayJoin")),
+				is[*hogql.Alias](e), is[*hogql.Star](e), is[*hogql.ColumnsMatching](e), is[*hogql.Subquery](e), !test(e):
 				ok = false
-			case *hogql.Call:
-				ok = ok && !isAggregate(e) && !isWindow(e) && !strings.EqualFold(e.Name, "arrayJoin") && !isVolatile(e)
-			case *hogql.Placeholder:
-				return false
 			}
-			return ok
+			return ok && !is[*hogql.Placeholder](e)
 		},
 		Query: func(hogql.Query) bool { ok = false; return false },
 	}
 	v.WalkExpr(e)
 	return ok
+}
+
+func wrongOperator(op hogql.CompareOp) string {
+	return "Unsupported operator " + wordsOf[op] + ", supported: =, >=, >, <, <="
 }
 
 // misplaced says why a variable that is not only in conditions of its own in WHERE cannot be materialized.
@@ -320,13 +316,11 @@ func misplaced(s *hogql.Select, name string) string {
 		if !uses(c) {
 			continue
 		}
-		switch c := c.(type) {
-		case *hogql.Logic:
+		if is[*hogql.Logic](c) {
 			return inOr
-		case *hogql.Compare:
-			if _, supported := operators[c.Op]; !supported && !isMembership(c) {
-				return "Unsupported operator " + wordsOf[c.Op] + ", supported: =, >=, >, <, <="
-			}
+		}
+		if compared, ok := c.(*hogql.Compare); ok && wordsOf[compared.Op] != "" && !isMembership(compared) {
+			return wrongOperator(compared.Op)
 		}
 	}
 	if onlyIn(s, uses) {
