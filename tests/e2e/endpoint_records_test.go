@@ -111,8 +111,9 @@ func TestEndpointRecords(t *testing.T) {
 // TestEndpointMaterialization: the routes about tables answer in PostHog's shapes for versions that have none.
 func TestEndpointMaterialization(t *testing.T) {
 	c := newProject(t)
-	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select 1 as one union all select 2")})
-	const reason = "UNION, INTERSECT and EXCEPT at the top of a query cannot be materialized: put them into a subquery"
+	must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": "x", "type": "String"})
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select {variables.x} as one from events")})
+	const reason = "Variables not supported: Variable not used in WHERE clause"
 	status := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/materialization_status/?version=1", nil)
 	if diff := cmp.Diff(map[string]any{"name": "e", "enabled": false, "ready": false, "can_materialize": false, "reason": reason}, status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -127,7 +128,7 @@ func TestEndpointMaterialization(t *testing.T) {
 	}
 	refusedTable := must(t, c, http.StatusBadRequest, http.MethodPatch, "endpoints/e/", map[string]any{"is_materialized": true, "description": "d"})
 	if refusedTable["detail"] != "Cannot materialize endpoint. Reason: "+reason {
-		t.Errorf("materializing a UNION: %v", refusedTable["detail"])
+		t.Errorf("materializing a variable in SELECT: %v", refusedTable["detail"])
 	}
 	if got := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/", nil); got["description"] != "" || got["is_materialized"] != false {
 		t.Errorf("a write that was refused changed the record: %v", got)
