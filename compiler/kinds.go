@@ -29,6 +29,8 @@ type Kind struct {
 	HogQL bool
 	// Endpoint reports whether an endpoint can run it.
 	Endpoint bool
+	// Materialized reports whether the rows of an endpoint of the kind can be kept in a table.
+	Materialized bool
 	// OptionalBreakdowns reports whether an endpoint may let its callers leave breakdowns out.
 	OptionalBreakdowns bool
 	// HasMore reports whether answers say whether values were cut off.
@@ -46,29 +48,30 @@ type Kind struct {
 var kinds = []Kind{
 	{
 		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", ListName: "SQL", HogQL: true, Endpoint: true,
-		build: buildHogQL,
+		Materialized: true,
+		build:        buildHogQL,
 	},
 	insightRow[*trends.Query, *query.InsightActors]{
-		Kind: Kind{OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
+		Kind: Kind{Materialized: true, OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
 		build: trends.Build, people: trends.Actors, form: trends.Form, table: trends.Table,
 	}.kind(),
 	insightRow[*funnels.Query, *funnels.ActorsQuery]{
-		name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
+		Kind: Kind{Materialized: true}, name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
 		build: funnels.Build, people: funnels.Actors, form: funnels.Form, table: funnels.Table,
 	}.kind(),
 	insightRow[*retention.Query, *query.InsightActors]{
-		Kind: Kind{OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
+		Kind: Kind{Materialized: true, OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
 		build: retention.Build, people: retention.Actors, form: retention.Form, table: retention.Table,
 	}.kind(),
 	insightRow[*paths.Query, *query.InsightActors]{
-		name: "PathsQuery", read: paths.Read, build: paths.Build, people: paths.Actors, form: paths.Form, table: paths.Table,
+		Kind: Kind{Materialized: true}, name: "PathsQuery", read: paths.Read, build: paths.Build, people: paths.Actors, form: paths.Form, table: paths.Table,
 	}.kind(),
 	insightRow[*stickiness.Query, *stickiness.ActorsQuery]{
-		name: "StickinessQuery", read: stickiness.Read, readActors: stickiness.ReadActors,
+		Kind: Kind{Materialized: true}, name: "StickinessQuery", read: stickiness.Read, readActors: stickiness.ReadActors,
 		build: stickiness.Build, people: stickiness.Actors, form: stickiness.Form,
 	}.kind(),
 	insightRow[*lifecycle.Query, *query.InsightActors]{
-		name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
+		Kind: Kind{Materialized: true}, name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
 	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},

@@ -65,7 +65,7 @@ var powers = map[string]struct{ scope, target, body string }{
 var powerless = strings.Fields(`
 	DELETE_query/:name GET_endpoints GET_endpoints/:name DELETE_endpoints/:name GET_endpoints/:name/openapi.json GET_endpoints/openapi.json
 	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs
-	GET_endpoints/:name/materialization_status DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
+	GET_endpoints/:name/materialization_status POST_endpoints/:name/materialization_suggestion DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
@@ -143,7 +143,7 @@ func TestPowersOfScopes(t *testing.T) {
 }
 
 // fixedEndpointNames are addresses below endpoints/ that serve what an endpoint of that name would, beside a method of their own.
-var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, endpoints.EveryEndpoint: true}
+var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, "materialization_conditions": true, endpoints.EveryEndpoint: true}
 
 // as sends a request with another key.
 func (w *world) as(t *testing.T, secret, method, target, body string) *httptest.ResponseRecorder {

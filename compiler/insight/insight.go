@@ -29,6 +29,8 @@ type World struct {
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
 	PlainValues bool
+	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	AllValues bool
 	// Spend is the budget of the compile; nil bounds nothing.
 	Spend *budget.Budget
 }

@@ -176,7 +176,9 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		"warnings?": described(listOf(inline(object(members{
 			"message": text(), "start": orNull(int32s()), "end": orNull(int32s()), "fix": orNull(text()), "attr": orNull(text()),
 		}))), "What is probably wrong with the query though it ran, such as a limit that was lowered."),
-		"hogql?": orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
+		"endpoint_materialized?":    described(boolean(), "True if the rows are from the table of a version that is materialized."),
+		"endpoint_materialized_at?": described(moment(), "When the table was filled that the rows are from."),
+		"hogql?":                    orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
 	if w.e.Results == nil {
 		pair := texts()

@@ -24,6 +24,9 @@ const (
 	mostValues    = 1000
 )
 
+// everyValue is a limit that no breakdown reaches.
+const everyValue = 1 << 40
+
 // builder is the state of one Build.
 type builder struct {
 	q       *Query
@@ -142,6 +145,9 @@ func (b *builder) prepare() error {
 		}
 	}
 	b.limit = min(b.limit, mostValues)
+	if b.w.AllValues {
+		b.limit = everyValue
+	}
 	members, err := b.w.Cohorts(b.q.Breakdowns)
 	if err != nil {
 		return err

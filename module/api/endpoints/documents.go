@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -121,7 +122,7 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 	}
 	d := &openapi.Endpoint{
 		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description,
-		Deprecated: !v.DeprecatedAt.IsZero(),
+		Deprecated: !v.DeprecatedAt.IsZero(), Materialized: v.Table != nil,
 	}
 	for _, column := range v.Columns {
 		d.Columns = append(d.Columns, openapi.Column{Name: column.Name, Type: column.ClickHouse, Wire: column.Type})
@@ -132,10 +133,29 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 	if n, ok := node.(*query.HogQL); ok {
 		d.Variables = describeVariables(c, n)
 	}
+	if v.Table != nil {
+		s.requireVariables(c, d, e, v, node)
+	}
 	if withRows {
 		d.Example = s.Runs.example(c, e, v, node, site.WideAsText)
 	}
 	return d, nil
+}
+
+// requireVariables makes those variables required that runs of a materialized version must give. Its table is of one range.
+func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
+	var plan *materialize.Plan
+	if s.Runs.Executor.Warehouse.Known() != nil {
+		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan nothing is required
+	}
+	required := requiredVariables(v, node, plan)
+	_, isInsight := node.(query.Insight)
+	d.Variables = slices.DeleteFunc(d.Variables, func(v openapi.Variable) bool { return isInsight && isDate(v.Name) })
+	for i := range d.Variables {
+		if slices.Contains(required, d.Variables[i].Name) {
+			d.Variables[i].Default, d.Variables[i].HasDefault = nil, false
+		}
+	}
 }
 
 // describeVariables lists the variables of SQL: contract section 5.5. One whose definition is gone takes any text.

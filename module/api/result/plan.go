@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -19,6 +20,7 @@ type Plan struct {
 	View
 
 	Fixed  string                     // the variables that the key of the run fixes
+	Until  time.Time                  // when what it decided no longer holds; zero for never
 	Logged atomic.Pointer[runlog.Log] // see logRun
 	Next   atomic.Pointer[FileHeader] // of the file that was sent last
 }
