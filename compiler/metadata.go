@@ -66,7 +66,7 @@ func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	defer recoverBug(&err)
 	m = newMetadata(q)
 	env.Database = modified(env.Database, q.Modifiers)
-	node := &query.HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
+	node := q.HogQL()
 	parsed, err := parseAsked(q, env)
 	if err != nil {
 		return m.refuse(err, q)

@@ -152,6 +152,13 @@ func (f *useFinder) filter(p *query.Property) {
 		if id, ok := filter.CohortID(p.Value); ok {
 			f.cohort(id)
 		}
+	case filter.BehavioralType:
+		if p.Behavior.Action != 0 {
+			f.action(p.Behavior.Action)
+		}
+		for i := range p.Behavior.Filters {
+			f.filter(&p.Behavior.Filters[i])
+		}
 	case "hogql":
 		f.expression(p.Key)
 	}

@@ -112,6 +112,8 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 		return elementCondition(f, s)
 	case "cohort":
 		return cohortCondition(f, s)
+	case BehavioralType:
+		return behaviorCondition(f.Behavior, s)
 	}
 	if f.Type == "event" && f.Key == ElementsChain && !s.People {
 		f.Type, f.Key = "event_metadata", "elements_chain"

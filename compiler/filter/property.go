@@ -10,11 +10,13 @@ import (
 
 // Property is one property filter (contract: api.md, section 2.4).
 type Property struct {
-	Type     string // event, person, group, session, feature, event_metadata, element, cohort or hogql
+	Type     string // event, person, group, session, feature, event_metadata, element, cohort, behavioral or hogql
 	Key      string
 	Operator string // default: exact
 	Value    any    // nil, string, number, bool or a list of them
 	Group    int    // index of the group type; -1 where a filter by a group names none
+	// Behavior is what a behavioral filter asks for; nil for any other type.
+	Behavior *Behavior `json:",omitempty"`
 }
 
 // complete reports whether the filter has all that its condition is made of. One that has not counts as true (contract:
@@ -23,7 +25,7 @@ func (f *Property) complete() bool {
 	switch {
 	case f.Type == "group" && f.Group < 0:
 		return false
-	case f.Type == "hogql", f.Type == "cohort", f.Operator == "is_set", f.Operator == "is_not_set":
+	case f.Type == "hogql", f.Type == "cohort", f.Type == BehavioralType, f.Operator == "is_set", f.Operator == "is_not_set":
 		return true
 	}
 	list, listed := f.Value.([]any)

@@ -139,7 +139,7 @@ func (r *Range) movedFrom() time.Time {
 	case 's', 'M':
 		return t
 	case 'h':
-		return startOfHour(t)
+		return filter.StartOfHour(t)
 	}
 	return startOfDay(t)
 }
@@ -196,7 +196,7 @@ func (r *Range) Floor(t time.Time) time.Time {
 	case query.Minute:
 		return t.Add(-time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
 	case query.Hour:
-		return startOfHour(t)
+		return filter.StartOfHour(t)
 	case query.Week:
 		back := (int(t.Weekday()) - r.weekStart + 7) % 7
 		return startOfDay(t).AddDate(0, 0, -back)
@@ -218,7 +218,7 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 	case query.Second, query.Minute:
 		return t.Add(time.Duration(n) * r.Interval.Clock())
 	case query.Hour:
-		return startOfHour(t.Add(time.Duration(n) * time.Hour))
+		return filter.StartOfHour(t.Add(time.Duration(n) * time.Hour))
 	case query.Week:
 		return t.AddDate(0, 0, 7*n)
 	case query.Month, query.Quarter, query.Year:
@@ -306,19 +306,6 @@ func (p *Range) shiftLower(r *Range) {
 
 func startOfDay(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
-}
-
-// startOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
-// an hour, as on Lord Howe Island, the hours after the change begin with it, as ClickHouse has them.
-func startOfHour(t time.Time) time.Time {
-	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
-		start := startOfDay(t)
-		_, before := start.Zone()
-		if _, now := t.Zone(); (now-before)%3600 != 0 && start.Before(moved) {
-			return moved.Add(t.Sub(moved).Truncate(time.Hour))
-		}
-	}
-	return t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
 }
 
 // wall gives what a clock on the wall shows at t, as if there were no zones, so that differences count days as 24 hours.

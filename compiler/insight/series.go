@@ -188,6 +188,11 @@ func (w *World) condition(c *query.Condition, subject func(attr string) filter.S
 			return nil, nil // it counts as true
 		}
 		s := subject(c.At)
+		if b := c.Filter.Behavior; b != nil && b.Action != 0 {
+			if _, err := w.Action(b.Action, c.At+".key"); err != nil {
+				return nil, err
+			}
+		}
 		condition, err := filter.Condition(*c.Filter, s)
 		if err == nil && c.Filter.Type == "hogql" && !s.People {
 			err = w.Known(condition, c.At+".key")

@@ -136,7 +136,15 @@ func ParseActionProperties(raw []byte) (*Condition, error) {
 	}
 	r.model = "Action"
 	out := r.Properties(o, name)
+	if out.behavioral() {
+		r.Add(o.Field(name), "value_error", "The steps of an action cannot ask for behavior")
+	}
 	return out, r.err()
+}
+
+// behavioral reports whether one of the filters is by behavior.
+func (c *Condition) behavioral() bool {
+	return c != nil && (c.Filter != nil && c.Filter.Behavior != nil || slices.ContainsFunc(c.All, func(c Condition) bool { return c.behavioral() }))
 }
 
 // ActionUser is a part of a node that may ask for an action in its own fields.

@@ -171,7 +171,7 @@ func (r *Reader) filters(o *Object) *Filters {
 }
 
 // propertyTypes are the types of property filters that mean something here.
-var propertyTypes = []string{"event", "person", "group", "session", "cohort", "element", "event_metadata", "feature", "hogql"}
+var propertyTypes = []string{"event", "person", "group", "session", "cohort", "behavioral", "element", "event_metadata", "feature", "hogql"}
 
 // property reads one property filter. It returns false for the empty filter, which filters nothing.
 func (r *Reader) property(v any, at Place) (Property, bool) {
@@ -185,6 +185,8 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 		typ = "event"
 	case "static-cohort", "precalculated-cohort": // older names
 		typ = CohortType
+	case filter.BehavioralType:
+		return r.behavior(o), true
 	}
 	p := Property{Type: typ, Key: o.Need("key"), Operator: o.Text("operator")}
 	p.Value, _ = o.Take("value")

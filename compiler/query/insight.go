@@ -337,11 +337,16 @@ func (r *Reader) condition(v any, at Place, count *int) Condition {
 	if !ok {
 		return out
 	}
+	r.checkOperator(&p, at)
+	out.Filter = &p
+	return out
+}
+
+// checkOperator refuses an operator that there is not.
+func (r *Reader) checkOperator(p *Property, at Place) {
 	if p.Operator != "" && !slices.Contains(operators, p.Operator) {
 		r.Near(at.Below("operator", true), "enum", "Input should be "+oneOf(operators), p.Operator, operators)
 	}
-	out.Filter = &p
-	return out
 }
 
 // conditions reads the members of a list or group, and leaves out those that ask for nothing.

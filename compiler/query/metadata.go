@@ -42,9 +42,14 @@ func (*Metadata) Kind() string { return "HogQLMetadata" }
 // Text returns the text to look at.
 func (q *Metadata) Text() string { return q.Query }
 
+// HogQL is the text as a query, for a whole one.
+func (q *Metadata) HogQL() *HogQL {
+	return &HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
+}
+
 // Canonical leaves out what is null.
 func (q *Metadata) Canonical() []byte {
-	asked := &HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
+	asked := q.HogQL()
 	var source json.RawMessage
 	if q.Source != nil {
 		source = q.Source.Canonical()

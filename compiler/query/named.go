@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 )
 
@@ -25,10 +26,17 @@ func (s Series) Names() []Named {
 	return append(EventNames(s.Event, below(s.At, cmp.Or(s.EventField, "event"))), names...)
 }
 
-// Names gives the property of a filter.
+// Names gives the property of a filter; of one by behavior its event, and the properties of the filters on that.
 func (c Condition) Names() []Named {
 	if c.Filter == nil {
 		return nil
+	}
+	if b := c.Filter.Behavior; b != nil {
+		names := []Named{{Name: b.Event, Attr: below(c.At, "key")}}
+		for i := range b.Filters {
+			names = append(names, Condition{At: below(c.At, "event_filters."+strconv.Itoa(i)), Filter: &b.Filters[i]}.Names()...)
+		}
+		return names
 	}
 	return []Named{{Name: c.Filter.Key, Type: c.Filter.Type, Group: c.Filter.Group, Attr: below(c.At, "key")}}
 }

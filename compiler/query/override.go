@@ -3,6 +3,8 @@ package query
 import (
 	"cmp"
 	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
 // Overrides are filters that a request puts over a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
@@ -31,10 +33,11 @@ func (ov *Overrides) HogQL() bool {
 	return ov.Properties != nil && ov.Properties.hogql()
 }
 
-// hogql reports whether a filter of the condition is an expression.
+// hogql reports whether a filter of the condition is an expression, or looks at events by one.
 func (c *Condition) hogql() bool {
+	isHogQL := func(p filter.Property) bool { return p.Type == "hogql" }
 	if c.Filter != nil {
-		return c.Filter.Type == "hogql"
+		return isHogQL(*c.Filter) || c.Filter.Behavior != nil && slices.ContainsFunc(c.Filter.Behavior.Filters, isHogQL)
 	}
 	return slices.ContainsFunc(c.All, func(member Condition) bool { return member.hogql() })
 }
@@ -120,6 +123,8 @@ func (c *Condition) Echo() any {
 	switch {
 	case c == nil:
 		return []any{}
+	case c.Filter != nil && c.Filter.Behavior != nil:
+		return echoBehavior(c.Filter)
 	case c.Filter != nil:
 		out := map[string]any{"type": c.Filter.Type, "key": c.Filter.Key}
 		if c.Filter.Operator != "" {

@@ -42,9 +42,14 @@ func (x *Computation) quotas() Quotas {
 			qs = append(qs, quota{x.exec.Limits.OfEndpoint(e.ID, r), LimitEndpoint, e.ID, e.Name})
 		}
 	}
-	qs = append(qs, quota{x.exec.Limits.OfKey(x.Key.ID), LimitKey, x.Key.ID, ""})
-	if x.Share != nil {
-		qs = append(qs, quota{x.Share.allowance, LimitToken, x.Share.id, ""})
+	return append(qs, x.Caller.quotas(x.exec.Limits)...)
+}
+
+// quotas are what work for the caller counts on, of whatever kind: what its key may cause, and the token's own share of that.
+func (c *Caller) quotas(limits *Limiter) Quotas {
+	qs := Quotas{{limits.OfKey(c.Key.ID), LimitKey, c.Key.ID, ""}}
+	if c.Share != nil {
+		qs = append(qs, quota{c.Share.allowance, LimitToken, c.Share.id, ""})
 	}
 	return qs
 }

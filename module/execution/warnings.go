@@ -101,8 +101,16 @@ func (x *Computation) warnings(ctx context.Context, place *admission.Place, done
 	return jsontext.Append(nil, list)
 }
 
+// lookup looks for names in a project's data. It uses a place that the caller has taken.
+type lookup struct {
+	exec    *Executor
+	project int64
+	place   *admission.Place
+	env     compiler.Env
+}
+
 // unseenNames warns of events and properties that the project does not have. Without an answer of ClickHouse it warns of nothing.
-func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, env compiler.Env) (list []compiler.Warning) {
+func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, env compiler.Env) []compiler.Warning {
 	mentions, err := compiler.Mentions(x.query.Node, env)
 	if err != nil {
 		return nil
@@ -112,33 +120,71 @@ func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, e
 		return !m.IsEvent() && (defined || m.Storage.Kind == schema.StringColumn) // to look into every text of a column takes too long
 	})
 	mentions = x.exec.Names.unseen(x.Project.ID, mentions)
+	return lookup{x.exec, x.Project.ID, place, env}.warnings(ctx, mentions, x.query.Text)
+}
+
+// UnseenEvents warns of the events in a text that the project does not have. ClickHouse is asked about names that were never found before,
+// which counts as a query; if that is refused, or there is no answer, it warns of nothing.
+func (e *Executor) UnseenEvents(ctx context.Context, c Caller, asked *query.Metadata) (list []compiler.Notice) {
+	if asked.Language != query.LanguageHogQL || len(asked.Query) > maxSurveyed {
+		return nil
+	}
+	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
+	if err != nil {
+		return nil
+	}
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
+	var mentions []compiler.Mention
+	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) (err error) {
+		env.Expired = expired
+		mentions, err = compiler.Mentions(asked.HogQL(), env)
+		return err
+	})
+	mentions = slices.DeleteFunc(mentions, func(m compiler.Mention) bool { return !m.IsEvent() })
+	if mentions = e.Names.unseen(c.Project.ID, mentions); err != nil || len(mentions) == 0 {
+		return nil
+	}
+	place, err := e.admit(ctx, c.quotas(e.Limits), admission.Request{Project: c.Project.ID, Awaited: admission.Awaited, Wait: namesWait}, c.Start)
+	if err != nil {
+		return nil
+	}
+	defer place.Leave()
+	env.Expired = nil // the turn to compile is over
+	for _, w := range (lookup{e, c.Project.ID, place, env}).warnings(ctx, mentions, asked.Query) {
+		list = append(list, w.Notice)
+	}
+	return list
+}
+
+// warnings warns of those of some names that are not there.
+func (l lookup) warnings(ctx context.Context, mentions []compiler.Mention, text string) (list []compiler.Warning) {
 	if len(mentions) == 0 {
 		return nil
 	}
 	mentions = mentions[:min(len(mentions), maxChecked)]
 	ctx, cancel := context.WithTimeout(ctx, namesWait)
 	defer cancel()
-	missing, err := x.missingNames(ctx, place, env, mentions)
+	missing, err := l.missing(ctx, mentions)
 	if err != nil {
 		return nil
 	}
 	for i := range missing {
-		list = append(list, compiler.Unseen(&missing[i], x.query.Text, x.suggestions(ctx, place, env, &missing[i])))
+		list = append(list, compiler.Unseen(&missing[i], text, l.suggestions(ctx, &missing[i])))
 	}
 	return list
 }
 
-// missingNames asks ClickHouse which of some names are nowhere in the project's data, and remembers the others.
-func (x *Computation) missingNames(ctx context.Context, place *admission.Place, env compiler.Env, mentions []compiler.Mention) (missing []compiler.Mention, err error) {
+// missing asks ClickHouse which of some names are nowhere in the project's data, and remembers the others.
+func (l lookup) missing(ctx context.Context, mentions []compiler.Mention) (missing []compiler.Mention, err error) {
 	events := slices.DeleteFunc(slices.Clone(mentions), func(m compiler.Mention) bool { return !m.IsEvent() })
 	if len(events) > 0 {
-		found, err := x.askNames(ctx, place, env, compiler.Existence(events))
+		found, err := l.ask(ctx, compiler.Existence(events))
 		if err != nil {
 			return nil, err
 		}
 		for i := range events {
 			if slices.Contains(found, events[i].Name) {
-				x.exec.Names.note(x.Project.ID, &events[i])
+				l.exec.Names.note(l.project, &events[i])
 			} else {
 				missing = append(missing, events[i])
 			}
@@ -148,12 +194,12 @@ func (x *Computation) missingNames(ctx context.Context, place *admission.Place, 
 		if mentions[i].IsEvent() {
 			continue
 		}
-		found, err := x.askNames(ctx, place, env, compiler.Existence(mentions[i:i+1]))
+		found, err := l.ask(ctx, compiler.Existence(mentions[i:i+1]))
 		if err != nil {
 			return nil, err
 		}
 		if len(found) > 0 {
-			x.exec.Names.note(x.Project.ID, &mentions[i])
+			l.exec.Names.note(l.project, &mentions[i])
 		} else {
 			missing = append(missing, mentions[i])
 		}
@@ -162,46 +208,46 @@ func (x *Computation) missingNames(ctx context.Context, place *admission.Place, 
 }
 
 // suggestions are names that may have been meant in the place of one that is not there.
-func (x *Computation) suggestions(ctx context.Context, place *admission.Place, env compiler.Env, m *compiler.Mention) (names []string) {
+func (l lookup) suggestions(ctx context.Context, m *compiler.Mention) (names []string) {
 	if !m.IsEvent() {
-		for key := range env.Database.Properties {
+		for key := range l.env.Database.Properties {
 			if key.Scope == m.Key.Scope && key.Group == m.Key.Group {
 				names = append(names, key.Name)
 			}
 		}
 		return names
 	}
-	all := x.exec.Names
+	all := l.exec.Names
 	all.mu.Lock()
-	known := all.of(x.Project.ID)
+	known := all.of(l.project)
 	names, fresh := known.events, time.Since(known.listed) < suggestionsAge
 	all.mu.Unlock()
 	if fresh {
 		return names
 	}
-	listed, err := x.askNames(ctx, place, env, taxonomy.Events())
+	listed, err := l.ask(ctx, taxonomy.Events())
 	if err != nil {
 		return names
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	known = all.of(x.Project.ID)
+	known = all.of(l.project)
 	known.events, known.listed = listed, time.Now()
 	return listed
 }
 
-// askNames runs a query of our own in the place that the caller's query has, and gives the texts in the first column.
-func (x *Computation) askNames(ctx context.Context, place *admission.Place, env compiler.Env, node *query.HogQL) ([]string, error) {
-	compiled, err := compiler.Compile(node, env)
+// ask runs a query of our own in the place, and gives the texts in the first column.
+func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
+	compiled, err := compiler.Compile(node, l.env)
 	if err != nil {
 		return nil, err
 	}
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
 	q := clickhouse.Query{
-		SQL: compiled.SQL, Params: Params(compiled), Project: x.Project.ID,
-		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "names": true})),
+		SQL: compiled.SQL, Params: Params(compiled), Project: l.project,
+		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": l.project, "names": true})),
 	}
-	if _, err := x.exec.Warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
+	if _, err := l.exec.Warehouse.Query(ctx, l.place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
 	}
 	var names []string

@@ -131,7 +131,7 @@ func (q *trendQuery) actors(items []trendItem, item *trendItem, place int, event
 		}
 	}
 	out := map[string]int{}
-	for value, all := range q.matching(s, r, events) {
+	for value, all := range q.matching(s, q.around(r, place), events) {
 		switch {
 		case item.Values == nil:
 		case slices.Contains(item.Values, plainOther):
@@ -153,6 +153,24 @@ func (q *trendQuery) actors(items []trendItem, item *trendItem, place int, event
 		}
 	}
 	return out
+}
+
+// around is a range that has the whole interval of a point in it, also where the chart's begins or ends within: a point means its interval.
+func (q *trendQuery) around(r plainRange, place int) plainRange {
+	if q.total() {
+		return r
+	}
+	first, end := r.starts[place], q.following(r.starts[place]).Add(-time.Microsecond)
+	if q.display == "ActionsLineGraphCumulative" {
+		first = r.starts[0]
+	}
+	if first.Before(r.lower) {
+		r.lower = first
+	}
+	if end.After(r.to) {
+		r.to = end
+	}
+	return r
 }
 
 // counts reports whether a time lies in a bucket, in a window that ends with it, or in a running total in one before it.

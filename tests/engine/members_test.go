@@ -300,7 +300,7 @@ func (w *memberWorld) fill(t *testing.T) {
 		}
 		write(map[string]any{"event": e.name, "distinct_id": e.id, "timestamp": e.at.UTC().Format(time.RFC3339Nano), "properties": properties})
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: membersProject, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: w.project, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
@@ -308,7 +308,7 @@ func (w *memberWorld) fill(t *testing.T) {
 	// The second id of p1 becomes one of p2, and that of a person without profile one of p3, after their events.
 	for from, to := range map[string]string{"p1_1": "p2", "p15_1": "p3"} {
 		execute(t, dsn, fmt.Sprintf("INSERT INTO person_distinct_id_overrides (team_id, distinct_id, person_id, version, is_deleted) VALUES (%d, '%s', '%s', 9, 0)",
-			membersProject, from, w.id(to)))
+			w.project, from, w.id(to)))
 		for i := range w.events {
 			if w.events[i].id == from {
 				w.events[i].person = to
@@ -316,13 +316,13 @@ func (w *memberWorld) fill(t *testing.T) {
 		}
 	}
 	for i, name := range w.cohorts[5] {
-		execute(t, dsn, fmt.Sprintf("INSERT INTO person_static_cohort (id, person_id, cohort_id, team_id) VALUES (generateUUIDv4(), '%s', 5, %d)", w.id(name), membersProject))
+		execute(t, dsn, fmt.Sprintf("INSERT INTO person_static_cohort (id, person_id, cohort_id, team_id) VALUES (generateUUIDv4(), '%s', 5, %d)", w.id(name), w.project))
 		if i == 0 {
-			execute(t, dsn, fmt.Sprintf("INSERT INTO cohortpeople VALUES ('%s', 6, %d, 1, 1)", w.id(name), membersProject)) // an older version
+			execute(t, dsn, fmt.Sprintf("INSERT INTO cohortpeople VALUES ('%s', 6, %d, 1, 1)", w.id(name), w.project)) // an older version
 		}
 	}
 	for _, name := range w.cohorts[6] {
-		execute(t, dsn, fmt.Sprintf("INSERT INTO cohortpeople VALUES ('%s', 6, %d, 1, 2)", w.id(name), membersProject))
+		execute(t, dsn, fmt.Sprintf("INSERT INTO cohortpeople VALUES ('%s', 6, %d, 1, 2)", w.id(name), w.project))
 	}
 }
 
@@ -330,8 +330,8 @@ func (w *memberWorld) fill(t *testing.T) {
 func (w *memberWorld) readLabels(t *testing.T) {
 	t.Helper()
 	var rows rowCollector
-	ids := clickhouse.Query{Project: membersProject, SQL: fmt.Sprintf("SELECT distinct_id, toString(person_id) FROM events WHERE team_id = %d "+
-		"UNION DISTINCT SELECT distinct_id, toString(person_id) FROM person_distinct_id2 WHERE team_id = %[1]d", membersProject)}
+	ids := clickhouse.Query{Project: w.project, SQL: fmt.Sprintf("SELECT distinct_id, toString(person_id) FROM events WHERE team_id = %d "+
+		"UNION DISTINCT SELECT distinct_id, toString(person_id) FROM person_distinct_id2 WHERE team_id = %[1]d", w.project)}
 	if _, err := client.Query(t.Context(), ids, &rows); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,170 @@
+package filter
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// BehavioralType is the type of filters by what a person did.
+const BehavioralType = "behavioral"
+
+// Behavior is what a filter of the type behavioral asks for: people with an event within a time. It means what it means in the filters of a
+// cohort, at the time of the query.
+type Behavior struct {
+	// Event is the name of the event, or Action the number of an action.
+	Event  string `json:",omitempty"`
+	Action int64  `json:",omitempty"`
+	// Operator compares how often it occurs with Times: gte, lte, gt, lt or eq; "" for at least once.
+	Operator string `json:",omitempty"`
+	Times    int    `json:",omitempty"`
+	// Count and Unit, such as 30 and day, are a time that ends now; From and To are dates, To empty for now. From goes first.
+	Count    int    `json:",omitempty"`
+	Unit     string `json:",omitempty"`
+	From, To string `json:",omitempty"`
+	// Filters are what the events have to satisfy besides.
+	Filters []Property `json:",omitempty"`
+	// Negated asks for everybody else.
+	Negated bool `json:",omitempty"`
+}
+
+// behaviorUnits are the letters that relative dates have for the units of a Behavior.
+var behaviorUnits = map[string]string{"day": "d", "week": "w", "month": "m", "year": "y"}
+
+// IsBehaviorUnit reports whether a word is a unit of a Behavior.
+func IsBehaviorUnit(word string) bool { return behaviorUnits[word] != "" }
+
+// behaviorOperators are the operators of a Behavior.
+var behaviorOperators = map[string]hogql.CompareOp{
+	"gte": hogql.GreaterOrEquals, "lte": hogql.LessOrEquals, "gt": hogql.Greater, "lt": hogql.Less, "eq": hogql.Equals,
+}
+
+// IsBehaviorOperator reports whether a word is an operator of a Behavior.
+func IsBehaviorOperator(word string) bool { _, ok := behaviorOperators[word]; return ok }
+
+// behaviorFilters are the types of filters that the events of a Behavior may have.
+var behaviorFilters = []string{"event", "person", "element", "feature", "hogql"}
+
+// behaviorNodes is about how many parts the condition has, those of the filters on the events apart.
+const behaviorNodes = 20
+
+// behaviorCondition gives the condition that somebody is among the people with the events. The error is a *diag.Error.
+func behaviorCondition(b *Behavior, s Subject) (hogql.Expr, error) {
+	if b == nil {
+		return nil, s.refuse("A filter of type '%s' cannot be used here", BehavioralType)
+	}
+	s.Spend.Nodes(behaviorNodes)
+	s.Spend.Bytes(len(b.Event))
+	events := s
+	events.People, events.Table = false, ""
+	where, err := b.window(events)
+	if err != nil {
+		return nil, err
+	}
+	if b.Action != 0 {
+		where = append(where, &hogql.Call{Pos: s.At, Name: schema.MatchesAction, Args: []hogql.Expr{s.constant(b.Action)}})
+	} else {
+		where = append(where, &hogql.Compare{Pos: s.At, Op: hogql.Equals, Left: events.field("event"), Right: s.constant(b.Event)})
+	}
+	for i, f := range b.Filters {
+		events.Attr = s.Attr + ".event_filters." + strconv.Itoa(i)
+		if !slices.Contains(behaviorFilters, f.Type) {
+			return nil, events.refuse("The events of a behavioral filter cannot have a filter of type '%s': use event, person, element, feature or hogql", f.Type)
+		}
+		condition, err := Condition(f, events)
+		if err != nil {
+			return nil, err
+		}
+		where = append(where, condition)
+	}
+	person := events.field("person_id")
+	people := &hogql.Select{
+		Columns: []hogql.Expr{person}, From: &hogql.TableName{Chain: []hogql.Name{{Pos: s.At, Text: "events"}}},
+		Where: &hogql.Logic{Pos: s.At, Args: where}, GroupBy: &hogql.GroupBy{Keys: []hogql.Expr{person}},
+	}
+	if b.Operator != "" {
+		people.Having = &hogql.Compare{Pos: s.At, Op: behaviorOperators[b.Operator], Left: &hogql.Call{Pos: s.At, Name: "count"}, Right: s.constant(int64(b.Times))}
+	}
+	out := &hogql.Compare{Pos: s.At, Op: hogql.In, Left: s.field("person_id"), Right: &hogql.Subquery{Pos: s.At, Query: people}}
+	if s.People {
+		out.Left = s.field("id")
+	}
+	if b.Negated {
+		out.Op = hogql.NotIn
+	}
+	return out, nil
+}
+
+func (s Subject) constant(v any) hogql.Expr { return &hogql.Const{Pos: s.At, Value: v} }
+
+// window is the condition on the time of the events, as cohorts have it (contract: cohorts.md, section 3): whole days, but where the events are
+// counted, up to this moment.
+func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
+	at := func(op hogql.CompareOp, t time.Time) hogql.Expr {
+		return &hogql.Compare{Pos: s.At, Op: op, Left: s.field("timestamp"), Right: s.constant(t)}
+	}
+	now, counted := s.Now.In(s.Location), b.Operator != ""
+	to := midnight(now).AddDate(0, 0, 1).Add(-time.Microsecond)
+	if counted {
+		to = now
+	}
+	if b.From == "" {
+		from, ok := Date("-"+strconv.Itoa(b.Count)+behaviorUnits[b.Unit], now, s.Location)
+		if first := time.Date(FirstYear, time.January, 1, 0, 0, 0, 0, s.Location); !ok || from.Before(first) {
+			from = first
+		}
+		if counted {
+			return []hogql.Expr{at(hogql.Greater, from), at(hogql.LessOrEquals, to)}, nil
+		}
+		return []hogql.Expr{at(hogql.GreaterOrEquals, midnight(from)), at(hogql.LessOrEquals, to)}, nil
+	}
+	from, err := s.moment(b.From, "explicit_datetime")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case counted:
+	case from.Unit == 'h':
+		from.Time = StartOfHour(from.Time)
+	default:
+		from.Time = midnight(from.Time)
+	}
+	if b.To != "" {
+		end, err := s.moment(b.To, "explicit_datetime_to")
+		if err != nil {
+			return nil, err
+		}
+		to = midnight(end.Time).AddDate(0, 0, 1).Add(-time.Microsecond)
+	}
+	return []hogql.Expr{at(hogql.GreaterOrEquals, from.Time), at(hogql.LessOrEquals, to)}, nil
+}
+
+// moment reads a date in a field of the filter. The error is a *diag.Error.
+func (s Subject) moment(text, field string) (Moment, error) {
+	m, ok := ReadDate(text, s.Now, s.Location)
+	if !ok || m.Time.Year() < FirstYear || m.Time.Year() > LastYear {
+		s.Attr += "." + field
+		return m, s.refuse("The date of a behavioral filter is neither ISO 8601 nor relative, such as -7d")
+	}
+	return m, nil
+}
+
+func midnight(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+}
+
+// StartOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
+// an hour, as on Lord Howe Island, the hours after the change begin with it, as ClickHouse has them.
+func StartOfHour(t time.Time) time.Time {
+	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
+		start := midnight(t)
+		_, before := start.Zone()
+		if _, now := t.Zone(); (now-before)%3600 != 0 && start.Before(moved) {
+			return moved.Add(t.Sub(moved).Truncate(time.Hour))
+		}
+	}
+	return t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
+}
