@@ -50,7 +50,7 @@ var kinds = []Kind{
 	},
 	insightRow[*trends.Query, *query.InsightActors]{
 		Kind: Kind{OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
-		build: trends.Build, people: trends.Actors, form: trends.Form,
+		build: trends.Build, people: trends.Actors, form: trends.Form, table: trends.Table,
 	}.kind(),
 	insightRow[*funnels.Query, *funnels.ActorsQuery]{
 		name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,

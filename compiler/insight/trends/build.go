@@ -60,6 +60,9 @@ type column struct {
 
 // Build returns the query of a trend. Its errors are mistakes of the author: *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
+	if q.Display == BoxPlot {
+		return boxPlot(q, w)
+	}
 	b := &builder{q: q, w: w}
 	if err := b.prepare(); err != nil {
 		return nil, err
