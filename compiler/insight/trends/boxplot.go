@@ -27,8 +27,12 @@ const (
 
 // statistics are what a box has, in the order of its numbers.
 var statistics = []measure{
-	{function: "min"}, {function: "_quantileInclusive", level: 0.25}, {function: "_quantileInclusive", level: 0.5},
-	{function: "_quantileInclusive", level: 0.75}, {function: "max"}, {function: "avg"},
+	{function: "min"},
+	{function: "_quantileInclusive", level: 0.25},
+	{function: "_quantileInclusive", level: 0.5},
+	{function: "_quantileInclusive", level: 0.75},
+	{function: "max"},
+	{function: "avg"},
 }
 
 // mostBoxes bounds the boxes of an answer, of all series together.

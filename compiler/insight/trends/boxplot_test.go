@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 )
@@ -97,6 +96,6 @@ func TestBoxPlotTable(t *testing.T) {
 		t.Errorf("table, %v (-want +got):\n%s", err, diff)
 	}
 	if f := trends.Form(q); f.Items == nil || f.Items.Name != "BoxPlotDatum" || len(f.Items.Members) != 10 {
-		t.Errorf("the form is %+v", form.Form(f))
+		t.Errorf("the form is %+v", f)
 	}
 }
