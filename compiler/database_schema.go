@@ -94,7 +94,7 @@ func schemaFields(db *schema.Database, t *schema.Table) SchemaFields {
 	for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) { // other names of group_0 to group_4
 		if f, ok := db.Field(t, name); ok && !own[name] {
 			fields = append(fields, SchemaField{
-				Name: name, HogQL: quotedName(name), Type: "field_traverser", Valid: true, Chain: []string{f.Name},
+				Name: name, HogQL: schema.QuotedName(name), Type: "field_traverser", Valid: true, Chain: []string{f.Name},
 			})
 		}
 	}
@@ -102,7 +102,7 @@ func schemaFields(db *schema.Database, t *schema.Table) SchemaFields {
 }
 
 func schemaField(db *schema.Database, t *schema.Table, f *schema.Field) SchemaField {
-	out := SchemaField{Name: f.Name, HogQL: quotedName(f.Name), Valid: true}
+	out := SchemaField{Name: f.Name, HogQL: schema.QuotedName(f.Name), Valid: true}
 	switch {
 	case f.Join != nil:
 		out.Type, out.Table, out.ID = "lazy_table", f.Join.Table, f.Name
@@ -157,12 +157,4 @@ func fieldType(kind hogql.Kind) string {
 	case hogql.Unknown, hogql.Null, hogql.IntervalKind, hogql.TupleKind, hogql.MapKind, hogql.State:
 	}
 	return "unknown"
-}
-
-// quotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
-func quotedName(name string) string {
-	if strings.ContainsAny(name, "@-!$+") {
-		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
-	}
-	return identifier(name)
 }

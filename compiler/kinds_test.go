@@ -57,6 +57,7 @@ func leastOf(t *testing.T, k *Kind) query.Node {
 	t.Helper()
 	values := map[string]any{
 		"query": "select 1", "language": "hogQL", "series": []any{}, "select": []any{}, "source": map[string]any{"kind": sourceOf(k), "series": []any{}},
+		"startPosition": 0, "endPosition": 0,
 	}
 	q := map[string]any{"kind": k.Name}
 	for range 5 {

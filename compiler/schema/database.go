@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"strings"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
 // Database is the virtual schema of one project at one moment. It is immutable and safe for concurrent use.
@@ -81,4 +84,12 @@ func (p PropertyTypes) Of(key PropertyKey) PropertyType {
 		return typ
 	}
 	return StringProperty
+}
+
+// QuotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
+func QuotedName(name string) string {
+	if strings.ContainsAny(name, "@-!$+") {
+		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+	}
+	return hogql.Identifier(name)
 }
