@@ -16,8 +16,6 @@ import (
 type Catalog struct {
 	// Properties yields the defined properties of a scope by their names, in order; a group of -1 asks for those of all types of groups.
 	Properties func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType]
-	// Readable reports whether the author may read a held table.
-	Readable func(table string) bool
 }
 
 // Complete finds what can be written at a place in a text. Whatever the text is, that is no error; the error is what Expired returned, or a bug.
@@ -35,7 +33,7 @@ func Complete(q *query.Autocomplete, env Env, catalog Catalog) (found *complete.
 	}
 	return complete.At(ask, &complete.World{
 		World: env.resolving(), Variables: slices.Sorted(maps.Keys(env.Variables)), Properties: catalog.Properties,
-		Tables: func() []string { return tablesFor(env.Database, catalog.Readable) },
+		Tables: func() []string { return tablesFor(env.Database) },
 	})
 }
 
@@ -51,17 +49,15 @@ func queryAround(source query.Node) string {
 }
 
 // tablesFor names the tables that can be read, in order.
-func tablesFor(db *schema.Database, readable func(string) bool) []string {
+func tablesFor(db *schema.Database) []string {
 	var names []string
 	for name := range db.TableNames() {
 		if t, ok := db.Table(name); ok && db.Stored(t) {
 			names = append(names, name)
 		}
 	}
-	for name := range schema.HeldNames() {
-		if schema.IsInformation(name) || readable != nil && readable(name) {
-			names = append(names, name)
-		}
+	for _, t := range db.ReadableHeld() {
+		names = append(names, t.Name)
 	}
 	slices.Sort(names)
 	return names

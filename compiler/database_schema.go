@@ -23,7 +23,7 @@ type DatabaseSchema struct {
 type SchemaTable struct {
 	ID     string       `json:"id"`
 	Name   string       `json:"name"`
-	Type   string       `json:"type"` // posthog, PostHog's word for its own tables
+	Type   string       `json:"type"` // posthog for tables of events and people, system for those whose rows the server has
 	Fields SchemaFields `json:"fields"`
 }
 
@@ -68,14 +68,23 @@ func (fields SchemaFields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// DescribeDatabase lists the tables of a project and their fields: those that its ClickHouse has, and that * or a name
-// reaches.
+// DescribeDatabase lists the tables of a project and their fields: those that its ClickHouse has, and that * or a name reaches, and the held
+// tables that the caller may read.
 func DescribeDatabase(db *schema.Database) *DatabaseSchema {
 	out := &DatabaseSchema{Tables: map[string]SchemaTable{}, Joins: []struct{}{}}
 	for name := range db.TableNames() {
 		if t, ok := db.Table(name); ok {
 			out.Tables[name] = SchemaTable{ID: name, Name: name, Type: "posthog", Fields: schemaFields(db, t)}
 		}
+	}
+	for _, t := range db.ReadableHeld() {
+		fields := SchemaFields{}
+		for _, f := range t.Fields {
+			if f.Name != schema.ProjectColumn {
+				fields = append(fields, SchemaField{Name: f.Name, HogQL: schema.QuotedName(f.Name), Type: fieldType(f.Type.Kind), Valid: true})
+			}
+		}
+		out.Tables[t.Name] = SchemaTable{ID: t.Name, Name: t.Name, Type: "system", Fields: fields}
 	}
 	return out
 }

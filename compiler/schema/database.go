@@ -26,6 +26,9 @@ type Database struct {
 	// Held returns the rows of a held table, whose values are in the order of its fields. The error says to the author of the query why the
 	// table cannot be read. Nil: the query can read none.
 	Held func(table string) ([][]any, error)
+	// Readable reports whether the caller may read a held table: information_schema and descriptions leave out the others. Nil: it may read
+	// those of information_schema alone.
+	Readable func(table string) bool
 	// Modifiers are those of the query that is compiled.
 	Modifiers Modifiers
 }

@@ -19,8 +19,10 @@ func (e *Executor) Complete(
 	ctx context.Context, c Caller, asked *query.Autocomplete, readable func(table string) bool,
 ) (found *complete.Completion, err error) {
 	of := c.Snapshot.Schema(c.Project.ID)
-	env := e.compilerEnv(c.Snapshot, c.Project.ID, e.databaseWith(of, cmp.Or(e.Warehouse.Known(), schema.NativeLayout())), c.Start)
-	catalog := compiler.Catalog{Readable: readable, Properties: propertiesOf(of.Properties)}
+	db := *e.databaseWith(of, cmp.Or(e.Warehouse.Known(), schema.NativeLayout()))
+	db.Readable = readable
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, &db, c.Start)
+	catalog := compiler.Catalog{Properties: propertiesOf(of.Properties)}
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired
 		found, err = compiler.Complete(asked, env, catalog)

@@ -41,7 +41,7 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 // complete says what can be written at a place in a text.
 func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (api.Response, error) {
 	h := &holder{c, q.Executor}
-	found, err := q.Executor.Complete(ctx, c.Caller, asked, func(table string) bool { return h.denied(table) == nil })
+	found, err := q.Executor.Complete(ctx, c.Caller, asked, h.readable)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -56,5 +56,7 @@ func (q *Queries) tables(ctx context.Context, c *api.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compiler.DescribeDatabase(db), nil
+	own := *db
+	own.Readable = (&holder{c, q.Executor}).readable
+	return compiler.DescribeDatabase(&own), nil
 }
