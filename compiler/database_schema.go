@@ -23,7 +23,7 @@ type DatabaseSchema struct {
 type SchemaTable struct {
 	ID     string       `json:"id"`
 	Name   string       `json:"name"`
-	Type   string       `json:"type"` // posthog, PostHog's word for its own tables
+	Type   string       `json:"type"` // posthog for tables of events and people, system for those whose rows the server has
 	Fields SchemaFields `json:"fields"`
 }
 
@@ -68,14 +68,23 @@ func (fields SchemaFields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// DescribeDatabase lists the tables of a project and their fields: those that its ClickHouse has, and that * or a name
-// reaches.
+// DescribeDatabase lists the tables of a project and their fields: those that its ClickHouse has, and that * or a name reaches, and the held
+// tables that the caller may read.
 func DescribeDatabase(db *schema.Database) *DatabaseSchema {
 	out := &DatabaseSchema{Tables: map[string]SchemaTable{}, Joins: []struct{}{}}
 	for name := range db.TableNames() {
 		if t, ok := db.Table(name); ok {
 			out.Tables[name] = SchemaTable{ID: name, Name: name, Type: "posthog", Fields: schemaFields(db, t)}
 		}
+	}
+	for _, t := range db.ReadableHeld() {
+		fields := SchemaFields{}
+		for _, f := range t.Fields {
+			if f.Name != schema.ProjectColumn {
+				fields = append(fields, SchemaField{Name: f.Name, HogQL: schema.QuotedName(f.Name), Type: fieldType(f.Type.Kind), Valid: true})
+			}
+		}
+		out.Tables[t.Name] = SchemaTable{ID: t.Name, Name: t.Name, Type: "system", Fields: fields}
 	}
 	return out
 }
@@ -94,7 +103,7 @@ func schemaFields(db *schema.Database, t *schema.Table) SchemaFields {
 	for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) { // other names of group_0 to group_4
 		if f, ok := db.Field(t, name); ok && !own[name] {
 			fields = append(fields, SchemaField{
-				Name: name, HogQL: quotedName(name), Type: "field_traverser", Valid: true, Chain: []string{f.Name},
+				Name: name, HogQL: schema.QuotedName(name), Type: "field_traverser", Valid: true, Chain: []string{f.Name},
 			})
 		}
 	}
@@ -102,7 +111,7 @@ func schemaFields(db *schema.Database, t *schema.Table) SchemaFields {
 }
 
 func schemaField(db *schema.Database, t *schema.Table, f *schema.Field) SchemaField {
-	out := SchemaField{Name: f.Name, HogQL: quotedName(f.Name), Valid: true}
+	out := SchemaField{Name: f.Name, HogQL: schema.QuotedName(f.Name), Valid: true}
 	switch {
 	case f.Join != nil:
 		out.Type, out.Table, out.ID = "lazy_table", f.Join.Table, f.Name
@@ -157,12 +166,4 @@ func fieldType(kind hogql.Kind) string {
 	case hogql.Unknown, hogql.Null, hogql.IntervalKind, hogql.TupleKind, hogql.MapKind, hogql.State:
 	}
 	return "unknown"
-}
-
-// quotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
-func quotedName(name string) string {
-	if strings.ContainsAny(name, "@-!$+") {
-		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
-	}
-	return identifier(name)
 }

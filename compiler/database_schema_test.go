@@ -55,8 +55,15 @@ func TestDescribeDatabase(t *testing.T) {
 	if len(out.Joins) != 0 {
 		t.Errorf("joins %v", out.Joins)
 	}
+	if _, listed := out.Tables["system.insights"]; listed {
+		t.Error("a table is listed that the caller may not read")
+	}
 	for name, table := range out.Tables {
-		if table.ID != name || table.Name != name || table.Type != "posthog" {
+		typ := "posthog"
+		if _, held := schema.LookupHeld(name); held {
+			typ = "system"
+		}
+		if table.ID != name || table.Name != name || table.Type != typ {
 			t.Errorf("table %s is %q, %q, %q", name, table.ID, table.Name, table.Type)
 		}
 		for _, f := range table.Fields {
@@ -74,7 +81,12 @@ func TestDescribeDatabase(t *testing.T) {
 func TestDescribedFieldsResolve(t *testing.T) {
 	t.Parallel()
 	env := asked.env(t)
-	for name, table := range compiler.DescribeDatabase(env.Database).Tables {
+	env.Database.Readable = func(string) bool { return true }
+	tables := compiler.DescribeDatabase(env.Database).Tables
+	if _, listed := tables["system.teams"]; !listed {
+		t.Error("a table is not listed that the caller may read")
+	}
+	for name, table := range tables {
 		for _, f := range table.Fields {
 			text := "select " + f.HogQL
 			if len(f.Fields) > 0 {

@@ -12,8 +12,7 @@ import (
 // maxHeldText is the longest query that is looked through for held tables, in bytes.
 const maxHeldText = 64 << 10
 
-// HeldTables lists the held tables (schema.HeldTable) that a HogQL query names, sorted, but those of information_schema, whose rows follow
-// from the schema. It lists none for a query of another kind or with a mistake, or of more than 64 KiB.
+// HeldTables lists the held tables (schema.HeldTable) that a HogQL query names, sorted. It lists none for a query of another kind or with a mistake, or of more than 64 KiB.
 func HeldTables(n query.Node) []string {
 	q, ok := n.(*query.HogQL)
 	if !ok || len(q.Query) > maxHeldText || !strings.Contains(q.Query, "system") && !strings.Contains(q.Query, "query_log") {
@@ -27,7 +26,7 @@ func HeldTables(n query.Node) []string {
 	v := hogql.Visitor{Table: func(t hogql.Table) bool {
 		if named, ok := t.(*hogql.TableName); ok {
 			name := chainText(named.Chain)
-			if _, held := schema.LookupHeld(name); held && !schema.IsInformation(name) {
+			if _, held := schema.LookupHeld(name); held {
 				names = append(names, name)
 			}
 		}

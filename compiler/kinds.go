@@ -87,6 +87,7 @@ var kinds = []Kind{
 	answerRow[*correlation.Query]{name: "FunnelCorrelationQuery", read: correlation.Read, build: correlation.Build, table: correlation.Table}.kind(),
 	answerRow[*heatmap.Query]{name: "CalendarHeatmapQuery", read: heatmap.Read, build: heatmap.Build, table: heatmap.Table}.kind(),
 	{Kind: query.Kind{Name: "HogQLMetadata", Read: query.ReadMetadata, Unlisted: true}},
+	{Kind: query.Kind{Name: "HogQLAutocomplete", Read: query.ReadAutocomplete, Unlisted: true}},
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
 }
 

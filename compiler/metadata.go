@@ -199,14 +199,9 @@ func fixOf(text string, e *diag.Error) (string, bool) {
 	case strings.HasPrefix(written, "'"):
 		return hogql.PrintExpr(&hogql.Const{Value: e.Hint}), true
 	case strings.HasPrefix(written, "`"), strings.HasPrefix(written, `"`), !strings.ContainsAny(written, " .,()[]{}\t\r\n"):
-		return identifier(e.Hint), true
+		return hogql.Identifier(e.Hint), true
 	}
 	return "", false // more than the name
-}
-
-// identifier writes a name, in backquotes where it needs them.
-func identifier(name string) string {
-	return hogql.PrintExpr(&hogql.Field{Chain: []hogql.Name{{Text: name}}})
 }
 
 // tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are left out.

@@ -153,7 +153,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart}
+	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart, At: time.Now()}
 	for _, list := range []struct {
 		given json.RawMessage
 		into  **string

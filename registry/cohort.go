@@ -375,6 +375,14 @@ func (s *Snapshot) Cohorts(project int64) []*Cohort {
 	return nil
 }
 
+// AllCohorts returns the cohorts of a project, deleted ones too, by number.
+func (s *Snapshot) AllCohorts(project int64) []*Cohort {
+	if p := s.project(project); p != nil {
+		return valuesOf(p.cohorts.byID, nil)
+	}
+	return nil
+}
+
 // Cohort returns a cohort; nil when there is none, or it is deleted.
 func (s *Snapshot) Cohort(project, id int64) *Cohort {
 	return s.project(project).cohort(id)

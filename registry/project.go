@@ -19,6 +19,8 @@ type Project struct {
 	Timezone  string    `json:"timezone"`   // IANA name
 	WeekStart int       `json:"week_start"` // 0 Sunday, 1 Monday
 	CreatedAt time.Time `json:"created_at"`
+	// UpdatedAt is when a change was last made; zero for never.
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// TestAccountFilters is a JSON list of property filters that all must hold for an event that is none of a test account's
 	// (contract: api.md, section 2.1); empty for none.
 	TestAccountFilters string `json:"test_account_filters,omitempty"`
@@ -82,6 +84,8 @@ type ProjectChange struct {
 	WeekStart           *int
 	TestAccountFilters  *string
 	PathCleaningFilters *string
+	// At is when the change is made; zero leaves when the last one was.
+	At time.Time
 }
 
 const maxProjectName = 200
@@ -134,7 +138,18 @@ func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectCh
 	return &p, nil
 }
 
+// LastChange is when the project was last changed, or made.
+func (p *Project) LastChange() time.Time {
+	if p.UpdatedAt.IsZero() {
+		return p.CreatedAt
+	}
+	return p.UpdatedAt
+}
+
 func (c *ProjectChange) apply(p *Project) {
+	if !c.At.IsZero() {
+		p.UpdatedAt = moment(c.At)
+	}
 	if c.Name != nil {
 		p.Name = strings.TrimSpace(*c.Name)
 	}

@@ -147,6 +147,12 @@ func (b *Budget) Hints(names iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
+// WithoutHints leaves no names to look for hints among: for a compile whose mistakes nobody reads.
+func (b *Budget) WithoutHints() *Budget {
+	b.hints = 0
+	return b
+}
+
 // Catch turns a Stop into an error. It is deferred.
 func Catch(err *error) {
 	switch r := recover().(type) {

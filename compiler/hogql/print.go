@@ -174,3 +174,6 @@ func (p *printer) quote(s string, quote byte) {
 	}
 	b.WriteByte(quote)
 }
+
+// Identifier writes a name, in backquotes where it needs them.
+func Identifier(name string) string { return PrintExpr(&Field{Chain: []Name{{Text: name}}}) }

@@ -80,6 +80,46 @@ func TestMetadataMistakes(t *testing.T) {
 	}
 }
 
+func TestParseAutocomplete(t *testing.T) {
+	t.Parallel()
+	const given = `{"kind": "HogQLAutocomplete", "language": "liquid", "query": "é {{ a }}", "startPosition": 4, "endPosition": 5, "globals": {"a": 1},
+		"filters": {"dateRange": {"date_from": "-7d"}}, "modifiers": {"personsOnEventsMode": "disabled"}, "tags": {}, "version": 1, "response": null, "connectionId": null, "sourceQuery": %s}`
+	want := func(source query.Node) query.Node {
+		return &query.Autocomplete{
+			Language: "liquid", Query: "é {{ a }}", Start: 4, End: 5, Globals: map[string]any{"a": json.Number("1")}, Source: source,
+			Modifiers: query.Modifiers{Persons: new(schema.PersonJoined), Given: map[string]any{"personsOnEventsMode": "disabled"}},
+		}
+	}
+	for source, node := range map[string]query.Node{
+		`{"kind": "HogQLQuery", "query": "select 1 as team_id"}`: &query.HogQL{Query: "select 1 as team_id"},
+		`{"kind": "HogQLQuery"}`:                                 nil, // one that makes no sense is no mistake
+		`{"kind": "EventsNode"}`:                                 nil,
+		`7`:                                                      nil,
+		`null`:                                                   nil,
+	} {
+		got, err := compiler.Parse([]byte(strings.Replace(given, "%s", source, 1)))
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if diff := cmp.Diff(want(node), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", source, diff)
+		}
+	}
+	const one = "JSON parse error - 1 validation error for QueryRequest\nquery.HogQLAutocomplete."
+	for in, want := range map[string]string{
+		`{"kind": "HogQLAutocomplete", "language": "hogQL", "query": "", "endPosition": 0}`:                                    one + "startPosition\n  Field required [type=missing]",
+		`{"kind": "HogQLAutocomplete", "language": "hogQL", "query": "", "startPosition": "a", "endPosition": 0}`:              one + "startPosition\n  Input should be a valid integer [type=int_type]",
+		`{"kind": "HogQLAutocomplete", "language": "hogQL", "startPosition": 0, "endPosition": 0}`:                             one + "query\n  Field required [type=missing]",
+		`{"kind": "HogQLAutocomplete", "language": "sql", "query": "", "startPosition": 0, "endPosition": 0}`:                  one + "language\n  Input should be 'hog', 'hogJson', 'hogQL', 'hogQLExpr', 'hogTemplate' or 'liquid' [type=enum]",
+		`{"kind": "HogQLAutocomplete", "language": "hogQL", "query": "", "startPosition": 0, "endPosition": 0, "position": 1}`: one + "position\n  Extra inputs are not permitted [type=extra_forbidden]",
+	} {
+		if mistake := insighttest.MistakeIn(t, in); mistake.Detail != want {
+			t.Errorf("%s: %s", in, mistake.Detail)
+		}
+	}
+}
+
 func TestDescriptionsAreCanonical(t *testing.T) {
 	t.Parallel()
 	base := canonical(t, `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`)
@@ -90,6 +130,7 @@ func TestDescriptionsAreCanonical(t *testing.T) {
 		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "debug": true, "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`:               false,
 		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "globals": {"a": 1}, "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`:         false,
 		`{"kind": "DatabaseSchemaQuery"}`: false,
+		`{"kind": "HogQLAutocomplete", "language": "hogQLExpr", "query": "a", "startPosition": 0, "endPosition": 0, "sourceQuery": {"kind": "HogQLQuery", "query": "select 1"}}`: false,
 	} {
 		if got := bytes.Equal(base, canonical(t, in)); got != same {
 			t.Errorf("%s is the same: %t, want %t", in, got, same)

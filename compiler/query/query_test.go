@@ -112,6 +112,8 @@ func TestParseMistakes(t *testing.T) {
 				"query.HogQLQuery.filters.properties.0.value\n  Input should be a string, a number, a boolean or a list of them [type=value_error]",
 		},
 		{"a kind that cannot be run", `{"kind": "SavedInsightNode", "shortId": "x"}`, "", "Unsupported query kind: SavedInsightNode"},
+		{"a kind that PostHog's own client turns into another request", `{"kind": "PersonsNode", "search": "a"}`, "", "Unsupported query kind: PersonsNode"},
+		{"the same in a table", `{"kind": "DataTableNode", "source": {"kind": "PersonsNode"}}`, "source", "Unsupported query kind: PersonsNode"},
 		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebOverviewQuery"}}`, "source", "Unsupported query kind: WebOverviewQuery"},
 	}
 	for _, tt := range tests {
@@ -215,6 +217,7 @@ func FuzzQueryParse(f *testing.F) {
 		`{"kind": "HogQLQuery", "variables": {"": {"variableId": "", "code_name": "c", "value": {}}}, "modifiers": {"debug": 1}, "query": "\ud800"}`,
 		`{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "a", "sourceQuery": {"kind": "HogQLQuery", "query": ""}, "globals": {"a": []}}`,
 		`{"kind": "DatabaseSchemaQuery", "tags": {}, "modifiers": {}}`,
+		`{"kind": "HogQLAutocomplete", "language": "hog", "query": "a", "startPosition": -1, "endPosition": 1e15, "sourceQuery": {"kind": "X"}, "globals": {"a": []}}`,
 		`{"kind": "LifecycleQuery", "series": [{"kind": "GroupNode", "nodes": [{}, {"kind": "ActionsNode", "id": 1}]}], "properties": {"type": "OR", "values": [{"values": []}]}}`,
 		`{"kind": "StickinessQuery", "series": [{"math": "hogql"}], "intervalCount": 2, "stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": 1}}}`,
 		`{"kind": "EventsQuery", "select": ["*"], "properties": [{}], "limit": 1e2}`,

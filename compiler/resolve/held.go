@@ -39,6 +39,8 @@ func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table
 			value = native(f.Type, at, "toDateOrNull", native(stringType, at, "ifNull", value, literal("")))
 		case hogql.DateTime:
 			value = native(f.Type, at, "parseDateTime64BestEffortOrNull", value, literal(int64(6)), literal(s.r.zone))
+		case hogql.UUID:
+			value = native(f.Type, at, "toUUIDOrNull", native(stringType, at, "ifNull", value, literal("")))
 		}
 		printed := taken.unique(f.Name)
 		tree.Columns = append(tree.Columns, named(value, printed))
@@ -53,6 +55,9 @@ func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table
 
 // heldRows returns the rows of a held table as JSON; false after a mistake.
 func (r *resolver) heldRows(table *schema.HeldTable, at hogql.Span) (string, bool) {
+	if r.probe != nil { // the columns are all that is asked
+		return "[]", true
+	}
 	rows, known := r.db.Information(table.Name)
 	if !known {
 		if r.db.Held == nil {
@@ -85,8 +90,11 @@ func tupleOf(t *schema.HeldTable) string {
 	types := make([]string, len(t.Fields))
 	for i, f := range t.Fields {
 		typ := "String"
-		if f.Type.Kind == hogql.Int {
+		switch f.Type.Kind { //nolint:exhaustive // the others are texts
+		case hogql.Int:
 			typ = "Int64"
+		case hogql.Float:
+			typ = "Float64"
 		}
 		if f.Type.Nullable {
 			typ = "Nullable(" + typ + ")"

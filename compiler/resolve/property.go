@@ -55,7 +55,7 @@ func (s *scope) document(e hogql.Expr) *property {
 }
 
 func (s *scope) documentOfField(f *hogql.Field, keys []hogql.Name) *property {
-	if s.param(f, s.frame) != nil {
+	if s.probed(f) || s.param(f, s.frame) != nil {
 		return nil
 	}
 	if p, rest, ok := s.qualified(f.Chain); ok {

@@ -25,6 +25,7 @@
 //	once.go        values that an expression needs twice
 //	names.go       names that are printed
 //	survey.go      what a query uses, for those who look at it
+//	probe.go       which names can be written at a place, for those who write it
 package resolve
 
 import (
@@ -107,6 +108,7 @@ type resolver struct {
 	spend    *budget.Budget
 	mistakes diag.List
 	survey   *survey // nil when not asked for
+	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
 	cohorts  []int64 // whose members are read

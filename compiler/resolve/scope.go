@@ -212,6 +212,9 @@ const longestChain = 256
 
 // field resolves a chain of names.
 func (s *scope) field(f *hogql.Field) resolved.Expr {
+	if s.probed(f) {
+		return unfinished(f)
+	}
 	if len(f.Chain) > longestChain {
 		s.r.mistake(f.Pos, "The query has a chain of more than %d names", longestChain)
 		return &resolved.Const{Pos: f.Pos}

@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"strings"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
 // Database is the virtual schema of one project at one moment. It is immutable and safe for concurrent use.
@@ -25,6 +28,9 @@ type Database struct {
 	Held func(table string) ([][]any, error)
 	// Kept is the table of a materialized endpoint that the query reads, made by NewKept; nil for none.
 	Kept *Table
+	// Readable reports whether the caller may read a held table: information_schema and descriptions leave out the others. Nil: it may read
+	// those of information_schema alone.
+	Readable func(table string) bool
 	// Modifiers are those of the query that is compiled.
 	Modifiers Modifiers
 }
@@ -83,4 +89,12 @@ func (p PropertyTypes) Of(key PropertyKey) PropertyType {
 		return typ
 	}
 	return StringProperty
+}
+
+// QuotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
+func QuotedName(name string) string {
+	if strings.ContainsAny(name, "@-!$+") {
+		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+	}
+	return hogql.Identifier(name)
 }

@@ -16,17 +16,20 @@ type HeldTable struct {
 // HeldField is a column of such a table.
 type HeldField struct {
 	Name string
-	// Type is that of the values: Int (booleans too, as 0 and 1), String, Date and DateTime (as texts of RFC 3339) and JSON (as its text).
+	// Type is that of the values: Int (booleans too, as 0 and 1), Float, String, UUID (as its text), Date and
+	// DateTime (as texts of RFC 3339) and JSON (as its text).
 	Type hogql.Type
 }
 
 // Column types of held tables, which all may be NULL but for those of keys.
 var (
-	heldInt  = hogql.Type{Kind: hogql.Int, Nullable: true}
-	heldText = hogql.Type{Kind: hogql.String, Nullable: true}
-	heldDate = hogql.Type{Kind: hogql.Date, Nullable: true}
-	heldTime = hogql.Type{Kind: hogql.DateTime, Nullable: true}
-	heldJSON = hogql.Type{Kind: hogql.JSON, Nullable: true}
+	heldInt   = hogql.Type{Kind: hogql.Int, Nullable: true}
+	heldFloat = hogql.Type{Kind: hogql.Float, Nullable: true}
+	heldText  = hogql.Type{Kind: hogql.String, Nullable: true}
+	heldUUID  = hogql.Type{Kind: hogql.UUID, Nullable: true}
+	heldDate  = hogql.Type{Kind: hogql.Date, Nullable: true}
+	heldTime  = hogql.Type{Kind: hogql.DateTime, Nullable: true}
+	heldJSON  = hogql.Type{Kind: hogql.JSON, Nullable: true}
 )
 
 // heldTables are the tables by their names in queries (contract: clients-queries.md, section 8).
@@ -38,6 +41,7 @@ var heldTables = makeHeld(
 		{"endpoint", stringType},
 		{"name", stringType},
 		{"query", stringType},
+		{"kind", stringType},
 		{"query_type", stringType},
 		{"query_start_time", heldTime},
 		{"query_duration_ms", intType},
@@ -46,6 +50,7 @@ var heldTables = makeHeld(
 		{"read_bytes", intType},
 		{"result_rows", intType},
 		{"result_bytes", intType},
+		{"memory_usage", heldInt},
 		{"status", stringType},
 		{"exception_code", intType},
 		{"is_personal_api_key_request", intType},
@@ -58,6 +63,7 @@ var heldTables = makeHeld(
 		{"description", heldText},
 		{"filters", heldJSON},
 		{"query", heldJSON},
+		{"query_metadata", heldJSON},
 		{"deleted", intType},
 		{"saved", intType},
 		{"favorited", intType},
@@ -83,10 +89,20 @@ var heldTables = makeHeld(
 		{"id", intType},
 		{ProjectColumn, intType},
 		{"name", heldText},
+		{"description", stringType},
+		{"deleted", intType},
+		{"filters", heldJSON},
+		{"groups", heldJSON},
+		{"query", heldJSON},
 		{"created_at", heldTime},
+		{"created_by_id", heldInt},
+		{"last_calculation", heldTime},
+		{"version", heldInt},
+		{"count", heldInt},
+		{"is_static", intType},
 	}},
 	HeldTable{"system.insight_variables", []HeldField{
-		{"id", stringType},
+		{"id", heldUUID},
 		{ProjectColumn, intType},
 		{"name", stringType},
 		{"type", stringType},
@@ -102,6 +118,7 @@ var heldTables = makeHeld(
 		{"timezone", stringType},
 		{"test_account_filters", heldJSON},
 		{"created_at", heldTime},
+		{"updated_at", heldTime},
 	}},
 	HeldTable{"system.information_schema.tables", []HeldField{
 		{"table_catalog", stringType},
@@ -110,6 +127,7 @@ var heldTables = makeHeld(
 		{"table_type", stringType},
 		{"description", heldText},
 		{"row_count", heldInt},
+		{"certification", heldText},
 	}},
 	HeldTable{"system.information_schema.columns", []HeldField{
 		{"table_schema", stringType},
@@ -121,14 +139,17 @@ var heldTables = makeHeld(
 		{"is_array", intType},
 		{"field_kind", stringType},
 		{"description", heldText},
+		{"null_fraction", heldFloat},
+		{"min_value", heldText},
+		{"max_value", heldText},
 	}},
 	HeldTable{"system.information_schema.relationships", []HeldField{
 		{"source_table", stringType},
 		{"source_column", stringType},
 		{"target_table", stringType},
-		{"target_column", stringType},
+		{"target_column", heldText},
 		{"relationship_kind", stringType},
-		{"via", stringType},
+		{"via", heldText},
 	}},
 )
 

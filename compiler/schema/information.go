@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -44,72 +43,120 @@ func schemaOf(held string) (schema, kind string) {
 	return publicSchema, "posthog"
 }
 
+// ReadableHeld lists the held tables that the caller may read, sorted.
+func (db *Database) ReadableHeld() []*HeldTable {
+	var out []*HeldTable
+	for _, name := range slices.Sorted(HeldNames()) {
+		if IsInformation(name) || db.Readable != nil && db.Readable(name) {
+			out = append(out, heldTables[name])
+		}
+	}
+	return out
+}
+
 func (db *Database) informationTables() [][]any {
 	var rows [][]any
-	for _, name := range slices.Sorted(db.TableNames()) {
-		rows = append(rows, []any{"default", publicSchema, name, "posthog", nil, nil})
+	for _, t := range db.listed() {
+		rows = append(rows, []any{t.Name, publicSchema, t.Name, "posthog", nil, nil, nil})
 	}
-	for _, name := range slices.Sorted(HeldNames()) {
-		in, kind := schemaOf(name)
-		rows = append(rows, []any{"default", in, name, kind, nil, nil})
+	for _, t := range db.ReadableHeld() {
+		in, kind := schemaOf(t.Name)
+		rows = append(rows, []any{t.Name, in, t.Name, kind, nil, nil, nil})
 	}
 	return rows
+}
+
+// listed are the tables that ClickHouse has, by their names.
+func (db *Database) listed() []*Table {
+	var out []*Table
+	for _, name := range slices.Sorted(db.TableNames()) {
+		if t, ok := db.Table(name); ok && db.Stored(t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// The kinds of fields in information_schema.
+const (
+	plainColumn    = "column"
+	computedColumn = "expression"
+	virtualTable   = "virtual_table"
+)
+
+// columnRows collects the rows that describe the columns of one table.
+type columnRows struct {
+	db    *Database
+	table *Table
+	rows  [][]any
 }
 
 func (db *Database) informationColumns() [][]any {
 	var rows [][]any
-	for _, name := range slices.Sorted(db.TableNames()) {
-		t, _ := db.Table(name)
-		position := 0
-		for i := range t.Fields {
-			f, ok := db.Field(t, t.Fields[i].Name)
-			if !ok || f.Hidden {
-				continue
-			}
-			position++
-			typ, kind := f.Type, "column"
-			switch {
-			case f.Join != nil || f.Fields != nil:
-				typ, kind = hogql.Type{}, "virtual_table"
-			case f.Formula != nil || f.Same != "":
-				kind = "expression"
-			default:
-				typ = db.FieldType(t, f)
-			}
-			rows = append(rows, []any{
-				publicSchema, name, f.Name, position, informationType(typ.Kind, kind), number(typ.Nullable), number(typ.Kind == hogql.ArrayKind), kind, nil,
-			})
-		}
+	for _, t := range db.listed() {
+		c := columnRows{db: db, table: t}
+		c.add("", t.Fields, db.Field)
+		rows = append(rows, c.rows...)
 	}
-	for _, name := range slices.Sorted(HeldNames()) {
-		in, _ := schemaOf(name)
-		for i, f := range heldTables[name].Fields {
-			rows = append(rows, []any{in, name, f.Name, i + 1, informationType(f.Type.Kind, "column"), number(f.Type.Nullable), 0, "column", nil})
+	for _, t := range db.ReadableHeld() {
+		in, _ := schemaOf(t.Name)
+		for i, f := range t.Fields {
+			rows = append(rows, columnRow(in, t.Name, f.Name, i+1, f.Type, plainColumn))
 		}
 	}
 	return rows
 }
 
-func (db *Database) informationRelationships() [][]any {
-	var rows [][]any
-	for _, name := range slices.Sorted(db.TableNames()) {
-		t, _ := db.Table(name)
-		joins := map[string]*LazyJoin{}
-		for i := range t.Fields {
-			if f, ok := db.Field(t, t.Fields[i].Name); ok && f.Join != nil && !f.Hidden {
-				joins[f.Name] = f.Join
-			}
+// add describes fields below a name, those of virtual tables after these. What leads to another table is a relationship, and no column.
+func (c *columnRows) add(above string, fields []Field, find func(*Table, string) (*Field, bool)) {
+	for i := range fields {
+		f, ok := find(c.table, fields[i].Name)
+		if !ok || f.Hidden || f.Join != nil || f.Same != "" && f.Type.Kind == hogql.Unknown {
+			continue
 		}
-		for _, via := range slices.Sorted(maps.Keys(joins)) {
-			j := joins[via]
-			kind := "one_to_many"
-			if j.Unique {
-				kind = "many_to_one"
-			}
-			rows = append(rows, []any{name, j.Local, j.Table, j.Foreign, kind, via})
+		name, typ, kind := above+f.Name, f.Type, plainColumn
+		switch {
+		case f.Fields != nil:
+			kind = virtualTable
+		case f.Formula != nil || f.Same != "":
+			kind = computedColumn
+		default:
+			typ = c.db.FieldType(c.table, f)
+		}
+		c.rows = append(c.rows, columnRow(publicSchema, c.table.Name, name, len(c.rows)+1, typ, kind))
+		if f.Fields != nil {
+			c.add(name+".", f.Fields, func(t *Table, name string) (*Field, bool) { return c.db.Below(t, f, name) })
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(string), b[0].(string)) })
+}
+
+// columnRow describes one column.
+func columnRow(in, table, name string, position int, typ hogql.Type, kind string) []any {
+	return []any{
+		in, table, name, position, informationType(typ.Kind, kind), number(typ.Nullable), number(typ.Kind == hogql.ArrayKind), kind, nil, nil, nil, nil,
+	}
+}
+
+// informationRelationships lists the joins that names of fields lead to, and the fields that are other names of fields.
+func (db *Database) informationRelationships() [][]any {
+	var rows [][]any
+	for _, t := range db.listed() {
+		for i := range t.Fields {
+			f, ok := db.Field(t, t.Fields[i].Name)
+			switch {
+			case !ok || f.Hidden:
+			case f.Join != nil:
+				rows = append(rows, []any{t.Name, f.Join.Local, f.Join.Table, f.Join.Foreign, "lazy_join", f.Name})
+			case f.Same != "":
+				rows = append(rows, []any{t.Name, f.Name, t.Name, f.Same, "field_traverser", nil})
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) {
+			if f, ok := db.Field(t, name); ok && t.byName[name] == nil {
+				rows = append(rows, []any{t.Name, name, t.Name, f.Name, "field_traverser", nil})
+			}
+		}
+	}
 	return rows
 }
 
@@ -143,8 +190,11 @@ func informationType(k hogql.Kind, field string) string {
 		return "Array"
 	case hogql.Unknown, hogql.Null, hogql.IntervalKind, hogql.TupleKind, hogql.MapKind, hogql.State:
 	}
-	if field == "expression" {
+	switch field {
+	case computedColumn:
 		return "Expression"
+	case virtualTable:
+		return "VirtualTable"
 	}
 	return "Unknown"
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -280,7 +281,7 @@ func (db *Database) Star(t *Table) iter.Seq[*Field] {
 	}
 }
 
-// FieldNames yields every name that Field finds, in no order.
+// FieldNames yields every name that Field finds: fields in the order of *, then the names of group types, sorted.
 func (db *Database) FieldNames(t *Table) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range t.Fields {
@@ -291,7 +292,7 @@ func (db *Database) FieldNames(t *Table) iter.Seq[string] {
 		if t.Name != eventsTable {
 			return
 		}
-		for name := range db.GroupTypes {
+		for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) {
 			if _, ok := db.Field(t, name); ok && t.byName[name] == nil && !yield(name) {
 				return
 			}

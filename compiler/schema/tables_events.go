@@ -117,5 +117,8 @@ func eventFields(mode PersonMode) []Field {
 	return fields
 }
 
+// IsGroups reports whether the rows of the table are groups, of all types.
+func (t *Table) IsGroups() bool { return t.Physical == "groups" }
+
 // IsEvents reports whether the rows of the table are events.
 func (t *Table) IsEvents() bool { return t.Name == eventsTable }

@@ -294,7 +294,7 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	}
 	if q.Held != nil {
 		own := *db
-		own.Held = q.Held.Rows
+		own.Held, own.Readable = q.Held.Rows, q.Held.Readable
 		db = &own
 	}
 	env := e.compilerEnv(snap, c.project, db, now)

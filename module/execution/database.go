@@ -29,9 +29,14 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 	if err != nil {
 		return nil, err
 	}
+	return e.databaseWith(of, layout), nil
+}
+
+// databaseWith is Database for tables of which it is known how they store properties.
+func (e *Executor) databaseWith(of *registry.ProjectSchema, layout *schema.Layout) *schema.Database {
 	if found, ok := e.Databases.byProject.Load(of.Project.ID); ok {
 		if known, _ := found.(*knownDatabase); known.of == of && known.layout == layout {
-			return known.db, nil
+			return known.db
 		}
 	}
 	db := &schema.Database{
@@ -46,7 +51,7 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 		db.GroupTypes[g.Name] = g.Index
 	}
 	e.Databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
-	return db, nil
+	return db
 }
 
 // CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.

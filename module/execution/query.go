@@ -41,7 +41,9 @@ type Query struct {
 // Held gives the rows of tables that ClickHouse does not have. A query with it is of one caller, so that it is not remembered for others.
 type Held struct {
 	Rows func(table string) ([][]any, error)
-	Mark string // the part of a cache key that changes when the rows do
+	// Readable reports whether the caller may read a table.
+	Readable func(table string) bool
+	Mark     string // the part of a cache key that changes when the rows do
 }
 
 // Size is about what a query takes in memory, in bytes.

@@ -95,8 +95,8 @@ func (l *queryLog) Rows(project int64, now time.Time) [][]any {
 		if q := &l.byProject[project][i]; now.Sub(q.start) < queryLogged {
 			v := q.Row(time.UTC)
 			rows = append(rows, []any{
-				v[0], v[1], q.id, q.endpoint, q.label, q.text, q.kind, q.start.UTC().Format(time.RFC3339Nano), q.end.Sub(q.start).Milliseconds(),
-				q.user, 0, 0, q.rows, q.bytes, v[13], q.code, v[15],
+				v[0], v[1], q.id, q.endpoint, q.label, q.text, q.kind, q.kind, q.start.UTC().Format(time.RFC3339Nano), q.end.Sub(q.start).Milliseconds(),
+				q.user, 0, 0, q.rows, q.bytes, nil, v[13], q.code, v[15],
 			})
 		}
 	}

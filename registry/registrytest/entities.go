@@ -221,11 +221,11 @@ func testProjects(t exam) {
 	same(t, "projects", want, p.settled())
 	change := registry.ProjectChange{
 		Name: new("Other"), Timezone: new("UTC"), WeekStart: new(0), TestAccountFilters: new(`[{"key": "email", "value": "' \" ; --", "type": "person"}]`),
-		PathCleaningFilters: new(`[{"regex": "/\\d+", "alias": "/:id"}]`),
+		PathCleaningFilters: new(`[{"regex": "/\\d+", "alias": "/:id"}]`), At: at.Add(time.Hour),
 	}
 	changed := *must(p.UpdateProject(t.Context(), 2, change))(t)
 	want[1].Project = registry.Project{
-		ID: 2, Name: "Other", Timezone: "UTC", CreatedAt: at, TestAccountFilters: *change.TestAccountFilters, PathCleaningFilters: *change.PathCleaningFilters,
+		ID: 2, Name: "Other", Timezone: "UTC", CreatedAt: at, UpdatedAt: at.Add(time.Hour), TestAccountFilters: *change.TestAccountFilters, PathCleaningFilters: *change.PathCleaningFilters,
 	}
 	same(t, "the change", want[1].Project, changed)
 	same(t, "projects", want, p.settled())

@@ -293,6 +293,10 @@ func heldRows(table string) [][]any {
 			switch f.Type.Kind {
 			case hogql.Int:
 				v = n*10 + i
+			case hogql.Float:
+				v = float64(n) / 4
+			case hogql.UUID:
+				v = fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 			case hogql.DateTime:
 				v = day.Add(time.Duration(n) * time.Hour).Format(time.RFC3339)
 			case hogql.JSON:

@@ -3,12 +3,15 @@ package queries
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
@@ -44,19 +47,25 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 	}
 	caller := *c
 	h := &holder{&caller, q.Executor}
-	// A result holds for the registry as it stands, for keys that may read the same of these tables. What ran is another thing at
-	// each moment.
+	// A result holds for the registry as it stands, for keys that may read the same of these tables; what tells of all tables, for keys
+	// that may read the same of all. What ran is another thing at each moment.
 	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial, 10)}
+	if slices.Contains(tables, "query_log") {
+		mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))
+	}
+	if slices.ContainsFunc(tables, schema.IsInformation) {
+		tables = slices.Sorted(maps.Keys(heldTables))
+	}
 	for _, name := range tables {
-		if h.denied(name) != nil {
+		if !h.readable(name) {
 			mark = append(mark, "without "+name)
 		}
-		if name == "query_log" {
-			mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))
-		}
 	}
-	return &execution.Held{Rows: h.of, Mark: strings.Join(mark, " ")}
+	return &execution.Held{Rows: h.of, Readable: h.readable, Mark: strings.Join(mark, " ")}
 }
+
+// readable reports whether the caller may read a table.
+func (h *holder) readable(table string) bool { return h.denied(table) == nil }
 
 // of gives the rows of a table.
 func (h *holder) of(table string) ([][]any, error) {
@@ -73,7 +82,7 @@ func (h *holder) denied(table string) error {
 	case !ok:
 		return fmt.Errorf("table `%s` cannot be read", table)
 	case t.scope != "" && !h.Key.Allows(t.scope):
-		return fmt.Errorf("You don't have access to table `%s`: the key needs the scope '%s'", table, t.scope) //nolint:staticcheck // a message of the API
+		return fmt.Errorf("You don't have access to table `%s`. The key needs the scope '%s'.", table, t.scope) //nolint:staticcheck // a message of the API
 	}
 	return nil
 }
@@ -84,7 +93,7 @@ func (h *holder) insights() [][]any {
 	var rows [][]any
 	for _, i := range h.Snapshot.AllInsights(h.Project.ID) {
 		rows = append(rows, []any{
-			i.ID, i.ShortID, h.Project.ID, i.Name, i.Description, document(i.Filters), document(i.Query), flag(i.Deleted), flag(i.Saved),
+			i.ID, i.ShortID, h.Project.ID, i.Name, i.Description, document(i.Filters), document(i.Query), nil, flag(i.Deleted), flag(i.Saved),
 			flag(i.Favorited), moment(i.CreatedAt), h.user(i.CreatedBy), moment(i.LastModifiedAt), h.user(i.LastModifiedBy), moment(i.UpdatedAt),
 		})
 	}
@@ -104,8 +113,15 @@ func (h *holder) dashboards() [][]any {
 
 func (h *holder) cohorts() [][]any {
 	var rows [][]any
-	for _, c := range h.Snapshot.Cohorts(h.Project.ID) {
-		rows = append(rows, []any{c.ID, h.Project.ID, c.Name, moment(c.CreatedAt)})
+	for _, c := range h.Snapshot.AllCohorts(h.Project.ID) {
+		var version any // of members: none before the first
+		if c.Version > 0 {
+			version = c.Version
+		}
+		rows = append(rows, []any{
+			c.ID, h.Project.ID, c.Name, c.Description, flag(c.Deleted), document(c.Filters), document(c.Groups), document(c.Query),
+			moment(c.CreatedAt), h.user(c.CreatedBy), moment(c.LastCalculation), version, c.Count, flag(c.Static),
+		})
 	}
 	return rows
 }
@@ -122,7 +138,7 @@ func (h *holder) variables() [][]any {
 
 func (h *holder) project() [][]any {
 	p := h.Project
-	return [][]any{{p.ID, p.ID, p.Name, p.Timezone, document(json.RawMessage(p.TestAccountFilters)), moment(p.CreatedAt)}}
+	return [][]any{{p.ID, p.ID, p.Name, p.Timezone, document(json.RawMessage(p.TestAccountFilters)), moment(p.CreatedAt), moment(p.LastChange())}}
 }
 
 // user is the number of the user that a key stands for; nil for none.

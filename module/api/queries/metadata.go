@@ -9,26 +9,45 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// describe answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
-// answer would take to find; ClickHouse is asked about nothing but events that were not seen before. It is false for every other kind. What
-// is found out holds for this moment: a definition may be added in the next.
-func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res api.Response, described bool, err error) {
-	asked, about := node.(*query.Metadata)
-	if _, tables := node.(*query.DatabaseSchema); !about && !tables {
-		return res, false, nil
+// describes reports whether a query is about queries rather than for rows.
+func describes(node query.Node) bool {
+	switch node.(type) {
+	case *query.Metadata, *query.DatabaseSchema, *query.Autocomplete:
+		return true
 	}
+	return false
+}
+
+// describe answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
+// answer would take to find, and ClickHouse is not asked. What is found out holds for this moment: a definition may be added in the next.
+func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res api.Response, err error) {
 	var found any
-	if about {
-		found, err = q.about(ctx, c, asked)
-	} else {
+	switch node := node.(type) {
+	case *query.Metadata:
+		found, err = q.about(ctx, c, node)
+	case *query.Autocomplete:
+		return q.complete(ctx, c, node)
+	default:
 		found, err = q.tables(ctx, c)
 	}
 	if err != nil {
-		return res, true, err
+		return res, err
 	}
 	res = api.JSON(http.StatusOK, found)
 	res.Cache = api.Revalidate
-	return res, true, nil
+	return res, nil
+}
+
+// complete says what can be written at a place in a text.
+func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (api.Response, error) {
+	h := &holder{c, q.Executor}
+	found, err := q.Executor.Complete(ctx, c.Caller, asked, h.readable)
+	if err != nil {
+		return api.Response{}, err
+	}
+	res := api.Raw(http.StatusOK, found.AppendJSON(nil))
+	res.Cache = api.Revalidate
+	return res, nil
 }
 
 // about says what is right and what is wrong with a text.
@@ -46,5 +65,7 @@ func (q *Queries) tables(ctx context.Context, c *api.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compiler.DescribeDatabase(db), nil
+	own := *db
+	own.Readable = (&holder{c, q.Executor}).readable
+	return compiler.DescribeDatabase(&own), nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -61,12 +62,12 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 		if p, err = q.Plan(&c, body, place); err != nil {
 			return api.Response{}, err
 		}
-		if p.Held == nil {
+		if _, typing := p.Node.(*query.Autocomplete); p.Held == nil && !typing { // of whom no two ask the same
 			q.Plans.Put(memo, p)
 		}
 	}
-	if res, described, err := q.describe(ctx, &c, p.Node); described {
-		return res, err
+	if describes(p.Node) {
+		return q.describe(ctx, &c, p.Node)
 	}
 	got, err := q.Executor.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
 	if err != nil {

@@ -1,0 +1,168 @@
+package complete
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+)
+
+// cursor is the place in a tree where a name is being written.
+type cursor struct {
+	field *hogql.Field     // nil in the name of a table
+	table *hogql.TableName // nil in a field
+	index int              // of the name, in the chain of either
+	name  hogql.Name
+
+	around  *hogql.Select // the nearest
+	beside  hogql.Expr    // what the field is compared with; nil for nothing
+	hole    bool          // the field is in a placeholder
+	with    []string      // the tables of WITH that are in scope, the nearest first
+	aliased []string      // the aliases of the tables of around; empty when its first table has none
+	others  []string      // the aliases of its tables when its first table has none
+}
+
+// find finds the name that holds the bytes from start to end; nil when no name of a field or table does. The names of the text of the
+// program around an expression have no places of their own, or those of another text: the first name that is found is that of the text.
+func find(q hogql.Query, start, end int) *cursor {
+	f := &finder{start: start, end: end}
+	f.walk.Expr, f.walk.Query, f.walk.Table = f.expr, f.query, f.table
+	f.query(q)
+	if f.found != nil && f.found.around != nil {
+		names, first := aliasesOf(f.found.around.From)
+		if first {
+			f.found.aliased = names
+		} else {
+			f.found.others = names
+		}
+	}
+	return f.found
+}
+
+// finder goes through a tree from its top.
+type finder struct {
+	walk       hogql.Rewriter
+	start, end int
+	selects    []*hogql.Select
+	ctes       [][]*hogql.CTE
+	beside     hogql.Expr
+	holes      int
+	found      *cursor
+}
+
+// expr looks at one expression and at those below it.
+func (f *finder) expr(e hogql.Expr) hogql.Expr {
+	beside := f.beside
+	f.beside = nil
+	if n, ok := e.(*hogql.Field); ok {
+		if i := f.at(n.Chain); i >= 0 && f.found == nil {
+			f.found = &cursor{field: n, index: i, name: n.Chain[i], around: f.nearest(), beside: beside, hole: f.holes > 0, with: f.tables()}
+		}
+		return e
+	}
+	if n, ok := e.(*hogql.Compare); ok {
+		f.beside = n.Right
+		f.expr(n.Left)
+		f.beside = n.Left
+		f.expr(n.Right)
+		f.beside = beside
+		return e
+	}
+	_, hole := e.(*hogql.Placeholder)
+	if hole {
+		f.holes++
+	}
+	f.walk.ExprChildren(e)
+	if hole {
+		f.holes--
+	}
+	f.beside = beside
+	return e
+}
+
+func (f *finder) query(q hogql.Query) hogql.Query {
+	beside := f.beside
+	f.beside = nil
+	switch n := q.(type) {
+	case *hogql.Select:
+		f.selects, f.ctes = append(f.selects, n), append(f.ctes, n.With)
+		f.walk.QueryChildren(q)
+		f.selects, f.ctes = f.selects[:len(f.selects)-1], f.ctes[:len(f.ctes)-1]
+	case *hogql.SetQuery:
+		f.ctes = append(f.ctes, n.With)
+		f.walk.QueryChildren(q)
+		f.ctes = f.ctes[:len(f.ctes)-1]
+	case *hogql.QueryPlaceholder:
+		f.holes++
+		f.walk.QueryChildren(q)
+		f.holes--
+	}
+	f.beside = beside
+	return q
+}
+
+func (f *finder) table(t hogql.Table) hogql.Table {
+	switch n := t.(type) {
+	case *hogql.TableName:
+		if i := f.at(n.Chain); i >= 0 && f.found == nil {
+			f.found = &cursor{table: n, index: i, name: n.Chain[i], around: f.nearest(), with: f.tables()}
+		}
+		f.walk.TableChildren(t)
+	case *hogql.TablePlaceholder:
+		f.holes++
+		f.walk.TableChildren(t)
+		f.holes--
+	case *hogql.TableFunc, *hogql.Derived, *hogql.Join:
+		f.walk.TableChildren(t)
+	}
+	return t
+}
+
+// at finds the name of a chain that holds the place; -1 for none.
+func (f *finder) at(chain []hogql.Name) int {
+	return slices.IndexFunc(chain, func(n hogql.Name) bool { return n.Pos.Start <= f.start && f.end <= n.Pos.End && !n.Index })
+}
+
+func (f *finder) nearest() *hogql.Select {
+	if len(f.selects) == 0 {
+		return nil
+	}
+	return f.selects[len(f.selects)-1]
+}
+
+// tables names the tables of WITH that are in scope: not those whose own query the place is in, or that come later.
+func (f *finder) tables() []string {
+	var out []string
+	for _, list := range slices.Backward(f.ctes) {
+		for _, cte := range list {
+			if cte.Query != nil && cte.Pos.End <= f.start {
+				out = append(out, cte.Name.Text)
+			}
+		}
+	}
+	return out
+}
+
+// aliasesOf names the aliases of the tables in FROM, and reports whether the first table has one.
+func aliasesOf(t hogql.Table) (names []string, first bool) {
+	add := func(alias hogql.Name) ([]string, bool) {
+		if alias.Text == "" {
+			return nil, false
+		}
+		return []string{alias.Text}, true
+	}
+	switch n := t.(type) {
+	case *hogql.TableName:
+		return add(n.Alias)
+	case *hogql.TableFunc:
+		return add(n.Alias)
+	case *hogql.Derived:
+		return add(n.Alias)
+	case *hogql.TablePlaceholder:
+		return add(n.Alias)
+	case *hogql.Join:
+		left, first := aliasesOf(n.Left)
+		right, _ := aliasesOf(n.Right)
+		return append(left, right...), first
+	}
+	return nil, false
+}

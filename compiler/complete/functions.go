@@ -1,0 +1,85 @@
+package complete
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// Functions are the functions of HogQL as suggestions. They are shared: never change them.
+type Functions struct {
+	List []Suggestion
+	json []byte // of the list, without its brackets
+}
+
+// functionsBy holds the functions ranked for a comparison with a value of each kind; the unranked ones are those of an unknown kind.
+var functionsBy = func() (by [hogql.State + 1]func() *Functions) {
+	for kind := range by {
+		by[kind] = sync.OnceValue(func() *Functions { return makeFunctions(hogql.Kind(kind)) })
+	}
+	return by
+}()
+
+// functionsBeside gives the functions, ranked by how well their results compare with a value of a type; unranked when nothing is known of it.
+func functionsBeside(t hogql.Type) *Functions {
+	if t.Kind == hogql.Null {
+		t.Kind = hogql.Unknown
+	}
+	return functionsBy[t.Kind]()
+}
+
+func makeFunctions(kind hogql.Kind) *Functions {
+	f := new(Functions)
+	for _, name := range slices.Sorted(schema.FunctionNames()) {
+		s := Suggestion{Label: name, Insert: name + "()", Kind: Function}
+		if kind != hogql.Unknown {
+			s.Sort = "2-" + rank(kind, name) + "-" + name
+		}
+		f.List = append(f.List, s)
+	}
+	f.json = appendAll(nil, f.List)
+	return f
+}
+
+// The ranks of functions, the best first, as texts that sort in this order. PostHog's editor sorts functions behind fields by the 2 before
+// them.
+const (
+	rankSame      = "0"
+	rankCheap     = "1"
+	rankUnknown   = "2"
+	rankExpensive = "3"
+	rankNever     = "4"
+)
+
+// rank says how well the result of a function compares with a value of a kind.
+func rank(kind hogql.Kind, function string) string {
+	f, ok := schema.LookupFunction(function)
+	if !ok || f.Result.Kind == hogql.Unknown {
+		return rankUnknown
+	}
+	result := f.Result.Kind
+	switch {
+	case result == kind && kind == hogql.ArrayKind:
+		return rankUnknown // the elements decide
+	case result == kind:
+		return rankSame
+	case isNumber(result) && isNumber(kind), isTime(result) && isTime(kind):
+		return rankCheap
+	case result == hogql.String && isParsed(kind), kind == hogql.String && isParsed(result):
+		return rankExpensive
+	}
+	return rankNever
+}
+
+func isNumber(k hogql.Kind) bool {
+	return k == hogql.Int || k == hogql.Float || k == hogql.Decimal || k == hogql.Bool
+}
+
+func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
+
+// isParsed reports whether values of a kind can be read from text.
+func isParsed(k hogql.Kind) bool {
+	return isTime(k) || k == hogql.Int || k == hogql.Float || k == hogql.Decimal || k == hogql.UUID
+}

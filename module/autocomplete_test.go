@@ -1,0 +1,124 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// completionWorld is a world with another project, whose names all hold the word theirs; those of the world's own hold the word ours.
+func completionWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.loseTables(t, nil) // and knows nothing of the tables
+	for id, word := range map[int64]string{w.project.ID: "ours", w.newProject(t).ID: "theirs"} {
+		defs := []registry.PropertyDefinition{
+			{Scope: registry.EventProperty, Name: "event " + word, Type: registry.PropertyString},
+			{Scope: registry.PersonProperty, Name: "person_" + word, Type: registry.PropertyNumeric},
+			{Scope: registry.GroupProperty, GroupTypeIndex: 0, Name: "first_" + word, Type: registry.PropertyString},
+			{Scope: registry.GroupProperty, GroupTypeIndex: 1, Name: "second_" + word, Type: registry.PropertyString},
+		}
+		if err := w.rt.registry.Learn(t.Context(), id, defs, []registry.GroupType{{Name: "group_" + word, Index: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: id, Name: "variable_" + word, Type: registry.VariableString}, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// complete gives the labels of what can be written at a bar in a text, with the text to insert where it is another.
+func (w *world) complete(t *testing.T, marked string) string {
+	t.Helper()
+	before, after, _ := strings.Cut(marked, "|")
+	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.project.ID), string(jsontext.Append(nil, map[string]any{"query": map[string]any{
+		"kind": "HogQLAutocomplete", "language": "hogQL", "query": before + after, "startPosition": len(before), "endPosition": len(before),
+	}})))
+	var got struct {
+		Suggestions []struct{ Label, InsertText, Kind string }
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+		t.Fatalf("%q is answered %d %s", marked, answer.Code, answer.Body)
+	}
+	var out []string
+	for _, s := range got.Suggestions {
+		if s.Kind == "Function" {
+			continue
+		}
+		if s.InsertText != s.Label {
+			s.Label += "=" + s.InsertText
+		}
+		out = append(out, s.Label)
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestCompletionKeepsToItsProject asks at every place where names of a project stand.
+func TestCompletionKeepsToItsProject(t *testing.T) {
+	w := completionWorld(t)
+	for text, want := range map[string]string{
+		"select properties.| from events":              "event ours=`event ours`",
+		"select properties.theirs| from events":        "",
+		"select properties.| from persons":             "person_ours",
+		"select group_0.properties.| from events":      "first_ours",
+		"select group_ours.properties.| from events":   "second_ours",
+		"select group_theirs.properties.| from events": "",
+		"select properties.| from groups":              "first_ours, second_ours",
+		"select {|}":                                   "variables.variable_ours",
+		"select {variables.|}":                         "variable_ours",
+	} {
+		if got := w.complete(t, text); got != want {
+			t.Errorf("%q gives %q, want %q", text, got, want)
+		}
+	}
+	if got := w.complete(t, "select | from events"); strings.Contains(got, "theirs") || !strings.Contains(got, "group_ours") {
+		t.Errorf("the fields of events are %s", got)
+	}
+}
+
+// TestCompletionOfTablesNeedsTheirScopes asks for tables with a key that can read some of them.
+func TestCompletionOfTablesNeedsTheirScopes(t *testing.T) {
+	w := completionWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	if got, want := w.complete(t, "select * from system.|"), "information_schema.columns, information_schema.relationships, information_schema.tables"; got != want {
+		t.Errorf("without their scopes there are %q, want %q", got, want)
+	}
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight:read", "dashboard:read")
+	got := w.complete(t, "select * from system.|")
+	if want := "dashboards, information_schema.columns, information_schema.relationships, information_schema.tables, insights"; got != want {
+		t.Errorf("with scopes there are %q, want %q", got, want)
+	}
+}
+
+// TestCompletionNeedsItsScope asks with a key that may not run queries.
+func TestCompletionNeedsItsScope(t *testing.T) {
+	w := completionWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read")
+	answer := w.send(t, http.MethodPost, fmt.Sprintf("/api/projects/%d/query/", w.project.ID),
+		`{"query": {"kind": "HogQLAutocomplete", "language": "hogQL", "query": "select ", "startPosition": 7, "endPosition": 7}}`)
+	if answer.Code != http.StatusForbidden {
+		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	}
+}
+
+// A completion is never kept: what can be written may change with the next definition.
+func TestCompletionSeesNewDefinitions(t *testing.T) {
+	w := completionWorld(t)
+	const text = "select properties.new| from events"
+	if got := w.complete(t, text); got != "" {
+		t.Fatalf("before the definition there is %q", got)
+	}
+	if err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "newest", Type: registry.PropertyString}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.complete(t, text); got != "newest" {
+		t.Errorf("after the definition there is %q", got)
+	}
+}

@@ -1,0 +1,55 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/complete"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Complete finds what can be written at a place in a text, which takes its turn as any compile does. It does not wait for ClickHouse: until
+// its tables are known, they are taken to be our own. Readable reports whether the caller may read a held table.
+func (e *Executor) Complete(
+	ctx context.Context, c Caller, asked *query.Autocomplete, readable func(table string) bool,
+) (found *complete.Completion, err error) {
+	of := c.Snapshot.Schema(c.Project.ID)
+	db := *e.databaseWith(of, cmp.Or(e.Warehouse.Known(), schema.NativeLayout()))
+	db.Readable = readable
+	env := e.compilerEnv(c.Snapshot, c.Project.ID, &db, c.Start)
+	catalog := compiler.Catalog{Properties: propertiesOf(of.Properties)}
+	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
+		env.Expired = expired
+		found, err = compiler.Complete(asked, env, catalog)
+		return err
+	})
+	return found, err
+}
+
+// propertiesOf lists the definitions of a scope. They are in the order of their scopes, group type indexes and names, so that those of one
+// scope are together.
+func propertiesOf(all []registry.PropertyDefinition) func(schema.PropertyScope, int) iter.Seq2[string, schema.PropertyType] {
+	return func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType] {
+		first := registry.PropertyDefinition{GroupTypeIndex: max(group, 0)}
+		for name, known := range propertyScopes {
+			if known == scope {
+				first.Scope = name
+			}
+		}
+		return func(yield func(string, schema.PropertyType) bool) {
+			at, _ := slices.BinarySearchFunc(all, first, func(a, b registry.PropertyDefinition) int {
+				return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex))
+			})
+			for _, d := range all[at:] {
+				if d.Scope != first.Scope || group >= 0 && d.GroupTypeIndex != group || !yield(d.Name, schema.PropertyType(d.Type)) {
+					return
+				}
+			}
+		}
+	}
+}
