@@ -52,13 +52,13 @@ func openFill(options *driver.Options) (pool, error) {
 
 // fillSettings are those in which a fill differs from a query that is read: it may write, and what does not fit into half of its memory
 // goes to disk.
-func (c *Client) fillSettings(ctx context.Context, s *server, f *Fill) driver.Settings {
-	all := c.settings(ctx, s, f.Query)
+func (c *Client) fillSettings(ctx context.Context, s *server, q Query, more []setting) driver.Settings {
+	all := c.settings(ctx, s, q)
 	for _, name := range []string{"readonly", "max_result_rows", "max_result_bytes"} {
 		delete(all, name)
 	}
 	half := int(c.config.MaxMemory / 2)
-	for _, e := range []setting{
+	for _, e := range append([]setting{
 		{"max_bytes_before_external_group_by", half},
 		{"max_bytes_before_external_sort", half},
 		{"max_bytes_before_external_join", half},
@@ -66,7 +66,7 @@ func (c *Client) fillSettings(ctx context.Context, s *server, f *Fill) driver.Se
 		{"async_insert", 0},
 		{"insert_distributed_sync", 1},
 		{"max_partitions_per_insert_block", 0},
-	} {
+	}, more...) {
 		if s.settings[e.name] {
 			all[e.name] = e.value
 		}
@@ -78,33 +78,37 @@ func (c *Client) fillSettings(ctx context.Context, s *server, f *Fill) driver.Se
 // [Client.Query]. After an error, any part of the rows may be there. When ctx ends, the query is stopped on the server. Errors are like
 // those of [Client.Query].
 func (c *Client) Fill(ctx context.Context, f Fill) error {
-	if f.Project <= 0 {
-		return fmt.Errorf("BUG: a query without a project: %d", f.Project)
+	return c.write(ctx, f.Query, f.MaxTime, f.statement(), "filling a table")
+}
+
+// write runs a statement that has a query for one project as a subquery, and that writes its rows into a table.
+func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, doing string, more ...setting) error {
+	if q.Project <= 0 {
+		return fmt.Errorf("BUG: a query without a project: %d", q.Project)
 	}
-	if err := checkText(f.SQL); err != nil {
+	if err := checkText(q.SQL); err != nil {
 		return fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
 	}
 	s, err := c.server(ctx)
 	if err != nil {
 		return err
 	}
-	if f.MaxTime <= 0 || f.MaxTime > MaxFillTime {
-		f.MaxTime = MaxFillTime
+	if most <= 0 || most > MaxFillTime {
+		most = MaxFillTime
 	}
-	f.longest = f.MaxTime
-	if f.ID == "" {
-		f.ID = uuid.NewString() // needed to stop it
+	q.longest = most
+	if q.ID == "" {
+		q.ID = uuid.NewString() // needed to stop it
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(f.MaxTime+grace), errOverdue)
+	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(most+grace), errOverdue)
 	defer cancel()
-	sql := f.statement()
 	run := c.fillHTTP
 	if c.fills.native != nil {
 		run = c.fillNative
 	}
-	if err := run(ctx, c.fillSettings(ctx, s, &f), f.Query, sql); err != nil {
-		c.abandon(ctx, f.ID)
-		return c.failure(ctx, "filling a table", err)
+	if err := run(ctx, c.fillSettings(ctx, s, q, more), q, sql); err != nil {
+		c.abandon(ctx, q.ID)
+		return c.failure(ctx, doing, err)
 	}
 	c.answered()
 	return nil

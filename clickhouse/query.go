@@ -40,6 +40,8 @@ type Query struct {
 	Unbounded bool
 	// Yields gives other queries priority for the CPU. It only affects the embedded engine.
 	Yields   bool
+	// Tables are further tables that the query reads, which have a column of the project as the physical ones have: see Materialization.
+	Tables   []string
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
 
 	system   bool          // reads system tables, without the project filter

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -144,7 +145,7 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set("log_comment", q.Comment)
 	}
 	if !q.system {
-		set("additional_table_filters", tableFilters(c.database, q.owners()))
+		set("additional_table_filters", tableFilters(c.database, q.owners(), q.Tables...))
 	}
 	return all
 }
@@ -185,8 +186,8 @@ func (q Query) owners() []int64 {
 }
 
 // tableFilters returns the value of additional_table_filters that restricts a query to projects. It consists only
-// of a fixed list of names, the configured database and numbers.
-func tableFilters(database string, projects []int64) string {
+// of names that are not the caller's, the configured database and numbers.
+func tableFilters(database string, projects []int64, more ...string) string {
 	numbers := make([]string, len(projects))
 	for i, project := range projects {
 		numbers[i] = strconv.FormatInt(project, 10)
@@ -197,7 +198,7 @@ func tableFilters(database string, projects []int64) string {
 	}
 	var b strings.Builder
 	b.WriteByte('{')
-	for i, table := range guardedTables {
+	for i, table := range slices.Concat(guardedTables, more) {
 		if i > 0 {
 			b.WriteByte(',')
 		}

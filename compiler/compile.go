@@ -51,6 +51,8 @@ type Env struct {
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
+	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	AllValues bool
 	// Expired is called about once a millisecond of work. An error ends the compile, which then returns it. It is how a caller bounds
 	// processor time and stops when nobody waits any more: the compiler has no clock. Nil never ends a compile.
 	Expired func() error
@@ -65,7 +67,7 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 func (e *Env) world() *insight.World {
 	return &insight.World{
 		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning,
-		PlainValues: e.PlainValues, Spend: e.spend,
+		PlainValues: e.PlainValues, AllValues: e.AllValues, Spend: e.spend,
 	}
 }
 
@@ -115,27 +117,51 @@ type tree struct {
 
 // Compile turns a query into SQL, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
 // error is what Expired returned, or a bug.
-func Compile(q query.Node, env Env) (compiled *Compiled, err error) {
+func Compile(q query.Node, env Env) (*Compiled, error) {
+	compiled, _, err := CompileRemade(q, env, nil)
+	return compiled, err
+}
+
+// CompileRemade is Compile for the tree that remake makes of a query's own, before its placeholders are filled in; nil leaves that as it is.
+// It also gives the types of the columns, as far as the compiler knows them. Errors of remake are returned as they are.
+func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query, error)) (compiled *Compiled, types []hogql.Type, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	env.Database = modified(env.Database, query.ModifiersOf(q))
 	kind := KindOf(q)
 	if !kind.HasRows() {
-		return nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
+		return nil, nil, diag.Field(diag.InvalidInput, "", "A %s gives no rows", q.Kind())
 	}
 	t, err := kind.build(q, env)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if remake != nil {
+		if t.query, err = remake(t.query); err != nil {
+			return nil, nil, err
+		}
 	}
 	found, err := analyze(t, env, false) // bind and resolve
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return found.compiled(t, text, params, env.spend), nil
+	if remake != nil {
+		types = found.types()
+	}
+	return found.compiled(t, text, params, env.spend), types, nil
+}
+
+// types are those of the columns of the result.
+func (found *analysis) types() []hogql.Type {
+	out := make([]hogql.Type, len(found.outputs))
+	for i := range found.outputs {
+		out[i] = found.outputs[i].Type
+	}
+	return out
 }
 
 // compiled is the answer of Compile.

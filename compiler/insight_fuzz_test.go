@@ -30,6 +30,11 @@ func FuzzInsight(f *testing.F) {
 		`{"kind": "PathsQuery", "dateRange": {"date_from": "all"}, "pathsFilter": {"includeEventTypes": ["$screen", "hogql"], "pathsHogQLExpression": "properties.a", "excludeEvents": ["b"]}}`,
 		`{"kind": "PathsQuery", "pathsFilter": {"startPoint": "/", "endPoint": "/b", "stepLimit": 1, "pathGroupings": ["*", "/a*["], "localPathCleaningFilters": [{"regex": "(a)|b", "alias": "\\1"}]}}`,
 		`{"kind": "PathsQuery", "funnelPathsFilter": {"funnelPathType": "funnel_path_after_step", "funnelStep": -2, "funnelSource": {"series": [{"event": "a"}, {"event": "b"}]}}}`,
+		`{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "properties", "funnelCorrelationNames": ["$all", "x"], "funnelCorrelationExcludeNames": ["y"], "source": {"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "aggregation_group_type_index": 1}}}`,
+		`{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "event_with_properties", "funnelCorrelationEventNames": ["$autocapture"], "source": {"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}]}}}`,
+		`{"kind": "ActorsQuery", "source": {"kind": "FunnelCorrelationActorsQuery", "funnelCorrelationPersonConverted": true, "funnelCorrelationPersonEntity": {"event": "c"}, "source": {"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source": {"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}]}}}}}`,
+		`{"kind": "TrendsQuery", "series": [{"event": "x", "math_property": "n"}, {"math_property": "$session_duration"}], "trendsFilter": {"display": "BoxPlot"}, "dateRange": {"date_from": "all"}}`,
+		`{"kind": "CalendarHeatmapQuery", "series": [{"math": "dau", "properties": [{"type": "hogql", "key": "day > 1"}]}], "conversionGoal": {"customEventName": "a"}, "dateRange": {"date_from": "all"}}`,
 		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "includeRecordings": true, "source": {"kind": "PathsQuery", "pathsFilter": {"pathStartKey": "1_a", "pathEndKey": "2_b"}}}}`,
 	} {
 		f.Add([]byte(seed))

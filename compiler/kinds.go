@@ -5,9 +5,11 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/actors"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/correlation"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/events"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/heatmap"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/paths"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
@@ -27,6 +29,8 @@ type Kind struct {
 	HogQL bool
 	// Endpoint reports whether an endpoint can run it.
 	Endpoint bool
+	// Materialized reports whether the rows of an endpoint of the kind can be kept in a table.
+	Materialized bool
 	// OptionalBreakdowns reports whether an endpoint may let its callers leave breakdowns out.
 	OptionalBreakdowns bool
 	// HasMore reports whether answers say whether values were cut off.
@@ -34,45 +38,54 @@ type Kind struct {
 	// EmptyError reports whether the field error of an answer without one is an empty text, not null.
 	EmptyError bool
 
-	build  func(query.Node, Env) (tree, error) // nil for kinds that give no rows
-	people func(query.PeopleSource, *insight.World) (*insight.People, error)
+	build  func(query.Node, Env) (tree, error)                               // nil for kinds that give no rows
+	people func(query.PeopleSource, *insight.World) (*insight.People, error) // of an insight; or of the drill-down itself, where it does not ask the insight
 	form   func(query.Insight) form.Form
-	table  func(query.Insight, []byte) ([][]string, error)
+	table  func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
 }
 
 // kinds are all kinds that can be asked, in the order in which mistakes list them.
 var kinds = []Kind{
 	{
 		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", ListName: "SQL", HogQL: true, Endpoint: true,
-		build: buildHogQL,
+		Materialized: true,
+		build:        buildHogQL,
 	},
 	insightRow[*trends.Query, *query.InsightActors]{
-		Kind: Kind{OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
-		build: trends.Build, people: trends.Actors, form: trends.Form,
+		Kind: Kind{Materialized: true, OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
+		build: trends.Build, people: trends.Actors, form: trends.Form, table: trends.Table,
 	}.kind(),
 	insightRow[*funnels.Query, *funnels.ActorsQuery]{
-		name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
+		Kind: Kind{Materialized: true}, name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
 		build: funnels.Build, people: funnels.Actors, form: funnels.Form, table: funnels.Table,
 	}.kind(),
 	insightRow[*retention.Query, *query.InsightActors]{
-		Kind: Kind{OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
+		Kind: Kind{Materialized: true, OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
 		build: retention.Build, people: retention.Actors, form: retention.Form, table: retention.Table,
 	}.kind(),
 	insightRow[*paths.Query, *query.InsightActors]{
-		name: "PathsQuery", read: paths.Read, build: paths.Build, people: paths.Actors, form: paths.Form, table: paths.Table,
+		Kind: Kind{Materialized: true}, name: "PathsQuery", read: paths.Read, build: paths.Build, people: paths.Actors, form: paths.Form, table: paths.Table,
 	}.kind(),
 	insightRow[*stickiness.Query, *stickiness.ActorsQuery]{
-		name: "StickinessQuery", read: stickiness.Read, readActors: stickiness.ReadActors,
+		Kind: Kind{Materialized: true}, name: "StickinessQuery", read: stickiness.Read, readActors: stickiness.ReadActors,
 		build: stickiness.Build, people: stickiness.Actors, form: stickiness.Form,
 	}.kind(),
 	insightRow[*lifecycle.Query, *query.InsightActors]{
-		name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
+		Kind: Kind{Materialized: true}, name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
 	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "FunnelsActorsQuery", Read: query.ReadActorsOf("FunnelsQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	{
+		Kind: query.Kind{Name: "FunnelCorrelationActorsQuery", Read: correlation.ReadActors, Drills: true, Unlisted: true}, build: buildPeople,
+		people: func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
+			return correlation.Actors(at.(*correlation.ActorsQuery), w)
+		},
+	},
 	{Kind: query.Kind{Name: "StickinessActorsQuery", Read: query.ReadActorsOf("StickinessQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	answerRow[*correlation.Query]{name: "FunnelCorrelationQuery", read: correlation.Read, build: correlation.Build, table: correlation.Table}.kind(),
+	answerRow[*heatmap.Query]{name: "CalendarHeatmapQuery", read: heatmap.Read, build: heatmap.Build, table: heatmap.Table}.kind(),
 	{Kind: query.Kind{Name: "HogQLMetadata", Read: query.ReadMetadata, Unlisted: true}},
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
 }
@@ -107,13 +120,35 @@ func (r insightRow[Q, A]) kind() Kind {
 		return r.people(at.Behind().(Q), at.(A), w)
 	}
 	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
-	k.table = func(q query.Insight, results []byte) ([][]string, error) {
+	k.table = func(q query.Node, results []byte) ([][]string, error) {
 		if r.table == nil {
 			return insight.SeriesTable(results)
 		}
 		return r.table(q.(Q), results)
 	}
 	return k
+}
+
+// answerRow is the row of a kind that is no insight, since it can be neither saved nor published, and answers with more than rows.
+type answerRow[Q query.Node] struct {
+	name  string
+	read  func(*query.Reader, *query.Object) query.Node
+	build func(Q, *insight.World) (*insight.Built, error)
+	table func([]byte) ([][]string, error)
+}
+
+func (r answerRow[Q]) kind() Kind {
+	return Kind{
+		Kind: query.Kind{Name: r.name, Read: r.read, Unlisted: true},
+		build: func(n query.Node, env Env) (tree, error) {
+			b, err := r.build(n.(Q), env.world())
+			if err != nil {
+				return tree{}, err
+			}
+			return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
+		},
+		table: func(_ query.Node, results []byte) ([][]string, error) { return r.table(results) },
+	}
 }
 
 var (
@@ -151,8 +186,9 @@ func (k *Kind) HasRows() bool { return k.build != nil }
 // Form is the form of the results of an insight of the kind.
 func (k *Kind) Form(q query.Insight) form.Form { return k.form(q) }
 
-// Table writes the results of an insight of the kind as the lines of a table of texts; an empty line parts two tables.
-func (k *Kind) Table(q query.Insight, results []byte) ([][]string, error) { return k.table(q, results) }
+// Table writes the results of a query of the kind, where these are not its rows, as the lines of a table of texts; an empty line
+// parts two tables.
+func (k *Kind) Table(q query.Node, results []byte) ([][]string, error) { return k.table(q, results) }
 
 // Parse reads a query of any kind: see query.Kinds.Parse.
 func Parse(raw []byte) (query.Node, error) { return readers.Parse(raw) }
@@ -162,7 +198,11 @@ func Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	return readers.Overlaid(raw, filters, variables)
 }
 
-// peopleBehind asks for the actors behind a number of an insight. The error is a *diag.Error.
+// peopleBehind asks for the actors behind a number of an insight, or of what is made of one. The error is a *diag.Error.
 func peopleBehind(at query.PeopleSource, env Env) (*insight.People, error) {
-	return KindOf(at.Behind()).people(at, env.world())
+	people := KindOf(at).people
+	if people == nil {
+		people = KindOf(at.Behind()).people
+	}
+	return people(at, env.world())
 }

@@ -57,6 +57,14 @@ func leastOf(t *testing.T, k *Kind) query.Node {
 	t.Helper()
 	values := map[string]any{
 		"query": "select 1", "language": "hogQL", "series": []any{}, "select": []any{}, "source": map[string]any{"kind": sourceOf(k), "series": []any{}},
+		"funnelCorrelationType": "events",
+	}
+	if strings.HasPrefix(k.Name, "FunnelCorrelation") { // a node over a node over a funnel
+		node := map[string]any{"kind": "FunnelsActorsQuery", "source": map[string]any{"kind": "FunnelsQuery", "series": []any{}}}
+		if k.Drills {
+			node = map[string]any{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source": node}
+		}
+		values["source"] = node
 	}
 	q := map[string]any{"kind": k.Name}
 	for range 5 {

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -51,7 +52,7 @@ func (rt *runtime) runs() *endpoints.Runs {
 
 // planRun understands a run of an endpoint.
 func (rq *asked) planRun(e *registry.Endpoint, body []byte) (*result.Plan, error) {
-	return rq.rt.runs().Plan(&rq.Caller, rq.in, e, body)
+	return rq.rt.runs().Plan(context.Background(), &rq.Caller, rq.in, e, body)
 }
 
 // answer gets the result of a run.

@@ -16,12 +16,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -71,9 +74,11 @@ func newWorld(tb testing.TB) *world {
 	w.rt = &runtime{
 		Executor: &execution.Executor{
 			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
+			Warehouse: nowhere(tb),
+			Limits:    execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
+		tables:   new(materialize.Filler),
 		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.api = w.rt.newAPI()
@@ -82,6 +87,22 @@ func newWorld(tb testing.TB) *world {
 	w.project = w.newProject(tb)
 	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "query:read", "endpoint:write", "insight_variable:write")
 	return w
+}
+
+// nowhere is a ClickHouse that does not answer.
+func nowhere(tb testing.TB) *warehouse.Warehouse {
+	tb.Helper()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	house := warehouse.With(client, nil)
+	tb.Cleanup(func() {
+		if err := house.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return house
 }
 
 // placesFor are the limits of places for a project's concurrency.

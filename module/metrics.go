@@ -28,6 +28,7 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	rt.collectCapture(ch)
 	if rt.cohorts != nil {
 		rt.cohorts.Collect(ch)
+		rt.tables.Collect(ch)
 	}
 	rt.Places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)

@@ -227,7 +227,7 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"another field", "/", `{"x": 1}`, "400 invalid_input: Extra inputs are not permitted"},
 		{"query_override", "/", `{"query_override": null}`, "400 invalid_input: Not allowed. Use variables instead."},
 		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: Not allowed for HogQL endpoints. Use variables instead."},
-		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'."},
+		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force' instead, or enable materialization on this endpoint."},
 		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Invalid limit parameter: 0"},
 		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: A valid integer is required."},
 		{"limit as text", "/?limit=abc", ``, "400 invalid_input: Invalid limit parameter: abc"},

@@ -70,7 +70,7 @@ var powers = map[string]struct{ scope, target, body string }{
 var powerless = strings.Fields(`
 	DELETE_query/:name GET_endpoints GET_endpoints/:name DELETE_endpoints/:name GET_endpoints/:name/openapi.json GET_endpoints/openapi.json
 	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs
-	GET_endpoints/:name/materialization_status DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
+	GET_endpoints/:name/materialization_status POST_endpoints/:name/materialization_suggestion DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
@@ -152,7 +152,7 @@ func TestPowersOfScopes(t *testing.T) {
 }
 
 // fixedEndpointNames are addresses below endpoints/ that serve what an endpoint of that name would, beside a method of their own.
-var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, endpoints.EveryEndpoint: true}
+var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, "materialization_conditions": true, endpoints.EveryEndpoint: true}
 
 // as sends a request with another key.
 func (w *world) as(t *testing.T, secret, method, target, body string, header ...string) *httptest.ResponseRecorder {

@@ -21,6 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -43,6 +44,7 @@ type runtime struct {
 	references references.Index
 
 	cohorts *cohorts.Calculator
+	tables  *materialize.Filler
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
@@ -124,14 +126,24 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	tables, err := keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
+		f := materialize.New(materialize.Config{
+			Registry: reg, Logger: a.logger.Named("materialized"),
+			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases), Cohorts: calculator},
+		})
+		return f, f.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	background.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	rt := &runtime{
 		Executor: &execution.Executor{
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
-			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun,
+			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 		},
-		registry: reg, engine: engine, cohorts: calculator, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()
@@ -260,6 +272,12 @@ func (a *App) reportRun(key cache.Key, err error) {
 		a.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
 			zap.Stringer("key", key), api.Logged(failure.Cause))
 	}
+}
+
+// reportTable logs that a run could not read the table of its version, and ran the query instead.
+func (a *App) reportTable(q *execution.Query, err error) {
+	a.logger.Warn("the table of a materialized endpoint cannot be read; its query ran instead", zap.Int64("project", q.Key.Project()),
+		zap.String("endpoint", q.Endpoint.Name), zap.Int("version", q.Version.Number), api.Logged(err))
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {

@@ -39,7 +39,9 @@ func (rt *runtime) endpoints() []api.Route {
 	return slices.Concat(
 		runs.Routes(),
 		(&endpoints.Documents{Runs: runs}).Routes(),
-		(&endpoints.Endpoints{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references}).Routes(),
+		(&endpoints.Endpoints{
+			Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references, Fill: rt.tables.Wake,
+		}).Routes(),
 	)
 }
 

@@ -52,8 +52,9 @@ type Version struct {
 	PublishedAt      time.Time       `json:"published_at,omitzero"`  // when it last became the current one; zero for a draft
 	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"` // from when callers should leave it; zero: they need not
 	SunsetAt         time.Time       `json:"sunset_at,omitzero"`     // when it is to end; zero: that is not said
-	// The breakdowns of an insight that a run of a materialized version may leave out; nothing is materialized here.
+	// The breakdowns of an insight that a run of a materialized version may leave out.
 	OptionalBreakdowns []string `json:"optional_breakdowns"`
+	Table              *Table   `json:"table,omitempty"` // nil: the version is not materialized
 }
 
 // endpointRecord is the record of an endpoint. Its versions have records of their own, so that a change costs the same however many
@@ -186,7 +187,7 @@ func (v *versionRecord) name() recordName {
 func (v *versionRecord) unique() []string { return []string{"id " + v.ID} }
 
 func (v *versionRecord) size() int {
-	size := len(v.Query) + len(v.Description) + listBytes(v.OptionalBreakdowns)
+	size := len(v.Query) + len(v.Description) + listBytes(v.OptionalBreakdowns) + v.Table.size()
 	for _, c := range v.Columns {
 		size += len(c.Name) + len(c.Type) + len(c.ClickHouse)
 	}
@@ -266,6 +267,11 @@ func (t *tx) deleteEndpoint(name string, at time.Time) error {
 	if err != nil {
 		return err
 	}
+	for _, number := range e.withoutTables() {
+		if err := t.put(&versionRecord{Version: e.Versions[number-1], project: e.Project, endpoint: e.ID}); err != nil {
+			return err
+		}
+	}
 	return t.put(&endpointRecord{&e, at})
 }
 
@@ -328,6 +334,7 @@ type NewEndpoint struct {
 	OptionalBreakdowns []string
 	DeprecatedAt       time.Time // zero: it is not deprecated
 	SunsetAt           time.Time // zero: its end is not known; not before DeprecatedAt
+	Table              TableUpdate
 	CreatedBy          string
 }
 
@@ -376,6 +383,7 @@ func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 			DeprecatedAt:       moment(n.DeprecatedAt),
 			SunsetAt:           moment(n.SunsetAt),
 			OptionalBreakdowns: slices.Clone(n.OptionalBreakdowns),
+			Table:              n.Table.of(nil, true, at),
 		}},
 	}
 }

@@ -28,7 +28,9 @@ type EndpointUpdate struct {
 	DeprecatedAt       *time.Time // the zero time takes it away
 	SunsetAt           *time.Time // the same; not before DeprecatedAt
 	OptionalBreakdowns *[]string
-	By                 string // id of the key that asks; becomes CreatedBy of a new version
+	// Table says whether the version is materialized. A draft is only if it says so; a version or an endpoint that is switched off is not.
+	Table TableUpdate
+	By    string // id of the key that asks; becomes CreatedBy of a new version
 }
 
 // VersionCheck looks at a change of the current version before it is made. Its error refuses the change, and is returned as
@@ -97,6 +99,12 @@ func (u EndpointUpdate) validate() error {
 // apply changes e, and puts it.
 func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 	v, renewed := u.target(e, at)
+	before := e.Current().Table
+	if !renewed {
+		before = v.Table
+	} else if u.Draft {
+		before = nil
+	}
 	if renewed && !u.Draft {
 		if u.Check != nil {
 			if err := u.Check(e.Current(), &v); err != nil {
@@ -117,18 +125,25 @@ func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 	}
 	set(&e.RateLimit, u.RateLimit)
 	e.UpdatedAt = at
+	if v.Table = u.Table.of(before, renewed, at); !v.Active {
+		v.Table = nil
+	}
 	if renewed || changed {
 		v.UpdatedAt = at
 	}
+	var put []int
 	switch {
 	case renewed:
 		e.Versions = append(slices.Clip(e.Versions), v)
-		return t.putEndpoint(*e, v.Number)
-	case changed:
+		put = append(put, v.Number)
+	case changed || v.Table != e.Versions[v.Number-1].Table:
 		e.Versions[v.Number-1] = v
-		return t.putEndpoint(*e, v.Number)
+		put = append(put, v.Number)
 	}
-	return t.putEndpoint(*e)
+	if !e.Active {
+		put = versionsWith(put, e.withoutTables()...)
+	}
+	return t.putEndpoint(*e, put...)
 }
 
 // target is the version that the update is about, and whether that is a new one.

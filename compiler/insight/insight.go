@@ -29,6 +29,8 @@ type World struct {
 	PathCleaning []query.PathCleaning
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
 	PlainValues bool
+	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	AllValues bool
 	// Spend is the budget of the compile; nil bounds nothing.
 	Spend *budget.Budget
 }
@@ -52,8 +54,13 @@ type Built struct {
 
 // Answer is what an insight answers (contract: api.md, section 1.5).
 type Answer struct {
-	// Results is a JSON array.
+	// Results is JSON: an array, or an object.
 	Results []byte
+	// BoxPlot is what a box plot shows, a JSON array; nil for all other answers. PostHog's clients look for it beside the results
+	// when these are empty, and older ones only there.
+	BoxPlot []byte
+	// Error is why there are no results, where the answer says so; empty for no reason.
+	Error string
 	// HasMore reports whether values were cut off; nil for kinds without that field.
 	HasMore *bool
 	// Range is the span of time that was looked at, Previous the one it is compared with; nil for none.

@@ -54,8 +54,8 @@ func TestActorsMistakes(t *testing.T) {
 			"query.ActorsQuery.source\n  Input tag 'StickinessQuery' found using 'kind' does not match any of the expected tags: ",
 		},
 		{
-			"a source that is not offered", `{"kind": "ActorsQuery", "source": {"kind": "FunnelCorrelationActorsQuery"}}`, "source",
-			"query.ActorsQuery.source.FunnelCorrelationActorsQuery\n  Unsupported query kind: FunnelCorrelationActorsQuery [type=value_error]",
+			"a correlation of nothing", `{"kind": "ActorsQuery", "source": {"kind": "FunnelCorrelationActorsQuery"}}`, "source.source",
+			"query.ActorsQuery.source.FunnelCorrelationActorsQuery.source\n  Field required [type=missing]",
 		},
 		{"no insight", `{"kind": "InsightActorsQuery"}`, "source", "query.InsightActorsQuery.source\n  Field required [type=missing]"},
 		{

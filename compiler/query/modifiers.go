@@ -26,8 +26,8 @@ func (m Modifiers) IsZero() bool { return len(m.Given) == 0 }
 // MarshalJSON writes the modifiers as they came.
 func (m Modifiers) MarshalJSON() ([]byte, error) { return json.Marshal(m.Given) }
 
-// over puts modifiers over those of a query further out.
-func (m Modifiers) over(below Modifiers) Modifiers {
+// Over puts modifiers over those of a query further out.
+func (m Modifiers) Over(below Modifiers) Modifiers {
 	m.Persons, m.BounceSeconds = cmp.Or(m.Persons, below.Persons), cmp.Or(m.BounceSeconds, below.BounceSeconds)
 	if m.Channels == nil {
 		m.Channels = below.Channels
@@ -43,10 +43,10 @@ func ModifiersOf(n Node) Modifiers {
 	case Insight:
 		return n.Parts().Modifiers
 	case PeopleSource:
-		return n.Behind().Parts().Modifiers.over(n.OwnModifiers())
+		return n.Behind().Parts().Modifiers.Over(n.OwnModifiers())
 	case interface{ Around() (Modifiers, Node) }:
 		own, source := n.Around()
-		return ModifiersOf(source).over(own)
+		return ModifiersOf(source).Over(own)
 	}
 	return Modifiers{}
 }

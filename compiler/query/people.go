@@ -72,7 +72,7 @@ func CanonicalOver(kind string, source Node, node any) []byte {
 	return append(append(out, source.Canonical()...), '}')
 }
 
-// Source reads the node in the field source, of one of some kinds; nil when there is none, or one of another kind, which is noted.
+// Source reads the node in the field source, of one of some kinds that there are; nil when there is none, or one of another kind, which is noted.
 func (r *Reader) Source(o *Object, kinds ...string) Node {
 	given, ok := o.Take("source")
 	if !ok {
@@ -89,12 +89,7 @@ func (r *Reader) Source(o *Object, kinds ...string) Node {
 		r.Add(at, "union_tag_invalid", "Input tag '"+shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
 		return nil
 	}
-	row := r.kinds.find(kind)
-	if row == nil {
-		r.Add(at.Below(kind, false), "value_error", "Unsupported query kind: "+kind)
-		return nil
-	}
-	return row.Read(r, r.Object(m, at.Below(kind, false)))
+	return r.kinds.find(kind).Read(r, r.Object(m, at.Below(kind, false)))
 }
 
 // Drills are the names of the kinds that ask for the actors behind an insight.

@@ -23,6 +23,8 @@ type Database struct {
 	// Held returns the rows of a held table, whose values are in the order of its fields. The error says to the author of the query why the
 	// table cannot be read. Nil: the query can read none.
 	Held func(table string) ([][]any, error)
+	// Kept is the table of a materialized endpoint that the query reads, made by NewKept; nil for none.
+	Kept *Table
 	// Modifiers are those of the query that is compiled.
 	Modifiers Modifiers
 }

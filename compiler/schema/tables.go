@@ -199,6 +199,9 @@ func (t *Table) index() {
 
 // Table finds a table by its name in queries.
 func (db *Database) Table(name string) (*Table, bool) {
+	if db.Kept != nil && name == db.Kept.Name {
+		return db.Kept, true
+	}
 	if name == eventsTable {
 		return events[db.Modifiers.Persons], true
 	}
@@ -207,7 +210,7 @@ func (db *Database) Table(name string) (*Table, bool) {
 }
 
 // Stored reports whether ClickHouse has the physical table that holds the rows.
-func (db *Database) Stored(t *Table) bool { return db.layout().tables[t.Physical] }
+func (db *Database) Stored(t *Table) bool { return db.keeps(t) || db.layout().tables[t.Physical] }
 
 // TableNames yields the names of the tables that queries can read, in no order.
 func (db *Database) TableNames() iter.Seq[string] {
@@ -250,7 +253,7 @@ func (db *Database) Below(t *Table, virtual *Field, name string) (*Field, bool) 
 // exists reports whether the physical table has what the field reads. A table of which nothing is known has all.
 func (db *Database) exists(t *Table, f *Field) bool {
 	switch {
-	case f.Join != nil, f.Same != "":
+	case f.Join != nil, f.Same != "", db.keeps(t):
 		return true
 	case f.Formula != nil:
 		return (f.Formula.needs == "" || db.layout().Has(t.Physical, f.Formula.needs)) &&

@@ -298,6 +298,44 @@ func TestPrintRefuses(t *testing.T) {
 	}
 }
 
+// TestPrintKept: of the tables of endpoints, only the one that the query is about is read, under the project's guard.
+func TestPrintKept(t *testing.T) {
+	t.Parallel()
+	db := *database
+	db.Kept = schema.NewKept("sales_v1", "endpoint_7_a", nil)
+	scan := func(table string, guard resolved.Expr) resolved.Query {
+		return from(&resolved.Scan{Table: table, Guard: guard}, col("c0"))
+	}
+	tests := []struct {
+		name  string
+		query resolved.Query
+		db    *schema.Database
+		want  string // of the error
+	}{
+		{"its table", scan("endpoint_7_a", guard()), &db, ""},
+		{"without guard", scan("endpoint_7_a", nil), &db, `BUG: printing SQL: the scan of "endpoint_7_a" is not guarded`},
+		{
+			"another project's guard", scan("endpoint_7_a", fn("equals", col("team_id"), c(int64(8)))), &db,
+			`BUG: printing SQL: the scan of "endpoint_7_a" is not guarded`,
+		},
+		{"another table", scan("endpoint_8_a", guard()), &db, `BUG: printing SQL: table "endpoint_8_a" is not physical`},
+		{"a table of no endpoint", scan("endpoint_7_a", guard()), database, `BUG: printing SQL: table "endpoint_7_a" is not physical`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := sql.Print(tt.query, tt.db, nil)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestPrintLongLists(t *testing.T) {
 	t.Parallel()
 	strs, ints := make([]any, 50_000), make([]any, 50_000)

@@ -6,6 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 func (p *printer) query(q resolved.Query) {
@@ -169,7 +170,7 @@ func (p *printer) with(ctes []*resolved.CTE, recursive bool) {
 
 func isPhysical(name string) bool {
 	_, known := schema.PhysicalTable(name)
-	return known
+	return known || physical.HoldsEndpoint(name)
 }
 
 func (p *printer) arrayJoin(a *resolved.ArrayJoin) {

@@ -69,11 +69,10 @@ func (p *printer) scan(t *resolved.Scan) {
 // checkScan refuses a table that is not one of the schema's, and one with rows of projects whose guard does not compare it with
 // this project's.
 func (p *printer) checkScan(t *resolved.Scan) {
-	guarded, known := schema.PhysicalTable(t.Table)
-	if !known {
+	if !p.db.Guarded(t.Table) {
 		p.bug("table %q is not physical", t.Table)
 	}
-	if guarded && !p.guards(t.Guard) {
+	if !p.guards(t.Guard) {
 		p.bug("the scan of %q is not guarded", t.Table)
 	}
 }

@@ -69,7 +69,8 @@ query_definition:
   series: [{kind: EventsNode, event: $pageview}]
   dateRange: {date_from: 2026-01-01, explicitDate: true}
   samplingFactor: 0.50
-materialization: {enabled: false, schedule: 6hour}
+materialization: {enabled: true, schedule: 6hour}
+bucket_overrides: {timestamp: hour, "a b": week}
 description: ~
 `))
 	if err != nil {
@@ -77,6 +78,7 @@ description: ~
 	}
 	want := &endpointfile.File{
 		Path: "b.yml", Name: "views", Freshness: 6 * time.Hour, Active: true,
+		Materialized: true, Buckets: map[string]string{"timestamp": "hour", "a b": "week"},
 		Query: json.RawMessage(`{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"$pageview"}],` +
 			`"dateRange":{"date_from":"2026-01-01","explicitDate":true},"samplingFactor":0.50}`),
 	}
@@ -111,7 +113,10 @@ func TestParseRefuses(t *testing.T) {
 		{"variables by id", "name: e\nquery_definition:\n  kind: HogQLQuery\n  query: select 1\n  variables: {}\n", "f.yaml:5: variables stand beside the query in a file, with their definitions"},
 		{"freshness 0", head + "data_freshness_seconds: 0\n", "f.yaml:3: data_freshness_seconds is between 1 and 604800, not 0"},
 		{"freshness in words", head + "data_freshness_seconds: 5m\n", `f.yaml:3: data_freshness_seconds is a whole number, not "5m"`},
-		{"a table", head + "materialization:\n  enabled: true\n", "f.yaml:4: nothing is materialized here: results are cached for data_freshness_seconds"},
+		{"a table said twice", head + "is_materialized: true\nmaterialization:\n  enabled: false\n", "f.yaml:5: enabled and is_materialized say different things; leave one of them out"},
+		{"a table of nothing", head + "is_materialized: true\nis_active: false\n", "f.yaml:4: an endpoint that is not active cannot be materialized"},
+		{"an odd bucket", head + "is_materialized: true\nbucket_overrides: {timestamp: decade}\n", `f.yaml:4: a bucket is one of minute, fifteen_minutes, hour, day, week, month, not "decade"`},
+		{"buckets in a row", head + "bucket_overrides: [day]\n", "f.yaml:3: bucket_overrides is a list of columns such as timestamp: hour"},
 		{"an odd schedule", head + "materialization: {schedule: 2min}\n", `f.yaml:3: schedule is one of 15min, 30min, 1hour, 6hour, 12hour, 24hour and 7day, not "2min"`},
 		{"two schedules", head + "data_freshness_seconds: 60\nmaterialization: {schedule: 1hour}\n", "f.yaml:4: schedule and data_freshness_seconds say different things; leave one of them out"},
 		{"a word for a truth", head + "is_active: maybe\n", "f.yaml:3: is_active is true or false"},

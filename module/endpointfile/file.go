@@ -28,6 +28,8 @@ type File struct {
 	Tags               []string
 	RateLimit          registry.Rate // of the queries that runs cause; zero for the server's default
 	OptionalBreakdowns []string      // breakdown properties that runs of a materialized version may leave out
+	Materialized       bool
+	Buckets            map[string]string // of a materialized version: column to length; nil for none
 
 	at   map[string]int // lines of the fields
 	text textPlace

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -85,7 +87,7 @@ func syntaxError(err error) (line int, text string) {
 // file reads the fields of an endpoint.
 func (r *reader) file(f *File, root *yaml.Node) {
 	fields := r.object(root, "an endpoint", "name", "description", "query", "query_definition", "variables", "data_freshness_seconds", "materialization",
-		"is_active", "tags", "optional_breakdown_properties", "rate_limit")
+		"is_materialized", "bucket_overrides", "is_active", "tags", "optional_breakdown_properties", "rate_limit")
 	for name, value := range fields {
 		f.at[name] = value.Line
 	}
@@ -97,7 +99,12 @@ func (r *reader) file(f *File, root *yaml.Node) {
 	f.Description = r.text(fields, "description")
 	r.boolean(fields, "is_active", &f.Active)
 	f.Tags, f.OptionalBreakdowns = r.texts(fields, "tags"), r.texts(fields, "optional_breakdown_properties")
+	r.boolean(fields, "is_materialized", &f.Materialized)
+	r.buckets(f, fields["bucket_overrides"])
 	r.freshness(f, fields)
+	if f.Materialized && !f.Active {
+		r.wrong(f.at["is_active"], "an endpoint that is not active cannot be materialized")
+	}
 	r.rate(f, fields)
 	r.variables(f, fields["variables"])
 	r.query(f, fields, root.Line)
@@ -122,10 +129,12 @@ func (r *reader) freshness(f *File, fields map[string]*yaml.Node) {
 		return
 	}
 	materialization := r.object(node, "materialization", "enabled", "schedule")
-	enabled := false
-	r.boolean(materialization, "enabled", &enabled)
-	if enabled {
-		r.wrong(materialization["enabled"].Line, "nothing is materialized here: results are cached for data_freshness_seconds")
+	if enabled := materialization["enabled"]; enabled != nil {
+		said, before := fields["is_materialized"] != nil, f.Materialized
+		r.boolean(materialization, "enabled", &f.Materialized)
+		if said && f.Materialized != before {
+			r.wrong(enabled.Line, "enabled and is_materialized say different things; leave one of them out")
+		}
 	}
 	schedule := materialization["schedule"]
 	if schedule == nil {
@@ -139,6 +148,28 @@ func (r *reader) freshness(f *File, fields map[string]*yaml.Node) {
 		r.wrong(schedule.Line, "schedule and data_freshness_seconds say different things; leave one of them out")
 	}
 	f.Freshness = every
+}
+
+// buckets reads the lengths of time by which columns of a materialized version are kept.
+func (r *reader) buckets(f *File, node *yaml.Node) {
+	if node == nil {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		r.wrong(node.Line, "bucket_overrides is a list of columns such as timestamp: hour")
+		return
+	}
+	f.Buckets = make(map[string]string, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		column, length := node.Content[i], node.Content[i+1]
+		if !slices.Contains(materialize.BucketNames, length.Value) {
+			r.wrong(length.Line, "a bucket is one of %s, not %q", strings.Join(materialize.BucketNames, ", "), length.Value)
+		}
+		if _, twice := f.Buckets[column.Value]; twice {
+			r.wrong(column.Line, "the column %s has two buckets", column.Value)
+		}
+		f.Buckets[column.Value] = length.Value
+	}
 }
 
 func (r *reader) rate(f *File, fields map[string]*yaml.Node) {

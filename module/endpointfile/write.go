@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func Marshal(f *File) ([]byte, error) {
 // Same reports whether two files say the same.
 func (f *File) Same(as *File) bool {
 	return f.Name == as.Name && f.Description == as.Description && sameJSON(f.Query, as.Query) && f.Freshness == as.Freshness &&
-		f.Active == as.Active && f.RateLimit == as.RateLimit &&
+		f.Active == as.Active && f.RateLimit == as.RateLimit && f.Materialized == as.Materialized && maps.Equal(f.Buckets, as.Buckets) &&
 		slices.Equal(f.Tags, as.Tags) && slices.Equal(f.OptionalBreakdowns, as.OptionalBreakdowns) &&
 		slices.EqualFunc(f.byName(), as.byName(), func(a, b Variable) bool {
 			return a.Name == b.Name && a.same(&b) && sameJSON(a.Value, b.Value)
@@ -87,6 +88,12 @@ func (f *File) marshal(quoted bool) ([]byte, error) {
 	}
 	if f.Freshness != defaultFreshness {
 		put("data_freshness_seconds", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(int(f.Freshness.Seconds()))})
+	}
+	if f.Materialized {
+		put("is_materialized", boolNode(true))
+	}
+	if len(f.Buckets) > 0 {
+		put("bucket_overrides", mapNode(f.Buckets, quoted))
 	}
 	if !f.Active {
 		put("is_active", boolNode(false))
@@ -162,6 +169,18 @@ func textNode(text string, quoted bool) *yaml.Node {
 
 func boolNode(b bool) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(b)}
+}
+
+func mapNode(texts map[string]string, quoted bool) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		name := textNode(key, quoted)
+		if name.Style == yaml.LiteralStyle { // has no place in a line
+			name.Style = yaml.DoubleQuotedStyle
+		}
+		node.Content = append(node.Content, name, textNode(texts[key], quoted))
+	}
+	return node
 }
 
 func listNode(texts []string, quoted bool) *yaml.Node {

@@ -53,11 +53,29 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 	}
 }
 
-// load compiles the query and runs it on ClickHouse.
+// load gets the rows from the table that has them, if there is one and it can be read, else by running the query.
 func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
+	if x.query.Stored != nil {
+		entry, err := x.run(ctx, x.compileStored, x.query.Stored)
+		if err == nil {
+			x.query.meter(x.exec.Metrics).tables[fromTable].Inc()
+			return entry, nil
+		}
+		if !byTable(ctx, err) {
+			return nil, err
+		}
+		x.passOver(err)
+	}
+	return x.run(ctx, x.compile, nil)
+}
+
+// run compiles what is to be read, and runs it on ClickHouse. stored is the table that it reads; nil for none.
+func (x *Computation) run(
+	ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), stored *Stored,
+) (*cache.Entry, error) {
 	began := time.Now()
 	_, compiling := traced(ctx, "analytics.compile")
-	compiled, err := x.compile(ctx, began)
+	compiled, err := compile(ctx, began)
 	compiling(err)
 	if err != nil {
 		return nil, err
@@ -72,6 +90,9 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 	if x.query.Endpoint != nil {
 		done.Version = x.query.Version.Number
 	}
+	if stored != nil {
+		done.Materialized = stored.AsOf
+	}
 	_, waiting := traced(ctx, "analytics.wait")
 	place, err := x.Admit(ctx, cache.Awaited(ctx), time.Now())
 	waiting(err)
@@ -84,7 +105,7 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 		limits.Keep = compiled.Limit
 	}
 	rows := cache.NewBuilder(limits)
-	q := x.compiledQuery(compiled, done.ExecutionID.String())
+	q := x.compiledQuery(compiled, done.ExecutionID.String(), stored)
 	defer x.exec.Runs.beginWork(x.query.Key)()
 	asked := time.Now()
 	x.picked.Store(asked.UnixNano())
@@ -128,7 +149,7 @@ func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now ti
 
 // compiledQuery is the compiled query as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know
 // the query; of the client's it holds the label alone.
-func (x *Computation) compiledQuery(c *compiler.Compiled, id string) clickhouse.Query {
+func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Stored) clickhouse.Query {
 	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "key": x.Key.ID, "query_id": id}
 	if x.query.Label != "" {
 		comment["name"] = x.query.Label
@@ -136,7 +157,11 @@ func (x *Computation) compiledQuery(c *compiler.Compiled, id string) clickhouse.
 	if x.query.Endpoint != nil {
 		comment["endpoint"], comment["version"] = x.query.Endpoint.Name, x.query.Version.Number
 	}
-	return clickhouse.Query{SQL: c.SQL, Params: Params(c), Project: x.Project.ID, ID: id, Comment: string(jsontext.Append(nil, comment))}
+	q := clickhouse.Query{SQL: c.SQL, Params: Params(c), Project: x.Project.ID, ID: id, Comment: string(jsontext.Append(nil, comment))}
+	if stored != nil {
+		q.Tables = []string{stored.Table.Name()}
+	}
+	return q
 }
 
 // Params are the values of a compiled query as ClickHouse gets them.

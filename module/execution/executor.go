@@ -34,6 +34,8 @@ type Executor struct {
 	// Retain takes shares of all that the executor works with, for a run that may outlive its config. It is false when one of
 	// them is closed already.
 	Retain func() (release func(), ok bool)
+	// ReportTable logs that a run could not read the table of its version; nil: nobody does.
+	ReportTable func(q *Query, err error)
 	// Report logs the failure of a background run that its caller did not make.
 	Report func(key cache.Key, err error)
 }

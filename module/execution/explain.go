@@ -33,7 +33,7 @@ func (x *Computation) explain(ctx context.Context) ([]string, error) {
 	}
 	defer place.Leave()
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
-	q := x.compiledQuery(compiled, uuid.NewString())
+	q := x.compiledQuery(compiled, uuid.NewString(), nil)
 	q.SQL, q.MaxBytes = "EXPLAIN "+q.SQL, maxExplained
 	if _, err := x.exec.Warehouse.Query(ctx, place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("asking for the plan of a query: %w", err)

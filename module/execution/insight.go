@@ -12,9 +12,9 @@ import (
 
 // insightAnswer is what an insight answers, made once of its rows and kept in their place.
 type insightAnswer struct {
-	Results     []byte // a JSON array
+	Results     []byte // JSON
 	HasMore     *bool  // nil for kinds whose answers are never cut
-	NoError     string // the member error of a run without one: contract section 1.5
+	Rest        []byte // the members after hasMore: error (contract section 1.5), and what only some answers have
 	Dates       []byte // resolved_date_range and what belongs to it
 	nextRefresh time.Duration
 	until       time.Time // the end of its range; zero when it has none
@@ -25,7 +25,7 @@ func (a *insightAnswer) size() int {
 	if a == nil {
 		return 0
 	}
-	return len(a.Results) + len(a.Dates)
+	return len(a.Results) + len(a.Rest) + len(a.Dates)
 }
 
 // shape makes the answer of an insight of its rows.
@@ -34,9 +34,15 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	if err != nil {
 		return nil, err
 	}
-	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
-	if compiler.KindOf(x.query.Node).EmptyError {
-		out.NoError = `,"error":""`
+	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), Rest: []byte(`,"error":null`)}
+	switch {
+	case answer.Error != "":
+		out.Rest = jsontext.Append([]byte(`,"error":`), answer.Error)
+	case answer.BoxPlot == nil && compiler.KindOf(x.query.Node).EmptyError:
+		out.Rest = []byte(`,"error":""`)
+	}
+	if answer.BoxPlot != nil {
+		out.Rest = append(append(out.Rest, `,"boxplot_data":`...), answer.BoxPlot...)
 	}
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {

@@ -23,6 +23,7 @@ type Metrics struct {
 	readRows  *prometheus.CounterVec
 	readBytes *prometheus.CounterVec
 	refused   *prometheus.CounterVec
+	tables    *prometheus.CounterVec
 
 	meters sync.Map // meterKey → *meter
 }
@@ -34,6 +35,7 @@ type meter struct {
 	rows, readRows, readBytes prometheus.Counter
 	failures                  func(reason string) prometheus.Counter
 	refused                   func(LimitName) prometheus.Counter
+	tables                    [len(tableResults)]prometheus.Counter // nil counters on the query route
 }
 
 type meterKey struct {
@@ -57,6 +59,7 @@ func NewMetrics() *Metrics {
 		rows:      count("query_rows_total", "Rows that queries gave."),
 		readRows:  count("query_read_rows_total", "Rows that queries read on ClickHouse."),
 		readBytes: count("query_read_bytes_total", "Bytes that queries read on ClickHouse."),
+		tables:    count("endpoint_table_reads_total", "Queries on the tables of materialized endpoints: read, or failed, so that the endpoint's own query ran instead.", "result"),
 		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }
@@ -80,6 +83,11 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 	for status := cache.Hit; status <= cache.Pinned; status++ {
 		made.answers[status] = m.answers.WithLabelValues(id, endpoint, status.String())
 	}
+	if endpoint != "" {
+		for i, result := range tableResults {
+			made.tables[i] = m.tables.WithLabelValues(id, endpoint, result)
+		}
+	}
 	found, _ := m.meters.LoadOrStore(key, made)
 	known, _ := found.(*meter)
 	return known
@@ -91,7 +99,7 @@ func (m *Metrics) forget(project int64, endpoint string) {
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
-	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused} {
+	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -131,7 +139,7 @@ func (*Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect gives the counters.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused} {
+	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables} {
 		vec.Collect(ch)
 	}
 }

@@ -25,6 +25,9 @@ type Query struct {
 	// Held gives the rows of the held tables that the query names; nil for a query that can read none.
 	Held *Held
 
+	// Stored is the table that has the rows; nil for none.
+	Stored *Stored
+
 	Endpoint *registry.Endpoint // nil on the query route
 	Version  *registry.Version
 	Marks    string // the values of the run's variables
@@ -65,6 +68,8 @@ type Details struct {
 	Version     int            // of the endpoint; 0 on the query route
 	Marks       string         // of an endpoint: the values of the variables
 	Warnings    []byte         // a JSON array; nil for none
+	// Materialized is when the table was filled that the rows are from; zero for rows of the query itself.
+	Materialized time.Time
 }
 
 // Size is about what they take in memory, in bytes.

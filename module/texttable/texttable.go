@@ -67,8 +67,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// Insight writes the results of an insight.
-func Insight(q query.Insight, results []byte) (string, error) {
+// Results writes the results of a query whose kind answers with more than rows.
+func Results(q query.Node, results []byte) (string, error) {
 	rows, err := compiler.KindOf(q).Table(q, results)
 	if err != nil {
 		return "", fmt.Errorf("reading the results of a %s: %w", q.Kind(), err)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
 
@@ -60,6 +59,15 @@ func TestInsight(t *testing.T) {
 			"paths", `{"kind": "PathsQuery", "pathsFilter": {}}`, `[{"source": "1_/a\n", "target": "2_\\", "value": 3, "average_conversion_time": 1.5}]`,
 			"source|target|value|average_conversion_time\n1_/a\\n|2_\\\\|3|1.5",
 		},
+		{
+			"correlation", `{"kind": "FunnelCorrelationQuery", "funnelCorrelationType": "events", "source": {"kind": "FunnelsActorsQuery", "source": {"kind": "FunnelsQuery", "series": []}}}`,
+			`{"events": [{"event": {"event": "a|b"}, "success_count": 5, "failure_count": 0, "odds_ratio": 0.0909090909, "correlation_type": "failure"}], "skewed": false}`,
+			"event|correlation|odds_ratio|success_count|failure_count\na\\|b|failure|0.09091|5|0",
+		},
+		{
+			"calendar heatmap", `{"kind": "CalendarHeatmapQuery", "series": [{}]}`, `{"data": [{"row": 6, "column": 10, "value": 3}], "rowAggregations": [], "allAggregations": 3}`,
+			"weekday|hour|value\n6|10|3",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,18 +76,14 @@ func TestInsight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, ok := node.(query.Insight)
-			if !ok {
-				t.Fatalf("%s is no insight", tt.query)
-			}
-			got, err := texttable.Insight(q, []byte(tt.results))
+			got, err := texttable.Results(node, []byte(tt.results))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("text (-want +got):\n%s", diff)
 			}
-			if got, err := texttable.Insight(q, []byte(`"none"`)); err == nil {
+			if got, err := texttable.Results(node, []byte(`"none"`)); err == nil {
 				t.Errorf("what is no result gives %q", got)
 			}
 		})

@@ -36,6 +36,9 @@ type Warehouse struct {
 	failedAt time.Time
 	said     atomic.Value // the last failure that was logged, a string
 
+	trials singleflight.Group    // one trial of making a table at a time
+	trial  atomic.Pointer[trial] // nil before the first
+
 	open  context.Context // ends with Close
 	end   context.CancelFunc
 	ended chan struct{} // closed when follow has returned

@@ -62,6 +62,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"secrets for tokens", testTokenSecrets},
 		{"capture tokens", testCaptureTokens},
 		{"endpoints", testEndpoints},
+		{"tables of endpoints", testTables},
 		{"endpoint conflicts", testEndpointConflicts},
 		{"executions of endpoints", testExecuted},
 		{"variables", testVariables},

@@ -52,7 +52,7 @@ func TestEndpointRecords(t *testing.T) {
 		"ui_url": nil, "is_materialized": false, "current_version": 1.0, "versions_count": 1.0, "derived_from_insight": "AbCd1234",
 		"last_executed_at": nil, "bucket_overrides": nil, "tags": []any{"b", "a"}, "optional_breakdown_properties": []any{},
 		"rate_limit": nil, "materialization": map[string]any{
-			"name": "daily", "enabled": false, "ready": false, "can_materialize": false, "reason": "Results are cached instead; set data_freshness_seconds.",
+			"enabled": false, "ready": false, "can_materialize": true, "reason": nil,
 		},
 		"columns": []any{
 			map[string]any{"name": "n", "type": "integer"},
@@ -108,11 +108,12 @@ func TestEndpointRecords(t *testing.T) {
 	}
 }
 
-// TestEndpointMaterialization: nothing is materialized, and every route about it says so in PostHog's shapes.
+// TestEndpointMaterialization: the routes about tables answer in PostHog's shapes for versions that have none.
 func TestEndpointMaterialization(t *testing.T) {
 	c := newProject(t)
-	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select 1")})
-	const reason = "Results are cached instead; set data_freshness_seconds."
+	must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": "x", "type": "String"})
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select {variables.x} as one from events")})
+	const reason = "Variables not supported: Variable not used in WHERE clause"
 	status := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/materialization_status/?version=1", nil)
 	if diff := cmp.Diff(map[string]any{"name": "e", "enabled": false, "ready": false, "can_materialize": false, "reason": reason}, status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -125,6 +126,20 @@ func TestEndpointMaterialization(t *testing.T) {
 	if diff := cmp.Diff(want, preview); diff != "" {
 		t.Errorf("preview (-want +got):\n%s", diff)
 	}
+	refusedTable := must(t, c, http.StatusBadRequest, http.MethodPatch, "endpoints/e/", map[string]any{"is_materialized": true, "description": "d"})
+	if refusedTable["detail"] != "Cannot materialize endpoint. Reason: "+reason {
+		t.Errorf("materializing a variable in SELECT: %v", refusedTable["detail"])
+	}
+	if got := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/", nil); got["description"] != "" || got["is_materialized"] != false {
+		t.Errorf("a write that was refused changed the record: %v", got)
+	}
+	texts := must(t, c, http.StatusOK, http.MethodGet, "endpoints/materialization_conditions/", nil)
+	for _, name := range []string{"conditions_source", "rewrite_contract"} {
+		if text, _ := texts[name].(string); len(text) < 100 || strings.Contains(text, "{kinds}") {
+			t.Errorf("%s is %q", name, text)
+		}
+	}
+	must(t, c, http.StatusNotFound, http.MethodPost, "endpoints/e/materialization_suggestion/", map[string]any{})
 	for _, request := range [][2]string{{http.MethodGet, "endpoints/e/materialization_status/?version=9"}, {http.MethodPost, "endpoints/e/materialization_preview/"}} {
 		var body any
 		if request[0] == http.MethodPost {

@@ -303,6 +303,10 @@ func plainStatistic(name string, x []float64) float64 {
 		return x[len(x)-1]
 	case "median":
 		return quantile(0.5)
+	case "p25":
+		return quantile(0.25)
+	case "p75":
+		return quantile(0.75)
 	case "p90":
 		return quantile(0.9)
 	}

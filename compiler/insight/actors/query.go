@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"slices"
-
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-)
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
 
 // Query lists people, or the groups that an insight counts (contract: api.md, section 1.6).
 type Query struct {
@@ -19,8 +15,8 @@ type Query struct {
 	// Properties and Fixed are two conditions on people, which both count; nil for none.
 	Properties *query.Condition `json:"properties,omitempty"`
 	Fixed      *query.Condition `json:"fixedProperties,omitempty"`
-	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
-	OrderBy   []string        `json:"orderBy,omitempty"`
+	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order, empty for that of the ids.
+	OrderBy   []string        `json:"orderBy,omitzero"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`
 	Modifiers query.Modifiers `json:"modifiers,omitzero"`
@@ -60,9 +56,11 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		At: o.At.Attr, Select: r.Texts(o, "select"), Search: o.Text("search"), OrderBy: r.Texts(o, "orderBy"),
 		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"), Modifiers: r.Modifiers(o),
 	}
-	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
-	sources := append(slices.Insert(r.Drills(), 2, "FunnelCorrelationActorsQuery"), "HogQLQuery") // in PostHog's order
-	q.Source = r.Source(o, sources...)
+	if _, given := o.Take("orderBy"); given && q.OrderBy == nil {
+		q.OrderBy = []string{}
+	}
+	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
+	q.Source = r.Source(o, append(r.Drills(), "HogQLQuery")...)
 	r.Tags(o)
 	o.Close()
 	return q

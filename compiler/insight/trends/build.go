@@ -24,6 +24,9 @@ const (
 	mostValues    = 1000
 )
 
+// everyValue is a limit that no breakdown reaches.
+const everyValue = 1 << 40
+
 // builder is the state of one Build.
 type builder struct {
 	q       *Query
@@ -60,6 +63,9 @@ type column struct {
 
 // Build returns the query of a trend. Its errors are mistakes of the author: *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
+	if q.Display == BoxPlot {
+		return boxPlot(q, w)
+	}
 	b := &builder{q: q, w: w}
 	if err := b.prepare(); err != nil {
 		return nil, err
@@ -139,6 +145,9 @@ func (b *builder) prepare() error {
 		}
 	}
 	b.limit = min(b.limit, mostValues)
+	if b.w.AllValues {
+		b.limit = everyValue
+	}
 	members, err := b.w.Cohorts(b.q.Breakdowns)
 	if err != nil {
 		return err

@@ -10,6 +10,9 @@ import (
 
 // Form is the form of the results.
 func Form(q *Query) form.Form {
+	if q.Display == BoxPlot {
+		return boxForm()
+	}
 	value := form.BreakdownValue()
 	if q.Breakdowns != nil && slices.ContainsFunc(q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 }) {
 		id, text := form.Integer(), form.Text().OrNull()

@@ -64,7 +64,8 @@ func TestMistakes(t *testing.T) {
 		{"a cohort", a + `, "properties": [{"type": "cohort", "key": "id", "value": 1}]`, "properties.0", "Could not find cohort with ID 1"},
 		{"a field too many", a + `, "trendsFilter": {"colour": "red"}`, "trendsFilter.colour", "Extra inputs are not permitted"},
 		{"an unknown display", a + `, "trendsFilter": {"display": "Radar"}`, "trendsFilter.display", "Input should be 'Auto', "},
-		{"box plots", a + `, "trendsFilter": {"display": "BoxPlot"}`, "trendsFilter.display", "Box plots are not supported"},
+		{"too many boxes", `"series": [` + strings.Repeat(`{"math_property": "n"}, `, 99) + `{"math_property": "n"}], "interval": "hour", "dateRange": {"date_from": "-30d"}, "trendsFilter": {"display": "BoxPlot"}`, "interval", "This box plot has 73600 boxes; there may be 50000."},
+		{"a box plot of what has no numbers", `"series": [{"math_property": "n", "math_property_type": "group_properties"}], "trendsFilter": {"display": "BoxPlot"}`, "series.0.math_property_type", "Properties of type 'group_properties' are not supported"},
 		{"smoothing some days", a + `, "dateRange": {"daysOfWeek": [1]}, "trendsFilter": {"smoothingIntervals": 2}`, "trendsFilter.smoothingIntervals", "Smoothing is not supported together with daysOfWeek"},
 	}
 	for _, tt := range tests {

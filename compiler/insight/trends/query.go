@@ -92,9 +92,6 @@ const mostSmoothing = 1000
 func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f := r.Object(v, at)
 	q.Display = Display(f.Choice("display", string(Line), query.Displays...))
-	if q.Display == "BoxPlot" {
-		r.Add(f.Field("display"), "value_error", "Box plots are not supported")
-	}
 	q.Formulas = formulas(r, f)
 	if n, ok := f.Integer("smoothingIntervals"); ok {
 		if n < 1 || n > mostSmoothing {

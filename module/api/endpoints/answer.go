@@ -66,5 +66,9 @@ func (w *writer) finish(dst []byte, p *result.Plan, done *execution.Details) []b
 	dst = jsontext.AppendInt(dst, p.Version.Number)
 	dst = append(dst, `,"endpoint_version_created_at":`...)
 	dst = jsontext.AppendTime(dst, p.Version.CreatedAt)
+	if !done.Materialized.IsZero() {
+		dst = append(dst, `,"endpoint_materialized":true,"endpoint_materialized_at":`...)
+		dst = jsontext.AppendTime(dst, done.Materialized)
+	}
 	return append(dst, '}')
 }

@@ -17,6 +17,10 @@ type binding struct {
 	node  query.Node
 	marks string                     // runs with other variables or overrides have other marks
 	given map[string]json.RawMessage // the variables that the caller gave
+	// values are those of all variables that were given, by the caller, the key, or overrides that do the same as a variable.
+	values map[string]any
+	// overridden reports whether overrides do what no variable does.
+	overridden bool
 }
 
 // bind binds the variables and the overrides of a run to the stored query.
@@ -24,6 +28,11 @@ func (p *planner) bind(node query.Node) (binding, error) {
 	given, err := api.VariablesField(p.fields)
 	if err != nil {
 		return binding{}, err
+	}
+	if _, isInsight := node.(query.Insight); isInsight && p.Version.Table != nil {
+		if dates := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return !isDate(name) }); len(dates) > 0 {
+			return binding{}, unknownVariables(dates) // a table is of one range
+		}
 	}
 	return bind(p.c, node, given, p.fields["filters_override"])
 }
@@ -34,19 +43,35 @@ func bind(c *api.Caller, node query.Node, given map[string]json.RawMessage, over
 	if err != nil {
 		return binding{}, err
 	}
-	node, marks, err := bindVariables(c, node, values)
+	bound, marks, decoded, err := bindVariables(c, node, values)
 	if err != nil {
 		return binding{}, err
 	}
 	if err := result.MayOverride(c.Key, overrides); err != nil {
 		return binding{}, err
 	}
-	node, overridden, err := override(node, overrides)
-	return binding{node, marks + overridden, given}, err
+	bound, overridden, err := override(bound, overrides)
+	if err != nil {
+		return binding{}, err
+	}
+	out := binding{node: bound, marks: marks + overridden, given: given, values: decoded, overridden: overridden != ""}
+	if insight, ok := node.(query.Insight); ok && out.overridden {
+		if name, value, same := breakdownOf(insight, overrides); name != "" && value != nil {
+			_, both := out.values[name]
+			out.values = maps.Clone(out.values)
+			if out.values == nil {
+				out.values = make(map[string]any)
+			}
+			out.values[name], out.overridden = value, both || !same
+		}
+	}
+	return out, nil
 }
 
 // bindVariables puts the variables of a run into a stored query: contract section 5.5. Runs with other values have other marks.
-func bindVariables(c *api.Caller, node query.Node, given map[string]json.RawMessage) (bound query.Node, marks string, err error) {
+func bindVariables(
+	c *api.Caller, node query.Node, given map[string]json.RawMessage,
+) (bound query.Node, marks string, values map[string]any, err error) {
 	switch n := node.(type) {
 	case query.Insight:
 		return bindInsight(n, given)
@@ -54,14 +79,14 @@ func bindVariables(c *api.Caller, node query.Node, given map[string]json.RawMess
 		return bindHogQL(c, n, given)
 	}
 	if len(given) > 0 {
-		return nil, "", unknownVariables(slices.Collect(maps.Keys(given)))
+		return nil, "", nil, unknownVariables(slices.Collect(maps.Keys(given)))
 	}
-	return node, "", nil
+	return node, "", nil, nil
 }
 
 // bindHogQL puts the variables of a run into SQL.
-func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMessage) (query.Node, string, error) {
-	bound := *stored
+func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMessage) (query.Node, string, map[string]any, error) {
+	bound, values := *stored, make(map[string]any, len(given))
 	bound.Variables = maps.Clone(stored.Variables)
 	left := maps.Clone(given)
 	for id, v := range bound.Variables {
@@ -72,48 +97,49 @@ func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMess
 		delete(left, v.CodeName)
 		value, err := api.DecodeValue(raw)
 		if err != nil {
-			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+			return nil, "", nil, api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 		}
 		if value == nil {
 			v.Value, v.HasValue, v.IsNull = nil, false, true
 		} else {
 			def := c.Snapshot.VariableByCode(c.Project.ID, v.CodeName)
 			if value, err = api.CheckVariable(def, api.OnlyItem(def, value)); err != nil {
-				return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
+				return nil, "", nil, api.Invalid("variables", "invalid_input", "Variable %s: %s", v.CodeName, err)
 			}
 			v.Value, v.HasValue, v.IsNull = value, true, false
 		}
+		values[v.CodeName] = value
 		bound.Variables[id] = v
 	}
 	if len(left) > 0 {
-		return nil, "", unknownVariables(slices.Collect(maps.Keys(left)))
+		return nil, "", nil, unknownVariables(slices.Collect(maps.Keys(left)))
 	}
-	return &bound, result.VariableMarks(&c.Caller, &bound), nil
+	return &bound, result.VariableMarks(&c.Caller, &bound), values, nil
 }
 
 // bindInsight puts the variables of a run into an insight.
-func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, error) {
+func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, map[string]any, error) {
 	if len(given) == 0 {
-		return n, "", nil
+		return n, "", nil, nil
 	}
 	names := query.VariableNames(n)
 	unknown := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return slices.Contains(names, name) })
 	if len(unknown) > 0 {
-		return nil, "", unknownVariables(unknown)
+		return nil, "", nil, unknownVariables(unknown)
 	}
 	values := make(map[string]any, len(given))
 	for name, raw := range given {
 		value, err := api.DecodeValue(raw)
 		if err != nil {
-			return nil, "", api.Invalid("variables", "invalid_input", "Variable %s: %s", name, err)
+			return nil, "", nil, api.Invalid("variables", "invalid_input", "Variable %s: %s", name, err)
 		}
 		values[name] = value
 	}
 	bound, err := query.Bind(n, values)
 	if err != nil {
-		return nil, "", err // a mistake of the request, which it names
+		return nil, "", nil, err // a mistake of the request, which it names
 	}
-	return bound, string(jsontext.Append(nil, values)), nil
+	return bound, string(jsontext.Append(nil, values)), values, nil
 }
 
 func unknownVariables(names []string) error {

@@ -67,7 +67,7 @@ func (s *Endpoints) setCurrent(
 	if err != nil {
 		return api.Response{}, err
 	}
-	shown := recordOf(c, in, updated)
+	shown := s.recordOf(ctx, c, in, updated)
 	shown.Changes = comparison.Found
 	return api.JSON(http.StatusOK, shown), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -48,17 +49,25 @@ func (s *Documents) one(_ context.Context, c api.Caller, in api.Input) (api.Resp
 	if err != nil {
 		return api.Response{}, err
 	}
-	described, err := s.describe(&c, e, v, withRows)
+	site := openapi.Site{URL: in.Origin()}
+	if site.WideAsText, err = wideAsText(in); err != nil {
+		return api.Response{}, err
+	}
+	described, err := s.describe(&c, e, v, withRows, site)
 	if err != nil {
 		return api.Response{}, err
 	}
-	return s.document(in, openapi.One(described, in.Origin())), nil
+	return s.document(in, openapi.One(described, site)), nil
 }
 
 // all answers with one document for the endpoints of the project that are switched on.
 func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	withRows, err := showsRows(in)
 	if err != nil {
+		return api.Response{}, err
+	}
+	site := openapi.Site{URL: in.Origin()}
+	if site.WideAsText, err = wideAsText(in); err != nil {
 		return api.Response{}, err
 	}
 	var described []*openapi.Endpoint
@@ -71,7 +80,7 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 		if !e.Active || !e.Current().Active {
 			continue
 		}
-		d, err := s.describe(&c, e, e.Current(), withRows)
+		d, err := s.describe(&c, e, e.Current(), withRows, site)
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -84,7 +93,7 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
-	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, in.Origin())), nil
+	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, site)), nil
 }
 
 // showsRows reports whether the document may show rows: the parameter examples is run, the default, or types.
@@ -106,14 +115,14 @@ func (s *Documents) document(in api.Input, doc *openapi3.T) api.Response {
 }
 
 // describe is a version of an endpoint as its document shows it, with rows of a run that is in the cache if it may show them.
-func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool) (*openapi.Endpoint, error) {
+func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool, site openapi.Site) (*openapi.Endpoint, error) {
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
 	}
 	d := &openapi.Endpoint{
 		Project: e.Project, Name: e.Name, Version: v.Number, Pinned: v.Number != e.CurrentVersion, Description: v.Description,
-		Deprecated: !v.DeprecatedAt.IsZero(),
+		Deprecated: !v.DeprecatedAt.IsZero(), Materialized: v.Table != nil,
 	}
 	for _, column := range v.Columns {
 		d.Columns = append(d.Columns, openapi.Column{Name: column.Name, Type: column.ClickHouse, Wire: column.Type})
@@ -124,10 +133,29 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 	if n, ok := node.(*query.HogQL); ok {
 		d.Variables = describeVariables(c, n)
 	}
+	if v.Table != nil {
+		s.requireVariables(c, d, e, v, node)
+	}
 	if withRows {
-		d.Example = s.Runs.example(c, e, v, node)
+		d.Example = s.Runs.example(c, e, v, node, site.WideAsText)
 	}
 	return d, nil
+}
+
+// requireVariables makes those variables required that runs of a materialized version must give. Its table is of one range.
+func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
+	var plan *materialize.Plan
+	if s.Runs.Executor.Warehouse.Known() != nil {
+		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan nothing is required
+	}
+	required := requiredVariables(v, node, plan)
+	_, isInsight := node.(query.Insight)
+	d.Variables = slices.DeleteFunc(d.Variables, func(v openapi.Variable) bool { return isInsight && isDate(v.Name) })
+	for i := range d.Variables {
+		if slices.Contains(required, d.Variables[i].Name) {
+			d.Variables[i].Default, d.Variables[i].HasDefault = nil, false
+		}
+	}
 }
 
 // describeVariables lists the variables of SQL: contract section 5.5. One whose definition is gone takes any text.

@@ -21,6 +21,7 @@ type Endpoints struct {
 	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
 	// References knows the actions and cohorts that queries use.
 	References *references.Index
+	Fill       func() // has the tables filled that wait for it; returns at once
 }
 
 // Routes are the routes of the records.
@@ -34,8 +35,9 @@ func (s *Endpoints) Routes() []api.Route {
 		{Method: http.MethodPost, Pattern: one + "/promote", Scope: writeScope, Handler: s.promote},
 		{Method: http.MethodPost, Pattern: one + "/rollback", Scope: writeScope, Handler: s.rollBack},
 
-		{Method: http.MethodGet, Pattern: one + "/materialization_status", Scope: readScope, Handler: getMaterialization},
-		{Method: http.MethodPost, Pattern: one + "/materialization_preview", Scope: readScope, Handler: previewMaterialization},
+		{Method: http.MethodGet, Pattern: one + "/materialization_status", Scope: readScope, Handler: s.getMaterialization},
+		{Method: http.MethodPost, Pattern: one + "/materialization_preview", Scope: readScope, Handler: s.previewMaterialization},
+		{Method: http.MethodPost, Pattern: one + "/materialization_suggestion", Scope: readScope, Handler: refuseSuggestion},
 	}
 	all = append(all, s.one(one)...)
 	// These names are actions with POST; an endpoint may have such a name all the same.
@@ -43,7 +45,9 @@ func (s *Endpoints) Routes() []api.Route {
 		all = append(all, s.one("endpoints/"+name)...)
 		all = append(all, api.Route{Method: http.MethodPost, Pattern: "endpoints/" + name, Scope: readScope, Handler: post})
 	}
-	return all
+	const conditions = "endpoints/materialization_conditions" // with GET alone
+	all = append(all, s.one(conditions)[1:]...)
+	return append(all, api.Route{Method: http.MethodGet, Pattern: conditions, Scope: readScope, Handler: getConditions})
 }
 
 // one are the routes of one endpoint.
@@ -56,7 +60,7 @@ func (s *Endpoints) one(pattern string) []api.Route {
 	}
 }
 
-func (s *Endpoints) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	params := in.URL.Query()
 	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
 	wanted, err := strconv.ParseBool(active)
@@ -73,7 +77,7 @@ func (s *Endpoints) list(_ context.Context, c api.Caller, in api.Input) (api.Res
 		}
 		found = append(found, e)
 	}
-	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(&c, recordOf(&c, in, e), e.Current()) })
+	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(&c, s.recordOf(ctx, &c, in, e), e.Current()) })
 }
 
 // current adds to a record what became of the actions and cohorts that a version uses since it was published.
@@ -85,7 +89,7 @@ func (s *Endpoints) current(c *api.Caller, r record, v *registry.Version) record
 	return r
 }
 
-func (s *Endpoints) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
@@ -95,19 +99,19 @@ func (s *Endpoints) get(_ context.Context, c api.Caller, in api.Input) (api.Resp
 	case err != nil:
 		return api.Response{}, err
 	case asked:
-		return api.JSON(http.StatusOK, s.current(&c, recordOfVersion(&c, in, e, v), v)), nil
+		return api.JSON(http.StatusOK, s.current(&c, s.recordOfVersion(ctx, &c, in, e, v), v)), nil
 	}
-	return api.JSON(http.StatusOK, s.current(&c, recordOf(&c, in, e), e.Current())), nil
+	return api.JSON(http.StatusOK, s.current(&c, s.recordOf(ctx, &c, in, e), e.Current())), nil
 }
 
-func (s *Endpoints) listVersions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) listVersions(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
 	}
 	records := []record{}
 	for i := len(e.Versions) - 1; i >= 0; i-- {
-		records = append(records, s.current(&c, recordOfVersion(&c, in, e, &e.Versions[i]), &e.Versions[i]))
+		records = append(records, s.current(&c, s.recordOfVersion(ctx, &c, in, e, &e.Versions[i]), &e.Versions[i]))
 	}
 	return api.PageOf(in, records)
 }

@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -18,7 +19,7 @@ const (
 
 // example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
 // run for it. node is the version's query. Nil says that there is none.
-func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) json.RawMessage {
+func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, wideAsText bool) json.RawMessage {
 	if !v.Active {
 		return nil
 	}
@@ -26,10 +27,11 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 	if err != nil {
 		return nil // a version that does not run has no example
 	}
+	stored := s.exampleTable(c, e, v, node, &bound)
 	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without a limit, and with one
 		p := &result.Plan{
-			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows}, Freshness: execution.Freshness{Fresh: freshness(v)},
-			View: result.View{Limit: exampleRows, Example: true}, Fixed: c.Key.Fixed,
+			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows, Stored: stored}, Freshness: execution.Freshness{Fresh: freshness(v)},
+			View: result.View{Limit: exampleRows, Example: true, WideAsText: wideAsText}, Fixed: c.Key.Fixed,
 		}
 		want(s.Executor, p.Query, c, bound)
 		got, ok := s.Executor.Peek(p.Query, p.Freshness, c.Start)
@@ -41,4 +43,20 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 		}
 	}
 	return nil
+}
+
+// exampleTable is the table that a run without variables reads; nil for none.
+func (s *Runs) exampleTable(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, bound *binding) *execution.Stored {
+	if v.Table == nil || v.Table.Fill == 0 || !c.Start.Before(readUntil(v)) {
+		return nil
+	}
+	plan, err := tableOf(context.Background(), s.Executor, c, e, v, node)
+	if err != nil || !isReadable(v.Table, plan) || !plan.Serves(bound.values) {
+		return nil
+	}
+	stored, err := storedTable(e, v, plan, bound)
+	if err != nil {
+		return nil
+	}
+	return stored
 }

@@ -3,9 +3,13 @@ package endpoints
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -19,6 +23,7 @@ type fields struct {
 	rateLimit                      *registry.Rate // the zero Rate for null
 	deprecatedAt, sunsetAt         *time.Time     // the zero time for null
 	draft, refuseBreaking          *bool
+	buckets                        map[string]string // of a materialized version; nil: not given
 	query                          json.RawMessage
 }
 
@@ -43,12 +48,8 @@ func readFields(in api.Input) (f fields, err error) {
 	if err != nil {
 		return f, err
 	}
-	var overrides map[string]string
-	if _, err := api.Field(body, "bucket_overrides", &overrides); err != nil {
+	if f.buckets, err = bucketsField(body); err != nil {
 		return f, err
-	}
-	if len(overrides) > 0 {
-		return f, api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides means nothing here: no endpoint is materialized.")
 	}
 	if raw, ok := body["data_freshness_seconds"]; ok && api.IsNull(raw) {
 		f.freshness = new(registry.DefaultFreshness)
@@ -99,13 +100,21 @@ func rateField(body map[string]json.RawMessage, out **registry.Rate) error {
 	return nil
 }
 
-// refuseMaterialization says why an endpoint can't be materialized; switching it off always works.
-func (f *fields) refuseMaterialization(active bool) error {
-	switch {
-	case f.materialized == nil || !*f.materialized:
-		return nil
-	case !active:
-		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
+// bucketsField reads bucket_overrides; nil where it is not given, or null.
+func bucketsField(body map[string]json.RawMessage) (map[string]string, error) {
+	var buckets map[string]string
+	if _, err := api.Field(body, "bucket_overrides", &buckets); err != nil {
+		return nil, err
 	}
-	return api.Invalid("", "invalid_input", "Cannot materialize endpoint. Reason: %s", noTables)
+	var wrong []string
+	for _, column := range slices.Sorted(maps.Keys(buckets)) {
+		if bucket := buckets[column]; !slices.Contains(materialize.BucketNames, bucket) {
+			wrong = append(wrong, fmt.Sprintf("'%s': '%s'", column, bucket))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, api.Invalid("bucket_overrides", "invalid_input", "Invalid bucket override values: {%s}. Valid options: ['%s']",
+			strings.Join(wrong, ", "), strings.Join(materialize.BucketNames, "', '"))
+	}
+	return buckets, nil
 }

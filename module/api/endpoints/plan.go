@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -25,10 +26,11 @@ type planner struct {
 	c      *api.Caller
 	in     api.Input
 	fields map[string]json.RawMessage
+	direct bool // the run is to pass the table of the version by
 }
 
 // Plan understands a run that was not seen before.
-func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
+func (s *Runs) Plan(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
 	fields, err := api.DecodeObject(body)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []by
 	case given:
 		err = p.follow(s.Executor.Cache, text)
 	default:
-		err = p.plan()
+		err = p.plan(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (s *Runs) Plan(c *api.Caller, in api.Input, e *registry.Endpoint, body []by
 }
 
 // plan fills in the plan of a run that has no cursor.
-func (p *planner) plan() (err error) {
+func (p *planner) plan(ctx context.Context) (err error) {
 	if p.Version, err = p.version(); err != nil {
 		return err
 	}
@@ -82,16 +84,23 @@ func (p *planner) plan() (err error) {
 	if err != nil {
 		return err
 	}
+	if p.Stored, err = p.stored(ctx, node, &bound); err != nil {
+		return err
+	}
 	want(p.exec, p.Query, p.c, bound)
 	return nil
 }
 
-// want completes a query whose version and rows are known with what a run binds to it: this is the result that is wanted.
+// want completes a query whose version, table and rows are known with what a run binds to it: this is the result that is wanted.
 func want(e *execution.Executor, q *execution.Query, c *api.Caller, bound binding) {
 	q.Node, q.Marks, q.Text = bound.node, bound.marks, bound.node.Text()
+	extra := fmt.Sprintf("%d %s", q.Rows, e.Mark(c.Snapshot, c.Project.ID, q.Node))
+	if q.Stored != nil {
+		extra = fmt.Sprintf("%d table %s", q.Rows, q.Stored.Mark())
+	}
 	q.Key = cache.KeyParts{
 		Project: c.Project.ID, RowFilter: c.Key.Fixed, Endpoint: q.Endpoint.ID, Version: q.Version.Number, Query: q.Version.ID, Variables: q.Marks,
-		Zone: c.Project.Timezone, Extra: fmt.Sprintf("%d %s", q.Rows, e.Mark(c.Snapshot, c.Project.ID, q.Node)),
+		Zone: c.Project.Timezone, Extra: extra,
 	}.Key()
 }
 
@@ -210,7 +219,12 @@ func (p *planner) refresh() (cache.Mode, error) {
 	case "force":
 		return cache.Recompute, nil
 	case "direct":
-		return cache.Use, api.Invalid("refresh", "invalid_input", "'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force'.")
+		if p.Version.Table == nil {
+			return cache.Use, api.Invalid("refresh", "invalid_input",
+				"'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force' instead, or enable materialization on this endpoint.")
+		}
+		p.direct = true
+		return cache.Recompute, nil
 	}
 	return cache.Use, api.Invalid("refresh", "invalid_input", "Input should be 'cache', 'force' or 'direct'")
 }

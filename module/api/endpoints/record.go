@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -57,7 +58,15 @@ type versionRecord struct {
 	PublishedAt      *time.Time `json:"published_at"` // when it last became the current one; null for a draft
 }
 
-func recordOf(c *api.Caller, in api.Input, e *registry.Endpoint) record {
+// recordOf is the record of an endpoint.
+func (s *Endpoints) recordOf(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) record {
+	r := endpointRecord(c, in, e)
+	s.setVersion(ctx, c, &r, e, e.Current())
+	return r
+}
+
+// endpointRecord is a record without the fields that belong to a version.
+func endpointRecord(c *api.Caller, in api.Input, e *registry.Endpoint) record {
 	v := e.Current()
 	path := fmt.Sprintf("/api/environments/%d/endpoints/%s/run", e.Project, e.Name)
 	url := in.Origin() + path
@@ -65,25 +74,28 @@ func recordOf(c *api.Caller, in api.Input, e *registry.Endpoint) record {
 		ID: e.ID, Name: e.Name, IsActive: e.Active, EndpointPath: path, URL: &url, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 		CreatedBy: c.User(e.CreatedBy), CurrentVersion: e.CurrentVersion, CurrentVersionID: v.ID, VersionsCount: len(e.Versions),
 		DerivedFromInsight: api.OrNull(e.DerivedFromInsight), LastExecutedAt: api.OrNil(c.Snapshot.LastExecuted(e, 0)), Tags: e.Tags,
-		Materialization: noMaterialization(e.Name),
 	}
 	if !e.RateLimit.IsZero() {
 		r.RateLimit = &e.RateLimit
 	}
-	r.setVersion(v)
 	return r
 }
 
 // setVersion fills in the fields that belong to a version.
-func (r *record) setVersion(v *registry.Version) {
+func (s *Endpoints) setVersion(ctx context.Context, c *api.Caller, r *record, e *registry.Endpoint, v *registry.Version) {
 	r.Description, r.Query, r.DataFreshnessSeconds = v.Description, v.Query, v.FreshnessSeconds
 	r.Columns, r.OptionalBreakdownProperties = api.OrEmpty(v.Columns), api.OrEmpty(v.OptionalBreakdowns)
 	r.DeprecatedAt, r.SunsetAt = api.OrNil(v.DeprecatedAt), api.OrNil(v.SunsetAt)
+	r.IsMaterialized, r.Materialization = v.Table != nil, s.materializationOf(ctx, c, e, v, s.lastTrial)
+	if v.Table != nil && len(v.Table.Buckets) > 0 {
+		r.BucketOverrides = v.Table.Buckets
+	}
 }
 
-func recordOfVersion(c *api.Caller, in api.Input, e *registry.Endpoint, v *registry.Version) record {
-	r := recordOf(c, in, e)
-	r.setVersion(v)
+// recordOfVersion is the record of a version.
+func (s *Endpoints) recordOfVersion(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint, v *registry.Version) record {
+	r := endpointRecord(c, in, e)
+	s.setVersion(ctx, c, &r, e, v)
 	r.URL, r.IsActive, r.LastExecutedAt = nil, v.Active, api.OrNil(c.Snapshot.LastExecuted(e, v.Number))
 	r.versionRecord = &versionRecord{
 		Version: v.Number, VersionID: v.ID, EndpointIsActive: e.Active,

@@ -72,7 +72,7 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, e *regis
 	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body.Bytes())
 	p, ok := result.Recall(s.Plans, memo, &c.Caller)
 	if !ok {
-		if p, err = s.Plan(c, in, e, body.Bytes()); err != nil {
+		if p, err = s.Plan(ctx, c, in, e, body.Bytes()); err != nil {
 			return api.Response{}, err
 		}
 		s.Plans.Put(memo, p)

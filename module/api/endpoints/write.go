@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/publish"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -23,6 +24,9 @@ func (s *Endpoints) create(ctx context.Context, c api.Caller, in api.Input) (api
 	if err == nil {
 		err = publish.CheckOptionalBreakdowns(checked.Node, wanted.OptionalBreakdowns)
 	}
+	if err == nil && wanted.Table.On != nil && *wanted.Table.On {
+		err = s.mayMaterialize(ctx, &c, wanted.Name, 1, checked.Node, wanted.Table.Buckets)
+	}
 	if err != nil {
 		return api.Response{Quotas: quotas}, err
 	}
@@ -31,7 +35,8 @@ func (s *Endpoints) create(ctx context.Context, c api.Caller, in api.Input) (api
 	if err != nil {
 		return api.Response{Quotas: quotas}, err
 	}
-	res := api.JSON(http.StatusCreated, recordOf(&c, in, e))
+	s.Fill()
+	res := api.JSON(http.StatusCreated, s.recordOf(ctx, &c, in, e))
 	res.Quotas = quotas
 	return res, nil
 }
@@ -47,14 +52,17 @@ func (f *fields) newEndpoint(c *api.Caller) (registry.NewEndpoint, error) {
 	case api.Deref(f.draft):
 		return wanted, api.Invalid("draft", "invalid_input", "The first version of an endpoint is its current one; is_active keeps it from being run.")
 	}
-	if err := f.refuseMaterialization(f.active == nil || *f.active); err != nil {
+	if err := f.checkActive(f.active == nil || *f.active); err != nil {
 		return wanted, err
 	}
 	wanted = registry.NewEndpoint{
 		Project: c.Project.ID, Name: *f.name, Description: api.Deref(f.description), FreshnessSeconds: api.Deref(f.freshness),
 		Inactive: f.active != nil && !*f.active, DerivedFromInsight: api.Deref(f.derivedFrom), Tags: api.Deref(f.tags),
 		OptionalBreakdowns: api.Deref(f.optionalBreakdowns), DeprecatedAt: api.Deref(f.deprecatedAt), SunsetAt: api.Deref(f.sunsetAt),
-		RateLimit: api.Deref(f.rateLimit), CreatedBy: c.Key.ID,
+		RateLimit: api.Deref(f.rateLimit), CreatedBy: c.Key.ID, Table: registry.TableUpdate{On: f.materialized, Buckets: f.buckets},
+	}
+	if f.materialized == nil && len(f.buckets) > 0 {
+		return wanted, errBuckets
 	}
 	if f.freshness != nil && *f.freshness == 0 {
 		wanted.FreshnessSeconds = -1 // 0 would stand for the default
@@ -81,7 +89,7 @@ func (s *Endpoints) update(ctx context.Context, c api.Caller, in api.Input) (api
 	if f.active != nil && f.version == nil {
 		active = *f.active
 	}
-	if err := f.refuseMaterialization(active); err != nil {
+	if err := f.checkActive(active); err != nil {
 		return api.Response{}, err
 	}
 	if err := f.target(in, e); err != nil {
@@ -103,8 +111,12 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in api.Input, e *
 		Version: api.Deref(f.version), Draft: draft, Description: f.description, FreshnessSeconds: f.freshness,
 		Active: f.active, Tags: f.tags, DeprecatedAt: f.deprecatedAt, SunsetAt: f.sunsetAt,
 		OptionalBreakdowns: f.optionalBreakdowns, RateLimit: f.rateLimit, By: c.Key.ID,
+		Table: registry.TableUpdate{On: f.materialized, Buckets: f.buckets},
 	}
-	quotas, err := s.setQuery(ctx, c, e, f, &update)
+	node, quotas, err := s.setQuery(ctx, c, e, f, &update)
+	if err == nil {
+		err = s.setTable(ctx, c, e, node, &update)
+	}
 	if err != nil {
 		return record{}, quotas, err
 	}
@@ -114,16 +126,17 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in api.Input, e *
 	if err != nil {
 		return record{}, quotas, err
 	}
+	s.Fill()
 	var shown record
 	switch {
 	case draft:
 		added := updated.Version(len(updated.Versions))
-		shown = recordOfVersion(c, in, updated, added)
+		shown = s.recordOfVersion(ctx, c, in, updated, added)
 		comparison.Compare(updated.Current(), added)
 	case f.version != nil:
-		shown = recordOfVersion(c, in, updated, updated.Version(update.Version))
+		shown = s.recordOfVersion(ctx, c, in, updated, updated.Version(update.Version))
 	default:
-		shown = recordOf(c, in, updated)
+		shown = s.recordOf(ctx, c, in, updated)
 	}
 	shown.Changes = comparison.Found
 	return shown, quotas, nil
@@ -151,26 +164,72 @@ func (f *fields) target(in api.Input, e *registry.Endpoint) error {
 	return nil
 }
 
-// setQuery checks the query of an update, and the fields whose meaning depends on it.
+// setQuery checks the query of an update, and the fields whose meaning depends on it. It returns the query that the version has after the
+// update.
 func (s *Endpoints) setQuery(
 	ctx context.Context, c *api.Caller, e *registry.Endpoint, f *fields, update *registry.EndpointUpdate,
-) (execution.Quotas, error) {
+) (query.Node, execution.Quotas, error) {
 	if f.query != nil {
 		checked, quotas, err := publish.Check(ctx, s.Executor, c, f.query)
 		if err != nil {
-			return quotas, err
+			return nil, quotas, err
 		}
 		update.Query, update.Columns, update.SameQuery = checked.Raw, checked.Columns, checked.Same
-		return quotas, publish.CheckOptionalBreakdowns(checked.Node, api.Deref(f.optionalBreakdowns))
-	}
-	if len(api.Deref(f.optionalBreakdowns)) == 0 {
-		return nil, nil
+		return checked.Node, quotas, publish.CheckOptionalBreakdowns(checked.Node, api.Deref(f.optionalBreakdowns))
 	}
 	node, err := api.StoredQuery(e, e.Version(update.Version))
-	if err != nil {
-		return nil, err
+	if err != nil || len(api.Deref(f.optionalBreakdowns)) == 0 {
+		return node, nil, err
 	}
-	return nil, publish.CheckOptionalBreakdowns(node, *f.optionalBreakdowns)
+	return node, nil, publish.CheckOptionalBreakdowns(node, *f.optionalBreakdowns)
+}
+
+// setTable refuses an update that wants a table that there can't be, and keeps a new version from one that it can't have.
+func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate) error {
+	before := e.Version(update.Version)
+	renewed := update.Query != nil && (update.Draft || !update.SameQuery(before.Query))
+	on, buckets, number := before.Table != nil, update.Table.Buckets, before.Number
+	if renewed {
+		number = len(e.Versions) + 1
+	}
+	if buckets == nil && before.Table != nil {
+		buckets = before.Table.Buckets
+	}
+	if update.Table.On != nil {
+		on = *update.Table.On
+	}
+	switch {
+	case !on && update.Table.On == nil && len(update.Table.Buckets) > 0:
+		return errBuckets
+	case !on, update.Table.On == nil && !renewed && update.Table.Buckets == nil:
+		return nil
+	}
+	err := s.mayMaterialize(ctx, c, e.Name, number, node, buckets)
+	if err != nil && renewed && update.Table.On == nil {
+		update.Table = registry.TableUpdate{Impossible: true} // the new version does without
+		return nil
+	}
+	return err
+}
+
+var errBuckets = api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides are for versions that are materialized: set is_materialized too.")
+
+// mayMaterialize refuses a version that can have no table.
+func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string) error {
+	_, err := s.plan(ctx, c, endpoint, version, node, buckets)
+	reason, err := whyNot(ctx, err, s.Executor.Warehouse.CanMaterialize)
+	if err == nil && reason != "" {
+		return refusal(reason)
+	}
+	return err
+}
+
+// checkActive refuses to materialize what is switched off.
+func (f *fields) checkActive(active bool) error {
+	if f.materialized != nil && *f.materialized && !active {
+		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
+	}
+	return nil
 }
 
 func (s *Endpoints) delete(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {

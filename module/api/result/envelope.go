@@ -99,7 +99,7 @@ func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	if more != nil {
 		dst = AppendHasMore(dst, more)
 	}
-	return append(dst, done.Insight.NoError...)
+	return append(dst, done.Insight.Rest...)
 }
 
 // AppendFreshness appends when the rows were computed and how long they hold.

@@ -13,7 +13,7 @@ import (
 // leads to rows.
 func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller) (*Plan, bool) {
 	p, ok := plans.Get(memo)
-	return p, ok && p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed
+	return p, ok && p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed && (p.Until.IsZero() || c.Start.Before(p.Until))
 }
 
 // AskedFormat is the format that the Accept header asks for. Of its types the one that is liked best counts, and one that there is not

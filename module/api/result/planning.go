@@ -149,8 +149,8 @@ func ValidQueryID(id string) bool {
 // FormatResults writes results as a table of plain text, for people and language models.
 func FormatResults(p *Plan, got cache.Answer) (string, error) {
 	done, _ := got.Entry.Meta.(*execution.Details)
-	if n, ok := p.Node.(query.Insight); ok && done.Insight != nil {
-		return texttable.Insight(n, done.Insight.Results) // logged as it is
+	if done.Insight != nil {
+		return texttable.Results(p.Node, done.Insight.Results) // logged as it is
 	}
 	return texttable.Rows(done.Columns, got.Entry.Result.Rows(), 0) // logged as it is
 }

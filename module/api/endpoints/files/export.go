@@ -38,6 +38,9 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 		Path: e.Name + ".yaml", Name: e.Name, Description: v.Description, Freshness: time.Duration(v.FreshnessSeconds) * time.Second, Active: e.Active,
 		Tags: e.Tags, OptionalBreakdowns: v.OptionalBreakdowns, RateLimit: e.RateLimit,
 	}
+	if v.Table != nil {
+		f.Materialized, f.Buckets = true, v.Table.Buckets
+	}
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err

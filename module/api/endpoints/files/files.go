@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/publish"
@@ -121,10 +122,13 @@ func (p *planner) endpoint(ctx context.Context, f *endpointfile.File) error {
 	if err != nil {
 		return fileMistake(f, "query", err)
 	}
+	if err := p.table(ctx, f, known, checked, same); err != nil {
+		return err
+	}
 	if known == nil {
 		p.plan.batch.NewEndpoints = append(p.plan.batch.NewEndpoints, registry.NewEndpoint{
 			Name: f.Name, Query: checked.Raw, Description: f.Description, FreshnessSeconds: int(f.Freshness / time.Second), Inactive: !f.Active,
-			Tags: f.Tags, Columns: checked.Columns, OptionalBreakdowns: f.OptionalBreakdowns, RateLimit: f.RateLimit,
+			Tags: f.Tags, Columns: checked.Columns, OptionalBreakdowns: f.OptionalBreakdowns, RateLimit: f.RateLimit, Table: tableUpdate(f),
 		})
 		p.plan.Endpoints = append(p.plan.Endpoints, adminapi.PlannedEndpoint{Name: f.Name, Path: f.Path, Action: adminapi.Create, Fields: []string{}, Version: 1})
 		return nil
@@ -156,11 +160,65 @@ func (p *planner) change(f *endpointfile.File, known *registry.Endpoint, checked
 	changeField(&planned, "rate_limit", known.RateLimit, f.RateLimit, &update.RateLimit)
 	changeList(&planned, "tags", known.Tags, f.Tags, &update.Tags)
 	changeList(&planned, "optional_breakdown_properties", next.OptionalBreakdowns, f.OptionalBreakdowns, &update.OptionalBreakdowns)
+	p.changeTable(&planned, f, now.Table)
 	if len(planned.Fields) > 0 {
+		update.Table = tableUpdate(f)
 		planned.Action = adminapi.Update
 		p.plan.batch.Endpoints = append(p.plan.batch.Endpoints, registry.NamedEndpointUpdate{Name: f.Name, EndpointUpdate: update})
 	}
 	p.plan.Endpoints = append(p.plan.Endpoints, planned)
+}
+
+// changeTable plans whether the endpoint is materialized, and how.
+func (p *planner) changeTable(planned *adminapi.PlannedEndpoint, f *endpointfile.File, now *registry.Table) {
+	if f.Materialized != (now != nil) {
+		planned.Fields = append(planned.Fields, "is_materialized")
+	}
+	if f.Materialized && now != nil && !maps.Equal(f.Buckets, now.Buckets) {
+		planned.Fields = append(planned.Fields, "bucket_overrides")
+	}
+}
+
+// tableUpdate is what a file says about the table of its endpoint.
+func tableUpdate(f *endpointfile.File) registry.TableUpdate {
+	u := registry.TableUpdate{On: new(f.Materialized), Buckets: f.Buckets}
+	if u.Buckets == nil {
+		u.Buckets = map[string]string{} // not those that there are
+	}
+	return u
+}
+
+// table checks that an endpoint can be materialized if its file says so, and it is not yet, or another query or way of keeping its rows.
+func (p *planner) table(ctx context.Context, f *endpointfile.File, known *registry.Endpoint, checked *publish.Query, same bool) error {
+	if !f.Materialized {
+		if len(f.Buckets) > 0 {
+			return f.Mistake("bucket_overrides", "bucket_overrides are for endpoints that are materialized")
+		}
+		return nil
+	}
+	version := 1
+	if known != nil {
+		if now := known.Current().Table; same && now != nil && maps.Equal(now.Buckets, f.Buckets) {
+			return nil
+		}
+		version = len(known.Versions) + 1
+	}
+	_, err := p.exec.PlanTable(ctx, p.preview, p.exec.CompilesOf(nil, nil, p.project.ID), execution.Subject{
+		Project: p.project.ID, Endpoint: f.Name, Version: version, Node: checked.Node, Buckets: f.Buckets,
+	}, p.now)
+	reason := ""
+	if refused, ok := errors.AsType[*materialize.Refusal](err); ok {
+		reason, err = refused.Reason, nil
+	} else if err == nil {
+		reason, err = p.exec.Warehouse.CanMaterialize(ctx)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.Path, err)
+	case reason != "":
+		return f.Mistake("is_materialized", "cannot materialize the endpoint: %s", reason)
+	}
+	return nil
 }
 
 func changeField[T comparable](planned *adminapi.PlannedEndpoint, name string, now, wanted T, update **T) {

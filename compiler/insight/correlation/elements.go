@@ -1,0 +1,137 @@
+package correlation
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// element is an element of a page, as the API shows it.
+type element struct {
+	Text       *string           `json:"text"`
+	TagName    *string           `json:"tag_name"`
+	Class      []string          `json:"attr_class"`
+	Href       *string           `json:"href"`
+	ID         *string           `json:"attr_id"`
+	NthChild   *int              `json:"nth_child"`
+	NthOfType  *int              `json:"nth_of_type"`
+	Attributes map[string]string `json:"attributes"`
+	Order      int               `json:"order"`
+}
+
+// elementsOf reads a chain of elements, the innermost first: name.class:key="value"key="value", with semicolons between the elements.
+// What is not like that is left out.
+func elementsOf(chain string) []element {
+	out := []element{}
+	for _, text := range splitChain(chain) {
+		out = append(out, elementOf(text, len(out)))
+	}
+	return out
+}
+
+// splitChain cuts a chain at semicolons and spaces, but not inside of quotes.
+func splitChain(chain string) []string {
+	var out []string
+	start, quoted := 0, false
+	cut := func(end int) {
+		if end > start {
+			out = append(out, chain[start:end])
+		}
+	}
+	for i := 0; i < len(chain); i++ {
+		switch c := chain[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ';' || c < 0x80 && unicode.IsSpace(rune(c))):
+			cut(i)
+			start = i + 1
+		}
+	}
+	cut(len(chain))
+	return out
+}
+
+func elementOf(text string, order int) element {
+	out := element{Attributes: map[string]string{}, Order: order}
+	head, attributes := splitElement(text)
+	if head != "" {
+		name, classes, classed := strings.Cut(head, ".")
+		out.TagName = &name
+		if classed {
+			out.Class = strings.FieldsFunc(classes, func(r rune) bool { return r == '.' })
+		}
+	}
+	for attributes != "" {
+		var key, value string
+		var ok bool
+		if key, value, attributes, ok = attribute(attributes); ok {
+			out.set(key, value)
+		}
+	}
+	return out
+}
+
+// splitElement parts the name and the classes of an element from its attributes. A class may hold colons too, so attributes begin after the
+// first colon that a name and an equals sign come after.
+func splitElement(text string) (head, attributes string) {
+	for from := 0; ; {
+		colon := strings.IndexByte(text[from:], ':')
+		if colon < 0 {
+			return text, ""
+		}
+		colon += from
+		rest := text[colon+1:]
+		name := strings.TrimLeftFunc(rest, func(r rune) bool {
+			return r == '-' || r == '_' || r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
+		})
+		if strings.HasPrefix(name, "=") {
+			return text[:colon], rest
+		}
+		from = colon + 1
+	}
+}
+
+// attribute reads the first of some attributes. Its value ends with a quote that no backslash is before; ok is false when there is none.
+func attribute(text string) (key, value, rest string, ok bool) {
+	key, rest, ok = strings.Cut(text, `="`)
+	if !ok {
+		return "", "", "", false
+	}
+	for i := 0; i < len(rest); i++ {
+		switch rest[i] {
+		case '\\':
+			i++
+		case '"':
+			return key, rest[:i], rest[i+1:], true
+		}
+	}
+	return "", "", "", false
+}
+
+func (e *element) set(key, value string) {
+	switch key {
+	case "text":
+		e.Text = &value
+	case "href":
+		e.Href = &value
+	case "attr_id":
+		e.ID = &value
+	case "nth-child":
+		e.NthChild = whole(value)
+	case "nth-of-type":
+		e.NthOfType = whole(value)
+	case "":
+	default:
+		e.Attributes[key] = value
+	}
+}
+
+func whole(text string) *int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return nil
+	}
+	return &n
+}

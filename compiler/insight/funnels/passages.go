@@ -1,0 +1,90 @@
+package funnels
+
+import (
+	"slices"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Passages is how the actors of a funnel went through it.
+type Passages struct {
+	// Query has a row for each actor, or for each of its values of a breakdown, with the columns actor_id (see Actor), entered, ended and
+	// converted. Entered is when it took the first step, and ended when it took the last one, or else when its window was over, both in
+	// microseconds since 1970. Converted is 1 for those who took the last step, and 0 for all others.
+	Query hogql.Query
+	// Actor is who is counted on an event, and Named the condition that anybody is; nil for people.
+	Actor, Named hogql.Expr
+	// Bounds is the condition that an event lies in the range of the funnel.
+	Bounds hogql.Expr
+	// Steps are the names of the events of its steps, sorted. Events of a step that may have any name are not among them.
+	Steps []string
+}
+
+// PassagesOf asks for the ways through the steps of a funnel, whatever it shows, of the actors that a drill-down is about: without a step
+// those that took the first one. The error is a *diag.Error.
+func PassagesOf(at *ActorsQuery, w *insight.World) (*Passages, error) {
+	plain, asked := *at.Source, *at
+	plain.Viz = VizSteps
+	if asked.FunnelStep == nil {
+		first := 1
+		asked.FunnelStep = &first
+	}
+	b, err := newBuilder(&plain, w)
+	if err != nil {
+		return nil, err
+	}
+	if b.text {
+		return nil, diag.Field(diag.InvalidInput, plain.Field("funnelsFilter.funnelAggregateByHogQL"), "This funnel counts neither people nor groups, so its actors cannot be told apart by what they did or are")
+	}
+	reached, err := b.reached(&asked)
+	if err != nil {
+		return nil, err
+	}
+	attempts := b.attempts()
+	value, err := b.valued(attempts, &asked)
+	if err != nil {
+		return nil, err
+	}
+	out := &Passages{Bounds: b.dates.Bounds(), Steps: b.stepNames()}
+	out.Actor, out.Named = insight.Actor(plain.Group)
+	v := values{"shift": b.marks.shift, "window": b.marks.window, "last": int64(b.marks.steps)}
+	out.Query = &hogql.Select{
+		From: insight.From(attempts.query), Where: insight.And(reached, value),
+		Columns: []hogql.Expr{
+			insight.As(insight.Field(actorName), insight.ActorID),
+			insight.As(expr("_toInt64(times[1] - {shift})", v), "entered"),
+			insight.As(expr("_toInt64(if(times[{last}] > 0, times[{last}], times[1] + {window}) - {shift})", v), "ended"),
+			insight.As(expr("if(times[{last}] > 0, 1, 0)", v), "converted"),
+		},
+	}
+	return out, nil
+}
+
+// stepNames are the names of the events of the steps, sorted, each once.
+func (b *builder) stepNames() []string {
+	var out []string
+	var add func(s *query.Series)
+	add = func(s *query.Series) {
+		if s.Event != nil {
+			out = append(out, *s.Event)
+		}
+		if a := b.w.Actions.Get(s.Action); a != nil && s.Kind == query.ActionsNode {
+			for i := range a.Steps {
+				if name := a.Steps[i].Event; name != "" {
+					out = append(out, name)
+				}
+			}
+		}
+		for i := range s.Members {
+			add(&s.Members[i])
+		}
+	}
+	for i := range b.q.Series {
+		add(&b.q.Series[i])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,75 @@
+package heatmap
+
+import "github.com/caddy-analytics/caddy-analytics/compiler/query"
+
+// Query counts events, or people, by weekday and hour (contract: clients-queries.md, section 8).
+type Query struct {
+	query.Common
+	// Series are what counts. Only the first is used, as in PostHog.
+	Series []query.Series `json:"series"`
+	// Goal is the event or the action that is counted in place of the event of the series; nil for none. An action of the series goes
+	// before it.
+	Goal *Goal `json:"goal,omitempty"`
+}
+
+// Goal is what visitors are meant to do: an event or an action.
+type Goal struct {
+	// At is the place of the goal in the JSON.
+	At     string  `json:"-"`
+	Event  *string `json:"event,omitempty"`
+	Action *int64  `json:"action,omitempty"`
+}
+
+// Names gives the name of the event.
+func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
+
+// ActionID gives the number of the action.
+func (g Goal) ActionID() (id int64, ok bool) {
+	if g.Action == nil {
+		return 0, false
+	}
+	return *g.Action, true
+}
+
+// Kind returns CalendarHeatmapQuery.
+func (*Query) Kind() string { return "CalendarHeatmapQuery" }
+
+// Canonical leaves out what only labels the query.
+func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
+
+// Around gives the modifiers of the node; there is no query inside it.
+func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, nil }
+
+// people reports whether people are counted, and not events. There has to be a series.
+func (q *Query) people() bool { return q.Series[0].Math.Kind == "dau" }
+
+// Read reads a CalendarHeatmapQuery.
+func Read(r *query.Reader, o *query.Object) query.Node {
+	q := &Query{Common: r.Common(o), Series: r.Series(o)}
+	r.Interval(o) // rows are weekdays, whatever the interval
+	if given, ok := o.Take("conversionGoal"); ok {
+		q.Goal = goal(r, r.Object(given, o.Field("conversionGoal")))
+	}
+	if given, ok := o.Take("calendarHeatmapFilter"); ok {
+		f := r.Object(given, o.Field("calendarHeatmapFilter"))
+		f.Display("dummy")
+		f.Close()
+	}
+	o.Close()
+	return q
+}
+
+func goal(r *query.Reader, o *query.Object) *Goal {
+	out := &Goal{At: o.At.Attr}
+	if event, ok := query.Take[string](o, "customEventName", "string_type", "Input should be a valid string"); ok {
+		out.Event = &event
+	}
+	if action, ok := o.ActionID("actionId"); ok {
+		out.Action = &action
+	}
+	o.Close()
+	if given := o.Given; given != nil && given["customEventName"] == nil && given["actionId"] == nil {
+		r.Add(o.At, "missing", "Either actionId or customEventName is required")
+	}
+	return out
+}

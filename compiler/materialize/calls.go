@@ -1,0 +1,147 @@
+package materialize
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// isAggregate reports whether a call makes one value of many rows.
+func isAggregate(c *hogql.Call) bool {
+	f, ok := schema.LookupFunction(c.Name)
+	return ok && c.Over == nil && (f.Aggregate || f.Rule == schema.RuleMacro && macroAggregates(f))
+}
+
+// macroAggregates reports whether the text that a call stands for has an aggregate in it.
+func macroAggregates(f *schema.Function) bool {
+	x, err := hogql.ParseExpr(f.Macro)
+	return err != nil || holdsAggregate(x)
+}
+
+// isWindow reports whether the value of a call depends on the rows around it.
+func isWindow(c *hogql.Call) bool {
+	f, ok := schema.LookupFunction(c.Name)
+	return c.Over != nil || ok && (f.WindowOnly || f.Rule == schema.RuleMacro && strings.Contains(f.Macro, " over "))
+}
+
+// isVolatile reports whether a call may give something else each time.
+func isVolatile(c *hogql.Call) bool {
+	f, ok := schema.LookupFunction(c.Name)
+	return ok && f.Volatile
+}
+
+// is reports whether an expression is of a type.
+func is[T hogql.Expr](e hogql.Expr) bool {
+	_, ok := e.(T)
+	return ok
+}
+
+// holds reports whether an expression has a call in it, outside of subqueries, for which a test holds.
+func holds(e hogql.Expr, test func(*hogql.Call) bool) bool {
+	found := false
+	v := hogql.Visitor{
+		Expr: func(e hogql.Expr) bool {
+			c, ok := e.(*hogql.Call)
+			found = found || ok && test(c)
+			return !found
+		},
+		Query: func(hogql.Query) bool { return false },
+	}
+	v.WalkExpr(e)
+	return found
+}
+
+func holdsAggregate(e hogql.Expr) bool { return holds(e, isAggregate) }
+
+func holdsWindow(e hogql.Expr) bool { return holds(e, isWindow) }
+
+func holdsArrayJoin(e hogql.Expr) bool {
+	return holds(e, func(c *hogql.Call) bool { return strings.EqualFold(c.Name, "arrayJoin") })
+}
+
+// The functions that put kept values together.
+const (
+	sum  = "sum"
+	mean = "avg"
+)
+
+// together says how an aggregate's values for parts of the rows become its value for all of them.
+type together struct {
+	function string
+	// matched is the condition on the rows that count, which an aggregate has whose value for no rows is not left out; nil for all rows.
+	matched hogql.Expr
+}
+
+// distinctName is what an aggregate is called in messages.
+func distinctName(c *hogql.Call) string {
+	if c.Distinct {
+		return c.Name + "Distinct"
+	}
+	return c.Name
+}
+
+// putTogether says how the values of an aggregate are put together; false for those whose values do not say it.
+func putTogether(c *hogql.Call) (together, bool) {
+	if c.Distinct || c.Over != nil || len(c.OrderBy) > 0 || c.Params != nil {
+		return together{}, false
+	}
+	f, ok := schema.LookupFunction(c.Name)
+	if !ok || !f.Aggregate {
+		return together{}, false
+	}
+	name := strings.ToLower(f.Name)
+	conditional := f.Conditional && strings.HasSuffix(name, "if")
+	base := strings.TrimSuffix(name, "if")
+	switch base {
+	case "count", "sum":
+		return together{function: sum}, true
+	case "countarray", "sumarray", "sumornull":
+		return together{function: sum}, true
+	case "minornull", "maxornull": // no rows give NULL, which is left out
+		return together{function: base[:len("min")]}, true
+	case "min", "max":
+		t := together{function: base, matched: c.Filter}
+		if conditional && len(c.Args) > 0 {
+			t.matched = and(t.matched, c.Args[len(c.Args)-1])
+		}
+		return t, true
+	}
+	return together{}, false
+}
+
+// and joins two conditions of which either may be nil.
+func and(a, b hogql.Expr) hogql.Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &hogql.Logic{Args: []hogql.Expr{a, b}}
+}
+
+// aloneAgain is the function whose value for one value of an aggregate is that value, and for none the aggregate's own for no rows: so that
+// a query without GROUP BY has its one row when no row is kept.
+func aloneAgain(c *hogql.Call) (string, bool) {
+	if t, ok := putTogether(c); ok {
+		return t.function, true
+	}
+	f, ok := schema.LookupFunction(c.Name)
+	if !ok || c.Over != nil || c.Params != nil || len(c.OrderBy) > 0 {
+		return "", false
+	}
+	switch {
+	case c.Distinct && strings.EqualFold(f.Name, "count"):
+		return sum, true
+	case c.Distinct:
+		return "", false
+	}
+	switch strings.TrimSuffix(f.Name, "If") {
+	case "uniq", "uniqExact", "countDistinct":
+		return sum, true
+	case "avg":
+		return mean, true
+	}
+	return "", false
+}

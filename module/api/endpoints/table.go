@@ -1,0 +1,130 @@
+package endpoints
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// tableOf is the plan of the table that a version has, or would have. Its error is a *materialize.Refusal, or that of what keeps it from
+// being made now.
+func tableOf(ctx context.Context, exec *execution.Executor, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) (*materialize.Plan, error) {
+	of := execution.Subject{Project: c.Project.ID, Endpoint: e.Name, Version: v.Number, Node: node}
+	if v.Table != nil {
+		of.Buckets = v.Table.Buckets
+	}
+	return exec.KnownTable(ctx, c.Snapshot, exec.CompilesOf(c.Key, c.Share, c.Project.ID), v.ID, of, c.Start)
+}
+
+// stored finds the table that a run of a materialized version reads, and refuses a run that lacks variables: without them the table would
+// be read whole (contract: clients.md, section 6). It returns nil when the query itself is to be run.
+func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (*execution.Stored, error) {
+	if p.Version.Table == nil {
+		return nil, nil
+	}
+	var plan *materialize.Plan
+	if p.exec.Warehouse.Known() != nil {
+		var err error
+		if plan, err = tableOf(ctx, p.exec, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	if err := bound.check(p.Version, node, plan); err != nil {
+		return nil, err
+	}
+	until := readUntil(p.Version)
+	if p.direct || plan == nil || bound.overridden || !isReadable(p.Version.Table, plan) || !p.c.Start.Before(until) || !plan.Serves(bound.values) {
+		return nil, nil
+	}
+	p.Until = until
+	return storedTable(p.Endpoint, p.Version, plan, bound)
+}
+
+// isReadable reports whether a table has what its plan says.
+func isReadable(t *registry.Table, plan *materialize.Plan) bool {
+	return t.Fill != 0 && t.Of == plan.Mark
+}
+
+// readUntil is when the table of a version is too old to be read.
+func readUntil(v *registry.Version) time.Time { return v.Table.AsOf.Add(freshness(v)) }
+
+func storedTable(e *registry.Endpoint, v *registry.Version, plan *materialize.Plan, bound *binding) (*execution.Stored, error) {
+	table, err := execution.TableOf(e, v, v.Table.Fill)
+	if err != nil {
+		return nil, err
+	}
+	return &execution.Stored{Plan: plan, Table: table, AsOf: v.Table.AsOf, Values: bound.values}, nil
+}
+
+// check refuses a run of a materialized version that lacks variables: NULL counts as none. The plan is nil if the version has none.
+func (b *binding) check(v *registry.Version, node query.Node, plan *materialize.Plan) error {
+	var missing []string
+	for _, name := range requiredVariables(v, node, plan) {
+		if b.values[name] == nil {
+			missing = append(missing, "'"+name+"'")
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return api.Invalid("variables", "invalid_input", "Required variable(s) %s not provided", strings.Join(missing, ", "))
+}
+
+// requiredVariables are those that runs of a materialized version must give, sorted.
+func requiredVariables(v *registry.Version, node query.Node, plan *materialize.Plan) []string {
+	insight, ok := node.(query.Insight)
+	if !ok {
+		if plan == nil {
+			return nil
+		}
+		return plan.Required
+	}
+	names := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool {
+		return isDate(name) || slices.Contains(v.OptionalBreakdowns, name)
+	})
+	slices.Sort(names)
+	return names
+}
+
+// isDate reports whether the variable of an insight is an end of its range.
+func isDate(name string) bool { return name == "date_from" || name == "date_to" }
+
+// breakdownOf is what valid overrides say of the only breakdown of an insight, by their first property; nil for nothing. same reports
+// whether they say nothing else, so that a variable with that value does the same.
+func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value any, same bool) {
+	names := slices.DeleteFunc(query.VariableNames(n), isDate)
+	var given struct {
+		Properties []struct {
+			Key      string `json:"key"`
+			Value    any    `json:"value"`
+			Operator string `json:"operator"`
+		} `json:"properties"`
+	}
+	var all map[string]json.RawMessage
+	if len(names) != 1 || json.Unmarshal(overrides, &given) != nil || json.Unmarshal(overrides, &all) != nil || len(given.Properties) == 0 {
+		return "", nil, false
+	}
+	first := given.Properties[0]
+	if list, ok := first.Value.([]any); ok {
+		first.Value = nil
+		if len(list) > 0 {
+			first.Value = list[0]
+		}
+		same = len(list) == 1
+	} else {
+		same = true
+	}
+	same = same && len(given.Properties) == 1 && len(all) == 1 && first.Key == names[0] && (first.Operator == "" || first.Operator == "exact")
+	if text, ok := first.Value.(string); ok {
+		return names[0], text, same
+	}
+	return names[0], first.Value, false
+}

@@ -1,0 +1,93 @@
+package materialize
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// follow drops tables that nobody reads any more.
+func (f *Filler) follow() {
+	tick := time.NewTicker(min(cleanEvery, f.Keep))
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.open.Done():
+			return
+		case now := <-tick.C:
+			if f.Executor.Warehouse.Known() != nil {
+				f.clean(now)
+			}
+		}
+	}
+}
+
+// clean drops the tables that nobody has read for long enough: those that others took the place of, those of fills that broke off, and
+// those of versions that are no longer materialized. Tables of endpoints that this registry does not know may be those of another one,
+// and stay.
+func (f *Filler) clean(now time.Time) {
+	there, err := f.Executor.Warehouse.MaterializedTables(f.open)
+	if err != nil {
+		f.notDropped(err)
+		return
+	}
+	snap := f.Registry.Snapshot()
+	wanted := wantedTables(snap)
+	unread := make(map[clickhouse.MaterializedTable]time.Time)
+	for _, t := range there {
+		if wanted[t] || !snap.KnowsEndpoint(t.Project, t.Endpoint.String()) {
+			continue
+		}
+		since, seen := f.unread[t]
+		if !seen {
+			since = now
+		}
+		if now.Sub(since) >= f.Keep {
+			if err := f.drop(t); err == nil {
+				continue
+			}
+		}
+		unread[t] = since
+	}
+	f.unread = unread
+}
+
+// wantedTables are the tables that runs read, or that are being filled.
+func wantedTables(snap *registry.Snapshot) map[clickhouse.MaterializedTable]bool {
+	wanted := make(map[clickhouse.MaterializedTable]bool)
+	for _, p := range snap.Projects() {
+		for _, m := range snap.Materialized(p.ID) {
+			for _, fill := range []int64{m.Table.Fill, m.Table.Pending} {
+				if t, err := execution.TableOf(m.Endpoint, m.Version, fill); err == nil {
+					wanted[t] = true
+				}
+			}
+		}
+	}
+	return wanted
+}
+
+func (f *Filler) drop(t clickhouse.MaterializedTable) error {
+	place, err := f.Executor.Places.Enter(f.open, admission.Request{Project: t.Project, Uncounted: true})
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	if err := f.Executor.Warehouse.DropMaterialized(f.open, place, t); err != nil {
+		f.notDropped(err, zap.String("table", t.Name()))
+		return err
+	}
+	f.metrics.dropped.Inc()
+	return nil
+}
+
+func (f *Filler) notDropped(err error, fields ...zap.Field) {
+	if f.open.Err() == nil {
+		f.Logger.Debug("unused tables of materialized endpoints are not dropped yet", append(fields, clickhouse.Logged(err))...)
+	}
+}

@@ -1,0 +1,278 @@
+package materialize
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// fly fills the table of a version if that is still due when its turn comes.
+func (f *Filler) fly(n name) {
+	_, release, err := f.Registry.Lock(f.open, lockOf(n), f.holder)
+	if err != nil {
+		f.postponed(n, err)
+		return
+	}
+	defer release()
+	if err := f.Registry.Refresh(f.open); err != nil { // another server may have filled it
+		f.postponed(n, err)
+		return
+	}
+	select {
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
+	case <-f.open.Done():
+		return
+	}
+	place, err := f.Executor.Places.Enter(f.open, admission.Request{Project: n.project, Uncounted: true})
+	if err != nil {
+		f.postponed(n, err)
+		return
+	}
+	defer place.Leave()
+	snap := f.Registry.Snapshot()
+	if m, ok := find(snap, n); ok && f.due(snap, m, time.Now()) {
+		f.fill(n, place)
+	}
+}
+
+// lockOf names the lock that whoever fills the table of a version has.
+func lockOf(n name) string { return fmt.Sprintf("table-%d-%s-%d", n.project, n.endpoint, n.version) }
+
+// find returns a version that is materialized.
+func find(snap *registry.Snapshot, n name) (registry.Materialized, bool) {
+	for _, m := range snap.Materialized(n.project) {
+		if nameOf(m) == n {
+			return m, true
+		}
+	}
+	return registry.Materialized{}, false
+}
+
+// fill makes a new table and has runs read it.
+func (f *Filler) fill(n name, place *admission.Place) {
+	began := time.Now()
+	table, err := f.Registry.BeginFill(f.open, n.project, n.endpoint, n.version, began)
+	if errors.Is(err, registry.ErrNotFound) {
+		return // it is no longer materialized
+	}
+	if err != nil {
+		f.postponed(n, err)
+		return
+	}
+	f.metrics.running.Inc()
+	defer f.metrics.running.Dec()
+	r := &run{Filler: f, name: n, fill: table.Pending, place: place, began: began}
+	ctx, cancel := context.WithCancelCause(f.open)
+	defer cancel(nil)
+	go r.follow(ctx, cancel)
+	err = r.settle(ctx)
+	switch {
+	case err == nil:
+		f.mu.Lock()
+		delete(f.pauses, n)
+		f.mu.Unlock()
+		return
+	case f.open.Err() != nil:
+		return // whoever fills it next gives up this table
+	}
+	r.drop()
+	switch {
+	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
+		f.metrics.fills.WithLabelValues(superseded).Inc()
+	case isOutage(err):
+		f.postponed(n, err)
+	default:
+		r.fail(err)
+	}
+}
+
+// postponed puts off a fill that could not be tried, or that an outage has ended. The version goes on waiting for it.
+func (f *Filler) postponed(n name, err error) {
+	if f.open.Err() != nil {
+		return
+	}
+	f.pause(n, time.Now())
+	f.metrics.fills.WithLabelValues(postponed).Inc()
+	f.Logger.Warn("the table of a materialized endpoint is filled later", append(n.fields(), clickhouse.Logged(err))...)
+}
+
+func (n name) fields() []zap.Field {
+	return []zap.Field{zap.Int64("project", n.project), zap.String("endpoint_id", n.endpoint), zap.Int("version", n.version)}
+}
+
+// run is one fill.
+type run struct {
+	*Filler
+	name
+
+	fill  int64
+	table clickhouse.MaterializedTable
+	place *admission.Place
+	began time.Time
+}
+
+// errSuperseded says that a fill is not wanted any more: the version was changed or switched off, or its endpoint was deleted.
+var errSuperseded = errors.New("the fill is no longer wanted")
+
+// followEvery is how often a fill asks whether it is still wanted.
+const followEvery = 200 * time.Millisecond
+
+// follow ends a fill that is not wanted any more.
+func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if m, ok := find(r.Registry.Snapshot(), r.name); !ok || m.Table.Pending != r.fill {
+			cancel(errSuperseded)
+			return
+		}
+	}
+}
+
+// settle makes the table, and has runs read it.
+func (r *run) settle(ctx context.Context) error {
+	snap := r.Registry.Snapshot()
+	m, ok := find(snap, r.name)
+	if !ok {
+		return errSuperseded
+	}
+	var err error
+	if r.table, err = execution.TableOf(m.Endpoint, m.Version, r.fill); err != nil {
+		return err
+	}
+	plan, err := r.plan(ctx, snap, m)
+	if err != nil {
+		return err
+	}
+	rows, err := r.Executor.Warehouse.Materialize(ctx, r.place, clickhouse.Materialization{
+		Query: clickhouse.Query{
+			SQL: plan.Fill.SQL, Params: execution.Params(plan.Fill), Project: r.project, Comment: r.comment(m),
+		},
+		Table: r.table, Order: plan.Keys,
+	})
+	if err != nil {
+		return err
+	}
+	took := time.Since(r.began)
+	// Once the table is there, it is not given up because the version is changed at this moment: the registry decides.
+	swapped, err := r.Registry.SwapFill(context.WithoutCancel(ctx), r.project, r.endpoint, r.version, r.fill,
+		registry.Table{AsOf: r.began, Took: took, Rows: rows, Of: plan.Mark})
+	switch {
+	case err != nil:
+		return &outageError{err}
+	case !swapped:
+		return errSuperseded
+	}
+	r.metrics.fills.WithLabelValues(filled).Inc()
+	r.metrics.seconds.Observe(took.Seconds())
+	r.Logger.Info("the table of a materialized endpoint was filled",
+		append(r.fields(), zap.String("endpoint", m.Name), zap.Int64("rows", rows), zap.Duration("took", took))...)
+	return nil
+}
+
+// plan plans the table for this moment. The members of the cohorts that the query reads are computed first if they never were.
+func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Materialized) (*materialize.Plan, error) {
+	of, err := subject(m)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := r.Executor.PlanTable(ctx, snap, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
+	if err != nil || len(plan.Fill.Cohorts) == 0 || r.Executor.Cohorts == nil {
+		return plan, err
+	}
+	later, err := r.Executor.Cohorts.Used(ctx, r.project, plan.Fill.Cohorts)
+	if err != nil || later == nil {
+		return plan, err
+	}
+	return r.Executor.PlanTable(ctx, later, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
+}
+
+// known is the plan of the table of a version, for another moment.
+func (f *Filler) known(snap *registry.Snapshot, m registry.Materialized, now time.Time) (*materialize.Plan, error) {
+	of, err := subject(m)
+	if err != nil {
+		return nil, err
+	}
+	return f.Executor.KnownTable(f.open, snap, f.Executor.CompilesOf(nil, nil, m.Project), m.Version.ID, of, now)
+}
+
+// subject is a version as its table is planned.
+func subject(m registry.Materialized) (execution.Subject, error) {
+	node, err := compiler.Parse(m.Query)
+	if err != nil {
+		return execution.Subject{}, err
+	}
+	return execution.Subject{Project: m.Project, Endpoint: m.Name, Version: m.Number, Node: node, Buckets: m.Table.Buckets}, nil
+}
+
+// comment tells an operator what the query is.
+func (r *run) comment(m registry.Materialized) string {
+	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "endpoint": m.Name, "version": r.version, "fill": r.fill})
+	return string(text)
+}
+
+// outageError is the failure of what a fill needs, which says nothing about the query.
+type outageError struct{ error }
+
+// Unwrap returns the error itself.
+func (o *outageError) Unwrap() error { return o.error }
+
+// isOutage reports whether an error is no fault of the query, so that the same fill can succeed later.
+func isOutage(err error) bool {
+	if errors.As(err, new(*outageError)) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	known, ok := errors.AsType[*clickhouse.Error](err)
+	return ok && (known.Kind == clickhouse.Unavailable || known.Kind == clickhouse.Busy)
+}
+
+// fail records why the table can't be filled.
+func (r *run) fail(err error) {
+	message := messageOf(err)
+	r.metrics.fills.WithLabelValues(failed).Inc()
+	r.Logger.Warn("the table of a materialized endpoint could not be filled", append(r.fields(), zap.String("message", message), clickhouse.Logged(err))...)
+	if _, err := r.Registry.FailFill(r.open, r.project, r.endpoint, r.version, r.fill, message, time.Now()); err != nil {
+		r.postponed(r.name, err)
+	}
+}
+
+// messageOf says why a table can't be filled, in words that the author of the endpoint may see.
+func messageOf(err error) string {
+	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
+		return known.Message
+	}
+	if refused, ok := errors.AsType[*materialize.Refusal](err); ok {
+		return refused.Reason
+	}
+	if all := compiler.Mistakes(err); len(all) > 0 {
+		return all[0].Detail
+	}
+	return "The fill failed."
+}
+
+// drop drops a table that no run will read. What is left, because ClickHouse is away, goes with the old tables.
+func (r *run) drop() {
+	if r.table.Fill == 0 {
+		return
+	}
+	if err := r.Executor.Warehouse.DropMaterialized(r.open, r.place, r.table); err != nil && r.open.Err() == nil {
+		r.Logger.Debug("an unused table is not dropped yet", append(r.fields(), clickhouse.Logged(err))...)
+	}
+}

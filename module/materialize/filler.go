@@ -1,0 +1,167 @@
+// Package materialize fills the tables of materialized endpoints: by queries that run inside ClickHouse, on a schedule, one at a time for
+// each version on all servers that share a registry. It knows neither HTTP nor Caddy.
+package materialize
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// maxRunning is how many fills run at once on a server, however many places there are.
+	maxRunning = 2
+	// defaultKeep is how long a table stays after another one took its place: longer than a run waits for its turn and reads it.
+	defaultKeep = 15 * time.Minute
+	// lookEvery is how often to look for versions whose table is to be filled: another server may have written that, or have died.
+	lookEvery = time.Second
+	// cleanEvery is how often to look for tables that nobody reads any more.
+	cleanEvery = time.Minute
+)
+
+// Config is what a Filler works with.
+type Config struct {
+	Registry *registry.Registry
+	// Executor compiles, and has the warehouse and the places.
+	Executor *execution.Executor
+	Logger   *zap.Logger
+	// Keep is how long a table stays after another one took its place. Default: a quarter of an hour.
+	Keep time.Duration
+}
+
+// Filler fills tables in the background. Which tables there are, and which are to be filled, is in the registry, so that nothing is
+// forgotten when a server dies. Its methods may be called from several goroutines at once.
+type Filler struct {
+	Config
+
+	holder  string // the name under which it takes locks
+	metrics *metrics
+	woken   chan struct{}
+	slots   chan struct{} // has an element for each fill that runs
+
+	open context.Context // ends with Close
+	end  context.CancelFunc
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	flights map[name]bool
+	pauses  map[name]pause // of those that an outage has ended
+
+	unread map[clickhouse.MaterializedTable]time.Time // when a table was first seen that nobody reads; follow alone uses it
+}
+
+// name names a version.
+type name struct {
+	project  int64
+	endpoint string // id
+	version  int
+}
+
+func nameOf(m registry.Materialized) name { return name{m.Project, m.Endpoint.ID, m.Number} }
+
+// New returns a filler, which begins to look for what is to be filled.
+func New(config Config) *Filler {
+	config.Keep = cmp.Or(config.Keep, defaultKeep)
+	f := &Filler{
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: make(chan struct{}, maxRunning),
+		flights: map[name]bool{}, pauses: map[name]pause{}, unread: map[clickhouse.MaterializedTable]time.Time{},
+	}
+	f.open, f.end = context.WithCancel(context.Background())
+	f.done.Go(f.look)
+	f.done.Go(f.follow)
+	return f
+}
+
+// Close stops the fills that run. The versions go on waiting for them in the registry.
+func (f *Filler) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.end()
+	f.done.Wait()
+	return nil
+}
+
+// Wake has the filler look at once. It returns before anything is filled.
+func (f *Filler) Wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default: // it is to look already
+	}
+}
+
+// look begins the fills that are due.
+func (f *Filler) look() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		snap, now := f.Registry.Snapshot(), time.Now()
+		for _, p := range snap.Projects() {
+			for _, m := range snap.Materialized(p.ID) {
+				if f.due(snap, m, now) {
+					f.begin(nameOf(m))
+				}
+			}
+		}
+		select {
+		case <-f.open.Done():
+			return
+		case <-f.woken:
+		case <-tick.C:
+		}
+	}
+}
+
+// begin begins to fill the table of a version, unless that is done already.
+func (f *Filler) begin(n name) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.flights[n] {
+		return
+	}
+	f.flights[n] = true
+	f.done.Go(func() {
+		f.fly(n)
+		f.mu.Lock()
+		delete(f.flights, n)
+		f.mu.Unlock()
+		f.Wake() // it may have been changed in the meantime
+	})
+}
+
+// pause is how long a fill that an outage has ended is not tried again.
+type pause struct {
+	until time.Time
+	tries int
+}
+
+const (
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// pausing reports whether a fill is not to be tried yet.
+func (f *Filler) pausing(n name, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return now.Before(f.pauses[n].until)
+}
+
+// pause puts off the next try.
+func (f *Filler) pause(n name, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pauses[n]
+	p.until = now.Add(min(firstPause<<min(p.tries, 10), longestPause))
+	p.tries++
+	f.pauses[n] = p
+}

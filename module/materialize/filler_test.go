@@ -1,0 +1,147 @@
+package materialize_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const byEvent = "select event, count() as n from events group by event"
+
+// TestFill: a table has the rows of the project's query, is filled anew when it changes, and goes when it is not wanted any more.
+func TestFill(t *testing.T) {
+	s := start(t, t.TempDir(), 50*time.Millisecond)
+	load(t, s.project, "a", "a", "b")
+	load(t, s.project+1, "c")
+	e := s.create(t, "fill", byEvent)
+	first := s.settled(t, "fill", 1)
+	if first.Fill == 0 || first.Rows != 2 || first.LastError != "" || first.AsOf.IsZero() || first.Of == "" {
+		t.Fatalf("the table is %+v", first)
+	}
+	if got := rows(t, s.project, e, 1, first.Fill); got != `["a", 2]["b", 1]` {
+		t.Errorf("the rows are %s", got)
+	}
+	if got := rows(t, s.project+1, e, 1, first.Fill); got != "" {
+		t.Errorf("another project reads %s", got)
+	}
+
+	load(t, s.project, "b")
+	s.update(t, "fill", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(false)}})
+	until(t, func() bool { return len(tables(t, e)) == 0 })
+	s.update(t, "fill", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(true)}})
+	again := s.settled(t, "fill", 1)
+	if got := rows(t, s.project, e, 1, again.Fill); got != `["a", 2]["b", 2]` {
+		t.Errorf("after another fill the rows are %s", got)
+	}
+
+	s.update(t, "fill", registry.EndpointUpdate{Query: hogql("select event from events")})
+	second := s.settled(t, "fill", 2)
+	e = s.registry.Snapshot().Endpoint(s.project, "fill")
+	if got := rows(t, s.project, e, 2, second.Fill); got != `["a"]["a"]["b"]["b"]` {
+		t.Errorf("the rows of the next version are %s", got)
+	}
+	if got := tables(t, e); len(got) != 2 {
+		t.Errorf("two versions have the tables %v", got)
+	}
+	if err := s.registry.DeleteEndpoint(t.Context(), s.project, "fill", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return len(tables(t, e)) == 0 })
+}
+
+// TestFailure: what is wrong is noted, what runs read stays, and another version is tried at once.
+func TestFailure(t *testing.T) {
+	s := start(t, t.TempDir(), time.Hour)
+	load(t, s.project, "a")
+	e := s.create(t, "fails", "select throwIf(event = 'a') from events")
+	var table *registry.Table
+	until(t, func() bool {
+		table = s.registry.Snapshot().Endpoint(s.project, "fails").Current().Table
+		return table.Errors > 0
+	})
+	if table.Fill != 0 || table.LastError == "" || table.Pending != 0 || strings.Contains(table.LastError, "team_id") {
+		t.Errorf("the table is %+v", table)
+	}
+	if got := tables(t, e); len(got) != 0 {
+		t.Errorf("a fill that failed left %v", got)
+	}
+	s.update(t, "fails", registry.EndpointUpdate{Query: hogql("select 1 as one")})
+	if table := s.settled(t, "fails", 2); table.Fill == 0 {
+		t.Errorf("the table of the next version is %+v", table)
+	}
+}
+
+// TestBrokenOff: a fill of a server that died is begun anew by another one, and what it left is dropped. Tables of endpoints that are not
+// known stay.
+func TestBrokenOff(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, 50*time.Millisecond)
+	load(t, s.project, "a")
+	e := s.create(t, "broken", byEvent)
+	table := s.settled(t, "broken", 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := s.registry.BeginFill(t.Context(), s.project, e.ID, 1, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave := func(endpoint string, fill int64) clickhouse.MaterializedTable {
+		t.Helper()
+		left := clickhouse.MaterializedTable{Project: s.project, Endpoint: uuid.MustParse(endpoint), Version: 1, Fill: fill}
+		if _, err := client.Materialize(t.Context(), clickhouse.Materialization{Query: clickhouse.Query{SQL: "SELECT 1 AS c0", Project: s.project}, Table: left}); err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	leave(e.ID, begun.Pending)
+	others := leave(uuid.NewString(), 1)
+	if got := rows(t, s.project, e, 1, table.Fill); got != `["a", 1]` {
+		t.Errorf("during a fill runs read %s", got)
+	}
+	start(t, dir, 50*time.Millisecond)
+	after := s.settled(t, "broken", 1)
+	if after.Fill <= begun.Pending {
+		t.Errorf("after a fill that broke off the table is %+v", after)
+	}
+	until(t, func() bool { return len(tables(t, e)) == 1 })
+	if got := rows(t, s.project, e, 1, after.Fill); got != `["a", 1]` {
+		t.Errorf("the rows are %s", got)
+	}
+	if _, err := client.Materialize(t.Context(), clickhouse.Materialization{Query: clickhouse.Query{SQL: "SELECT 1 AS c0", Project: s.project}, Table: others}); err == nil {
+		t.Error("the table of an endpoint that is not known was dropped")
+	}
+}
+
+// TestOneAtATime: of several servers one fills a table.
+func TestOneAtATime(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, time.Hour)
+	start(t, dir, time.Hour)
+	start(t, dir, time.Hour)
+	load(t, s.project, "a")
+	e := s.create(t, "once", byEvent)
+	s.settled(t, "once", 1)
+	time.Sleep(100 * time.Millisecond)
+	if got := tables(t, e); len(got) != 1 {
+		t.Errorf("three servers made %v", got)
+	}
+}
+
+// TestSuperseded: a fill that is not wanted any more ends.
+func TestSuperseded(t *testing.T) {
+	s := start(t, t.TempDir(), time.Hour)
+	e := s.create(t, "slow", "select sum(sipHash64(number)) from numbers(1000000000000)")
+	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "slow").Current().Table.Running })
+	s.update(t, "slow", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(false)}})
+	s.update(t, "slow", registry.EndpointUpdate{Query: hogql("select 2 as two"), Table: registry.TableUpdate{On: new(true)}})
+	if table := s.settled(t, "slow", 2); table.Fill == 0 {
+		t.Errorf("the table of the next version is %+v", table)
+	}
+	until(t, func() bool { return len(tables(t, e)) == 1 })
+}

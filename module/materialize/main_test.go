@@ -1,0 +1,177 @@
+package materialize_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var (
+	engine *embedded.Engine
+	client *clickhouse.Client
+)
+
+func TestMain(m *testing.M) {
+	clickhousetest.Main(m, func(e *embedded.Engine, c *clickhouse.Client) { engine, client = e, c })
+}
+
+// server is a server: a registry, and a filler.
+type server struct {
+	*materialize.Filler
+	registry *registry.Registry
+	project  int64
+}
+
+// start starts a server on the registry in a folder, whose last project but one it uses.
+func start(t *testing.T, dir string, keep time.Duration) *server {
+	t.Helper()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := house.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{registry: reg, Filler: materialize.New(materialize.Config{
+		Registry: reg, Logger: zap.NewNop(), Keep: keep,
+		Executor: &execution.Executor{
+			Warehouse: house, Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
+		},
+	})}
+	t.Cleanup(func() {
+		for _, closeIt := range []func() error{s.Close, house.Close, reg.Close} {
+			if err := closeIt(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if s.project = int64(len(reg.Snapshot().Projects())) - 1; s.project > 0 {
+		return s
+	}
+	for s.project = projects.Add(2); len(reg.Snapshot().Projects()) <= int(s.project); { // each test has two projects of other numbers
+		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+var projects atomic.Int64
+
+// load imports events of a project.
+func load(t *testing.T, project int64, names ...string) {
+	t.Helper()
+	var lines strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&lines, `{"event":%q,"distinct_id":"d","timestamp":"2024-01-01T00:00:00Z","uuid":%q}`+"\n", name, uuid.New())
+	}
+	options := ingest.Options{Project: project, Now: time.Now()}
+	if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
+		t.Fatal(err, report)
+	}
+}
+
+func hogql(text string) json.RawMessage {
+	raw, _ := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": text})
+	return raw
+}
+
+// create adds a materialized endpoint.
+func (s *server) create(t *testing.T, name, text string) *registry.Endpoint {
+	t.Helper()
+	e, err := s.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: s.project, Name: name, Query: hogql(text), FreshnessSeconds: 3600, Table: registry.TableUpdate{On: new(true)},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Wake()
+	return e
+}
+
+func (s *server) update(t *testing.T, name string, u registry.EndpointUpdate) {
+	t.Helper()
+	if _, err := s.registry.UpdateEndpoint(t.Context(), s.project, name, u, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s.Wake()
+}
+
+// settled waits until a version waits for no fill.
+func (s *server) settled(t *testing.T, name string, version int) *registry.Table {
+	t.Helper()
+	var table *registry.Table
+	until(t, func() bool {
+		table = s.registry.Snapshot().Endpoint(s.project, name).Version(version).Table
+		return table != nil && table.Pending == 0
+	})
+	return table
+}
+
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	for !done() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ends")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// rows are those of a fill, in order.
+func rows(t *testing.T, project int64, e *registry.Endpoint, version int, fill int64) string {
+	t.Helper()
+	table, err := execution.TableOf(e, e.Version(version), fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out clickhousetest.Rows
+	q := clickhouse.Query{SQL: "SELECT * EXCEPT team_id FROM " + table.Name() + " ORDER BY ALL", Project: project, Tables: []string{table.Name()}}
+	if _, err := client.Query(t.Context(), q, &out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out.Texts, "")
+}
+
+// tables are those that there are of an endpoint.
+func tables(t *testing.T, e *registry.Endpoint) (all []clickhouse.MaterializedTable) {
+	t.Helper()
+	there, err := client.MaterializedTables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range there {
+		if table.Endpoint.String() == e.ID {
+			all = append(all, table)
+		}
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+package materialize
+
+import (
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// A fill begins when this part of the time has passed for which the one before is read, so that it ends before that does; but not more
+// often than once in leastEvery.
+const (
+	earlyPart  = 0.9
+	leastEvery = time.Minute
+)
+
+// A fill that fails is tried again after firstWait, and after twice as long each time, at most longestWait.
+const (
+	firstWait   = time.Minute
+	longestWait = 6 * time.Hour
+)
+
+// due reports whether the table of a version is to be filled now.
+func (f *Filler) due(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
+	switch n := nameOf(m); {
+	case f.pausing(n, now):
+		return false
+	case !scheduled(m.Table, m.FreshnessSeconds, now) && !f.outdated(snap, m, now):
+		return false
+	}
+	return waited(m.Table, now)
+}
+
+// scheduled reports whether a version waits for a fill, or its table is old.
+func scheduled(t *registry.Table, freshness int, now time.Time) bool {
+	if t.Pending != 0 || t.Fill == 0 {
+		return true
+	}
+	every := max(time.Duration(float64(freshness)*earlyPart*float64(time.Second)), leastEvery)
+	return now.Sub(t.AsOf) >= every
+}
+
+// waited reports whether a fill may be tried again after those that failed.
+func waited(t *registry.Table, now time.Time) bool {
+	if t.Errors == 0 {
+		return true
+	}
+	return !now.Before(t.LastErrorAt.Add(min(firstWait<<min(t.Errors-1, 20), longestWait)))
+}
+
+// outdated reports whether a table was filled by another query than the one that would fill it now: the project's time zone was changed,
+// or the type of a property.
+func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
+	if now.Sub(m.Table.AsOf) < leastEvery || f.Executor.Warehouse.Known() == nil {
+		return false
+	}
+	plan, err := f.known(snap, m, now)
+	return err == nil && plan.Mark != m.Table.Of
+}

@@ -1,0 +1,54 @@
+package materialize
+
+import (
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func TestScheduled(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	filledAgo := func(ago time.Duration) registry.Table { return registry.Table{Fill: 1, AsOf: now.Add(-ago)} }
+	waits := filledAgo(0)
+	waits.Pending = 2
+	for _, tt := range []struct {
+		name      string
+		table     registry.Table
+		freshness int
+		want      bool
+	}{
+		{"never filled", registry.Table{}, 900, true},
+		{"awaited", waits, 900, true},
+		{"young", filledAgo(13 * time.Minute), 900, false},
+		{"nearly too old", filledAgo(14 * time.Minute), 900, true},
+		{"too old, but filled within a minute", filledAgo(50 * time.Second), 10, false},
+		{"too old", filledAgo(time.Minute), 10, true},
+	} {
+		if got := scheduled(&tt.table, tt.freshness, now); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestWaited(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name   string
+		errors int
+		ago    time.Duration
+		want   bool
+	}{
+		{"no error", 0, 0, true},
+		{"the first, just now", 1, 59 * time.Second, false},
+		{"the first, a minute ago", 1, time.Minute, true},
+		{"the third", 3, 3 * time.Minute, false},
+		{"the third, long ago", 3, 4 * time.Minute, true},
+		{"many", 1000, longestWait - 1, false},
+		{"many, long ago", 1000, longestWait, true},
+	} {
+		if got := waited(&registry.Table{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}

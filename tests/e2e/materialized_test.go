@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+const tableLines = `{"event":"a","distinct_id":"ann","timestamp":"2024-02-01T10:00:00Z","properties":{"plan":"pro"}}
+{"event":"a","distinct_id":"ann","timestamp":"2024-02-02T10:00:00Z","properties":{"plan":"free"}}
+{"event":"b","distinct_id":"bob","timestamp":"2024-02-02T12:00:00Z","properties":{"plan":"pro"}}
+`
+
+// filled waits until the table of an endpoint is complete, and returns its state.
+func filled(t *testing.T, c *harness.Client, name string) map[string]any {
+	t.Helper()
+	var state map[string]any
+	harness.Eventually(t, 30*time.Second, func() error {
+		state = must(t, c, http.StatusOK, http.MethodGet, "endpoints/"+name+"/materialization_status/", nil)
+		if state["status"] != "Completed" {
+			return fmt.Errorf("the table is %v", state)
+		}
+		return nil
+	})
+	return state
+}
+
+// materialized runs an endpoint, and checks whether the rows are from its table.
+func materialized(t *testing.T, c *harness.Client, name string, fromTable bool, body map[string]any, want ...any) map[string]any {
+	t.Helper()
+	if body == nil {
+		body = map[string]any{}
+	}
+	answer := must(t, c, http.StatusOK, http.MethodPost, "endpoints/"+name+"/run", body)
+	if diff := cmp.Diff(append([]any{}, want...), answer["results"]); diff != "" {
+		t.Errorf("%s with %v (-want +got):\n%s", name, body, diff)
+	}
+	if got := answer["endpoint_materialized"] == true; got != fromTable {
+		t.Errorf("%s with %v: rows from the table: %t, want %t", name, body, got, fromTable)
+	}
+	return answer
+}
+
+func variables(values map[string]any) map[string]any { return map[string]any{"variables": values} }
+
+// TestMaterializedEndpoint goes through the life of a table.
+func TestMaterializedEndpoint(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, tableLines)
+	for _, name := range []string{"plan", "since"} {
+		kind, def := "String", any("pro")
+		if name == "since" {
+			kind, def = "Date", "2024-01-01"
+		}
+		must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": name, "type": kind, "default_value": def})
+	}
+	made := must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+		"name": "days", "is_materialized": true, "data_freshness_seconds": 3600,
+		"query": hogql("select event, count() as n from events where properties.plan = {variables.plan} and timestamp >= {variables.since} group by event order by event"),
+	})
+	if made["is_materialized"] != true {
+		t.Fatalf("the record is %v", made)
+	}
+	state := filled(t, c, "days")
+	answer := materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-01-01"}), []any{"a", 1.0}, []any{"b", 1.0})
+	if answer["endpoint_materialized_at"] != state["last_materialized_at"] || answer["is_cached"] != false {
+		t.Errorf("the run says %v and %v, the state %v", answer["endpoint_materialized_at"], answer["is_cached"], state)
+	}
+	if again := materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-01-01"}), []any{"a", 1.0}, []any{"b", 1.0}); again["is_cached"] != true {
+		t.Error("the same run again is not from the cache")
+	}
+	// A bound is cut to its bucket.
+	materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-02-02T13:00:00Z"}), []any{"b", 1.0})
+	materialized(t, c, "days", true, variables(map[string]any{"plan": "none", "since": "2024-01-01"}))
+	csv := c.Do(t, http.MethodPost, "endpoints/days/run.csv", variables(map[string]any{"plan": "free", "since": "2024-01-01"}))
+	if csv.Status != http.StatusOK || !strings.Contains(string(csv.Raw), "a,1") {
+		t.Errorf("as CSV: %d %s", csv.Status, csv.Raw)
+	}
+	page := must(t, c, http.StatusOK, http.MethodPost, "endpoints/days/run", map[string]any{"variables": map[string]any{"plan": "pro", "since": "2024-01-01"}, "limit": 1})
+	if page["endpoint_materialized"] != true || page["hasMore"] != true {
+		t.Errorf("a page is %v", page)
+	}
+
+	for _, given := range []any{nil, map[string]any{"plan": nil, "since": "2024-01-01"}} {
+		refused := must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/days/run", map[string]any{"variables": given})
+		want := "Required variable(s) 'plan', 'since' not provided"
+		if given != nil {
+			want = "Required variable(s) 'plan' not provided"
+		}
+		if refused["detail"] != want || refused["attr"] != "variables" {
+			t.Errorf("a run with %v: %v", given, refused)
+		}
+	}
+
+	// What comes later shows in the query itself, and in the next table.
+	importLines(t, c, `{"event":"c","distinct_id":"ann","timestamp":"2024-02-03T10:00:00Z","properties":{"plan":"pro"}}`)
+	given := map[string]any{"plan": "pro", "since": "2024-02-03"}
+	materialized(t, c, "days", true, variables(given))
+	materialized(t, c, "days", false, map[string]any{"variables": given, "refresh": "direct"}, []any{"c", 1.0})
+	materialized(t, c, "days", true, map[string]any{"variables": given, "refresh": "force"})
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/days/", map[string]any{"bucket_overrides": map[string]any{"timestamp": "hour"}})
+	filled(t, c, "days")
+	materialized(t, c, "days", true, variables(given), []any{"c", 1.0})
+	materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-02-03T11:00:00Z"}))
+
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/days/", map[string]any{"is_materialized": false})
+	materialized(t, c, "days", false, nil, []any{"a", 1.0}, []any{"b", 1.0}, []any{"c", 1.0})
+	must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/days/run", map[string]any{"refresh": "direct"})
+}
+
+// TestMaterializedAge: a table that is older than its freshness is not read.
+func TestMaterializedAge(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, tableLines)
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+		"name": "old", "is_materialized": true, "data_freshness_seconds": 2, "query": hogql("select count() from events"),
+	})
+	filled(t, c, "old")
+	harness.Eventually(t, 10*time.Second, func() error {
+		if answer := must(t, c, http.StatusOK, http.MethodPost, "endpoints/old/run", map[string]any{}); answer["endpoint_materialized"] == true {
+			return fmt.Errorf("the rows are from the table: %v", answer)
+		}
+		return nil
+	})
+	if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/old/materialization_status/", nil); state["ready"] != false {
+		t.Errorf("the state of a table that is too old: %v", state)
+	}
+}
+
+// TestMaterializedTenants: endpoints of two projects with the same name have tables of their own, and no query names them.
+func TestMaterializedTenants(t *testing.T) {
+	one, other := newProject(t), server.Client(server.Project(t, "other tenant"))
+	importLines(t, one, tableLines)
+	importLines(t, other, `{"event":"theirs","distinct_id":"x","timestamp":"2024-02-01T10:00:00Z"}`)
+	for _, c := range []*harness.Client{one, other} {
+		must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+			"name": "same", "is_materialized": true, "query": hogql("select distinct event from events order by event"),
+		})
+	}
+	filled(t, one, "same")
+	filled(t, other, "same")
+	materialized(t, one, "same", true, nil, []any{"a"}, []any{"b"})
+	materialized(t, other, "same", true, nil, []any{"theirs"})
+	record := must(t, one, http.StatusOK, http.MethodGet, "endpoints/same/", nil)
+	id := strings.ReplaceAll(record["id"].(string), "-", "")
+	for _, table := range []string{"same_v1", "endpoint_" + strconv.FormatInt(one.Project, 10) + "_" + id + "_v1_1", "default.same_v1", "`system`.tables"} {
+		for _, c := range []*harness.Client{one, other} {
+			if answer := c.HogQL(t, "select * from "+table); answer.Status != http.StatusBadRequest {
+				t.Errorf("a query of %s: %d %s", table, answer.Status, answer.Body)
+			}
+		}
+	}
+}
+
+// TestMaterializedFiles: a file says whether its endpoint is materialized.
+func TestMaterializedFiles(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, tableLines)
+	const text = "name: filed\nquery: select event, count() as n from events group by event order by event\n"
+	apply := func(more string) {
+		t.Helper()
+		c.Server.MustCommand(t, nil, nil, "endpoints", "apply", "--project", strconv.FormatInt(c.Project, 10), folder(t, map[string]string{"filed.yaml": text + more}))
+	}
+	apply("materialization: {enabled: true, schedule: 1hour}\n")
+	filled(t, c, "filed")
+	materialized(t, c, "filed", true, nil, []any{"a", 2.0}, []any{"b", 1.0})
+	pulled := t.TempDir()
+	c.Server.MustCommand(t, nil, nil, "endpoints", "pull", "--project", strconv.FormatInt(c.Project, 10), pulled)
+	if got, err := os.ReadFile(filepath.Join(pulled, "filed.yaml")); err != nil || !strings.Contains(string(got), "is_materialized: true") {
+		t.Errorf("the file is\n%s (%v)", got, err)
+	}
+	apply("")
+	if record := must(t, c, http.StatusOK, http.MethodGet, "endpoints/filed/", nil); record["is_materialized"] != false {
+		t.Errorf("the record is %v", record)
+	}
+	_, stderr, err := c.Server.Command(nil, "endpoints", "apply", "--project", strconv.FormatInt(c.Project, 10),
+		folder(t, map[string]string{"filed.yaml": "name: filed\nquery: select {variables.x} as a from events\nis_materialized: true\nvariables: [{name: x, type: String}]\n"}))
+	if err == nil || !strings.Contains(stderr, "filed.yaml:3: cannot materialize the endpoint: Variables not supported: Variable not used in WHERE clause") {
+		t.Errorf("a file that can't be applied: %v %s", err, stderr)
+	}
+}
+
+// TestMaterializedSurvives: tables outlive a reload and a restart, and a fill that a kill ends is begun anew.
+func TestMaterializedSurvives(t *testing.T) {
+	s := harness.Start(t)
+	c := s.Client(s.Project(t, "survives"))
+	importLines(t, c, tableLines)
+	publish := func(name, query string) {
+		t.Helper()
+		must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": name, "is_materialized": true, "query": hogql(query)})
+	}
+	publish("kept", "select event, count() as n from events group by event order by event")
+	filled(t, c, "kept")
+	importLines(t, c, `{"event":"c","distinct_id":"x","timestamp":"2024-02-01T10:00:00Z"}`)
+	publish("slow", "select number % 7 as k, count() as n from numbers(3000000000) where cityHash64(number) % 3 = 0 group by k")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	materialized(t, c, "kept", true, nil, []any{"a", 2.0}, []any{"b", 1.0})
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	materialized(t, c, "kept", true, nil, []any{"a", 2.0}, []any{"b", 1.0})
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/slow/", map[string]any{"query": hogql("select 1 as k")})
+	filled(t, c, "slow")
+	materialized(t, c, "slow", true, nil, []any{1.0})
+}
