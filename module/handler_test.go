@@ -223,7 +223,7 @@ func TestEndpointWrites(t *testing.T) {
 		{"a query for a version", `{"version": 1, "query": {"kind": "HogQLQuery", "query": "select 2"}}`, "query", "Cannot change query when targeting a specific version. Query changes create a new version."},
 		{"freshness of none", `{"data_freshness_seconds": 0}`, "data_freshness_seconds", "Ensure this value is greater than or equal to 1."},
 		{"freshness of too long", `{"data_freshness_seconds": 604801}`, "data_freshness_seconds", "Ensure this value is less than or equal to 604800."},
-		{"freshness as text", `{"data_freshness_seconds": "900"}`, "data_freshness_seconds", "Not a valid integer."},
+		{"freshness as a word", `{"data_freshness_seconds": "day"}`, "data_freshness_seconds", "A valid integer is required."},
 		{"materialization, inactive", `{"is_materialized": true, "is_active": false}`, "is_materialized", "Cannot enable materialization on inactive endpoint."},
 		{"a draft without a query", `{"draft": true}`, "draft", "A draft needs a query."},
 		{"a time that is none", `{"deprecated_at": "soon"}`, "deprecated_at", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z."},

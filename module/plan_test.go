@@ -229,7 +229,7 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"filters_override", "/", `{"filters_override": {}}`, "400 invalid_input: Not allowed for HogQL endpoints. Use variables instead."},
 		{"direct", "/", `{"refresh": "direct"}`, "400 invalid_input: 'direct' refresh mode is only valid for materialized endpoints. Use 'cache' or 'force' instead, or enable materialization on this endpoint."},
 		{"limit of none", "/", `{"limit": 0}`, "400 invalid_input: Invalid limit parameter: 0"},
-		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: Not a valid integer."},
+		{"limit that is too large for a number", "/", `{"limit": 1e400}`, "400 invalid_input: A valid integer is required."},
 		{"limit as text", "/?limit=abc", ``, "400 invalid_input: Invalid limit parameter: abc"},
 		{"limit and offset in one", "/?limit=1;offset=1", ``, "400 invalid_input: The query string cannot be read: invalid semicolon separator in query."},
 		{"offset alone", "/?offset=1", ``, "400 invalid_input: offset requires limit to be set"},

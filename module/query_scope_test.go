@@ -1,10 +1,12 @@
 package module
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +47,9 @@ var powers = map[string]struct{ scope, target, body string }{
 	"GET dashboards/:name/run_insights":                    {"dashboard:read", "dashboards/1/run_insights/?refresh=blocking", ``},
 	"POST dashboards":                                      {"dashboard:write query:read", "dashboards/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
 	"PATCH dashboards/:name":                               {"dashboard:write query:read", "dashboards/1/", `{"tiles": [{"id": 1, "filters_overrides": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}]}`},
+	"POST dashboards/:name/copy_tile":                      {"dashboard:write", "dashboards/1/copy_tile/?refresh=blocking", `{"fromDashboardId": 2, "tileId": 2}`},
+	"POST dashboards/:name/move_tile":                      {"dashboard:write", "dashboards/1/move_tile/?refresh=blocking", `{"to_dashboard": 2, "tile": {"id": 1}}`},
+	"PATCH dashboards/:name/move_tile":                     {"dashboard:write", "dashboards/1/move_tile/?refresh=blocking", `{"to_dashboard": 2, "tile": {"id": 1}}`},
 	"PUT dashboards/:name":                                 {"dashboard:write query:read", "dashboards/1/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
 
 	// Contract api.md, section 6.4: these scopes publish and run queries by themselves.
@@ -67,6 +72,7 @@ var powerless = strings.Fields(`
 	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs
 	GET_endpoints/:name/materialization_status POST_endpoints/:name/materialization_suggestion DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
+	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
@@ -119,6 +125,9 @@ func TestPowersOfScopes(t *testing.T) {
 			if answer := w.as(t, text, method, target, power.body); answer.Code != http.StatusForbidden {
 				t.Errorf("%s with %s alone: %d %s", name, scope, answer.Code, answer.Body)
 			}
+			if answer := w.as(t, text, method, target, asForm(t, power.body), formHeader...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnsupportedMediaType {
+				t.Errorf("%s with %s alone, as a form: %d %s", name, scope, answer.Code, answer.Body)
+			}
 		}
 	}
 	snap := w.rt.registry.Snapshot()
@@ -146,11 +155,31 @@ func TestPowersOfScopes(t *testing.T) {
 var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, "materialization_conditions": true, endpoints.EveryEndpoint: true}
 
 // as sends a request with another key.
-func (w *world) as(t *testing.T, secret, method, target, body string) *httptest.ResponseRecorder {
+func (w *world) as(t *testing.T, secret, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	other := *w
 	other.secret = secret
-	return other.send(t, method, target, body)
+	return other.send(t, method, target, body, header...)
+}
+
+var formHeader = []string{"Content-Type", "application/x-www-form-urlencoded"}
+
+// asForm is a JSON object as a form.
+func asForm(t *testing.T, body string) string {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	if body != "" {
+		if err := json.Unmarshal([]byte(body), &fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	form := url.Values{}
+	for name, raw := range fields {
+		text := string(raw)
+		_ = json.Unmarshal(raw, &text) // what is no text stays JSON
+		form.Set(name, text)
+	}
+	return form.Encode()
 }
 
 func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
@@ -282,5 +311,50 @@ func TestOverridesWithExpressions(t *testing.T) {
 	plain := `{"filters_override": {"date_from": "-7d", "properties": [{"type": "event", "key": "a", "value": "b"}]}}`
 	if answer := w.as(t, reader, http.MethodPost, "/api/projects/1/endpoints/trend/run", plain); answer.Code == http.StatusForbidden {
 		t.Errorf("plain filters: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestFormsPassNoFence: what a key may not say in JSON, it may not say as a form either, and nothing changes.
+func TestFormsPassNoFence(t *testing.T) {
+	const hogql = `{"properties": [{"type": "hogql", "key": "1 = 1"}]}`
+	w, secret := powersWorld(t)
+	if _, err := w.rt.registry.AddText(t.Context(), w.project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	_, text := w.newKey(t, w.project.ID, registry.Personal, "dashboard:write", "insight:read", "project:write", "endpoint:write")
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"HogQL over a dashboard", "PATCH", "dashboards/1/", "filters=" + hogql, "403"},
+		{"HogQL over a tile", "PATCH", "dashboards/1/", `tiles=[{"id": 1, "filters_overrides": ` + hogql + `}]`, "403"},
+		{"insights that go with a dashboard", "PATCH", "dashboards/1/", "deleted=on&delete_insights=1", "403"},
+		{"copies of insights", "POST", "dashboards/", "use_dashboard=1&duplicate_tiles=yes", "403"},
+		{"copies of tiles", "PATCH", "dashboards/1/", `duplicate_tiles=[{"id": 1}]`, "403"},
+		{"more scopes for a key", "PATCH", "project_secret_api_keys/" + secret.ID + "/", "scopes=query:read&scopes=account:read", "403"},
+		{"an insight", "POST", "insights/", "name=x", "403"},
+		{"a name that is too long", "PATCH", "dashboards/1/", "name=" + strings.Repeat("x", 401), "400"},
+		{"a text that is too long", "POST", "dashboards/1/create_text_tile/", "body=" + strings.Repeat("x", 4001), "400"},
+		{"too many tiles", "PATCH", "dashboards/1/", `tiles=[` + strings.Repeat(`{"text":{"body":"x"}},`, registry.MaxTiles) + `{"text":{"body":"x"}}]`, "400"},
+		{"a field that endpoints don't have", "PATCH", "endpoints/mine/", "querry=x", "400"},
+		{"a run", "POST", "endpoints/mine/run", "variables={}", "415"},
+		{"a query", "POST", "query/", `query={"kind": "HogQLQuery", "query": "select 1"}`, "403"},
+	} {
+		before := w.rt.registry.Snapshot().Revision
+		for _, header := range [][]string{formHeader, {"Content-Type", "multipart/form-data; boundary=x"}} {
+			body := tt.body
+			if header[1] != formHeader[1] {
+				body = ""
+				for pair := range strings.SplitSeq(tt.body, "&") {
+					name, value, _ := strings.Cut(pair, "=")
+					body += fmt.Sprintf("--x\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", name, value)
+				}
+				body += "--x--\r\n"
+			}
+			answer := w.as(t, text, tt.method, "/api/projects/@current/"+tt.path, body, header...)
+			if fmt.Sprint(answer.Code) != tt.want {
+				t.Errorf("%s, %s: %d %.300s, want %s", tt.name, header[1], answer.Code, answer.Body, tt.want)
+			}
+		}
+		if after := w.rt.registry.Snapshot().Revision; after != before {
+			t.Errorf("%s changed something", tt.name)
+		}
 	}
 }

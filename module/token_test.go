@@ -315,7 +315,7 @@ func TestIssueMistakes(t *testing.T) {
 		{"an endpoint that is not there", secret, `{"endpoints": ["x"]}`, `400 There is no endpoint "x".`},
 		{"no life", secret, `{"endpoints": ["open"], "expires_in": 0}`, "400 Input should be from 1 to 86400 seconds"},
 		{"a long life", secret, `{"endpoints": ["open"], "expires_in": 86401}`, "400 Input should be from 1 to 86400 seconds"},
-		{"a life as text", secret, `{"endpoints": ["open"], "expires_in": "60"}`, "400 Not a valid integer."},
+		{"a life as a word", secret, `{"endpoints": ["open"], "expires_in": "long"}`, "400 A valid integer is required."},
 		{"a site with a path", secret, `{"endpoints": ["open"], "origins": ["https://a.example/"]}`, `400 "https://a.example/" is not a valid origin (want, for example, https://app.example.com)`},
 		{"every site", secret, `{"endpoints": ["open"], "origins": ["*"]}`, `400 "*" is not a valid origin (want, for example, https://app.example.com)`},
 		{"sites by pattern", secret, `{"endpoints": ["open"], "origins": ["https://*.example"]}`, `400 "https://*.example" is not a valid origin (want, for example, https://app.example.com)`},

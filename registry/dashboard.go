@@ -24,6 +24,7 @@ type Dashboard struct {
 	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colours of breakdown values, for those who draw it
 	ColorTheme     *int            `json:"color_theme"`
 	Tags           []string        `json:"tags"`
+	Duplicate      bool            `json:"duplicate,omitempty"` // it was made from another dashboard
 	CreatedAt      time.Time       `json:"created_at"`
 	CreatedBy      string          `json:"created_by"` // id of a key
 	Tiles          []Tile          `json:"-"`          // by number, those that are deleted too
@@ -43,6 +44,7 @@ type Tile struct {
 	FilterOverrides json.RawMessage `json:"filter_overrides"` // an object: filters in place of the dashboard's
 	Deleted         bool            `json:"deleted"`
 	DeletedAt       time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
+	Restored        bool            `json:"restored,omitempty"`  // it was deleted before
 }
 
 func readDashboard(rec *Record) (entity, error) {
@@ -223,30 +225,31 @@ func (p *projectState) show(t *Tile, on bool) {
 	p.tiles = p.tiles.Set(t.Insight, tiles)
 }
 
-// place records that an insight has a tile on a dashboard, deleted or not, or that it no longer has.
+// place records that an insight or a text has a tile on a dashboard, deleted or not, or that it no longer has.
 func (p *projectState) place(t *Tile, on bool) {
-	if t.Insight == 0 {
+	shown := t.contents()
+	if shown == 0 {
 		return
 	}
-	before, _ := p.placed.Get(t.Insight)
+	before, _ := p.placed.Get(shown)
 	boards := slices.DeleteFunc(slices.Clone(before), func(id int64) bool { return id == t.Dashboard })
 	if on {
 		boards = append(boards, t.Dashboard)
 	}
 	if len(boards) == 0 {
-		p.placed = p.placed.Delete(t.Insight)
+		p.placed = p.placed.Delete(shown)
 		return
 	}
-	p.placed = p.placed.Set(t.Insight, boards)
+	p.placed = p.placed.Set(shown, boards)
 }
 
-// allTilesOf returns the tiles of an insight, deleted ones too, and those on dashboards that are deleted.
-func (p *projectState) allTilesOf(insight int64) []Tile {
-	boards, _ := p.placed.Get(insight)
+// tilesWith returns the tiles that show an insight or a text, deleted ones too, and those on dashboards that are deleted.
+func (p *projectState) tilesWith(contents int64) []Tile {
+	boards, _ := p.placed.Get(contents)
 	var tiles []Tile
 	for _, id := range boards {
 		for _, t := range p.dashboards.get(id).Tiles {
-			if t.Insight == insight {
+			if t.contents() == contents {
 				tiles = append(tiles, t)
 			}
 		}
@@ -256,7 +259,8 @@ func (p *projectState) allTilesOf(insight int64) []Tile {
 
 // Text is what a tile without an insight shows.
 type Text struct {
-	Body           *string   `json:"body"` // Markdown, at most 4000 characters; nil for none
+	ID             int64     `json:"id,omitempty"` // of the tile that it was written for; 0: of its own
+	Body           *string   `json:"body"`         // Markdown, at most 4000 characters; nil for none
 	CreatedBy      string    `json:"created_by"`
 	LastModifiedBy string    `json:"last_modified_by"` // id of a key, as CreatedBy; empty while nobody has changed the text
 	LastModifiedAt time.Time `json:"last_modified_at"`
@@ -265,6 +269,7 @@ type Text struct {
 // delete sets whether the tile is deleted, and since when.
 func (t *Tile) delete(deleted bool, at time.Time) {
 	t.DeletedAt = since(t.DeletedAt, deleted, at)
+	t.Restored = t.Restored || t.Deleted
 	t.Deleted = deleted
 }
 
@@ -297,6 +302,12 @@ type DashboardFields struct {
 	ColorTheme     Field[*int]
 	Tags           Field[[]string]
 	Tiles          []TileFields
+	// From is the dashboard that a new one is made from, with its tiles, variables and colours, and with its filters unless there are some here;
+	// 0 for none. With CopyContents the tiles show copies of its insights and texts, not the same ones.
+	From         int64
+	CopyContents bool
+	// Duplicate names tiles of the dashboard, by ID, which are added to it once more with copies of what they show, at their Layouts.
+	Duplicate []TileFields
 }
 
 // TileFields says what of a tile is to be.
@@ -335,11 +346,18 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 			return err
 		}
 		created = empty
+		source, err := f.source(p, &created)
+		if err != nil {
+			return err
+		}
 		created.ID = t.number(KindDashboard)
 		if err := created.checkNew(); err != nil {
 			return err
 		}
 		if err := f.put(t, p, &created, author{by, at}); err != nil {
+			return err
+		}
+		if err := t.fill(p, created.ID, source, f.CopyContents, author{by, at}); err != nil {
 			return err
 		}
 		created = *t.next.AnyDashboard(project, created.ID)
@@ -392,7 +410,7 @@ func (f *DashboardFields) put(t *tx, p *projectState, d *Dashboard, by author) e
 			return err
 		}
 	}
-	return nil
+	return f.duplicate(t, p, d.ID, by)
 }
 
 // deleteAlong deletes or restores the insights of a dashboard that are on no other one, as the dashboard itself was.
@@ -431,23 +449,29 @@ func (f *DashboardFields) validate() error {
 		return invalid("breakdown_colors", "Value must be valid JSON.")
 	}
 	for i := range f.Tiles {
-		if err := f.Tiles[i].validate(i); err != nil {
+		if err := f.Tiles[i].validate("tiles", i); err != nil {
+			return err
+		}
+	}
+	for i := range f.Duplicate {
+		if err := f.Duplicate[i].validate("duplicate_tiles", i); err != nil {
 			return err
 		}
 	}
 	return validateTags(f.Tags.Value)
 }
 
-func (f *TileFields) validate(at int) error {
+func (f *TileFields) validate(list string, at int) error {
+	field := fmt.Sprintf("%s.%d.", list, at)
 	switch {
 	case f.Layouts.Given && !isObject(f.Layouts.Value):
-		return invalid(fmt.Sprintf("tiles.%d.layouts", at), "Layouts must be a dictionary")
+		return invalid(field+"layouts", "Layouts must be a dictionary")
 	case f.FilterOverrides.Given && !isObject(f.FilterOverrides.Value):
-		return invalid(fmt.Sprintf("tiles.%d.filters_overrides", at), "Filters must be a dictionary")
+		return invalid(field+"filters_overrides", "Filters must be a dictionary")
 	case f.Color.Value != nil && utf8.RuneCountInString(*f.Color.Value) > maxTileColor:
-		return tooLong(fmt.Sprintf("tiles.%d.color", at), maxTileColor)
+		return tooLong(field+"color", maxTileColor)
 	case f.Text.Value != nil && utf8.RuneCountInString(*f.Text.Value) > maxTileText:
-		return tooLong(fmt.Sprintf("tiles.%d.text.body", at), maxTileText)
+		return tooLong(field+"text.body", maxTileText)
 	}
 	return nil
 }
@@ -507,30 +531,39 @@ func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by aut
 		tile.delete(false, by.at)
 	}
 	tile.delete(f.Deleted.or(tile.Deleted), by.at)
-	tile.Color, tile.ShowDescription = f.Color.or(tile.Color), f.ShowDescription.or(tile.ShowDescription)
-	if f.Layouts.Given {
-		tile.Layouts = compact(f.Layouts.Value)
-	}
-	if f.FilterOverrides.Given {
-		tile.FilterOverrides = compact(f.FilterOverrides.Value)
-	}
-	if found >= 0 {
+	f.apply(&tile)
+	switch {
+	case found < 0:
+		_, err := t.addTile(p, tile)
+		return err
+	case !f.Text.Given:
 		return t.put(&tile)
 	}
-	return t.addTile(p, tile)
-}
-
-// addTile adds a tile to a dashboard that has room for it.
-func (t *tx) addTile(p *projectState, tile Tile) error {
-	if err := tile.checkNew(); err != nil {
+	if err := t.put(&tile); err != nil {
 		return err
 	}
-	if d := p.dashboards.get(tile.Dashboard); len(d.Tiles) >= MaxTiles {
-		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
-			"30 days later or by `caddy analytics project purge`.", d.ID, len(d.Tiles))
+	return t.putText(p, &tile)
+}
+
+// addTile adds a tile to a dashboard that has room for it, and returns its number.
+func (t *tx) addTile(p *projectState, tile Tile) (int64, error) {
+	if err := tile.checkNew(); err != nil {
+		return 0, err
+	}
+	if err := p.checkRoom(tile.Dashboard); err != nil {
+		return 0, err
 	}
 	tile.ID = t.number(KindTile)
-	return t.put(&tile)
+	return tile.ID, t.put(&tile)
+}
+
+// checkRoom reports that a dashboard can have no more tiles.
+func (p *projectState) checkRoom(dashboard int64) error {
+	if n := len(p.dashboards.get(dashboard).Tiles); n >= MaxTiles {
+		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
+			"30 days later or by `caddy analytics project purge`.", dashboard, n)
+	}
+	return nil
 }
 
 // changed returns the text with another body. A nil text is one that is not there yet.
@@ -538,7 +571,7 @@ func (t *Text) changed(body *string, by author) *Text {
 	if t == nil {
 		return &Text{Body: body, CreatedBy: by.key, LastModifiedAt: by.at}
 	}
-	return &Text{Body: body, CreatedBy: t.CreatedBy, LastModifiedBy: by.key, LastModifiedAt: by.at}
+	return &Text{ID: t.ID, Body: body, CreatedBy: t.CreatedBy, LastModifiedBy: by.key, LastModifiedAt: by.at}
 }
 
 // checkDashboard reports that an insight can't be put on a dashboard.

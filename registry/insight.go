@@ -310,7 +310,7 @@ func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) 
 		return nil
 	}
 	placed := make(map[int64]bool)
-	for _, tile := range p.allTilesOf(i.ID) {
+	for _, tile := range p.tilesWith(i.ID) {
 		placed[tile.Dashboard] = true
 		on := slices.Contains(wanted, tile.Dashboard)
 		if on == !tile.Deleted {
@@ -334,7 +334,7 @@ func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) 
 		if err := p.checkDashboard(id); err != nil {
 			return err
 		}
-		if err := t.addTile(p, newTile(i.Project, id, i.ID)); err != nil {
+		if _, err := t.addTile(p, newTile(i.Project, id, i.ID)); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func (u *purge) due(deleted time.Time) bool { return !deleted.IsZero() && !delet
 
 func (u *purge) insights() {
 	for _, i := range valuesOf(u.p.insights.byID, func(i *Insight) bool { return i.Deleted && u.due(i.UpdatedAt) }) {
-		for _, t := range u.p.allTilesOf(i.ID) {
+		for _, t := range u.p.tilesWith(i.ID) {
 			u.tile(&t)
 		}
 		u.remove(i)

@@ -49,7 +49,7 @@ type projectState struct {
 	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
-	placed *immutable.SortedMap[int64, []int64] // by insight: the dashboards that have a tile of it, deleted or not
+	placed *immutable.SortedMap[int64, []int64] // by insight, or minus the number of a text: the dashboards that have a tile of it, deleted or not
 
 	// What is made of the tables when it is first asked for. Snapshots share it until a write changes it.
 	schema       func() *ProjectSchema

@@ -75,12 +75,8 @@ func (b *Body) fill(r *http.Request) error {
 
 // checkMediaType refuses bodies that say that they are no JSON, or that it is compressed. A body without a type counts as JSON.
 func checkMediaType(h http.Header) error {
-	for _, coding := range h["Content-Encoding"] {
-		if !strings.EqualFold(coding, "identity") {
-			refused := unsupportedMedia(fmt.Sprintf("Unsupported content encoding %q in request. Send the body uncompressed.", coding))
-			refused.Header = map[string]string{"Accept-Encoding": "identity"}
-			return refused
-		}
+	if err := checkEncoding(h); err != nil {
+		return err
 	}
 	header := h.Get("Content-Type")
 	if header == "" || header == "application/json" {
@@ -93,8 +89,24 @@ func checkMediaType(h http.Header) error {
 	return unsupportedMedia(fmt.Sprintf("Unsupported media type %q in request.", header))
 }
 
-// ReadObject reads the body as a JSON object. Nothing of the result shares the body's memory.
+// checkEncoding refuses bodies that are compressed.
+func checkEncoding(h http.Header) error {
+	for _, coding := range h["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") {
+			refused := unsupportedMedia(fmt.Sprintf("Unsupported content encoding %q in request. Send the body uncompressed.", coding))
+			refused.Header = map[string]string{"Accept-Encoding": "identity"}
+			return refused
+		}
+	}
+	return nil
+}
+
+// ReadObject reads the body as a JSON object, or as the texts of a form, which [Fields] reads as what they stand for. Nothing of the result
+// shares the body's memory.
 func (in Input) ReadObject() (map[string]json.RawMessage, error) {
+	if form, isForm, err := in.ReadForm(); isForm {
+		return form.Fields, err
+	}
 	body, err := ReadBody(in.Request)
 	if err != nil {
 		return nil, err
@@ -103,7 +115,7 @@ func (in Input) ReadObject() (map[string]json.RawMessage, error) {
 	return DecodeObject(body.Bytes())
 }
 
-// ReadFields reads the body as an object that may have these fields and no others.
+// ReadFields reads the body, as ReadObject does, as one that may have these fields and no others.
 func (in Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error) {
 	fields, err := in.ReadObject()
 	if err != nil {

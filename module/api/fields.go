@@ -1,27 +1,45 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
 	"reflect"
-	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Fields reads the fields of a JSON object. Its first mistake is Err; what is read after it counts as not given.
+// Fields reads the fields of a JSON object or a form, as leniently as [Decode]. Its first mistake is Err; what is read after it counts as not
+// given.
 type Fields struct {
 	All    map[string]json.RawMessage
 	Prefix string // of the names in mistakes, such as tiles.0.
-	// Wrong makes the mistake of a value that is not of the type that is wanted, such as "string". Nil for "Not a valid string."
+	// Wrong makes the mistake of a value that is not of the type that is wanted, such as "string". Nil for "Not a valid string." and the like.
+	// With it, numbers are no texts.
 	Wrong func(name, want string) error
 	Err   error
+
+	strict bool // numbers are no texts
 }
 
-// Take returns a field, and reports whether it is given. Null is a mistake unless the field may be null.
+// Take returns a field as JSON, and reports whether it is given. Null is a mistake unless the field may be null.
 func (f *Fields) Take(name string, mayBeNull bool) (json.RawMessage, bool) {
+	raw, given := f.take(name, mayBeNull)
+	if texts, ok := formTexts(raw); ok {
+		raw = jsonOf(texts[len(texts)-1])
+	}
+	return raw, given
+}
+
+// TakeList returns a field that is a list, as Take does. The texts of a form are its items.
+func (f *Fields) TakeList(name string, mayBeNull bool) (json.RawMessage, bool) {
+	raw, given := f.take(name, mayBeNull)
+	if texts, ok := formTexts(raw); ok {
+		raw = listOf(texts)
+	}
+	return raw, given
+}
+
+func (f *Fields) take(name string, mayBeNull bool) (json.RawMessage, bool) {
 	raw, given := f.All[name]
 	if !given || f.Err != nil {
 		return nil, false
@@ -35,15 +53,16 @@ func (f *Fields) Take(name string, mayBeNull bool) (json.RawMessage, bool) {
 
 // Read decodes a field into out, and reports whether it is given and not null.
 func (f *Fields) Read(name string, out any) bool {
-	raw, given := f.Take(name, true)
-	return given && !IsNull(raw) && f.decode(name, raw, out)
+	raw, given := f.take(name, true)
+	return given && !IsNull(raw) && !isBlank(raw, reflect.TypeOf(out).Elem().Kind()) && f.decode(name, raw, out)
 }
 
 // Change reads a field that is changed where it is given. It may be null if T is a pointer.
 func Change[T any](f *Fields, name string) registry.Field[T] {
-	raw, given := f.Take(name, reflect.TypeFor[T]().Kind() == reflect.Pointer)
+	kind := reflect.TypeFor[T]().Kind()
+	raw, given := f.take(name, kind == reflect.Pointer)
 	var value T
-	if !given || !f.decode(name, raw, &value) {
+	if !given || isBlank(raw, kind) || !f.decode(name, raw, &value) {
 		return registry.Field[T]{}
 	}
 	return registry.To(value)
@@ -57,40 +76,28 @@ func (f *Fields) Fail(name, code, format string, args ...any) {
 }
 
 func (f *Fields) decode(name string, raw json.RawMessage, out any) bool {
-	err := json.Unmarshal(raw, out)
-	if err == nil {
+	mistake := decode(raw, out, f.strict || f.Wrong != nil)
+	switch {
+	case mistake == nil:
 		return true
-	}
-	if n, ok := out.(*int); ok && wholeNumber(raw, n) {
-		return true
-	}
-	want := "value"
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		want = jsonTypeName(wrong.Type.Kind())
-	}
-	if f.Wrong == nil {
-		f.Fail(name, "invalid_input", "Not a valid %s.", want)
-	} else {
-		f.Err = f.Wrong(f.Prefix+name, want)
+	case f.Wrong == nil:
+		f.Fail(name, mistake.code, "%s", mistake.detail)
+	default:
+		f.Err = f.Wrong(f.Prefix+name, mistake.want)
 	}
 	return false
 }
 
-// wholeNumber reads an integer that is written as 1.0 or 1e3, as some languages do.
-func wholeNumber(raw json.RawMessage, n *int) bool {
-	f, err := strconv.ParseFloat(string(bytes.TrimSpace(raw)), 64)
-	const exact = 1 << 53 // below it each integer has a float of its own
-	if err != nil || f != math.Trunc(f) || math.Abs(f) >= exact {
-		return false
+// typeName names the type of a JSON value that is wanted, which the decoder's error knows if it is one inside of another.
+func typeName(kind reflect.Kind, err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		kind = wrong.Type.Kind()
 	}
-	*n = int(f)
-	return true
-}
-
-func jsonTypeName(kind reflect.Kind) string {
 	switch kind { //nolint:exhaustive // those that fields have
 	case reflect.Int, reflect.Int64:
 		return "integer"
+	case reflect.Float64:
+		return "number"
 	case reflect.Slice, reflect.Array:
 		return "list"
 	case reflect.Map, reflect.Struct:
@@ -103,9 +110,15 @@ func jsonTypeName(kind reflect.Kind) string {
 	return "value"
 }
 
-// Field reads one field alone: see Fields.Read.
+// isBlank reports whether a form leaves a field of a kind empty, which counts as not given if the kind is not that of a text.
+func isBlank(raw json.RawMessage, kind reflect.Kind) bool {
+	texts, ok := formTexts(raw)
+	return ok && texts[len(texts)-1] == "" && isScalar(kind)
+}
+
+// Field reads one field alone: see Fields.Read. Numbers are no texts.
 func Field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
-	f := Fields{All: fields}
+	f := Fields{All: fields, strict: true}
 	given := f.Read(name, out)
 	return given, f.Err
 }

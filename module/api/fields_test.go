@@ -28,10 +28,10 @@ func TestField(t *testing.T) {
 		{"integer", `7`, &n, "7"},
 		{"integer with a fraction of zero", `7.0`, &n, "7"},
 		{"integer with an exponent", ` -1e3 `, &n, "-1000"},
-		{"fraction", `7.5`, &n, "Not a valid integer."},
-		{"integer that floats round", `9007199254740993.0`, &n, "Not a valid integer."},
-		{"integer that is too large", `1e300`, &n, "Not a valid integer."},
-		{"text for an integer", `"7"`, &n, "Not a valid integer."},
+		{"fraction", `7.5`, &n, "A valid integer is required."},
+		{"integer that floats round", `9007199254740993.0`, &n, "A valid integer is required."},
+		{"integer that is too large", `1e300`, &n, "A valid integer is required."},
+		{"text for an integer", `"7"`, &n, "7"},
 		{"word", `"a"`, &s, "a"},
 		{"number for a word", `5`, &s, "Not a valid string."},
 		{"number for a list", `5`, &l, "Not a valid list."},
@@ -61,9 +61,9 @@ func TestFields(t *testing.T) {
 		{"values", `{"a": "x", "b": 7, "c": true}`, "{x true} {7 true} true"},
 		{"null where it is a value", `{"b": null, "c": null}`, "{ false} {<nil> true} false"},
 		{"null where it is none", `{"a": null}`, "o.0.a null: This field may not be null."},
-		{"two mistakes", `{"a": 5, "b": "x"}`, "o.0.a invalid_input: Not a valid string."},
-		{"a fraction", `{"b": 7.5}`, "o.0.b invalid_input: Not a valid integer."},
-		{"a mistake before", `{"b": [], "c": 1}`, "o.0.b invalid_input: Not a valid integer."},
+		{"two mistakes", `{"a": true, "b": "x"}`, "o.0.a invalid_input: Not a valid string."},
+		{"a fraction", `{"b": 7.5}`, "o.0.b invalid_input: A valid integer is required."},
+		{"a mistake before", `{"b": [], "c": 1}`, "o.0.b invalid_input: A valid integer is required."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -123,6 +123,39 @@ func testDashboards(t exam) {
 	}
 }
 
+func testTiles(t exam) {
+	p := newPair(t)
+	shop := p.project()
+	ctx := t.Context()
+	i := p.insight(shop.ID, named("i"))
+	from := p.dashboard(shop.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
+	to := p.dashboard(shop.ID, registry.DashboardFields{})
+	text := *must(p.AddText(ctx, shop.ID, from.ID, registry.TileFields{Text: registry.To(new("one"))}, "key", at))(t)
+	must(p.CopyTile(ctx, shop.ID, from.ID, text.ID, to.ID))(t)
+	must(p.other.ChangeText(ctx, shop.ID, to.ID, 3, registry.TileFields{Text: registry.To(new("two"))}, "another", at))(t)
+	must(p.CopyTile(ctx, shop.ID, from.ID, 1, to.ID))(t)
+	if err := p.DeleteTile(ctx, shop.ID, to.ID, 4, at); err != nil {
+		t.Fatal(err)
+	}
+	must(p.MoveTile(ctx, shop.ID, from.ID, 1, to.ID))(t)
+	empty := json.RawMessage(`{}`)
+	changed := registry.Text{Body: new("two"), CreatedBy: "key", LastModifiedBy: "another", LastModifiedAt: at}
+	shared := changed
+	shared.ID = text.ID
+	insight := registry.Tile{ID: 1, Project: shop.ID, Dashboard: to.ID, Insight: i.ID, Layouts: empty, FilterOverrides: empty}
+	from.Tiles = []registry.Tile{{ID: 2, Project: shop.ID, Dashboard: from.ID, Text: &changed, Layouts: empty, FilterOverrides: empty}}
+	to.Tiles = []registry.Tile{insight, {ID: 3, Project: shop.ID, Dashboard: to.ID, Text: &shared, Layouts: empty, FilterOverrides: empty}}
+	got := p.settled()[0]
+	same(t, "dashboards", []registry.Dashboard{from, to}, got.Dashboards)
+	same(t, "tiles by insight", map[int64][]registry.Tile{i.ID: {insight}}, got.Tiles)
+	duplicate := p.dashboard(shop.ID, registry.DashboardFields{From: to.ID, CopyContents: true})
+	got = p.settled()[0]
+	same(t, "a duplicate", duplicate, got.Dashboards[2])
+	if !duplicate.Duplicate || len(got.Insights) != 2 || len(duplicate.Tiles) != 2 || duplicate.Tiles[0].Insight != 2 || duplicate.Tiles[1].Text.ID != 0 {
+		t.Errorf("the duplicate is %+v", duplicate)
+	}
+}
+
 func testActivities(t exam) {
 	p := newPair(t)
 	shop, other := p.project(), p.project()

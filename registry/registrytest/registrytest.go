@@ -68,6 +68,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"variables", testVariables},
 		{"insights", testInsights},
 		{"dashboards and their tiles", testDashboards},
+		{"tiles that are copied and moved", testTiles},
 		{"activities", testActivities},
 		{"views of insights", testViews},
 		{"properties", testProperties},

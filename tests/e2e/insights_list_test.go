@@ -262,7 +262,7 @@ func TestDashboards(t *testing.T) {
 		t.Errorf("a key that must not read insights sees one: %s", raw)
 	}
 	for body, attr := range map[string]string{
-		`{"name":5}`: "name", `{"filters":[]}`: "filters", `{"filters":{"dates":1}}`: "filters", `{"tiles":[{"text":{"body":5}}]}`: "tiles.0.text.body",
+		`{"name":[5]}`: "name", `{"filters":[]}`: "filters", `{"filters":{"dates":1}}`: "filters", `{"tiles":[{"text":{"body":[5]}}]}`: "tiles.0.text.body",
 		`{"tiles":[{"insight":999999}]}`: "tiles.0.insight", `{"use_template":"x"}`: "use_template", `{"restriction_level":37}`: "restriction_level",
 		`{"tags":"a"}`: "tags", `{"pinned":null}`: "pinned",
 	} {

@@ -3,7 +3,6 @@ package cohorts
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -35,10 +34,10 @@ func readGiven(in api.Input) (*given, error) {
 		return nil, err
 	}
 	all := form.Fields
-	if isForm {
-		typed(all)
-	} else if all, err = in.ReadObject(); err != nil {
-		return nil, err
+	if !isForm {
+		if all, err = in.ReadObject(); err != nil {
+			return nil, err
+		}
 	}
 	r := &api.Fields{All: all}
 	g := &given{CohortFields: registry.CohortFields{
@@ -58,22 +57,6 @@ func readGiven(in api.Input) (*given, error) {
 	}
 	g.People = people{clickhouse.ByPersonID, ids}
 	return g, nil
-}
-
-// typed makes the texts of a form the JSON values that the fields have.
-func typed(fields map[string]json.RawMessage) {
-	for _, name := range []string{"is_static", "deleted", "filters", "groups", "query", "_create_static_person_ids"} {
-		var text string
-		if json.Unmarshal(fields[name], &text) != nil {
-			continue
-		}
-		switch lower := strings.ToLower(strings.TrimSpace(text)); {
-		case lower == "true" || lower == "false" || lower == "null":
-			fields[name] = json.RawMessage(lower)
-		case json.Valid([]byte(text)):
-			fields[name] = json.RawMessage(text)
-		}
-	}
 }
 
 // description reads the description; null is none.

@@ -55,7 +55,8 @@ func readIDs(in api.Input) ([]string, error) {
 		return nil, err
 	}
 	var given []any
-	if json.Unmarshal(fields[field], &given) != nil || fields[field] == nil || given == nil {
+	raw, _ := (&api.Fields{All: fields}).TakeList(field, true)
+	if json.Unmarshal(raw, &given) != nil || given == nil {
 		return nil, api.Invalid(field, "invalid_input", "person_ids must be a list")
 	}
 	switch {

@@ -134,7 +134,9 @@ func readVariable(in api.Input) (registry.VariableUpdate, error) {
 			return update, api.Invalid(name, "invalid_input", "%s is not supported; list the values.", name)
 		}
 	}
-	update.Default, update.Values = fields["default_value"], fields["values"]
+	all := &api.Fields{All: fields}
+	update.Default, _ = all.Take("default_value", true)
+	update.Values, _ = all.TakeList("values", true)
 	if value, err := api.DecodeValue(update.Default); err == nil {
 		if n, ok := value.(json.Number); ok && !api.IsNumber(string(n)) { // which the registry would round
 			return update, api.BadDefault(fmt.Errorf("%s is not a number", n))

@@ -139,7 +139,7 @@ func (s *Activity) view(ctx context.Context, c api.Caller, in api.Input) (api.Re
 	if err != nil {
 		return api.Response{}, err
 	}
-	ids := items[int64](r, "insight_ids", "integer")
+	ids := items[int64](r, "insight_ids")
 	switch {
 	case r.Err != nil:
 		return api.Response{}, r.Err

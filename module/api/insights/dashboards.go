@@ -25,7 +25,7 @@ type Dashboards struct {
 // Routes are the routes of dashboards.
 func (s *Dashboards) Routes() []api.Route {
 	const read, write = "dashboard:read", "dashboard:write"
-	return []api.Route{
+	return append(s.tileRoutes(), []api.Route{
 		{Method: http.MethodGet, Pattern: "dashboards", Scope: read, Handler: s.list},
 		{Method: http.MethodPost, Pattern: "dashboards", Scope: write, Handler: s.create},
 		{Method: http.MethodGet, Pattern: "dashboards/:name", Scope: read, Handler: s.get},
@@ -34,7 +34,7 @@ func (s *Dashboards) Routes() []api.Route {
 		{Method: http.MethodDelete, Pattern: "dashboards/:name", Scope: write, Handler: s.remove},
 		{Method: http.MethodGet, Pattern: "dashboards/:name/run_insights", Scope: read, Handler: s.run},
 		{Method: http.MethodPost, Pattern: "dashboards/:name/reorder_tiles", Scope: write, Handler: s.reorder},
-	}
+	}...)
 }
 
 // answer answers with a dashboard and its insights; their results come in the mode that the request names.
@@ -85,11 +85,9 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in api.Input, d *
 	var size atomic.Int64
 	quotas, err := sideBySide(len(tiles), func(i int) (execution.Quotas, error) {
 		t := &tiles[i]
-		out[i] = tileRecord{
-			ID: t.ID, Order: i, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides,
-		}
+		out[i] = recordTile(c, t)
+		out[i].Order = &i
 		if t.Text != nil {
-			out[i].Text = recordText(c, t)
 			return nil, nil
 		}
 		one := shownInsight{c.Snapshot.Insight(d.Project, t.Insight), t, d}
@@ -167,10 +165,8 @@ func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Re
 	slices.SortStableFunc(found, func(a, b row) int {
 		return cmp.Or(strings.Compare(api.Deref(a.match), api.Deref(b.match)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
-	return api.PageBy(in, found, func(one row) dashboardRecord {
-		record := recordDashboard(&c, one.Dashboard)
-		record.SearchMatchType = one.match
-		return record
+	return api.PageBy(in, found, func(one row) foundDashboard {
+		return foundDashboard{recordDashboard(&c, one.Dashboard), one.match}
 	})
 }
 
@@ -193,7 +189,7 @@ func (s *Dashboards) get(ctx context.Context, c api.Caller, in api.Input) (api.R
 }
 
 func (s *Dashboards) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, err := readDashboard(&c, in)
+	fields, err := readDashboard(&c, in, true)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -210,7 +206,7 @@ func (s *Dashboards) update(ctx context.Context, c api.Caller, in api.Input) (ap
 	if !ok {
 		return api.Response{}, api.NotFound("Not found.")
 	}
-	fields, err := readDashboard(&c, in)
+	fields, err := readDashboard(&c, in, false)
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -46,7 +46,7 @@ func (s *Dashboards) run(ctx context.Context, c api.Caller, in api.Input) (api.R
 	results := make([]runRecord, 0, len(tiles))
 	for _, t := range tiles {
 		if t.Text == nil {
-			results = append(results, runRecord{ID: t.ID, Order: t.Order, Insight: t.Insight})
+			results = append(results, runRecord{ID: t.ID, Order: *t.Order, Insight: t.Insight})
 		}
 	}
 	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
@@ -69,17 +69,18 @@ func (s *Dashboards) reorder(ctx context.Context, c api.Caller, in api.Input) (a
 	if err != nil {
 		return api.Response{}, err
 	}
-	fields, err := in.ReadObject()
+	r, err := readFields(in)
 	if err != nil {
 		return api.Response{}, err
 	}
-	var order []int64
-	if json.Unmarshal(fields["tile_order"], &order) != nil || len(order) == 0 {
-		return api.Response{}, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
-	}
+	order := items[int64](r, "tile_order").Value
 	var layout string
-	if _, err := api.Field(fields, "layout", &layout); err != nil {
-		return api.Response{}, err
+	r.Read("layout", &layout)
+	switch {
+	case r.Err != nil:
+		return api.Response{}, r.Err
+	case len(order) == 0:
+		return api.Response{}, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
 	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
 		return api.Response{}, api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)

@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,28 +15,32 @@ import (
 
 // readDashboard reads the writable fields of a dashboard. Like PostHog it ignores others, except those that ask for
 // something that is not offered here.
-func readDashboard(c *api.Caller, in api.Input) (registry.DashboardFields, error) {
+func readDashboard(c *api.Caller, in api.Input, isNew bool) (registry.DashboardFields, error) {
 	var f registry.DashboardFields
 	r, err := readFields(in)
 	if err != nil {
 		return f, err
 	}
-	if err := refuseDashboard(r.All); err != nil {
-		return f, err
-	}
+	refuseDashboard(r)
 	f.Name, f.Description, f.Pinned = textOrNull(r, "name"), api.Change[string](r, "description"), flag(r, "pinned")
 	f.Deleted, f.DeleteInsights = flag(r, "deleted"), flag(r, "delete_insights").Value
 	f.Filters, f.Variables = filtersField(r, "filters"), variablesField(r, "variables")
 	if raw, ok := r.Take("breakdown_colors", true); ok {
 		f.BreakdownColor = registry.To(raw)
 	}
-	f.ColorTheme, f.Tags = api.Change[*int](r, "data_color_theme_id"), items[string](r, "tags", "string")
+	f.ColorTheme, f.Tags = api.Change[*int](r, "data_color_theme_id"), items[string](r, "tags")
 	textOrNull(r, folderField)
 	f.Tiles = tilesField(r)
+	if isNew {
+		fromOther(r, &f)
+	} else {
+		f.Duplicate = duplicatesField(r)
+	}
 	if r.Err != nil {
 		return f, r.Err
 	}
-	if f.Deleted.Value && f.DeleteInsights && !c.Key.Allows("insight:write") {
+	writesInsights := f.Deleted.Value && f.DeleteInsights || f.CopyContents || len(f.Duplicate) > 0
+	if writesInsights && !c.Key.Allows("insight:write") {
 		return f, api.MissingScope("insight:write")
 	}
 	return f, mayFilter(c.Key, &f)
@@ -54,19 +59,55 @@ func mayFilter(key *registry.Key, f *registry.DashboardFields) error {
 	return nil
 }
 
-// refuseDashboard refuses what is not offered: copies of dashboards, templates, and restrictions, which need accounts.
-func refuseDashboard(fields map[string]json.RawMessage) error {
-	for _, name := range []string{"use_template", "use_dashboard", "duplicate_tiles", "quick_filter_ids"} {
-		switch raw := string(fields[name]); raw {
-		case "", "null", `""`, "[]", "false":
-		default:
-			return api.Invalid(name, "invalid_input", "%s is not supported.", name)
-		}
+// refuseDashboard refuses what is not offered: quick filters, and restrictions, which need accounts.
+func refuseDashboard(r *api.Fields) {
+	switch raw, _ := r.TakeList("quick_filter_ids", true); string(raw) {
+	case "", "null", `""`, `[""]`, "[]":
+	default:
+		r.Fail("quick_filter_ids", "invalid_input", "quick_filter_ids is not supported.")
 	}
-	if raw := fields["restriction_level"]; len(raw) > 0 && !api.IsNull(raw) && string(raw) != "21" {
-		return api.Invalid("restriction_level", "invalid_choice", "%q is not a valid choice.", string(raw))
+	if level := api.Change[*int](r, "restriction_level").Value; level != nil && *level != anyoneMayEdit {
+		r.Fail("restriction_level", "invalid_choice", "\"%d\" is not a valid choice.", *level)
 	}
-	return nil
+}
+
+// fromOther reads what a new dashboard is made from: another dashboard, or a template, of which there are none.
+func fromOther(r *api.Fields, f *registry.DashboardFields) {
+	template := api.Change[string](r, "use_template").Value
+	if from := api.Change[*int64](r, "use_dashboard").Value; from != nil {
+		f.From = *from
+	}
+	if r.All["duplicate_tiles"] != nil && f.From != 0 {
+		f.CopyContents = isAsked(r, "duplicate_tiles")
+	}
+	switch {
+	case template != "" && f.From != 0:
+		r.Fail("", "invalid_input", "`use_dashboard` and `use_template` cannot be used together")
+	case template != "":
+		r.Fail("use_template", "invalid_input", "Invalid template provided: %s", template)
+	}
+}
+
+// isAsked reports whether a value says yes: any list with something in it does, as in PostHog.
+func isAsked(r *api.Fields, name string) bool {
+	raw, _ := r.Take(name, true) // a form can't say it with a list
+	if len(raw) > 0 && bytes.TrimSpace(raw)[0] == '[' {
+		var all []json.RawMessage
+		return json.Unmarshal(raw, &all) == nil && len(all) > 0
+	}
+	return api.Deref(api.Change[*bool](r, name).Value)
+}
+
+// duplicatesField reads which tiles of a dashboard are to be there once more, and where.
+func duplicatesField(r *api.Fields) []registry.TileFields {
+	var out []registry.TileFields
+	eachTile(r, "duplicate_tiles", func(t *api.Fields) {
+		need(t, "id")
+		one := registry.TileFields{Layouts: object(t, "layouts", "Layouts must be a dictionary")}
+		t.Read("id", &one.ID)
+		out = append(out, one)
+	})
+	return out
 }
 
 // filtersField reads filters that go over insights: contract api.md section 2.4.
@@ -103,25 +144,30 @@ func checked(r *api.Fields, name, words string, parse func([]byte) error) regist
 
 // tilesField reads what is to become of tiles: those of a number, or of an insight that is put on the dashboard.
 func tilesField(r *api.Fields) []registry.TileFields {
-	if api.IsNull(r.All["tiles"]) {
-		return nil
+	var out []registry.TileFields
+	eachTile(r, "tiles", func(t *api.Fields) { out = append(out, tileOf(t)) })
+	return out
+}
+
+// eachTile reads a list of objects, of which null is none.
+func eachTile(r *api.Fields, name string, read func(*api.Fields)) {
+	if api.IsNull(r.All[name]) {
+		return
 	}
-	tiles, ok := list(r, "tiles")
+	tiles, ok := list(r, name)
 	if !ok {
-		return nil
+		return
 	}
-	out := make([]registry.TileFields, len(tiles))
 	for i, raw := range tiles {
-		name := fmt.Sprintf("tiles.%d", i)
-		t := api.Fields{Prefix: name + ".", Wrong: wrongType, Err: r.Err}
+		at := fmt.Sprintf("%s.%d", name, i)
+		t := api.Fields{Prefix: at + ".", Err: r.Err}
 		if json.Unmarshal(raw, &t.All) != nil || t.All == nil {
-			r.Fail(name, "invalid_input", "Invalid data. Expected a dictionary.")
-			return nil
+			r.Fail(at, "invalid_input", "Invalid data. Expected a dictionary.")
+			return
 		}
-		out[i] = tileOf(&t)
+		read(&t)
 		r.Err = t.Err
 	}
-	return out
 }
 
 func tileOf(r *api.Fields) registry.TileFields {
@@ -152,7 +198,7 @@ func tileText(r *api.Fields) registry.Field[*string] {
 	if !ok || api.IsNull(raw) || isEmptyObject(raw) {
 		return registry.Field[*string]{}
 	}
-	text := api.Fields{Prefix: r.Prefix + "text.", Wrong: wrongType}
+	text := api.Fields{Prefix: r.Prefix + "text."}
 	if json.Unmarshal(raw, &text.All) != nil {
 		r.Fail("text", "invalid_input", "Invalid data. Expected a dictionary.")
 		return registry.Field[*string]{}

@@ -30,7 +30,12 @@ type dashboardRecord struct {
 	AccessControlVersion      string     `json:"access_control_version"`
 	LastRefresh               *time.Time `json:"last_refresh"`
 	TeamID                    int64      `json:"team_id"`
-	SearchMatchType           *string    `json:"search_match_type,omitempty"`
+}
+
+// foundDashboard is a dashboard in a list, with how it was found by a search; nil without one.
+type foundDashboard struct {
+	dashboardRecord
+	SearchMatchType *string `json:"search_match_type"`
 }
 
 // fullDashboard is a dashboard with what is on it.
@@ -49,10 +54,11 @@ type fullDashboard struct {
 // tileRecord is one insight on a dashboard, with its result, or one text.
 type tileRecord struct {
 	ID                    int64           `json:"id"`
-	Order                 int             `json:"order"`
+	Order                 *int            `json:"order"` // nil for a tile by itself
 	Insight               json.RawMessage `json:"insight"`
 	Text                  *textRecord     `json:"text"`
 	ButtonTile            json.RawMessage `json:"button_tile"`
+	Widget                json.RawMessage `json:"widget"`
 	Layouts               json.RawMessage `json:"layouts"`
 	Color                 *string         `json:"color"`
 	ShowDescription       *bool           `json:"show_description"`
@@ -62,7 +68,7 @@ type tileRecord struct {
 	IsCached              bool            `json:"is_cached"`
 }
 
-// textRecord is the text of a tile. It goes by the number of its tile.
+// textRecord is the text of a tile. It goes by the number of the tile that it was written for.
 type textRecord struct {
 	ID             int64     `json:"id"`
 	Body           *string   `json:"body"`
@@ -72,11 +78,16 @@ type textRecord struct {
 	Team           int64     `json:"team"`
 }
 
-func recordText(c *api.Caller, t *registry.Tile) *textRecord {
-	return &textRecord{
-		ID: t.ID, Body: t.Text.Body, CreatedBy: c.User(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
-		LastModifiedBy: c.User(t.Text.LastModifiedBy), Team: t.Project,
+// recordTile is a tile without its insight.
+func recordTile(c *api.Caller, t *registry.Tile) tileRecord {
+	record := tileRecord{ID: t.ID, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides}
+	if t.Text != nil {
+		record.Text = &textRecord{
+			ID: t.TextID(), Body: t.Text.Body, CreatedBy: c.User(t.Text.CreatedBy), LastModifiedAt: t.Text.LastModifiedAt,
+			LastModifiedBy: c.User(t.Text.LastModifiedBy), Team: t.Project,
+		}
 	}
+	return record
 }
 
 func recordDashboard(c *api.Caller, d *registry.Dashboard) dashboardRecord {
@@ -84,6 +95,9 @@ func recordDashboard(c *api.Caller, d *registry.Dashboard) dashboardRecord {
 		ID: d.ID, Name: d.Name, Description: d.Description, Pinned: d.Pinned, CreatedAt: d.CreatedAt, CreatedBy: c.User(d.CreatedBy),
 		Deleted: d.Deleted, CreationMode: "default", Tags: d.Tags, RestrictionLevel: anyoneMayEdit, EffectiveRestrictionLevel: anyoneMayEdit,
 		AccessControlVersion: "v2", TeamID: d.Project,
+	}
+	if d.Duplicate {
+		record.CreationMode = "duplicate"
 	}
 	record.UserAccessLevel, record.EffectivePrivilegeLevel = access(c, "dashboard")
 	return record

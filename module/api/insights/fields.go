@@ -23,13 +23,13 @@ func readInsight(c *api.Caller, in api.Input, isNew bool) (registry.InsightField
 	if f.Query, err = savedQuery(r.All, isNew, in.FromMCP()); err != nil {
 		return f, err
 	}
-	f.NoQueryScope = !c.Key.Allows(result.QueryScope) && holdsHogQL(r.All["query"])
+	f.NoQueryScope = !c.Key.Allows(result.QueryScope) && holdsHogQL(f.Query.Value)
 	f.Name, f.DerivedName, f.Description = textOrNull(r, "name"), textOrNull(r, "derived_name"), textOrNull(r, "description")
 	f.Filters = object(r, "filters", "Filters must be a dictionary")
 	f.Order = api.Change[*int](r, "order")
 	f.Deleted, f.Favorited, f.Saved = flag(r, "deleted"), flag(r, "favorited"), flag(r, "saved")
-	f.Tags = items[string](r, "tags", "string")
-	f.Dashboards = items[int64](r, "dashboards", "integer")
+	f.Tags = items[string](r, "tags")
+	f.Dashboards = items[int64](r, "dashboards")
 	textOrNull(r, folderField)
 	return f, r.Err
 }
@@ -84,20 +84,10 @@ func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
 	}{wrapper, raw})
 }
 
-// readFields reads a body, whose mistakes are worded as PostHog words them for insights and dashboards.
+// readFields reads a body.
 func readFields(in api.Input) (*api.Fields, error) {
 	fields, err := in.ReadObject()
-	return &api.Fields{All: fields, Wrong: wrongType}, err
-}
-
-func wrongType(name, want string) error {
-	switch want {
-	case "boolean":
-		return api.Invalid(name, "invalid_input", "Must be a valid boolean.")
-	case "integer":
-		return api.Invalid(name, "invalid_input", "A valid integer is required.")
-	}
-	return api.Invalid(name, "invalid_input", "Not a valid %s.", want)
+	return &api.Fields{All: fields}, err
 }
 
 func textOrNull(r *api.Fields, name string) registry.Field[*string] {
@@ -123,7 +113,7 @@ func object(r *api.Fields, name, words string) registry.Field[json.RawMessage] {
 
 // list reads the items of a list.
 func list(r *api.Fields, name string) ([]json.RawMessage, bool) {
-	raw, ok := r.Take(name, false)
+	raw, ok := r.TakeList(name, false)
 	if !ok {
 		return nil, false
 	}
@@ -140,6 +130,8 @@ func pythonType(raw json.RawMessage) string {
 	switch bytes.TrimSpace(raw)[0] {
 	case '{':
 		return "dict"
+	case '[':
+		return "list"
 	case '"':
 		return "str"
 	case 't', 'f':
@@ -151,17 +143,24 @@ func pythonType(raw json.RawMessage) string {
 	return "int"
 }
 
-// items reads a list of values of the type that want names.
-func items[T any](r *api.Fields, name, want string) registry.Field[[]T] {
+// items reads a list of values.
+func items[T any](r *api.Fields, name string) registry.Field[[]T] {
 	all, ok := list(r, name)
 	if !ok {
 		return registry.Field[[]T]{}
 	}
 	values := make([]T, len(all))
 	for i, item := range all {
-		if r.Err == nil && (api.IsNull(item) || json.Unmarshal(item, &values[i]) != nil) {
-			r.Err = wrongType(fmt.Sprintf("%s%s__%d", r.Prefix, name, i), want)
+		if r.Err != nil {
+			break
 		}
+		if !api.IsNull(item) && api.Decode(item, &values[i]) {
+			continue
+		}
+		at := fmt.Sprintf("%s__%d", name, i)
+		one := api.Fields{All: map[string]json.RawMessage{at: item}, Prefix: r.Prefix}
+		api.Change[T](&one, at)
+		r.Err = one.Err
 	}
 	return registry.To(values)
 }

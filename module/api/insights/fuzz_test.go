@@ -29,7 +29,7 @@ func FuzzSavedBodies(f *testing.F) {
 			return api.Input{Request: r}
 		}
 		_, insight := readInsight(&c, input(), true)
-		_, board := readDashboard(&c, input())
+		_, board := readDashboard(&c, input(), len(body)%2 == 0)
 		for _, err := range []error{insight, board} {
 			if err == nil {
 				continue

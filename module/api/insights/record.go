@@ -29,14 +29,14 @@ type insightHead struct {
 	Favorited       bool            `json:"favorited"`
 	UserAccessLevel string          `json:"user_access_level"`
 	LastViewedAt    *time.Time      `json:"last_viewed_at"`
-	SearchMatchType *string         `json:"search_match_type"`
+	SearchMatchType *string         `json:"search_match_type"` // nil but in lists that were searched
 }
 
 // tilePlace is the place of an insight on a dashboard.
 type tilePlace struct {
 	ID          int64 `json:"id"`
 	DashboardID int64 `json:"dashboard_id"`
-	Deleted     bool  `json:"deleted"`
+	Deleted     *bool `json:"deleted"` // nil until it was deleted and restored, as in PostHog
 }
 
 // basicInsight is an insight without its result. The last two members belong to an older cache of PostHog's; nothing sets them.
@@ -92,7 +92,11 @@ func headOf(c *api.Caller, i *registry.Insight) insightHead {
 	head.UserAccessLevel, _ = access(c, "insight")
 	for _, t := range c.Snapshot.TilesOf(i.Project, i.ID) {
 		head.Dashboards = append(head.Dashboards, t.Dashboard)
-		head.DashboardTiles = append(head.DashboardTiles, tilePlace{ID: t.ID, DashboardID: t.Dashboard})
+		place := tilePlace{ID: t.ID, DashboardID: t.Dashboard}
+		if t.Restored {
+			place.Deleted = new(false)
+		}
+		head.DashboardTiles = append(head.DashboardTiles, place)
 	}
 	slices.Sort(head.Dashboards)
 	return head

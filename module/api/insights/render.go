@@ -17,6 +17,7 @@ func (s *Results) append(dst []byte, c *api.Caller, i shownInsight, res insightR
 	if res.query != nil {
 		full.Query = res.query
 	}
+	full.Query = currentVariables(c, full.Query)
 	if complete != nil {
 		complete(&full.insightHead)
 	}

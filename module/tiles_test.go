@@ -1,0 +1,143 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestTileMistakes: what is wrong with a request about tiles, by its code and field; nothing changes.
+func TestTileMistakes(t *testing.T) {
+	w, _ := powersWorld(t)
+	if _, err := w.rt.registry.AddText(t.Context(), w.project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	gone := registry.DashboardFields{Deleted: registry.To(true)}
+	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, gone, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	before := w.rt.registry.Snapshot().Revision
+	for _, tt := range []struct{ name, route, body, want string }{
+		{"no body", "1/create_text_tile", `{}`, "400 required body: This field is required."},
+		{"an empty body", "1/create_text_tile", `{"body": ""}`, "400 blank body: This field may not be blank."},
+		{"a body of blanks", "1/create_text_tile", `{"body": " \n"}`, "400 blank body: This field may not be blank."},
+		{"a body of null", "1/create_text_tile", `{"body": null}`, "400 null body: This field may not be null."},
+		{"a body that is no text", "1/create_text_tile", `{"body": ["a"]}`, "400 invalid_input body: Not a valid string."},
+		{"layouts of null", "1/create_text_tile", `{"body": "a", "layouts": null}`, "400 null layouts: This field may not be null."},
+		{"layouts that are no object", "1/create_text_tile", `{"body": "a", "layouts": [1]}`, "400 invalid_input layouts: Invalid data. Expected a dictionary, but got list."},
+		{"a layout that is no object", "1/create_text_tile", `{"body": "a", "layouts": {"sm": 5}}`, "400 invalid_input layouts__sm: Invalid data. Expected a dictionary, but got int."},
+		{"a place that is no number", "1/create_text_tile", `{"body": "a", "layouts": {"xs": {"w": "wide"}}}`, "400 invalid_input layouts__xs__w: A valid integer is required."},
+		{"a place of null", "1/create_text_tile", `{"body": "a", "layouts": {"xs": {"w": null}}}`, "400 null layouts__xs__w: This field may not be null."},
+		{"no tile to change", "1/update_text_tile", `{"body": "a"}`, "400 required tile_id: This field is required."},
+		{"a tile that is no number", "1/update_text_tile", `{"tile_id": "x"}`, "400 invalid_input tile_id: A valid integer is required."},
+		{"the tile of an insight", "1/update_text_tile", `{"tile_id": 1}`, "400 invalid_input <nil>: Tile is not a text tile."},
+		{"a tile that is not there", "1/update_text_tile", `{"tile_id": 9}`, "404 not_found <nil>: Not found."},
+		{"no tile to delete", "1/delete_tile", `{}`, "400 required tile_id: This field is required."},
+		{"a tile of another dashboard", "1/delete_tile", `{"tile_id": 9}`, "404 not_found <nil>: Not found."},
+		{"no origin", "1/copy_tile", `{"tileId": 1}`, "400 required fromDashboardId: This field is required."},
+		{"no tile to copy", "1/copy_tile", `{"fromDashboardId": 2}`, "400 required tileId: This field is required."},
+		{"the same dashboard", "1/copy_tile", `{"fromDashboardId": 1, "tileId": 1}`, "400 invalid_input <nil>: Destination must be a different dashboard than the source."},
+		{"an origin that is not there", "1/copy_tile", `{"fromDashboardId": 9, "tileId": 1}`, "404 not_found <nil>: Not found."},
+		{"an origin that is deleted", "1/copy_tile", `{"fromDashboardId": 2, "tileId": 1}`, "404 not_found <nil>: Not found."},
+		{"no destination", "1/move_tile", `{"tile": {"id": 1}}`, "400 required to_dashboard: This field is required."},
+		{"no tile to move", "1/move_tile", `{"to_dashboard": 2}`, "400 required tile: This field is required."},
+		{"a tile without a number", "1/move_tile", `{"to_dashboard": 2, "tile": {}}`, "400 required tile__id: This field is required."},
+		{"a tile that is a number", "1/move_tile", `{"toDashboard": 2, "tile": 1}`, "400 invalid_input tile: Invalid data. Expected a dictionary, but got int."},
+		{"a destination that is deleted", "1/move_tile", `{"to_dashboard": 2, "tile": {"id": 1}}`, "404 not_found <nil>: Not found."},
+		{"a dashboard that is deleted", "2/create_text_tile", `{"body": "a"}`, "404 not_found <nil>: Not found."},
+		{"a dashboard of another name", "x/delete_tile", `{"tile_id": 1}`, "404 not_found <nil>: Not found."},
+	} {
+		answer := w.send(t, http.MethodPost, "/api/environments/@current/dashboards/"+tt.route+"/", tt.body)
+		var said struct {
+			Code, Detail string
+			Attr         any
+		}
+		if err := json.Unmarshal(answer.Body.Bytes(), &said); err != nil {
+			t.Fatalf("%s: %s", tt.name, answer.Body)
+		}
+		if diff := cmp.Diff(tt.want, fmt.Sprintf("%d %s %v: %s", answer.Code, said.Code, said.Attr, said.Detail)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if after := w.rt.registry.Snapshot().Revision; after != before {
+		t.Errorf("the revision went from %d to %d", before, after)
+	}
+}
+
+func TestDashboardFromTemplate(t *testing.T) {
+	w, _ := powersWorld(t)
+	for body, want := range map[string]string{
+		`{"use_template": "DEFAULT"}`:                     "use_template: Invalid template provided: DEFAULT",
+		`{"use_dashboard": 99}`:                           "use_dashboard: Invalid value provided",
+		`{"use_dashboard": "one"}`:                        "use_dashboard: A valid integer is required.",
+		`{"use_dashboard": 1, "use_template": "DEFAULT"}`: "<nil>: `use_dashboard` and `use_template` cannot be used together",
+		`{"use_template": null}`:                          "use_template: This field may not be null.",
+	} {
+		answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", body)
+		if got := fmt.Sprintf("%v: %v", fieldOf(t, answer, "attr"), fieldOf(t, answer, "detail")); answer.Code != http.StatusBadRequest || got != want {
+			t.Errorf("%s: %d %s, want %s", body, answer.Code, got, want)
+		}
+	}
+	answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "Copy", "use_template": "", "use_dashboard": "1", "duplicate_tiles": false}`)
+	if mode := fieldOf(t, answer, "creation_mode"); answer.Code != http.StatusCreated || mode != "duplicate" || len(fieldOf(t, answer, "tiles").([]any)) != 1 {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	if mode := fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
+		t.Errorf("the first dashboard has the creation mode %v", mode)
+	}
+}
+
+// TestInsightOnDashboards: an insight says on which dashboards it is, and whether its tile was put back.
+func TestInsightOnDashboards(t *testing.T) {
+	w, _ := powersWorld(t)
+	places := func() any {
+		return fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "dashboard_tiles")
+	}
+	if diff := cmp.Diff([]any{map[string]any{"id": 1.0, "dashboard_id": 1.0, "deleted": nil}}, places()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.send(t, http.MethodPost, "/api/projects/1/dashboards/1/delete_tile/", `{"tile_id": 1}`)
+	if diff := cmp.Diff([]any{}, places()); diff != "" {
+		t.Errorf("after it was deleted (-want +got):\n%s", diff)
+	}
+	w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", `{"tiles": [{"id": 1, "deleted": "no"}]}`)
+	if diff := cmp.Diff([]any{map[string]any{"id": 1.0, "dashboard_id": 1.0, "deleted": false}}, places()); diff != "" {
+		t.Errorf("after it was restored (-want +got):\n%s", diff)
+	}
+}
+
+// TestVariablesOfAnInsight: the query of saved SQL is shown with the variables that there are.
+func TestVariablesOfAnInsight(t *testing.T) {
+	w, _ := powersWorld(t)
+	v, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableString}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old = "00000000-0000-4000-8000-000000000000"
+	query := func(kind, id string) string {
+		return fmt.Sprintf(`{"kind": %q, "source": {"kind": "HogQLQuery", "query": "select 1", "variables": {%q: {"variableId": %q, "code_name": "v", "value": "x"}, "gone": {"variableId": "gone", "code_name": "w"}}}}`, kind, id, id)
+	}
+	for _, tt := range []struct{ name, kind, id, want string }{
+		{"one that is gone", "DataVisualizationNode", v.ID, `{"` + v.ID + `":{"code_name":"v","value":"x","variableId":"` + v.ID + `"}}`},
+		{"one that was made anew", "DataVisualizationNode", old, `{"` + v.ID + `":{"code_name":"v","value":"x","variableId":"` + v.ID + `"}}`},
+		{"another node", "DataTableNode", old, `{"` + old + `":{"code_name":"v","value":"x","variableId":"` + old + `"},"gone":{"code_name":"w","variableId":"gone"}}`},
+	} {
+		fields := registry.InsightFields{Query: registry.To(json.RawMessage(query(tt.kind, tt.id)))}
+		if _, err := w.rt.registry.UpdateInsight(t.Context(), w.project.ID, 1, fields, false, w.key.ID, began); err != nil {
+			t.Fatal(err)
+		}
+		shown := fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/insights/1/", ""), "query").(map[string]any)
+		got, err := json.Marshal(shown["source"].(map[string]any)["variables"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// box is the place of a tile in the grid of one width of the screen, in columns and rows. What a client has stored there that is no number
+// counts as not given.
+type box struct{ x, y, w, h float64 }
+
+// placedBox is a box on its way up, and the layout that it was read from.
+type placedBox struct {
+	box
+	order    box                        // says which come first: those without a place come last
+	from, to map[string]json.RawMessage // a tile's layouts by width, and the members of this one
+	width    string
+	tile     int64
+}
+
+// lastPlace is the row and column that tiles without a place have in the order of tiles, as in PostHog.
+const lastPlace = 100
+
+// closeGaps moves the tiles up as far as the grid lets them, for each width of the screen, as PostHog's dashboards are drawn. It returns the
+// new layouts of those that moved, by number of the tile.
+func closeGaps(tiles []Tile) map[int64]json.RawMessage {
+	widths := make(map[string][]placedBox)
+	for i := range tiles {
+		var layouts map[string]json.RawMessage
+		if json.Unmarshal(tiles[i].Layouts, &layouts) != nil {
+			continue
+		}
+		for width, raw := range layouts {
+			var members map[string]json.RawMessage
+			if json.Unmarshal(raw, &members) != nil || members == nil {
+				continue
+			}
+			at := box{member(members, "x", 0), member(members, "y", 0), member(members, "w", 1), member(members, "h", 1)}
+			order := box{x: member(members, "x", lastPlace), y: member(members, "y", lastPlace)}
+			widths[width] = append(widths[width], placedBox{at, order, layouts, members, width, tiles[i].ID})
+		}
+	}
+	moved := make(map[int64]map[string]json.RawMessage)
+	for _, boxes := range widths {
+		for _, b := range moveUp(boxes) {
+			b.to["y"] = strconv.AppendFloat(nil, b.y, 'f', -1, 64)
+			b.from[b.width] = encode(b.to)
+			moved[b.tile] = b.from
+		}
+	}
+	out := make(map[int64]json.RawMessage, len(moved))
+	for id, layouts := range moved {
+		out[id] = compact(encode(layouts))
+	}
+	return out
+}
+
+// maxPlace is the greatest number that a place in the grid may have: a float above it does not have all integers.
+const maxPlace = 1 << 53
+
+func member(members map[string]json.RawMessage, name string, otherwise float64) float64 {
+	n := otherwise
+	if json.Unmarshal(members[name], &n) != nil || math.Abs(n) > maxPlace {
+		return otherwise
+	}
+	return n
+}
+
+// moveUp puts each box into the first row that is free for it, in the order in which they are drawn, and returns those that moved.
+func moveUp(boxes []placedBox) (moved []placedBox) {
+	slices.SortStableFunc(boxes, func(a, b placedBox) int {
+		return cmp.Or(cmp.Compare(a.order.y, b.order.y), cmp.Compare(a.order.x, b.order.x), cmp.Compare(a.tile, b.tile))
+	})
+	var done []box // by row
+	for _, b := range boxes {
+		was := b.y
+		b.y = b.firstRow(done)
+		at, _ := slices.BinarySearchFunc(done, b.y, func(d box, y float64) int { return cmp.Compare(d.y, y) })
+		done = slices.Insert(done, at, b.box)
+		if b.y != was {
+			moved = append(moved, b)
+		}
+	}
+	return moved
+}
+
+// firstRow returns the first row, from 0 on, where the box meets none of those that are done, which are in the order of their rows. It
+// passes over a box that is in the way, and does not look at each row.
+func (b *box) firstRow(done []box) float64 {
+	row, end := 0.0, 0.0 // end is below all boxes that begin above the end of this one
+	for i := 0; ; row = end {
+		for ; i < len(done) && done[i].y < row+b.h; i++ {
+			if beside := b.x+b.w <= done[i].x || done[i].x+done[i].w <= b.x; !beside {
+				end = max(end, done[i].y+done[i].h)
+			}
+		}
+		if end <= row {
+			return row
+		}
+	}
+}
