@@ -1,4 +1,4 @@
-// Package insight holds what the six insight kinds have in common: ranges of time and their buckets, conditions of
+// Package insight holds what the insight kinds have in common: ranges of time and their buckets, conditions of
 // filters and series, breakdowns, and the trees that these are built as. Its folders are the kinds. An insight becomes a
 // query over virtual tables, which goes the way of any other query; it never holds ClickHouse's own SQL.
 //
@@ -58,6 +58,11 @@ type Answer struct {
 	HasMore *bool
 	// Range is the span of time that was looked at, Previous the one it is compared with; nil for none.
 	Range, Previous *Span
+	// Columns are the names of the columns, and Types the ClickHouse types of some of them, where the results are rows; nil otherwise.
+	Columns []string
+	Types   [][2]string
+	// More is a JSON object of further members of the answer; nil for none.
+	More []byte
 }
 
 // Span is a closed interval of time.

@@ -112,7 +112,7 @@ func TestParseMistakes(t *testing.T) {
 				"query.HogQLQuery.filters.properties.0.value\n  Input should be a string, a number, a boolean or a list of them [type=value_error]",
 		},
 		{"a kind that cannot be run", `{"kind": "SavedInsightNode", "shortId": "x"}`, "", "Unsupported query kind: SavedInsightNode"},
-		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebOverviewQuery"}}`, "source", "Unsupported query kind: WebOverviewQuery"},
+		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebGoalsQuery"}}`, "source", "Unsupported query kind: WebGoalsQuery"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestParseUnknownKind(t *testing.T) {
 	_, err := compiler.Parse([]byte(`{"kind": "Tomato Soup"}`))
 	want := "JSON parse error - 1 validation error for QueryRequest\nquery\n" +
 		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'HogQLQuery', 'TrendsQuery', 'FunnelsQuery', " +
-		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
+		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'WebOverviewQuery', 'WebStatsTableQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

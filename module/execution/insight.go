@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -13,6 +14,8 @@ import (
 // insightAnswer is what an insight answers, made once of its rows and kept in their place.
 type insightAnswer struct {
 	Results     []byte // a JSON array
+	Head        []byte // the members columns and types; nil for results that are no rows
+	More        []byte // further members, each led by a comma
 	HasMore     *bool  // nil for kinds whose answers are never cut
 	NoError     string // the member error of a run without one: contract section 1.5
 	Dates       []byte // resolved_date_range and what belongs to it
@@ -25,7 +28,7 @@ func (a *insightAnswer) size() int {
 	if a == nil {
 		return 0
 	}
-	return len(a.Results) + len(a.Dates)
+	return len(a.Results) + len(a.Dates) + len(a.Head) + len(a.More)
 }
 
 // shape makes the answer of an insight of its rows.
@@ -37,6 +40,13 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), NoError: `,"error":null`}
 	if compiler.KindOf(x.query.Node).EmptyError {
 		out.NoError = `,"error":""`
+	}
+	if answer.Columns != nil {
+		out.Head = jsontext.Append(append(out.Head, `"columns":`...), answer.Columns)
+		out.Head = jsontext.Append(append(out.Head, `,"types":`...), answer.Types)
+	}
+	if members := bytes.TrimSuffix(bytes.TrimPrefix(answer.More, []byte("{")), []byte("}")); len(members) > 0 {
+		out.More = append([]byte(","), members...)
 	}
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {

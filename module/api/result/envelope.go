@@ -99,6 +99,10 @@ func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	if more != nil {
 		dst = AppendHasMore(dst, more)
 	}
+	if done.Insight.Head != nil {
+		dst = append(append(dst, ','), done.Insight.Head...)
+	}
+	dst = append(dst, done.Insight.More...)
 	return append(dst, done.Insight.NoError...)
 }
 
