@@ -5,7 +5,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Periods are the span of time that is looked at, and the one that it is compared with.
@@ -21,7 +20,7 @@ type Periods struct {
 func PeriodsOf(q *Query, w *insight.World) (Periods, error) {
 	common := q.Common
 	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1
-	dates, err := insight.Resolve(w, &common, query.Day)
+	dates, err := insight.ResolveDays(w, &common)
 	if err != nil {
 		return Periods{}, err
 	}

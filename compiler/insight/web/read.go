@@ -89,16 +89,19 @@ type Order struct {
 var orders = strings.Fields(`Visitors Views Clicks BounceRate AverageScrollPercentage ScrollGt80Percentage TotalConversions
 UniqueConversions ConversionRate ConvertingUsers RageClicks DeadClicks Errors`)
 
-// ReadOrder reads the field orderBy: a word for a column, and ASC or DESC.
+// ReadOrder reads the field orderBy: a word for a column, and ASC or DESC, which is the default.
 func ReadOrder(r *query.Reader, o *query.Object) Order {
 	list, at := o.List("orderBy"), o.Field("orderBy")
 	if list == nil {
 		return Order{}
 	}
-	if len(list) != 2 {
+	if len(list) == 0 || len(list) > 2 {
 		r.Add(at, "value_error", "Input should be a column and 'ASC' or 'DESC'")
 		return Order{}
 	}
-	by := o.Word(list[0], at.Below("0", true), orders...)
-	return Order{By: by, Ascending: o.Word(list[1], at.Below("1", true), "ASC", "DESC") == "ASC"}
+	out := Order{By: o.Word(list[0], at.Below("0", true), orders...)}
+	if len(list) > 1 {
+		out.Ascending = o.Word(list[1], at.Below("1", true), "ASC", "DESC") == "ASC"
+	}
+	return out
 }

@@ -1,7 +1,9 @@
 package webstats
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
@@ -21,21 +23,40 @@ func Table(q *Query, results []byte) ([][]string, error) {
 	head := []string{q.Breakdown}
 	for _, c := range q.columns() {
 		head = append(head, c.name)
+		if q.Compare != nil {
+			head = append(head, c.previous())
+		}
 	}
 	out := [][]string{head}
 	for _, row := range rows {
-		line := make([]string, len(head))
-		for i := range line {
-			if i >= len(row) {
-				continue
-			}
-			line[i] = insight.Cell(row[i])
-			var numbers []json.RawMessage
-			if i > 0 && q.Compare == nil && json.Unmarshal(row[i], &numbers) == nil && len(numbers) > 0 {
-				line[i] = insight.Cell(numbers[0])
-			}
+		line, err := q.line(row)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, line)
+	}
+	return out, nil
+}
+
+func (q *Query) line(row []json.RawMessage) ([]string, error) {
+	pairs := q.columns()
+	if len(row) < 1+len(pairs) {
+		return nil, fmt.Errorf("a row has %d cells", len(row))
+	}
+	var value bytes.Buffer
+	if err := json.Compact(&value, row[0]); err != nil {
+		return nil, err // the caller wraps it
+	}
+	out := []string{insight.Cell(value.Bytes())}
+	for i := range pairs {
+		numbers, err := insight.List(row[1+i], 2)
+		if err != nil {
+			return nil, err // the caller wraps it
+		}
+		out = append(out, insight.Cell(numbers[0]))
+		if q.Compare != nil {
+			out = append(out, insight.Cell(numbers[1]))
+		}
 	}
 	return out, nil
 }
