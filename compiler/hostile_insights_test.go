@@ -53,6 +53,8 @@ func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
 		"paths of many rules":        {"kind": "PathsQuery", "properties": filters(400, 50), "pathsFilter": object{"includeEventTypes": []any{"custom_event", "hogql"}, "pathsHogQLExpression": stars, "pathGroupings": repeated(100, func(i int) any { return fmt.Sprintf("a%d*", i) })}},
 		"stickiness of many series":  {"kind": "StickinessQuery", "series": series(100, 50, 10, "")},
 		"lifecycle of many values":   {"kind": "LifecycleQuery", "series": series(1, 400, 100, "")},
+		"overview of many filters":   {"kind": "WebOverviewQuery", "properties": filters(400, 50), "compareFilter": object{"compare": true}},
+		"pages of many filters":      {"kind": "WebStatsTableQuery", "breakdownBy": "Page", "includeBounceRate": true, "includeScrollDepth": true, "properties": filters(400, 50)},
 		"events of many expressions": {"kind": "EventsQuery", "select": repeated(100, func(int) any { return stars }), "properties": filters(400, 20)},
 		"actors of many expressions": {"kind": "ActorsQuery", "select": repeated(100, func(int) any { return "id" }), "properties": repeated(400, func(i int) any {
 			return object{"type": "person", "key": fmt.Sprintf("p%d", i), "operator": "exact", "value": "x"}

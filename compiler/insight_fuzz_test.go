@@ -31,6 +31,10 @@ func FuzzInsight(f *testing.F) {
 		`{"kind": "PathsQuery", "pathsFilter": {"startPoint": "/", "endPoint": "/b", "stepLimit": 1, "pathGroupings": ["*", "/a*["], "localPathCleaningFilters": [{"regex": "(a)|b", "alias": "\\1"}]}}`,
 		`{"kind": "PathsQuery", "funnelPathsFilter": {"funnelPathType": "funnel_path_after_step", "funnelStep": -2, "funnelSource": {"series": [{"event": "a"}, {"event": "b"}]}}}`,
 		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "includeRecordings": true, "source": {"kind": "PathsQuery", "pathsFilter": {"pathStartKey": "1_a", "pathEndKey": "2_b"}}}}`,
+		`{"kind": "WebOverviewQuery", "properties": [{"key": "$pathname", "value": "/a"}], "compareFilter": {"compare": true, "compare_to": "-1y"}, "conversionGoal": {"customEventName": "x"}}`,
+		`{"kind": "WebOverviewQuery", "properties": [], "dateRange": {"date_from": "all"}, "sampling": {"enabled": true, "forceSamplingRate": {"numerator": 1, "denominator": 10}}, "includeRevenue": true}`,
+		`{"kind": "WebStatsTableQuery", "properties": [{"key": "$pathname", "value": "/a"}], "breakdownBy": "Page", "includeBounceRate": true, "includeScrollDepth": true, "orderBy": ["BounceRate", "ASC"], "offset": 3}`,
+		`{"kind": "WebStatsTableQuery", "properties": [], "breakdownBy": "Language", "doPathCleaning": true, "conversionGoal": {"actionId": "1"}, "filterTestAccounts": true}`,
 	} {
 		f.Add([]byte(seed))
 	}

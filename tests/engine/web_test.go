@@ -156,6 +156,10 @@ func randomWeb(r *rand.Rand) *webQuery {
 		q.order = pick("Visitors", "Views", "BounceRate", "AverageScrollPercentage", "TotalConversions", "UniqueConversions", "ConversionRate", "Errors")
 		q.ascending = r.IntN(2) == 0
 	}
+	if q.by == "Page" && r.IntN(3) == 0 { // a filter by page counts in three ways
+		q.goal, q.bounces, q.scrolls = "", true, true
+		q.filters = []string{"page"}
+	}
 	if r.IntN(3) == 0 {
 		q.limit, q.offset = 1+r.IntN(4), r.IntN(3)
 	}
