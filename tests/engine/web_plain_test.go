@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -330,7 +331,7 @@ type webSpan struct{ from, to time.Time }
 
 func (s *webSpan) holds(t time.Time) bool { return s != nil && !t.Before(s.from) && !t.After(s.to) }
 
-// column is a number over the visits whose sessions began in a span, nil for none. Whole takes all visits.
+// webColumn is a number over the visits whose sessions began in a span, nil for none. Whole takes all visits.
 func webColumn(name string, visits []*webVisit, span *webSpan, whole bool) *float64 {
 	people := map[string]bool{}
 	sum, weight := 0.0, 0.0
@@ -544,12 +545,8 @@ func (q *webQuery) leaving(events []trendEvent) []*webVisit {
 	before := slices.Clone(events)
 	for i := range before { // by the page before, as if it were the page
 		e := &before[i]
-		properties := map[string]any{}
-		for name, value := range e.Properties {
-			properties[name] = value
-		}
-		properties["$pathname"] = e.Properties["$prev_pageview_pathname"]
-		e.Properties = properties
+		e.Properties = maps.Clone(e.Properties)
+		e.Properties["$pathname"] = e.Properties["$prev_pageview_pathname"]
 	}
 	return q.visits(before, "Page", "$pathname", func(e *trendEvent) bool { return e.isSeen() || e.Event == "$pageleave" })
 }
