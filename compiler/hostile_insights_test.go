@@ -60,6 +60,8 @@ func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
 			"source":                        object{"kind": "FunnelsActorsQuery", "source": object{"kind": "FunnelsQuery", "series": series(30, 50, 20, "")}},
 		},
 		"heatmap of many values":     {"kind": "CalendarHeatmapQuery", "series": series(1, 400, 100, "dau")},
+		"overview of many filters":   {"kind": "WebOverviewQuery", "properties": filters(400, 50), "compareFilter": object{"compare": true}},
+		"pages of many filters":      {"kind": "WebStatsTableQuery", "breakdownBy": "Page", "includeBounceRate": true, "includeScrollDepth": true, "properties": filters(400, 50)},
 		"events of many expressions": {"kind": "EventsQuery", "select": repeated(100, func(int) any { return stars }), "properties": filters(400, 20)},
 		"actors of many expressions": {"kind": "ActorsQuery", "select": repeated(100, func(int) any { return "id" }), "properties": repeated(400, func(i int) any {
 			return object{"type": "person", "key": fmt.Sprintf("p%d", i), "operator": "exact", "value": "x"}

@@ -36,6 +36,10 @@ func FuzzInsight(f *testing.F) {
 		`{"kind": "TrendsQuery", "series": [{"event": "x", "math_property": "n"}, {"math_property": "$session_duration"}], "trendsFilter": {"display": "BoxPlot"}, "dateRange": {"date_from": "all"}}`,
 		`{"kind": "CalendarHeatmapQuery", "series": [{"math": "dau", "properties": [{"type": "hogql", "key": "day > 1"}]}], "conversionGoal": {"customEventName": "a"}, "dateRange": {"date_from": "all"}}`,
 		`{"kind": "ActorsQuery", "source": {"kind": "InsightActorsQuery", "includeRecordings": true, "source": {"kind": "PathsQuery", "pathsFilter": {"pathStartKey": "1_a", "pathEndKey": "2_b"}}}}`,
+		`{"kind": "WebOverviewQuery", "properties": [{"key": "$pathname", "value": "/a"}], "compareFilter": {"compare": true, "compare_to": "-1y"}, "conversionGoal": {"customEventName": "x"}}`,
+		`{"kind": "WebOverviewQuery", "properties": [], "dateRange": {"date_from": "all"}, "sampling": {"enabled": true, "forceSamplingRate": {"numerator": 1, "denominator": 10}}, "includeRevenue": true}`,
+		`{"kind": "WebStatsTableQuery", "properties": [{"key": "$pathname", "value": "/a"}], "breakdownBy": "Page", "includeBounceRate": true, "includeScrollDepth": true, "orderBy": ["BounceRate", "ASC"], "offset": 3}`,
+		`{"kind": "WebStatsTableQuery", "properties": [], "breakdownBy": "Language", "doPathCleaning": true, "conversionGoal": {"actionId": "1"}, "filterTestAccounts": true}`,
 	} {
 		f.Add([]byte(seed))
 	}

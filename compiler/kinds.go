@@ -15,6 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/stickiness"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/weboverview"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/webstats"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -73,6 +75,12 @@ var kinds = []Kind{
 	insightRow[*lifecycle.Query, *query.InsightActors]{
 		Kind: Kind{Materialized: true}, name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
 	}.kind(),
+	insightRow[*weboverview.Query, query.PeopleSource]{
+		name: "WebOverviewQuery", read: weboverview.Read, build: weboverview.Build, form: weboverview.Form, table: weboverview.Table,
+	}.kind(),
+	insightRow[*webstats.Query, query.PeopleSource]{
+		Kind: Kind{HasMore: true}, name: "WebStatsTableQuery", read: webstats.Read, build: webstats.Build, form: webstats.Form, table: webstats.Table,
+	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
 	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
@@ -98,27 +106,24 @@ type insightRow[Q query.Insight, A query.PeopleSource] struct {
 	read       func(*query.Reader, *query.Object) query.Node
 	readActors func(*query.Reader, *query.Object, query.Drill, query.Insight) query.PeopleSource // nil: query.ReadInsightActors
 	build      func(Q, *insight.World) (*insight.Built, error)                                   // needs no limit: it bounds its buckets and values
-	people     func(Q, A, *insight.World) (*insight.People, error)
+	people     func(Q, A, *insight.World) (*insight.People, error)                               // nil: nobody asks for the people behind a number, as of web analytics
 	form       func(Q) form.Form
 	table      func(Q, []byte) ([][]string, error) // nil: insight.SeriesTable
 }
 
 func (r insightRow[Q, A]) kind() Kind {
 	k := r.Kind
-	k.Kind = query.Kind{Name: r.name, Read: r.read, Insight: true, Actors: r.readActors}
-	if k.Actors == nil {
-		k.Actors = query.ReadInsightActors
+	k.Kind = query.Kind{Name: r.name, Read: r.read, Insight: true}
+	k.Wrapper = "InsightVizNode"
+	if r.people != nil {
+		r.productAnalytics(&k)
 	}
-	k.Wrapper, k.ListName, k.Endpoint = "InsightVizNode", strings.ToUpper(strings.TrimSuffix(r.name, "Query")), true
 	k.build = func(n query.Node, env Env) (tree, error) {
 		b, err := r.build(n.(Q), env.world())
 		if err != nil {
 			return tree{}, err
 		}
 		return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
-	}
-	k.people = func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
-		return r.people(at.Behind().(Q), at.(A), w)
 	}
 	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
 	k.table = func(q query.Node, results []byte) ([][]string, error) {
@@ -128,6 +133,18 @@ func (r insightRow[Q, A]) kind() Kind {
 		return r.table(q.(Q), results)
 	}
 	return k
+}
+
+// productAnalytics fills in what sets the insights of product analytics apart from those of web analytics.
+func (r insightRow[Q, A]) productAnalytics(k *Kind) {
+	k.Actors = r.readActors
+	if k.Actors == nil {
+		k.Actors = query.ReadInsightActors
+	}
+	k.ListName, k.Endpoint = strings.ToUpper(strings.TrimSuffix(r.name, "Query")), true
+	k.people = func(at query.PeopleSource, w *insight.World) (*insight.People, error) {
+		return r.people(at.Behind().(Q), at.(A), w)
+	}
 }
 
 // answerRow is the row of a kind that is no insight, since it can be neither saved nor published, and answers with more than rows.

@@ -34,10 +34,11 @@ func TestKinds(t *testing.T) {
 			if !isInsight {
 				return
 			}
-			if k.ListName == "" || !k.Endpoint {
-				t.Errorf("an insight is called %q in lists, and endpoints can run it: %t", k.ListName, k.Endpoint)
+			product := k.Actors != nil // else of web analytics, which lists know as JSON, and whose numbers have no people behind them
+			if (k.ListName != "") != product || k.Endpoint != product || (k.people != nil) != product {
+				t.Errorf("asks for actors: %t; is called %q in lists; endpoints can run it: %t", product, k.ListName, k.Endpoint)
 			}
-			if k.build == nil || k.people == nil || k.form == nil || k.table == nil || k.Actors == nil || !query.Wraps(k.Wrapper) {
+			if k.build == nil || k.form == nil || k.table == nil || !query.Wraps(k.Wrapper) {
 				t.Error("the row of an insight kind is not full")
 			}
 			if k.Form(q).Type == "" {
@@ -56,7 +57,7 @@ var required = regexp.MustCompile(`\.(\w+)\n  Field required`)
 func leastOf(t *testing.T, k *Kind) query.Node {
 	t.Helper()
 	values := map[string]any{
-		"query": "select 1", "language": "hogQL", "series": []any{}, "select": []any{}, "source": map[string]any{"kind": sourceOf(k), "series": []any{}},
+		"query": "select 1", "language": "hogQL", "series": []any{}, "select": []any{}, "properties": []any{}, "breakdownBy": "Page", "source": map[string]any{"kind": sourceOf(k), "series": []any{}},
 		"funnelCorrelationType": "events", "startPosition": 0, "endPosition": 0,
 	}
 	if strings.HasPrefix(k.Name, "FunnelCorrelation") { // a node over a node over a funnel

@@ -32,12 +32,21 @@ type Range struct {
 	explicit  bool // neither end is moved
 	now       time.Time
 	wholeOnly bool
+	uncut     bool // it has no buckets
 }
 
 // Resolve reads the date range of an insight and moves its ends as its interval asks. The error is a *diag.Error that names
 // the field.
 func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) {
+	return resolve(w, c, interval, false)
+}
+
+// ResolveDays is Resolve for insights that look at whole days and have no buckets, so that there may be any number of days.
+func ResolveDays(w *World, c *query.Common) (Range, error) { return resolve(w, c, query.Day, true) }
+
+func resolve(w *World, c *query.Common, interval query.Interval, uncut bool) (Range, error) {
 	r := Range{
+		uncut:    uncut,
 		Interval: interval, DaysOfWeek: c.DateRange.DaysOfWeek, weekStart: w.Database.WeekStart, attr: c.Field("interval"),
 		now: w.Now.In(w.Zone()), explicit: c.DateRange.Explicit, wholeOnly: c.DateRange.ExcludeIncomplete,
 	}
@@ -176,6 +185,8 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 func (r *Range) check() error {
 	length := r.Interval.Clock()
 	switch {
+	case r.uncut:
+		return nil
 	case r.Interval == query.Day:
 		length = 24 * time.Hour
 	case length == 0:

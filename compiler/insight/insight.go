@@ -1,4 +1,4 @@
-// Package insight holds what the six insight kinds have in common: ranges of time and their buckets, conditions of
+// Package insight holds what the insight kinds have in common: ranges of time and their buckets, conditions of
 // filters and series, breakdowns, and the trees that these are built as. Its folders are the kinds. An insight becomes a
 // query over virtual tables, which goes the way of any other query; it never holds ClickHouse's own SQL.
 //
@@ -56,15 +56,17 @@ type Built struct {
 type Answer struct {
 	// Results is JSON: an array, or an object.
 	Results []byte
-	// BoxPlot is what a box plot shows, a JSON array; nil for all other answers. PostHog's clients look for it beside the results
-	// when these are empty, and older ones only there.
-	BoxPlot []byte
 	// Error is why there are no results, where the answer says so; empty for no reason.
 	Error string
 	// HasMore reports whether values were cut off; nil for kinds without that field.
 	HasMore *bool
 	// Range is the span of time that was looked at, Previous the one it is compared with; nil for none.
 	Range, Previous *Span
+	// Columns are the names of the columns, and Types the ClickHouse types of some of them, where the results are rows; nil otherwise.
+	Columns []string
+	Types   [][2]string
+	// More is a JSON object of further members of the answer; nil for none.
+	More []byte
 }
 
 // Span is a closed interval of time.

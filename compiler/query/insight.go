@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Insight is a node of one of the six insight kinds.
+// Insight is a node of one of the insight kinds.
 type Insight interface {
 	Node
 	// Parts points at what insight kinds have in common.

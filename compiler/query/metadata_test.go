@@ -65,7 +65,7 @@ func TestMetadataMistakes(t *testing.T) {
 		{"an extra field", `{"kind": "HogQLMetadata", "language": "hogQL", "query": "", "values": {}}`, diag.ParseError, one + "values\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"a source that is no query", `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "", "sourceQuery": {"kind": "DatabaseSchemaQuery"}}`, diag.ParseError, one + "sourceQuery\n  Input should be a HogQLQuery [type=value_error]"},
 		{"a source with a mistake", `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "", "sourceQuery": {"kind": "HogQLQuery"}}`, diag.ParseError, one + "sourceQuery.HogQLQuery.query\n  Field required [type=missing]"},
-		{"a source of a kind that cannot be run", `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "", "sourceQuery": {"kind": "WebOverviewQuery"}}`, diag.InvalidInput, "Unsupported query kind: WebOverviewQuery"},
+		{"a source of a kind that cannot be run", `{"kind": "HogQLMetadata", "language": "hogQLExpr", "query": "", "sourceQuery": {"kind": "WebGoalsQuery"}}`, diag.InvalidInput, "Unsupported query kind: WebGoalsQuery"},
 		{"another database", `{"kind": "HogQLMetadata", "language": "hogQL", "query": "", "connectionId": "x"}`, diag.ParseError, one + "connectionId\n  Queries to other databases are not supported [type=value_error]"},
 		{"a schema with more", `{"kind": "DatabaseSchemaQuery", "tables": []}`, diag.ParseError, strings.Replace(one, "HogQLMetadata", "DatabaseSchemaQuery", 1) + "tables\n  Extra inputs are not permitted [type=extra_forbidden]"},
 	}

@@ -104,7 +104,7 @@ func ReadActorsOf(kinds ...string) func(*Reader, *Object) Node {
 		r.Tags(o)
 		of := kinds
 		if len(of) == 0 {
-			of = r.kinds.names(func(k *Kind) bool { return k.Insight })
+			of = r.kinds.names(func(k *Kind) bool { return k.Actors != nil })
 		}
 		behind, ok := r.Source(o, of...).(Insight)
 		if !ok {

@@ -114,7 +114,7 @@ func TestParseMistakes(t *testing.T) {
 		{"a kind that cannot be run", `{"kind": "SavedInsightNode", "shortId": "x"}`, "", "Unsupported query kind: SavedInsightNode"},
 		{"a kind that PostHog's own client turns into another request", `{"kind": "PersonsNode", "search": "a"}`, "", "Unsupported query kind: PersonsNode"},
 		{"the same in a table", `{"kind": "DataTableNode", "source": {"kind": "PersonsNode"}}`, "source", "Unsupported query kind: PersonsNode"},
-		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebOverviewQuery"}}`, "source", "Unsupported query kind: WebOverviewQuery"},
+		{"a kind that is not offered", `{"kind": "DataTableNode", "source": {"kind": "WebGoalsQuery"}}`, "source", "Unsupported query kind: WebGoalsQuery"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestParseUnknownKind(t *testing.T) {
 	_, err := compiler.Parse([]byte(`{"kind": "Tomato Soup"}`))
 	want := "JSON parse error - 1 validation error for QueryRequest\nquery\n" +
 		"  Input tag 'Tomato Soup' found using 'kind' does not match any of the expected tags: 'HogQLQuery', 'TrendsQuery', 'FunnelsQuery', " +
-		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
+		"'RetentionQuery', 'PathsQuery', 'StickinessQuery', 'LifecycleQuery', 'WebOverviewQuery', 'WebStatsTableQuery', 'EventsQuery', 'ActorsQuery' and others [type=union_tag_invalid]"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

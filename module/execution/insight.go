@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -13,8 +14,10 @@ import (
 // insightAnswer is what an insight answers, made once of its rows and kept in their place.
 type insightAnswer struct {
 	Results     []byte // JSON
+	Head        []byte // the members columns and types; nil for results that are no rows
+	More        []byte // further members, each led by a comma
 	HasMore     *bool  // nil for kinds whose answers are never cut
-	Rest        []byte // the members after hasMore: error (contract section 1.5), and what only some answers have
+	Error       []byte // the member error: contract section 1.5
 	Dates       []byte // resolved_date_range and what belongs to it
 	nextRefresh time.Duration
 	until       time.Time // the end of its range; zero when it has none
@@ -25,7 +28,7 @@ func (a *insightAnswer) size() int {
 	if a == nil {
 		return 0
 	}
-	return len(a.Results) + len(a.Rest) + len(a.Dates)
+	return len(a.Results) + len(a.Head) + len(a.More) + len(a.Error) + len(a.Dates)
 }
 
 // shape makes the answer of an insight of its rows.
@@ -34,15 +37,19 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	if err != nil {
 		return nil, err
 	}
-	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), Rest: []byte(`,"error":null`)}
+	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), Error: []byte(`,"error":null`)}
 	switch {
 	case answer.Error != "":
-		out.Rest = jsontext.Append([]byte(`,"error":`), answer.Error)
-	case answer.BoxPlot == nil && compiler.KindOf(x.query.Node).EmptyError:
-		out.Rest = []byte(`,"error":""`)
+		out.Error = jsontext.Append([]byte(`,"error":`), answer.Error)
+	case answer.More == nil && compiler.KindOf(x.query.Node).EmptyError:
+		out.Error = []byte(`,"error":""`)
 	}
-	if answer.BoxPlot != nil {
-		out.Rest = append(append(out.Rest, `,"boxplot_data":`...), answer.BoxPlot...)
+	if answer.Columns != nil {
+		out.Head = jsontext.Append(append(out.Head, `"columns":`...), answer.Columns)
+		out.Head = jsontext.Append(append(out.Head, `,"types":`...), answer.Types)
+	}
+	if members := bytes.TrimSuffix(bytes.TrimPrefix(answer.More, []byte("{")), []byte("}")); len(members) > 0 {
+		out.More = append([]byte(","), members...)
 	}
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -84,7 +85,7 @@ func nothing(dates *insight.Range, why string) *insight.Built {
 	return &insight.Built{
 		Query: insight.Template("SELECT 0 AS series WHERE 1 = 0", nil),
 		Shape: func(iter.Seq[[]byte]) (*insight.Answer, error) {
-			answer := &insight.Answer{Results: []byte("[]"), BoxPlot: []byte("[]"), Error: why}
+			answer := &insight.Answer{Results: []byte("[]"), More: boxMember([]byte("[]")), Error: why}
 			if !dates.All {
 				answer.Range = &dates.Span
 			}
@@ -200,8 +201,12 @@ func (s boxes) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a box plot: %w", err)
 	}
-	return &insight.Answer{Results: out, BoxPlot: out, Range: &dates.Span}, nil
+	return &insight.Answer{Results: out, More: boxMember(out), Range: &dates.Span}, nil
 }
+
+// boxMember is the member of an answer that has the boxes once more: PostHog's clients look for them beside the results when these are
+// empty, and older ones only there.
+func boxMember(boxes []byte) []byte { return slices.Concat([]byte(`{"boxplot_data":`), boxes, []byte("}")) }
 
 // boxForm is the form of the results of a box plot.
 func boxForm() form.Form {

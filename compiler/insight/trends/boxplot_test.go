@@ -42,7 +42,7 @@ func TestBoxPlot(t *testing.T) {
 				t.Fatal(err)
 			}
 			answer := insighttest.Shape(t, built, tt.rows...)
-			if diff := cmp.Diff([]string{tt.want, tt.want, tt.mistake}, []string{string(answer.Results), string(answer.BoxPlot), answer.Error}); diff != "" {
+			if diff := cmp.Diff([]string{tt.want, `{"boxplot_data":` + tt.want + `}`, tt.mistake}, []string{string(answer.Results), string(answer.More), answer.Error}); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if answer.HasMore != nil || answer.Range == nil {

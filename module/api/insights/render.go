@@ -62,7 +62,11 @@ func (s *Results) appendResult(dst []byte, c *api.Caller, res insightResult) []b
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, done.Insight.Results...)
 		dst = result.AppendHasMore(dst, done.Insight.HasMore)
-		dst = append(dst, `,"columns":null,"types":null`...)
+		if done.Insight.Head == nil {
+			dst = append(dst, `,"columns":null,"types":null`...)
+		} else {
+			dst = append(append(dst, ','), done.Insight.Head...)
+		}
 		dst = append(dst, done.Insight.Dates...)
 	} else {
 		kept := res.Answer.Entry.Result

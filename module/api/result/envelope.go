@@ -99,7 +99,11 @@ func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	if more != nil {
 		dst = AppendHasMore(dst, more)
 	}
-	return append(dst, done.Insight.Rest...)
+	if done.Insight.Head != nil {
+		dst = append(append(dst, ','), done.Insight.Head...)
+	}
+	dst = append(dst, done.Insight.More...)
+	return append(dst, done.Insight.Error...)
 }
 
 // AppendFreshness appends when the rows were computed and how long they hold.

@@ -99,13 +99,12 @@ func (p *Publisher) Read(raw json.RawMessage) (*Query, error) {
 		return nil, api.Invalid("query", "invalid_input", "An endpoint takes the query itself, not a %s around it.", kind)
 	}
 	hogql, isHogQL := node.(*query.HogQL)
-	_, isInsight := node.(query.Insight)
 	switch {
 	case isHogQL:
 		if node, err = p.fillVariables(hogql, fields); err != nil {
 			return nil, err
 		}
-	case !isInsight:
+	case !compiler.KindOf(node).Endpoint:
 		return nil, api.Invalid("query", "invalid_input", "An endpoint cannot run a query of kind %s. Use an insight or a HogQLQuery.", kind)
 	}
 	return &Query{Node: node, Raw: jsontext.Append(nil, fields)}, nil

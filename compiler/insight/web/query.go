@@ -1,0 +1,83 @@
+// Package web holds what the queries of web analytics share: their fields, their periods, and their events grouped by session
+// (contract: clients-queries.md, section 8).
+package web
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Query is what the queries of web analytics have in common.
+type Query struct {
+	query.Common
+	// Compare asks for the numbers of an earlier period too; nil for none.
+	Compare *query.Compare `json:"compare,omitempty"`
+	// Goal is what visitors are meant to do; nil for none.
+	Goal *Goal `json:"goal,omitempty"`
+	// CleanPaths puts the project's rules for the names of paths to paths.
+	CleanPaths bool `json:"clean_paths,omitempty"`
+	// Rate is the share of people to look at.
+	Rate Rate `json:"rate"`
+}
+
+// Goal is what visitors are meant to do: an event, or an action.
+type Goal struct {
+	// At is the place of the goal in the JSON.
+	At string `json:"-"`
+	// Event is the name of an event; nil for an action.
+	Event *string `json:"event,omitempty"`
+	// Action is the number of an action; nil for an event.
+	Action *int64 `json:"action,omitempty"`
+}
+
+// ActionID gives the number of the action.
+func (g Goal) ActionID() (id int64, ok bool) {
+	if g.Action == nil {
+		return 0, false
+	}
+	return *g.Action, true
+}
+
+// Names gives the name of the event.
+func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
+
+// Rate is a share: Numerator in Denominator, or in 1 without one.
+type Rate struct {
+	Numerator   float64  `json:"numerator"`
+	Denominator *float64 `json:"denominator"`
+}
+
+func (r Rate) share() float64 {
+	if r.Denominator == nil {
+		return r.Numerator
+	}
+	return r.Numerator / *r.Denominator
+}
+
+// propertyTypes are the types of filters in properties.
+var propertyTypes = []string{"event", "person", "session", query.CohortType}
+
+// Read reads the shared fields, without closing the model.
+func Read(r *query.Reader, o *query.Object) Query {
+	o.Required("properties")
+	q := Query{Common: r.Common(o), Compare: r.Compare(o), CleanPaths: o.Flag("doPathCleaning")}
+	checkTypes(o, o.Given["properties"], o.Field("properties"))
+	if q.Group != nil {
+		r.Add(o.Field("aggregation_group_type_index"), "value_error", "Web analytics counts people, not groups")
+	}
+	if given, ok := o.Take("conversionGoal"); ok {
+		q.Goal = readGoal(r, given, o.Field("conversionGoal"))
+	}
+	q.Rate = Rate{Numerator: 1}
+	if q.Sampling != nil && *q.Sampling > 0 {
+		q.Rate.Numerator = *q.Sampling
+	}
+	if given, ok := o.Take("sampling"); ok {
+		if rate := readSampling(r, given, o.Field("sampling")); rate != nil {
+			q.Rate = *rate
+			share := rate.share()
+			q.Sampling = &share
+		}
+	}
+	o.Flag("useSessionsTable")
+	return q
+}

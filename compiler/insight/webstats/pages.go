@@ -1,0 +1,170 @@
+package webstats
+
+import (
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Pages have visitors and views of their own, the bounce rate of the sessions that began with them, and how far they were scrolled,
+// which the event after them says. Only sessions that began in a period count, even when nothing is compared.
+const (
+	entered = `SELECT counts.value AS value FROM {counts} AS counts LEFT JOIN {entries} AS entries ON counts.value = entries.value`
+	left    = entered + ` LEFT JOIN {leaving} AS leaving ON counts.value = leaving.value`
+	// scrolls are the sessions of the events after pages, whose values are numbers from 0 to 1. A page of which more than deep was
+	// seen counts as read.
+	scrolls = `SELECT {value} AS value, session.session_id AS visit, min(session.$start_timestamp) AS started,
+		sum(toFloat(properties.$prev_pageview_max_scroll_percentage)) AS depth, count(toFloat(properties.$prev_pageview_max_scroll_percentage)) AS depths,
+		countIf(toFloat(properties.$prev_pageview_max_content_percentage) > {deep}) AS reads,
+		count(toFloat(properties.$prev_pageview_max_content_percentage)) AS contents
+		FROM {events} WHERE {condition} GROUP BY value, visit`
+	leaves = `event IN ('$pageview', '$pageleave', '$screen')`
+	mean   = `if(sumIf({count}, {period}) = 0, NULL, sumIf({sum}, {period}) / sumIf({count}, {period}))`
+)
+
+// deep is the share of a page above which it counts as read.
+const deep = 0.8
+
+// pages is rows for pages with a bounce rate.
+func (b *builder) pages() (hogql.Query, error) {
+	filters, err := b.world.Conditions(&b.query.Common)
+	if err != nil {
+		return nil, err
+	}
+	entering, err := b.conditions(withoutPage)
+	if err != nil {
+		return nil, err
+	}
+	text, values := entered, map[string]any{
+		"counts":  b.byPage(b.sessions(visits, b.by.value(b.clean), filters), b.counted(visitors), b.counted(views)),
+		"entries": b.byPage(b.sessions(bounces, breakdowns["InitialPage"].value(b.clean), entering), b.average(bounceRate)),
+	}
+	if b.query.Scrolls {
+		leaving, err := b.leaving()
+		if err != nil {
+			return nil, err
+		}
+		text, values["leaving"] = left, leaving
+	}
+	s, ok := insight.Template(text, values).(*hogql.Select)
+	if !ok {
+		panic("BUG: the rows of pages are not a SELECT")
+	}
+	for _, c := range b.query.columns() {
+		table := "counts"
+		switch c {
+		case bounceRate:
+			table = "entries"
+		case scrollDepth, scrolledDeep:
+			table = "leaving"
+		}
+		s.Columns = append(s.Columns, insight.As(insight.Field(table, c.name), c.name), insight.As(insight.Field(table, c.previous()), c.previous()))
+	}
+	return s, nil
+}
+
+// pair are the numbers of a column in the current and in the previous period.
+type pair struct {
+	column
+	now, before hogql.Expr
+}
+
+// counted is 0 for a period that is not there.
+func (b *builder) counted(c column) pair {
+	return pair{
+		c, insight.Call(c.function+"If", insight.Field(c.of), b.periods.Now()), insight.Call(c.function+"If", insight.Field(c.of), b.periods.Before()),
+	}
+}
+
+// average is null for such a period.
+func (b *builder) average(c column) pair {
+	out := b.counted(c)
+	if b.periods.Previous == nil {
+		out.before = insight.Const(nil)
+	}
+	return out
+}
+
+// ratio is the sum of one column over that of another, null where that is 0.
+func (b *builder) ratio(c column, sum, count string) pair {
+	part := func(period hogql.Expr) hogql.Expr {
+		return insight.TemplateExpr(mean, map[string]any{"sum": insight.Field(sum), "count": insight.Field(count), "period": period})
+	}
+	out := pair{c, part(b.periods.Now()), insight.Const(nil)}
+	if b.periods.Previous != nil {
+		out.before = part(b.periods.Before())
+	}
+	return out
+}
+
+// byPage are the numbers of sessions by the column value.
+func (b *builder) byPage(sessions hogql.Table, numbers ...pair) hogql.Query {
+	value := insight.Field("value")
+	s := &hogql.Select{Columns: []hogql.Expr{value}, From: sessions, Where: insight.TemplateExpr(notNull, nil), GroupBy: insight.GroupBy(value)}
+	for _, n := range numbers {
+		s.Columns = append(s.Columns, insight.As(n.now, n.name), insight.As(n.before, n.previous()))
+	}
+	return s
+}
+
+// leaving is how far pages were scrolled.
+func (b *builder) leaving() (hogql.Query, error) {
+	filters, err := b.conditions(pageBefore)
+	if err != nil {
+		return nil, err
+	}
+	sessions := insight.Template(scrolls, map[string]any{
+		"value": path("properties.$prev_pageview_pathname").value(b.clean), "deep": deep, "events": insight.Events(&b.query.Common),
+		"condition": insight.And(b.periods.Events(), insight.TemplateExpr(leaves, nil), b.query.Sampled(), filters),
+	})
+	return b.byPage(insight.From(sessions), b.ratio(scrollDepth, "depth", "depths"), b.ratio(scrolledDeep, "reads", "contents")), nil
+}
+
+// conditions are those of the query and against test accounts, with change put to the filters by the path of a page. The error is a
+// *diag.Error.
+func (b *builder) conditions(change func(query.Property) *query.Property) (hogql.Expr, error) {
+	common, world := b.query.Common, *b.world
+	common.Properties = changed(common.Properties, change)
+	world.TestAccounts = changed(world.TestAccounts, change)
+	return world.Conditions(&common)
+}
+
+// withoutPage removes a filter.
+func withoutPage(query.Property) *query.Property { return nil }
+
+// pageBefore makes a filter one by the page before.
+func pageBefore(p query.Property) *query.Property {
+	p.Key = "$prev_pageview_pathname"
+	return &p
+}
+
+// changed gives a condition with change put to its filters by the path of a page; nil for nothing. Where a group needs only one of its
+// members, and one of them is removed, it asks for nothing.
+func changed(c *query.Condition, change func(query.Property) *query.Property) *query.Condition {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	if c.Filter != nil {
+		if c.Filter.Type == "event" && c.Filter.Key == "$pathname" {
+			out.Filter = change(*c.Filter)
+		}
+		if out.Filter == nil {
+			return nil
+		}
+		return &out
+	}
+	out.All = nil
+	for i := range c.All {
+		member := changed(&c.All[i], change)
+		if member != nil {
+			out.All = append(out.All, *member)
+		} else if c.Or {
+			return nil
+		}
+	}
+	if len(out.All) == 0 {
+		return nil
+	}
+	return &out
+}
