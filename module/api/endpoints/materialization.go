@@ -105,7 +105,9 @@ func whyNot(ctx context.Context, planned error, impossible func(context.Context)
 }
 
 // lastTrial is what was last found out about making tables, without trying.
-func (s *Endpoints) lastTrial(context.Context) (string, error) { return s.Executor.Warehouse.LastTrial(), nil }
+func (s *Endpoints) lastTrial(context.Context) (string, error) {
+	return s.Executor.Warehouse.LastTrial(), nil
+}
 
 // plan plans the table of a version that may not be there yet.
 func (s *Endpoints) plan(

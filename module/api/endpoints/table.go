@@ -49,7 +49,9 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 }
 
 // isReadable reports whether a table has what its plan says.
-func isReadable(t *registry.Table, plan *materialize.Plan) bool { return t.Fill != 0 && t.Of == plan.Mark }
+func isReadable(t *registry.Table, plan *materialize.Plan) bool {
+	return t.Fill != 0 && t.Of == plan.Mark
+}
 
 // readUntil is when the table of a version is too old to be read.
 func readUntil(v *registry.Version) time.Time { return v.Table.AsOf.Add(freshness(v)) }
