@@ -22,7 +22,7 @@ type reader struct {
 	own   []hogql.Expr   // the columns of the query, as they are
 	added []hogql.Expr   // the columns after them
 	known map[string]int // the places of these by their text
-	texts []string       // of the select list, without aliases
+	texts []string       // of the select list, without aliases; empty for what means something else elsewhere
 	refs  map[int][]*ref // the uses of added columns in the read, by place
 	keys  []key          // of GROUP BY, where the read groups again
 	out   []hogql.Expr   // the columns of the read, where it computes them
@@ -49,12 +49,32 @@ func (r *reader) use(place int) hogql.Expr {
 	return f
 }
 
+// text is that of an expression by an alias, which stands for it wherever it is written. It is empty for one that has a column in it by the name
+// of the alias: elsewhere that name is the alias.
+func (r *reader) text(x hogql.Expr, name string) string {
+	if f, ok := x.(*hogql.Field); name != "" && (!ok || len(f.Chain) > 1) && names(x, func(n string) bool { return n == name }) {
+		return ""
+	}
+	return hogql.PrintExpr(x)
+}
+
+// names reports whether an expression has a name in it for which a test holds.
+func names(e hogql.Expr, test func(string) bool) bool {
+	found := false
+	hogql.WalkExpr(e, func(e hogql.Expr) bool {
+		f, ok := e.(*hogql.Field)
+		found = found || ok && test(f.Chain[0].Text)
+		return !found
+	})
+	return found
+}
+
 // keep adds a column to the table, unless it is there, and returns its place among those that are added. Columns without a name get
 // the given one.
 func (r *reader) keep(e hogql.Expr, name string) int {
 	x, own := unnamed(e)
-	text := hogql.PrintExpr(x)
-	if place, ok := r.known[text]; ok {
+	text := r.text(x, own)
+	if place, ok := r.known[text]; ok && text != "" {
 		return place
 	}
 	if own == "" && name != "" {
@@ -105,7 +125,7 @@ func (r *reader) compute() error {
 				k.x = x
 				_, k.name = unnamed(r.sel.Columns[i])
 			}
-			k.text = hogql.PrintExpr(k.x)
+			k.text = r.text(k.x, k.name)
 			if holdsAggregate(k.x) {
 				return unsupported("GROUP BY of an aggregate is not supported")
 			}
@@ -127,6 +147,9 @@ func (r *reader) compute() error {
 	}
 	for _, c := range r.sel.Columns {
 		x, name := unnamed(c)
+		if r.isKey(name) { // its expression may mean something else here
+			x = field(name)
+		}
 		over, err := r.over(x, 0)
 		if err != nil {
 			return err
@@ -135,6 +158,33 @@ func (r *reader) compute() error {
 			name = outputName(x)
 		}
 		r.out, r.names = append(r.out, over), append(r.names, name)
+	}
+	return nil
+}
+
+// isKey reports whether an alias is a key of GROUP BY.
+func (r *reader) isKey(name string) bool {
+	return name != "" && slices.ContainsFunc(r.keys, func(k key) bool { return k.name == name })
+}
+
+// checkAliases refuses a table in whose columns or conditions an alias is named that the table does not have: its name would be that of something
+// else there.
+func (r *reader) checkAliases() error {
+	missing := map[string]bool{}
+	for _, c := range r.sel.Columns {
+		if _, name := unnamed(c); name != "" {
+			missing[name] = true
+		}
+	}
+	for _, c := range r.added {
+		_, name := unnamed(c)
+		delete(missing, name)
+	}
+	for _, e := range slices.Concat(r.added, r.left) {
+		x, _ := unnamed(e)
+		if names(x, func(n string) bool { return missing[n] }) {
+			return unsupported("An alias of what is computed of aggregates is used in '%s'", excerpt(x))
+		}
 	}
 	return nil
 }
@@ -304,8 +354,8 @@ func (r *reader) build() error {
 	fill.Where = logic(r.left)
 	r.refs, r.known = map[int][]*ref{}, map[string]int{}
 	for _, c := range r.sel.Columns {
-		x, _ := unnamed(c)
-		r.texts = append(r.texts, hogql.PrintExpr(x))
+		x, name := unnamed(c)
+		r.texts = append(r.texts, r.text(x, name))
 	}
 	if r.again {
 		if err := r.compute(); err != nil {
@@ -340,6 +390,11 @@ func (r *reader) build() error {
 		conditions = append(conditions, u.condition(r.use(place)))
 	}
 	read.Where = logic(conditions)
+	if r.again {
+		if err := r.checkAliases(); err != nil {
+			return err
+		}
+	}
 	r.groupKeys(&fill)
 	r.bounds(&fill)
 	fill.Columns = slices.Concat(r.own, r.added)
@@ -357,10 +412,16 @@ func (r *reader) groupKeys(fill *hogql.Select) {
 	}
 	for i := range r.keys {
 		group.Keys[i] = r.keys[i].x // a number would be that of another column
+		if _, name := unnamed(r.added[r.keys[i].place]); name != "" {
+			group.Keys[i] = field(name)
+		}
 	}
 	known := make(map[string]bool, len(group.Keys))
 	for _, k := range group.Keys {
 		known[hogql.PrintExpr(k)] = true
+	}
+	for _, k := range r.keys {
+		known[k.text] = true
 	}
 	for _, u := range r.uses {
 		column := u.cut(u.column)

@@ -68,7 +68,7 @@ func TestMaterializedInsights(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 5)) // the same every time
 	events := randomEvents(random)
 	importEvents(t, materializedProject, events)
-	count := 60
+	count := 40
 	if testing.Short() {
 		count = 10
 	}
@@ -129,7 +129,7 @@ func keptRange(r *rand.Rand) map[string]any {
 func TestMaterializedBreakdowns(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 6)) // the same every time
 	importEvents(t, materializedProject, randomEvents(random))
-	count := 200
+	count := 120
 	if testing.Short() {
 		count = 30
 	}
