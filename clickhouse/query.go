@@ -39,7 +39,7 @@ type Query struct {
 	// time and memory remain, and so does [MaxRowBytes] if rows are read; the server uses smaller blocks.
 	Unbounded bool
 	// Yields gives other queries priority for the CPU. It only affects the embedded engine.
-	Yields   bool
+	Yields bool
 	// Tables are further tables that the query reads, which have a column of the project as the physical ones have: see Materialization.
 	Tables   []string
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil

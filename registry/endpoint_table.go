@@ -60,9 +60,6 @@ type TableUpdate struct {
 	Impossible bool
 }
 
-// empty reports whether nothing is said.
-func (u TableUpdate) empty() bool { return u.On == nil && u.Buckets == nil && !u.Impossible }
-
 // of is the table that a version has after the update. before is the one that it has, and for a new version that of the current one.
 func (u TableUpdate) of(before *Table, renewed bool, at time.Time) *Table {
 	wanted := before != nil && (!renewed || !u.Impossible)

@@ -206,7 +206,9 @@ func (s boxes) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 
 // boxMember is the member of an answer that has the boxes once more: PostHog's clients look for them beside the results when these are
 // empty, and older ones only there.
-func boxMember(boxes []byte) []byte { return slices.Concat([]byte(`{"boxplot_data":`), boxes, []byte("}")) }
+func boxMember(boxes []byte) []byte {
+	return slices.Concat([]byte(`{"boxplot_data":`), boxes, []byte("}"))
+}
 
 // boxForm is the form of the results of a box plot.
 func boxForm() form.Form {

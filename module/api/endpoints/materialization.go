@@ -220,7 +220,7 @@ const conditionsText = `A version of an endpoint can be materialized if all of t
 - No variable is in more than one common table expression, or both in one and in the outermost query.
 - The outermost query has no JOIN if a common table expression has a variable.
 - If a variable is compared by >=, >, < or <=, each aggregate is count, sum, min or max, or one of these with If.
-The outermost query is no UNION, INTERSECT or EXCEPT. The breakdowns of TrendsQuery and RetentionQuery are variables.`
+The outermost query of one with variables is no UNION, INTERSECT or EXCEPT. The breakdowns of TrendsQuery and RetentionQuery are variables.`
 
 const rewriteText = `Change the query so that it can be materialized, and nothing else about it:
 - Keep the columns, their names and their order, and keep each {variables.name} under its name.
