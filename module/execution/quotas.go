@@ -42,7 +42,9 @@ func (x *Computation) quotas() Quotas {
 			qs = append(qs, quota{x.exec.Limits.OfEndpoint(e.ID, r), LimitEndpoint, e.ID, e.Name})
 		}
 	}
-	qs = append(qs, quota{x.exec.Limits.OfKey(x.Key.ID), LimitKey, x.Key.ID, ""})
+	if x.Key != nil {
+		qs = append(qs, quota{x.exec.Limits.OfKey(x.Key.ID), LimitKey, x.Key.ID, ""})
+	}
 	if x.Share != nil {
 		qs = append(qs, quota{x.Share.allowance, LimitToken, x.Share.id, ""})
 	}
