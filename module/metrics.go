@@ -29,6 +29,9 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	if rt.cohorts != nil {
 		rt.cohorts.Collect(ch)
 	}
+	if rt.alerts != nil {
+		rt.alerts.Collect(ch)
+	}
 	rt.Places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)

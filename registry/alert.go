@@ -200,7 +200,7 @@ func (r *Registry) CreateAlert(ctx context.Context, project int64, f AlertFields
 	at := moment(now)
 	blank := Alert{
 		ID: newID(), Project: project, Enabled: true, Interval: AlertDaily, State: AlertNotFiring, SkipWeekend: new(bool), CreatedAt: at, CreatedBy: by,
-		Threshold: Threshold{ID: newID(), CreatedAt: at}, Condition: json.RawMessage(`{}`), Config: json.RawMessage(`{}`),
+		Threshold: Threshold{ID: newID(), CreatedAt: at},
 	}
 	var created *Alert
 	err := r.write(ctx, project, func(t *tx) error {
@@ -260,12 +260,6 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 	if a.Webhook.URL == "" {
 		a.Webhook.Secret = ""
 	}
-	if f.SnoozedUntil.Given {
-		a.SnoozedUntil, a.State = moment(f.SnoozedUntil.Value), AlertSnoozed
-		if a.SnoozedUntil.IsZero() {
-			a.State = AlertNotFiring
-		}
-	}
 	redefined := !a.sameDefinition(&before)
 	if redefined {
 		a.State = AlertNotFiring
@@ -277,6 +271,12 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 		a.NextCheckAt = time.Time{}
 		if f.Next != nil {
 			a.NextCheckAt = moment(f.Next(now, a))
+		}
+	}
+	if f.SnoozedUntil.Given {
+		a.SnoozedUntil, a.State = moment(f.SnoozedUntil.Value), AlertSnoozed
+		if a.SnoozedUntil.IsZero() {
+			a.State = AlertNotFiring
 		}
 	}
 	if a.Enabled = f.Enabled.or(a.Enabled); !a.Enabled {
