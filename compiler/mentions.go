@@ -190,7 +190,7 @@ func (w *nodeWalker) note(n query.Named) {
 	}
 	of := propertiesOf[n.Type]
 	table, ok := w.db.Table(of.table)
-	if !ok || n.Name == "" {
+	if !ok || n.Name == "" || n.Type == "event" && n.Name == filter.ElementsChain {
 		return
 	}
 	field, ok := w.db.Field(table, "properties")

@@ -288,6 +288,7 @@ func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 		}
 	}
 	noteActions(&remarks, found.bound, q.Query, env.Actions)
+	noteCohorts(&remarks, found.bound, q.Query, env.Database.Cohorts)
 	m.Warnings, m.Notices = notices(q.Query, Mistakes(warnings.Err())), notices(q.Query, Mistakes(remarks.Err()))
 }
 
@@ -299,7 +300,7 @@ func noteActions(remarks *diag.List, bound hogql.Query, text string, actions *qu
 			return true
 		}
 		named, ok := call.Args[0].(*hogql.Const)
-		if !ok || named.Pos.IsZero() || named.Pos.End > len(text) || text[named.Pos.Start] == '{' {
+		if !ok || !written(named, text) {
 			return true
 		}
 		switch value := named.Value.(type) {
@@ -318,6 +319,40 @@ func noteActions(remarks *diag.List, bound hogql.Query, text string, actions *qu
 		}
 		return true
 	})
+}
+
+// noteCohorts says how else cohorts can be named, by those constants of IN COHORT that are written in the text.
+func noteCohorts(remarks *diag.List, bound hogql.Query, text string, cohorts schema.Cohorts) {
+	hogql.WalkQuery(bound, func(e hogql.Expr) bool {
+		in, ok := e.(*hogql.Compare)
+		if !ok || in.Op != hogql.InCohort && in.Op != hogql.NotInCohort {
+			return true
+		}
+		named, ok := in.Right.(*hogql.Const)
+		if !ok || !written(named, text) {
+			return true
+		}
+		switch value := named.Value.(type) {
+		case int64:
+			if name := cohorts.NameOf(value); name != "" && cohorts.Has(value) {
+				fix := hogql.PrintExpr(&hogql.Const{Value: name})
+				remarks.Add(&diag.Error{Span: named.Pos, Detail: fmt.Sprintf("Cohort #%d can also be specified as %s", value, fix), Fix: fix})
+			}
+		case string:
+			if found := cohorts.ByName(value); len(found) == 1 {
+				id := strconv.FormatInt(found[0], 10)
+				remarks.Add(&diag.Error{
+					Span: named.Pos, Detail: "Searching for cohort by name. Replace with numeric ID " + id + " to protect against renaming.", Fix: id,
+				})
+			}
+		}
+		return true
+	})
+}
+
+// written reports whether a constant is in a text itself, and not the value of a placeholder there.
+func written(c *hogql.Const, text string) bool {
+	return !c.Pos.IsZero() && c.Pos.End <= len(text) && text[c.Pos.Start] != '{'
 }
 
 var scopeNames = map[schema.PropertyScope]string{

@@ -70,7 +70,7 @@ func pageviews(tb testing.TB, batch, size int) []record.Record {
 			`"$referrer":"$direct","$referring_domain":"$direct","title":"Page %d of the docs","token":"phc_abcdefghijklmnopqrstuvwxyz","$ip":"10.1.%d.%d"}}`,
 			visitor, uuid.New(), time.Date(2026, 11, 21, 10, batch%60, n%60, 0, time.UTC).Format(time.RFC3339), n%500, n%500,
 			n, 1700000000+n, visitor, visitor, visitor, n, n%500, n%256, n/256)
-		r, err := record.Parse([]byte(line))
+		r, err := new(record.Parser).Parse([]byte(line))
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func captured(tb testing.TB, lines string) []record.Record {
 		if !strings.Contains(line, `"timestamp"`) {
 			line = fmt.Sprintf(`{"timestamp":"2024-03-04T10:%02d:00Z",`, n) + line[1:]
 		}
-		r, err := record.Parse([]byte(line))
+		r, err := new(record.Parser).Parse([]byte(line))
 		if err != nil {
 			tb.Fatalf("%s: %v", line, err)
 		}

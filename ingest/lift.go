@@ -6,15 +6,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// lifted are the properties of events that their person gets too (contract capture.md section 8).
-var lifted = func() map[string]bool {
-	set := map[string]bool{}
+// lifted are the properties of events that their person gets too, and the names under which it keeps the first value (contract
+// capture.md section 8).
+var lifted = func() map[string]string {
+	set := map[string]string{}
 	for name := range strings.FieldsSeq(`
 		$app_build $app_name $app_namespace $app_version $browser $browser_version $device_type $current_url $pathname $os $os_version
 		$referring_domain $referrer $screen_height $screen_width $viewport_height $viewport_width $raw_user_agent
 		utm_source utm_medium utm_campaign utm_content utm_name utm_term gclid gad_source gclsrc dclid gbraid wbraid fbclid msclkid
 		twclid li_fat_id mc_cid igshid ttclid rdt_cid epik qclid sccid irclid _kx`) {
-		set[name] = true
+		set[name] = "$initial_" + strings.TrimPrefix(name, "$")
 	}
 	return set
 }()
@@ -24,13 +25,14 @@ func (e *event) lift() {
 	server := string(e.Properties.Get("$is_server")) == "true"
 	set, once := e.set, e.setOnce
 	for _, m := range e.Properties {
-		if !lifted[m.Key] || server && (m.Key == "$os" || m.Key == "$os_version") {
+		initial, ok := lifted[m.Key]
+		if !ok || server && (m.Key == "$os" || m.Key == "$os_version") {
 			continue
 		}
 		if set.Get(m.Key) == nil {
 			e.set = append(e.set, m)
 		}
-		if initial := "$initial_" + strings.TrimPrefix(m.Key, "$"); !m.Value.IsNull() && once.Get(initial) == nil {
+		if !m.Value.IsNull() && once.Get(initial) == nil {
 			e.setOnce = append(e.setOnce, record.Member{Key: initial, Value: m.Value})
 		}
 	}
@@ -58,7 +60,7 @@ func worthwhile(of *person, e *event) bool {
 		switch {
 		case old == nil && !m.Value.IsNull():
 			return true
-		case old != nil && string(old) != string(m.Value) && !lifted[m.Key] && !strings.HasPrefix(m.Key, "$geoip_"):
+		case old != nil && string(old) != string(m.Value) && lifted[m.Key] == "" && !strings.HasPrefix(m.Key, "$geoip_"):
 			return true
 		}
 	}

@@ -131,7 +131,7 @@ func (in *input) record(n int) record.Record {
 	if in.personless {
 		properties["$process_person_profile"] = false
 	}
-	r, err := record.Parse([]byte(asJSON(map[string]any{
+	r, err := new(record.Parser).Parse([]byte(asJSON(map[string]any{
 		"event": in.name, "distinct_id": in.id, "timestamp": in.at.Format(time.RFC3339), "properties": properties,
 		"uuid": uuid.NewSHA1(uuid.Nil, fmt.Append(nil, n)).String(),
 	})))

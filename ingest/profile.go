@@ -1,6 +1,10 @@
 package ingest
 
-import "github.com/caddy-analytics/caddy-analytics/ingest/record"
+import (
+	"bytes"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
 
 // profile is the properties of a person or group.
 type profile struct {
@@ -16,7 +20,7 @@ func (p *profile) json() string {
 	return p.text
 }
 
-// set gives a property its value. It reports whether that is new, and whether there was room for it.
+// set gives a property a copy of its value, which would keep its whole record. It reports whether that is new, and whether there was room for it.
 func (p *profile) set(m record.Member) (changed, ok bool) {
 	if old := p.properties.Get(m.Key); old != nil && string(old) == string(m.Value) {
 		return false, true
@@ -24,7 +28,7 @@ func (p *profile) set(m record.Member) (changed, ok bool) {
 	if !p.size.room(p.properties, m) {
 		return false, false
 	}
-	p.properties = p.properties.Set(m.Key, m.Value)
+	p.properties = p.properties.Set(m.Key, bytes.Clone(m.Value))
 	p.text = ""
 	return true, true
 }

@@ -113,6 +113,9 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 	case "cohort":
 		return cohortCondition(f, s)
 	}
+	if f.Type == "event" && f.Key == ElementsChain && !s.People {
+		f.Type, f.Key = "event_metadata", "elements_chain"
+	}
 	field, typ, err := Field(f.Type, f.Key, f.Group, s)
 	if err != nil {
 		return nil, err
@@ -124,6 +127,9 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 	}
 	return out, nil
 }
+
+// ElementsChain is the key of a filter by a property of events that looks at the column elements_chain.
+const ElementsChain = "$elements_chain"
 
 // rowFilters are the types of the filters on rows that are not events, by their table.
 var rowFilters = map[string]string{"sessions": "session", "groups": "group"}

@@ -35,21 +35,32 @@ type People struct {
 	Group *int
 	// Extra are the names of the columns after the first, such as event_count.
 	Extra []string
+	// Always are those of Extra that a list of actors shows, also one that selects other columns.
+	Always []string
+	// Events are the events that the number is made of; nil for a kind that does not tell them from other events of its actors.
+	Events *EventSet
 	// Shaky reports whether the query may have other rows when it is asked twice.
 	Shaky bool
 }
 
+// EventSet are the events of a table for which a condition holds.
+type EventSet struct {
+	From  hogql.Table
+	Where hogql.Expr
+}
+
 // PeopleOf asks for the actors of some events: people, or groups of a type. Recordings adds MatchingEvents.
-func PeopleOf(events hogql.Table, where hogql.Expr, group *int, recordings bool) *People {
+func PeopleOf(events EventSet, group *int, recordings bool) *People {
 	actor, _ := Actor(group)
-	s := &hogql.Select{From: events, Where: where, GroupBy: GroupBy(actor)}
-	out := &People{Query: s, Group: group, Extra: []string{EventCount}}
+	s := &hogql.Select{From: events.From, Where: events.Where, GroupBy: GroupBy(actor)}
+	out := &People{Query: s, Group: group, Extra: []string{EventCount}, Events: &events}
 	s.Columns = []hogql.Expr{As(actor, ActorID), As(Call("count"), EventCount)}
 	add := func(name string, x hogql.Expr) {
 		s.Columns, out.Extra = append(s.Columns, As(x, name)), append(out.Extra, name)
 	}
 	if group == nil {
 		add(EventDistinctIDs, Call("groupUniqArray", Field("distinct_id")))
+		out.Always = []string{EventDistinctIDs}
 	}
 	add(LastSeen, Call("max", Field("timestamp")))
 	if recordings {

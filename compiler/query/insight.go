@@ -573,6 +573,12 @@ func (o *Object) AtLeast(name string, least int) int {
 	return n
 }
 
+// OrZero reads a whole number, 0 when there is none or it is less.
+func (o *Object) OrZero(name string) int {
+	n, _ := o.Integer(name)
+	return max(n, 0)
+}
+
 // IntegerOrNil reads a whole number, nil when there is none.
 func (o *Object) IntegerOrNil(name string) *int {
 	n, ok := o.Integer(name)

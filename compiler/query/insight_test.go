@@ -85,9 +85,9 @@ func TestInsightMistakes(t *testing.T) {
 		},
 		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
 		{
-			"a column that is no text, and a limit of none", `{"kind": "EventsQuery", "select": ["event", 1], "limit": 0}`, "select.1",
+			"a column that is no text, and a limit that is no number", `{"kind": "EventsQuery", "select": ["event", 1], "limit": "x"}`, "select.1",
 			"query.EventsQuery.select.1\n  Input should be a valid string [type=string_type]\n" +
-				"query.EventsQuery.limit\n  Input should be greater than or equal to 1 [type=greater_than_equal]",
+				"query.EventsQuery.limit\n  Input should be a valid integer [type=int_type]",
 		},
 		{
 			"a criterion without a value", stickiness(`"stickinessFilter": {"stickinessCriteria": {"operator": "lt"}}`),

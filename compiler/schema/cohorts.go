@@ -63,10 +63,18 @@ func (c Cohorts) Has(id int64) bool { return c.Missing(id) == "" }
 
 // Name is what a cohort is called: its name, else Cohort and its id.
 func (c Cohorts) Name(id int64) string {
-	if one := c.byID[id]; one != nil && one.Name != "" {
-		return one.Name
+	if name := c.NameOf(id); name != "" {
+		return name
 	}
 	return "Cohort " + strconv.FormatInt(id, 10)
+}
+
+// NameOf is the name of a cohort; empty for one without.
+func (c Cohorts) NameOf(id int64) string {
+	if one := c.byID[id]; one != nil {
+		return one.Name
+	}
+	return ""
 }
 
 // ByName finds the cohorts of a name that are not deleted.

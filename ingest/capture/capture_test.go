@@ -299,7 +299,7 @@ func TestMadeUUIDs(t *testing.T) {
 	}
 	before := ""
 	for text := range bytes.SplitSeq(bytes.TrimSpace(batch.Lines), []byte("\n")) {
-		r, err := record.Parse(text)
+		r, err := new(record.Parser).Parse(text)
 		if err != nil || !r.HasUUID || r.UUID.Version() != 7 || r.UUID.Variant().String() != "RFC4122" {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -17,7 +17,7 @@ func at(t *testing.T, fields, beside, query string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	r, err := record.Parse(batch.Lines)
+	r, err := new(record.Parser).Parse(batch.Lines)
 	if err != nil {
 		t.Fatalf("%s: %v", batch.Lines, err)
 	}

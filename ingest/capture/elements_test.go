@@ -42,7 +42,7 @@ func TestElements(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := record.Parse(batch.Lines)
+			r, err := new(record.Parser).Parse(batch.Lines)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func FuzzElements(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := record.Parse(batch.Lines); err != nil {
+		if _, err := new(record.Parser).Parse(batch.Lines); err != nil {
 			t.Fatalf("%s: %v", batch.Lines, err)
 		}
 	})

@@ -15,7 +15,7 @@ func checkLines(t *testing.T, batch *capture.Batch) {
 	n := 0
 	for text := range bytes.Lines(batch.Lines) {
 		n++
-		r, err := record.Parse(text)
+		r, err := new(record.Parser).Parse(text)
 		if err != nil || r.Kind != record.Event || !r.HasUUID {
 			t.Fatalf("line %d is %s: %v", n, text, err)
 		}

@@ -9,10 +9,10 @@ import (
 )
 
 // decode reads the records of an entry, a line each.
-func decode(entry *journal.Entry) ([]record.Record, error) {
+func decode(entry *journal.Entry, parser *record.Parser) ([]record.Record, error) {
 	records := make([]record.Record, 0, entry.Events)
 	for line := range bytes.Lines(entry.Data) {
-		r, err := record.Parse(bytes.TrimSuffix(line, []byte("\n")))
+		r, err := parser.Parse(bytes.TrimSuffix(line, []byte("\n")))
 		if err != nil {
 			return nil, fmt.Errorf("reading event %d of the request: %w", len(records)+1, err)
 		}

@@ -65,15 +65,16 @@ func (w *work) next(ctx context.Context) bool {
 	w.began = time.Now()
 	w.last = entries[len(entries)-1].ID
 	w.parts = w.parts[:0]
+	var parser record.Parser
 	for _, entry := range entries {
-		w.add(entry)
+		w.add(entry, &parser)
 	}
 	return true
 }
 
 // add puts an entry into the part of its project.
-func (w *work) add(entry journal.Entry) {
-	records, err := decode(&entry)
+func (w *work) add(entry journal.Entry, parser *record.Parser) {
+	records, err := decode(&entry, parser)
 	if err != nil {
 		w.parts = append(w.parts, &part{project: entry.Project, entries: []journal.Entry{entry}, refused: err})
 		return

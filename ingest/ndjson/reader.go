@@ -18,10 +18,11 @@ var errLongLine = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
 
 // Reader reads records from NDJSON, plain or gzipped. A line that cannot be used is a *record.Error.
 type Reader struct {
-	in    io.Reader
-	lines *bufio.Reader // nil before the first line
-	line  int           // how many were read
-	err   error         // the end
+	in     io.Reader
+	lines  *bufio.Reader // nil before the first line
+	line   int           // how many were read
+	err    error         // the end
+	parser record.Parser
 }
 
 // NewReader returns a reader of records from in.
@@ -45,7 +46,7 @@ func (r *Reader) Read() (record.Record, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return record.Record{}, &record.Error{Line: r.line, Reason: err}
 		}
-		parsed, err := record.Parse(line)
+		parsed, err := r.parser.Parse(line)
 		if err != nil {
 			return record.Record{}, &record.Error{Line: r.line, Reason: err}
 		}

@@ -21,7 +21,7 @@ func TestAppendParse(t *testing.T) {
 		if !json.Valid(line) {
 			t.Fatalf("%s is not JSON", line)
 		}
-		got, err := record.Parse(line)
+		got, err := new(record.Parser).Parse(line)
 		if err != nil {
 			t.Fatalf("Parse(%s): %v", line, err)
 		}

@@ -79,7 +79,13 @@ func (o Object) Without(key string) Object {
 }
 
 // JSON returns the object as JSON text.
-func (o Object) JSON() string { return string(o.Append(nil)) }
+func (o Object) JSON() string {
+	size := len("{}")
+	for _, m := range o {
+		size += len(m.Key) + len(m.Value) + len(`"":,`)
+	}
+	return string(o.Append(make([]byte, 0, size)))
+}
 
 // Append appends the object as JSON text.
 func (o Object) Append(b []byte) []byte {

@@ -63,14 +63,26 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Rea
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
-// Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text.
-func Parse(text []byte) (Record, error) {
+// Parser reads records one after another, which share the names of their properties. Its zero value is ready for use.
+type Parser struct {
+	keys   map[string]string
+	fields Object
+	size   int // how many properties the last record had
+}
+
+// Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text, and each value of its
+// properties keeps all of them.
+func (p *Parser) Parse(text []byte) (Record, error) {
+	if p.keys == nil {
+		p.keys = map[string]string{}
+	}
 	r := Record{GroupIndex: -1, Source: text}
-	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames}
+	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames, shared: true, keys: p.keys}
 	if in.Kind() != '{' {
 		return r, errNoObject
 	}
-	o, properties, err := in.members(nil, propertiesField, nil)
+	o, properties, err := in.members(p.fields[:0], propertiesField, make(Object, 0, p.size))
+	p.fields, p.size = o, len(properties)
 	if err == nil {
 		err = in.End()
 	}

@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		o, err := parseObject(text)
 		if err != nil {
-			if _, err := Parse(text); err == nil {
+			if _, err := new(Parser).Parse(text); err == nil {
 				t.Fatalf("%q is no object, but a line", text)
 			}
 			return
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 		if second := again.JSON(); second != first {
 			t.Fatalf("%q became %q and then %q", text, first, second)
 		}
-		line, err := Parse(text)
+		line, err := new(Parser).Parse(text)
 		if err != nil {
 			return
 		}

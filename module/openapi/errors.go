@@ -43,6 +43,18 @@ func errorResponses() openapi3.ResponseBodies {
 	}
 }
 
+// errorHeaders are those that the failures have.
+func errorHeaders() openapi3.Headers {
+	headers := openapi3.Headers{}
+	all := answerHeaders()
+	for _, failure := range errorResponses() {
+		for name := range failure.Value.Headers {
+			headers[name] = all[name]
+		}
+	}
+	return headers
+}
+
 // failures are the failures of each operation. The status default stands for those that clients treat alike.
 var failures = map[string]string{
 	"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "410": "Expired", "429": "Throttled", "503": "Unavailable", "default": "Failed",

@@ -31,6 +31,8 @@ type Endpoint struct {
 	HasMore bool
 	// Columns are those of a HogQLQuery, in order; nil when they are not known.
 	Columns []Column
+	// Materialized reports whether runs read a table, and may say that they don't want to.
+	Materialized bool
 	// Variables are what a run may be given values for, sorted by name.
 	Variables []Variable
 	// Example is the body of a run, or nil for one that is made up from the types of the columns.
@@ -46,15 +48,23 @@ type Column struct {
 	Wire string
 }
 
-// One gives the document of one endpoint on a site, such as https://api.example.com.
-func One(e *Endpoint, site string) *openapi3.T {
+// Site is where the endpoints are, and how its clients read numbers.
+type Site struct {
+	// URL is the address of the site, such as https://api.example.com.
+	URL string
+	// WideAsText has clients ask for integers of more than 53 bits as strings: runs with int64=string.
+	WideAsText bool
+}
+
+// One gives the document of one endpoint on a site.
+func One(e *Endpoint, site Site) *openapi3.T {
 	description := e.Description
 	if description == "" {
 		description = "PostHog Endpoint: " + e.Name // the contract's words
 	}
-	doc := newDocument(site, &openapi3.Info{Title: e.Name, Description: description, Version: strconv.Itoa(e.Version)})
+	doc := newDocument(site.URL, &openapi3.Info{Title: e.Name, Description: description, Version: strconv.Itoa(e.Version)})
 	w := writer{
-		doc: doc, e: e, id: identifier(e.Name), row: pascal(e.Name), request: "EndpointRunRequest", variables: "Variables",
+		doc: doc, e: e, site: site, id: identifier(e.Name), row: pascal(e.Name), request: "EndpointRunRequest", variables: "Variables",
 	}
 	w.write()
 	return doc
@@ -62,8 +72,8 @@ func One(e *Endpoint, site string) *openapi3.T {
 
 // All gives one document for several endpoints of a project. The names of their schemas begin with the endpoint's name; where two
 // would be the same, the endpoint that comes later gets a number.
-func All(endpoints []*Endpoint, title, version, site string) *openapi3.T {
-	doc := newDocument(site, &openapi3.Info{
+func All(endpoints []*Endpoint, title, version string, site Site) *openapi3.T {
+	doc := newDocument(site.URL, &openapi3.Info{
 		Title: title, Description: "The endpoints that are active, in their current versions.", Version: version,
 	})
 	taken := map[string]bool{}
@@ -76,7 +86,7 @@ func All(endpoints []*Endpoint, title, version, site string) *openapi3.T {
 		doc.Tags = append(doc.Tags, &openapi3.Tag{Name: e.Name, Description: cmp.Or(e.Description, "Version "+strconv.Itoa(e.Version))})
 		prefix := pascal(name)
 		w := writer{
-			doc: doc, e: e, id: identifier(name), row: prefix, request: prefix + "RunRequest", variables: prefix + "Variables", tags: []string{e.Name},
+			doc: doc, e: e, site: site, id: identifier(name), row: prefix, request: prefix + "RunRequest", variables: prefix + "Variables", tags: []string{e.Name},
 		}
 		w.write()
 	}
@@ -106,6 +116,8 @@ func pascal(name string) string {
 
 // newDocument has what all documents have in common: the key, the bodies of errors, and the headers of answers.
 func newDocument(site string, info *openapi3.Info) *openapi3.T {
+	// Linters ask for a license. What callers may do with the answers is between them and the operator of the site.
+	info.License = &openapi3.License{Name: "Terms of the site", URL: site}
 	bearer := openapi3.NewSecurityScheme().WithType("http").WithScheme("bearer")
 	bearer.Description = "A personal API key with the scope endpoint:read, or a project secret key."
 	return &openapi3.T{
@@ -115,7 +127,7 @@ func newDocument(site string, info *openapi3.Info) *openapi3.T {
 			SecuritySchemes: openapi3.SecuritySchemes{"PersonalAPIKey": {Value: bearer}},
 			Schemas:         errorSchemas(),
 			Responses:       errorResponses(),
-			Headers:         answerHeaders(),
+			Headers:         errorHeaders(),
 		},
 	}
 }

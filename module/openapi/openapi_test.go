@@ -18,6 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/openapi"
 )
 
+var site = openapi.Site{URL: "https://api.example.com"}
+
 // common are the schemas that every document has.
 var common = []string{"Error", "RunError", "DashboardFilter", "PropertyFilter"}
 
@@ -36,9 +38,9 @@ func TestGolden(t *testing.T) {
 		for i := range given {
 			all[i] = given[i].endpoint(t)
 		}
-		doc := openapi.All(all, "Endpoints of shop", "2026-01-10T12:00:00Z", "https://api.example.com")
+		doc := openapi.All(all, "Endpoints of shop", "2026-01-10T12:00:00Z", site)
 		if len(all) == 1 {
-			doc = openapi.One(all[0], "https://api.example.com")
+			doc = openapi.One(all[0], site)
 		}
 		checkDocument(t, []byte(mustMarshal(t, doc)))
 		out := map[string]string{"operations": fmt.Sprintf("%s, version %s: %s\n", doc.Info.Title, doc.Info.Version, doc.Info.Description)}
@@ -141,8 +143,8 @@ func checkDocument(t *testing.T, raw []byte) {
 func TestTypes(t *testing.T) {
 	tests := []struct{ name, typ, wire, want string }{
 		{"small integer", "UInt16", "", `{"format":"int32","type":"integer"}`},
-		{"64 bits", "UInt64", "", `{"format":"int64","type":"integer"}`},
-		{"more bits", "Int256", "", `{"description":"May exceed 64 bits.","type":"integer"}`},
+		{"64 bits", "UInt64", "", `{"format":"uint64","minimum":0,"type":"integer"}`},
+		{"more bits", "Int256", "", `{"description":"May exceed 64 bits. With the parameter int64=string it is a string.","type":"integer"}`},
 		{"float, null where it is not finite", "Float64", "", `{"format":"double","nullable":true,"type":"number"}`},
 		{"decimal", "Nullable(Decimal(18, 2))", "", `{"format":"decimal","nullable":true,"type":"string"}`},
 		{"text", "LowCardinality(Nullable(String))", "", `{"nullable":true,"type":"string"}`},
@@ -153,11 +155,11 @@ func TestTypes(t *testing.T) {
 		{"enum", `Enum8('a\'b' = 1, 'c, (d)' = 2)`, "", `{"enum":["a'b","c, (d)"],"type":"string"}`},
 		{"list", "Array(Nullable(UInt8))", "", `{"items":{"format":"int32","nullable":true,"type":"integer"},"type":"array"}`},
 		{"tuple of one kind", "Tuple(UInt8, Nullable(Int8))", "", `{"items":{"format":"int32","nullable":true,"type":"integer"},"maxItems":2,"minItems":2,"type":"array"}`},
-		{"named tuple", "Tuple(`a b` String, c UInt64)", "", `{"items":{"anyOf":[{"type":"string"},{"format":"int64","type":"integer"}]},"maxItems":2,"minItems":2,"type":"array"}`},
+		{"named tuple", "Tuple(`a b` String, c UInt64)", "", `{"items":{"anyOf":[{"type":"string"},{"format":"uint64","minimum":0,"type":"integer"}]},"maxItems":2,"minItems":2,"type":"array"}`},
 		{"nested", "Nested(a String, b Date)", "", `{"items":{"items":{"anyOf":[{"type":"string"},{"format":"date","type":"string"}]},"maxItems":2,"minItems":2,"type":"array"},"type":"array"}`},
-		{"map", "Map(LowCardinality(String), Array(UInt64))", "", `{"additionalProperties":{"items":{"format":"int64","type":"integer"},"type":"array"},"type":"object"}`},
+		{"map", "Map(LowCardinality(String), Array(UInt64))", "", `{"additionalProperties":{"items":{"format":"uint64","minimum":0,"type":"integer"},"type":"array"},"type":"object"}`},
 		{"JSON", "JSON(max_dynamic_paths=8)", "", `{"additionalProperties":true,"type":"object"}`},
-		{"aggregate", "SimpleAggregateFunction(sum, UInt64)", "", `{"format":"int64","type":"integer"}`},
+		{"aggregate", "SimpleAggregateFunction(sum, UInt64)", "", `{"format":"uint64","minimum":0,"type":"integer"}`},
 		{"interval", "IntervalDay", "", `{"format":"int64","type":"integer"}`},
 		{"always null", "Nullable(Nothing)", "", `{"description":"Always null.","nullable":true,"type":"string"}`},
 		{"anything", "Variant(String, UInt64)", "", `{"description":"ClickHouse type Variant(String, UInt64)"}`},
@@ -170,7 +172,7 @@ func TestTypes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			doc := openapi.One(&openapi.Endpoint{
 				Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "c", Type: tt.typ, Wire: tt.wire}},
-			}, "https://api.example.com")
+			}, site)
 			raw, err := json.Marshal(doc)
 			if err != nil {
 				t.Fatal(err)
@@ -182,6 +184,34 @@ func TestTypes(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.typ, diff)
 			}
 		})
+	}
+}
+
+// TestWideAsText has integers of more than 53 bits as strings, and operations that ask for them.
+func TestWideAsText(t *testing.T) {
+	doc := openapi.One(&openapi.Endpoint{
+		Project: 1, Name: "e", Version: 1,
+		Columns: []openapi.Column{{Name: "a", Type: "Nullable(UInt64)"}, {Name: "b", Type: "Array(Int64)"}, {Name: "c", Type: "UInt32"}, {Name: "d", Wire: "integer"}},
+	}, openapi.Site{URL: site.URL, WideAsText: true})
+	checkDocument(t, []byte(mustMarshal(t, doc)))
+	const wide = `{"pattern":"^-?[0-9]+$","type":"string"}`
+	const nullable = `{"nullable":true,"pattern":"^-?[0-9]+$","type":"string"}`
+	want := map[string]string{"a": nullable, "b": `{"items":` + wide + `,"type":"array"}`, "c": `{"format":"int64","type":"integer"}`, "d": nullable}
+	got := map[string]string{}
+	for name, member := range doc.Components.Schemas["ERow"].Value.Properties {
+		member.Value.Extensions = nil
+		got[name] = mustMarshal(t, member)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a row (-want +got):\n%s", diff)
+	}
+	asked := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		p := item.Post.Parameters.GetByInAndName("query", "int64")
+		asked[path[strings.LastIndex(path, "/"):]] = p != nil && p.Required
+	}
+	if diff := cmp.Diff(map[string]bool{"/run": true, "/run.objects": true, "/run.ndjson": true, "/run.csv": false, "/run.parquet": false, "/run.arrow": false}, asked); diff != "" {
+		t.Errorf("which operations ask for strings (-want +got):\n%s", diff)
 	}
 }
 
@@ -205,7 +235,7 @@ func FuzzType(f *testing.F) {
 		}
 		doc := openapi.One(&openapi.Endpoint{
 			Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "c", Type: typ}, {Name: "c", Type: typ}},
-		}, "https://api.example.com")
+		}, site)
 		for _, name := range []string{"ERow", "ECells"} {
 			if err := doc.Components.Schemas[name].Validate(t.Context()); err != nil {
 				t.Errorf("the schema %s of %q: %v", name, typ, err)

@@ -16,8 +16,9 @@ import (
 
 // writer puts one endpoint into a document.
 type writer struct {
-	doc *openapi3.T
-	e   *Endpoint
+	doc  *openapi3.T
+	e    *Endpoint
+	site Site
 	// id ends the ids of the endpoint's operations; row, request and variables are the names of its schemas.
 	id, row, request, variables string
 	tags                        []string
@@ -52,7 +53,7 @@ func (w *writer) write() {
 	cells := make([]cell, len(w.e.Columns))
 	names := make([]string, len(w.e.Columns))
 	for i, c := range w.e.Columns {
-		cells[i], names[i] = cellOf(c), c.Name
+		cells[i], names[i] = w.cellOf(c), c.Name
 	}
 	schemas[w.row+"Cells"] = inline(w.rowOfCells(cells))
 	w.operation(path, "run_"+w.id, "Execute "+w.e.Name, "The rows as arrays.", body, w.answer(inline(listOf(refTo(w.row+"Cells")))), "application/json")
@@ -111,9 +112,8 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 	s := openapi3.NewObjectSchema().WithoutAdditionalProperties().WithProperties(map[string]*openapi3.Schema{
 		"client_query_id": text(),
 		"debug":           described(boolean(), "Adds the compiled query and other fields to an answer."),
-		"refresh": described(text().WithEnum("cache", "force", "direct").WithDefault("cache"),
-			"cache serves a fresh answer, force computes a new one. direct is for materialized endpoints, of which there are none: it is refused."),
-		"version": version,
+		"refresh":         w.refresh(),
+		"version":         version,
 	})
 	if w.e.Results == nil {
 		s.WithProperty("limit", described(openapi3.NewIntegerSchema().WithMin(1), "How many rows. The LIMIT of the query is a ceiling over all pages."))
@@ -121,9 +121,11 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 		s.WithProperty("cursor", described(text(), "The next_cursor of an answer, for the page after it. variables and version need not be repeated; "+
 			"offset, and a refresh that is force, are refused beside it."))
 	}
-	s.WithPropertyRef("filters_override", refTo("DashboardFilter"))
-	schemas["DashboardFilter"] = inline(dashboardFilter())
-	schemas["PropertyFilter"] = inline(propertyFilter())
+	if w.e.Results != nil {
+		s.WithPropertyRef("filters_override", refTo("DashboardFilter"))
+		schemas["DashboardFilter"] = inline(dashboardFilter())
+		schemas["PropertyFilter"] = inline(propertyFilter())
+	}
 	required := w.e.Pinned
 	if w.e.Pinned {
 		s.Required = append(s.Required, "version")
@@ -144,9 +146,20 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 	return &openapi3.RequestBodyRef{Value: body}
 }
 
+// refresh is how a run may be answered.
+func (w *writer) refresh() *openapi3.Schema {
+	s := text().WithEnum("cache", "force").WithDefault("cache")
+	s.Description = "cache serves a fresh answer, force computes a new one."
+	if w.e.Materialized {
+		s.Enum = append(s.Enum, "direct")
+		s.Description += " direct does not read the materialized table."
+	}
+	return s
+}
+
 func dashboardFilter() *openapi3.Schema {
 	s := described(object(members{"date_from?": orNull(text()), "date_to?": orNull(text())}),
-		"Takes the place of an insight's dates, and adds to its properties. Refused for SQL: use variables.")
+		"Takes the place of an insight's dates, and adds to its properties: use variables.")
 	s.Deprecated = true
 	return s.WithPropertyRef("properties", inline(listOf(refTo("PropertyFilter"))))
 }
@@ -188,14 +201,18 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 func (w *writer) operation(path, id, summary, description string, body *openapi3.RequestBodyRef, answer *openapi3.Schema, media string) {
 	op := openapi3.NewOperation()
 	op.OperationID, op.Summary, op.Tags, op.RequestBody, op.Deprecated = id, summary, w.tags, body, w.e.Deprecated
+	if w.site.WideAsText && (media == "application/json" && w.e.Results == nil || media == "application/x-ndjson") {
+		op.AddParameter(openapi3.NewQueryParameter("int64").WithRequired(true).WithSchema(text().WithEnum("string")).
+			WithDescription("Integers of more than 53 bits as strings."))
+	}
 	op.Security = openapi3.NewSecurityRequirements().With(openapi3.NewSecurityRequirement().Authenticate("PersonalAPIKey"))
 	success := openapi3.NewResponse().WithDescription(description).WithContent(openapi3.Content{media: openapi3.NewMediaType().WithSchema(answer)})
-	success.Headers = headersOf("Age", "Cache-Control", "Cache-Status", "ETag", "RateLimit", "RateLimit-Policy", "Server-Timing", "X-Request-Id")
+	success.Headers = w.headers("Age", "Cache-Control", "Cache-Status", "ETag", "RateLimit", "RateLimit-Policy", "Server-Timing", "X-Request-Id")
 	if media != "application/json" {
-		success.Headers = headersOf("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
+		success.Headers = w.headers("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
 	}
 	if media == "text/csv" || media == "application/x-ndjson" { // the files that can be cut into pages
-		maps.Copy(success.Headers, headersOf("Next-Cursor"))
+		maps.Copy(success.Headers, w.headers("Next-Cursor"))
 	}
 	op.Responses = openapi3.NewResponsesWithCapacity(len(failures) + 1)
 	op.Responses.Set("200", &openapi3.ResponseRef{Value: success})
@@ -203,6 +220,15 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 		op.Responses.Set(status, &openapi3.ResponseRef{Ref: "#/components/responses/" + failures[status]})
 	}
 	w.doc.Paths.Set(path, &openapi3.PathItem{Post: op})
+}
+
+// headers are some of the headers of answers. The document has those that are used.
+func (w *writer) headers(names ...string) openapi3.Headers {
+	all := answerHeaders()
+	for _, name := range names {
+		w.doc.Components.Headers[name] = all[name]
+	}
+	return headersOf(names...)
 }
 
 // successOf is the JSON body of the answer at a path.

@@ -49,7 +49,7 @@ func (v *Variable) schema() *openapi3.Schema {
 func (v *Variable) values() *openapi3.Schema {
 	switch v.Type {
 	case "Number":
-		return openapi3.NewFloat64Schema()
+		return number()
 	case "Boolean":
 		return boolean()
 	case "Date":
@@ -86,7 +86,7 @@ func (v *Variable) items() *openapi3.Schema {
 	case strings:
 		s = text()
 	case numbers:
-		s = openapi3.NewFloat64Schema()
+		s = number()
 	}
 	return s.WithEnum(v.Values...)
 }

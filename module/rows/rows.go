@@ -117,6 +117,17 @@ func (s *scanner) blanks() {
 	}
 }
 
+// at reports whether the next byte is c.
+func (s *scanner) at(c byte) bool { return s.pos < len(s.row) && s.row[s.pos] == c }
+
+// skipValue goes over one value, which may be the last of the row.
+func (s *scanner) skipValue() bool {
+	if s.at('"') {
+		return s.skipString()
+	}
+	return s.skip()
+}
+
 // skip goes over one value, and reports whether there was one.
 func (s *scanner) skip() bool {
 	start, depth := s.pos, 0

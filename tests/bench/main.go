@@ -35,6 +35,7 @@ func main() {
 	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights and the cohorts")
 	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
 	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
+	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
 	flag.Parse()
 	if err := run(context.Background(), flag.Args(), &insights, &capture); err != nil {

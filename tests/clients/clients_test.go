@@ -20,7 +20,8 @@ import (
 // site is a server with two endpoints: SQL with columns of many types and with variables, and an insight.
 type site struct {
 	url, key string
-	document string // a file with the OpenAPI document of both
+	document string // a file with the OpenAPI document of all endpoints
+	client   *harness.Client
 }
 
 const sales = `select toDate('2026-01-01') + number as day, if(number = 3, null, number * 10) as amount, number > 2 as big,
@@ -44,6 +45,7 @@ func newSite(t *testing.T) site {
 	create("insight_variables/", map[string]any{"name": "Least", "type": "Number"})
 	create("insight_variables/", map[string]any{"name": "Country", "type": "List", "values": []string{"de", "fr"}, "default_value": "de"})
 	create("endpoints/", map[string]any{"name": "sales-by-day", "query": map[string]any{"kind": "HogQLQuery", "query": sales}})
+	create("endpoints/", map[string]any{"name": "counters", "query": map[string]any{"kind": "HogQLQuery", "query": "select 18446744073709551615 as largest"}})
 	create("endpoints/", map[string]any{"name": "views", "query": map[string]any{
 		"kind": "TrendsQuery", "dateRange": map[string]any{"date_from": "2026-01-01", "date_to": "2026-01-03"},
 		"series": []any{map[string]any{"kind": "EventsNode", "event": "$pageview"}},
@@ -56,7 +58,7 @@ func newSite(t *testing.T) site {
 	if err := os.WriteFile(document, answer.Raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return site{url: s.URL, key: key, document: document}
+	return site{url: s.URL, key: key, document: document, client: c}
 }
 
 // workshop is a copy of a folder beside this file, to generate into.
@@ -102,7 +104,9 @@ func TestClients(t *testing.T) {
 
 	t.Run("the document has no mistakes", func(t *testing.T) {
 		t.Parallel()
-		s.run(t, t.TempDir(), tool("redocly"), "lint", "--extends=recommended", s.document)
+		for _, name := range []string{"", "views/", "sales-by-day/"} {
+			s.lint(t, tool("redocly"), "endpoints/"+name+"openapi.json")
+		}
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -135,8 +139,27 @@ func TestClients(t *testing.T) {
 		compare(t, "oapi-codegen", s.run(t, folder, "go", "run", "."), `{
 			"rows": [{"day": "2026-01-03", "amount": 20, "big": 0, "items": ["item 2"], "country": "de"},
 				{"day": "2026-01-04", "amount": null, "big": 1, "items": ["item 3"], "country": "de"}],
-			"days": ["3 January: 20", ""], "detail": "Invalid limit parameter: 0", "labels": ["$pageview"]}`)
+			"days": ["3 January: 20", ""], "largest": "18446744073709551615", "detail": "Invalid limit parameter: 0", "labels": ["$pageview"]}`)
 	})
+}
+
+// lint holds a document to all of redocly's recommended rules, those that only warn too.
+func (s site) lint(t *testing.T, redocly, path string) {
+	t.Helper()
+	document := filepath.Join(t.TempDir(), "openapi.json")
+	answer := s.client.Do(t, http.MethodGet, path, nil)
+	if err := os.WriteFile(document, answer.Raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Problems []struct{ RuleID, Message string }
+	}
+	if err := json.Unmarshal([]byte(s.run(t, t.TempDir(), redocly, "lint", "--extends=recommended", "--format=json", document)), &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range found.Problems {
+		t.Errorf("%s: %s: %s", path, p.RuleID, p.Message)
+	}
 }
 
 // compare compares what a client printed with the JSON that it should have.

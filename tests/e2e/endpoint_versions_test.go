@@ -178,6 +178,9 @@ func TestDeprecatedVersions(t *testing.T) {
 	must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/e/promote/", map[string]any{"version": 1})
 }
 
+const overrideWarning = "filters_override is deprecated. Use variables instead, or mark the breakdown property as optional on the endpoint " +
+	"if you want to call /run without supplying its value: https://posthog.com/docs/api/endpoints"
+
 // TestOverridesAreDeprecated: filters_override still works on endpoints of insights, wins over variables, and says that it will go.
 func TestOverridesAreDeprecated(t *testing.T) {
 	c := newProject(t)
@@ -192,7 +195,7 @@ func TestOverridesAreDeprecated(t *testing.T) {
 	for range 2 { // the second run is a hit
 		answer := c.Do(t, http.MethodPost, "endpoints/trend/run", body)
 		series, _ := answer.Body["results"].([]any)
-		if answer.Status != http.StatusOK || len(series) != 1 || answer.Header.Get("X-PostHog-Warn") != "filters_override is deprecated. Use variables instead." {
+		if answer.Status != http.StatusOK || len(series) != 1 || answer.Header.Get("X-PostHog-Warn") != overrideWarning {
 			t.Fatalf("overridden run: %d %s, X-PostHog-Warn: %q", answer.Status, answer.Raw, answer.Header.Get("X-PostHog-Warn"))
 		}
 		if diff := cmp.Diff([]any{"2024-03-01", "2024-03-02"}, series[0].(map[string]any)["days"]); diff != "" {

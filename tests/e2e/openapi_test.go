@@ -45,7 +45,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 			defer demo.Do(t, http.MethodDelete, endpoint, nil)
 			paths := []string{"run"}
 			if query["kind"] == "HogQLQuery" {
-				paths = []string{"run", "run.objects"}
+				paths = []string{"run", "run.objects", "run?int64=string", "run.objects?int64=string"}
 			}
 			for _, path := range paths {
 				answer := demo.Do(t, http.MethodPost, endpoint+path, map[string]any{})
@@ -55,7 +55,8 @@ func TestAnswersAsDescribed(t *testing.T) {
 				if results, _ := answer.Body["results"].([]any); len(results) == 0 && name != "times of a funnel" {
 					t.Errorf("%s: no results, which prove nothing: %.300s", path, answer.Raw)
 				}
-				describe(t, demo, endpoint+"openapi.json", path, answer)
+				path, parameters, _ := strings.Cut(path, "?")
+				describe(t, demo, endpoint+"openapi.json?"+parameters, path, answer)
 			}
 		})
 	}
@@ -86,6 +87,39 @@ func describe(t *testing.T, c *harness.Client, document, path string, answer har
 		return
 	}
 	t.Errorf("the document has no %s", path)
+}
+
+// TestWideIntegers asks for integers that JavaScript can't hold as numbers, and as strings, in each format.
+func TestWideIntegers(t *testing.T) {
+	demo := demoProject(t)
+	const sql = `select 18446744073709551615 as n, [-9007199254740993] as list, toMonth(toDate('2026-07-01')) as small from numbers(2)`
+	if answer := demo.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": "wide", "query": map[string]any{"kind": "HogQLQuery", "query": sql}}); answer.Status != http.StatusCreated {
+		t.Fatalf("publishing: %d %s", answer.Status, answer.Raw)
+	}
+	defer demo.Do(t, http.MethodDelete, "endpoints/wide/", nil)
+	const object = `{"n":"18446744073709551615","list":["-9007199254740993"],"small":7}`
+	for path, want := range map[string]string{
+		"run":                               `[18446744073709551615, [-9007199254740993], 7]`,
+		"run?int64=number":                  `[18446744073709551615, [-9007199254740993], 7]`,
+		"run?int64=string":                  `["18446744073709551615",["-9007199254740993"],7]`,
+		"run.objects?int64=string":          object,
+		"run.ndjson?int64=string":           object + "\n",
+		"run.ndjson?int64=string&limit=1":   object + "\n",
+		"run?int64=string&limit=1&offset=1": `["18446744073709551615",["-9007199254740993"],7]`,
+		"run.csv?int64=string":              "18446744073709551615",
+	} {
+		for range 2 { // the second is cached
+			answer := demo.Do(t, http.MethodPost, "endpoints/wide/"+path, map[string]any{})
+			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Raw), want) {
+				t.Errorf("%s: %d %s, want %s", path, answer.Status, answer.Raw, want)
+			}
+		}
+	}
+	for _, path := range []string{"run", "openapi.json"} {
+		if answer := demo.Do(t, http.MethodGet, "endpoints/wide/"+path+"?int64=text", nil); answer.Status != http.StatusBadRequest || answer.Body["attr"] != "int64" {
+			t.Errorf("%s?int64=text: %d %s", path, answer.Status, answer.Raw)
+		}
+	}
 }
 
 // TestTypesOfVariables: columns that are made of variables have types that hold for every value.

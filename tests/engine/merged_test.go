@@ -34,7 +34,7 @@ func TestMergedPeople(t *testing.T) {
 			}
 			line := fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,"properties":%s,"uuid":%q}`,
 				e.name, id, e.at, properties, uuid.NewSHA1(uuid.Nil, fmt.Append(nil, n)))
-			r, err := record.Parse([]byte(line))
+			r, err := new(record.Parser).Parse([]byte(line))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,6 +65,9 @@ func TestColumns(t *testing.T) {
 		{"people of a trend", `, "source": ` + day + trend + `}`, []string{"person", "id", "person.$delete", "event_distinct_ids"}},
 		{"people of a stickiness", `, "source": {"kind": "StickinessActorsQuery", "source": {"kind": "StickinessQuery", "series": [{}]}}`, []string{"person", "id", "person.$delete"}},
 		{"groups", `, "source": ` + day + groups + `}`, []string{"group"}},
+		{"those of a trend, whatever else is selected", `, "select": ["id"], "source": ` + day + trend + `}`, []string{"id", "event_distinct_ids"}},
+		{"those of a trend, where they are selected", `, "select": ["event_distinct_ids", "id"], "source": ` + day + trend + `}`, []string{"event_distinct_ids", "id"}},
+		{"groups of a trend", `, "select": ["event_count"], "source": ` + day + groups + `}`, []string{"event_count"}},
 		{"those of the query", `, "select": ["actor", "created_at -- Made"]`, []string{"actor", "created_at -- Made"}},
 	}
 	for _, tt := range tests {
@@ -97,6 +100,13 @@ func TestOrder(t *testing.T) {
 			"the greatest groups", `, "select": ["properties.a", "count()", "max(created_at) as last"]`,
 			"SELECT properties.a AS column_1, count() AS column_2, max(created_at) AS last FROM persons GROUP BY properties.a ORDER BY count() DESC, properties.a LIMIT 101",
 		},
+		{
+			"the greatest counts", `, "select": ["properties.a", "max(created_at)", "count()"]`,
+			"SELECT properties.a AS column_1, max(created_at) AS column_2, count() AS column_3 FROM persons GROUP BY properties.a ORDER BY count() DESC, properties.a LIMIT 101",
+		},
+		{"an empty order", `, "select": ["properties.a", "created_at"], "orderBy": []`, "SELECT properties.a AS column_1, created_at AS column_2 FROM persons ORDER BY persons.id LIMIT 101"},
+		{"no order", `, "select": ["id", "created_at"], "orderBy": null`, "SELECT id AS column_1, created_at AS column_2 FROM persons ORDER BY created_at DESC, persons.id LIMIT 101"},
+		{"limits that are none", `, "select": ["id"], "limit": -3, "offset": -1`, "SELECT id AS column_1 FROM persons ORDER BY id LIMIT 101"},
 		{"recordings, of which there are none", `, "select": ["id", "matched_recordings"], "orderBy": ["id"]`, "SELECT id AS column_1, [] AS column_2 FROM persons ORDER BY id LIMIT 101"},
 		{"a name that is one of ours", `, "select": ["id as actor_id", "id as x", "created_at as x"], "orderBy": ["id"]`, "SELECT id AS column_1, id AS x, created_at AS column_3 FROM persons ORDER BY id LIMIT 101"},
 	}
@@ -137,7 +147,7 @@ func TestObjects(t *testing.T) {
 		},
 		{
 			"a group of which nothing is known", `, "select": ["actor", "event_count"], "source": ` + day + groups + `}`,
-			`[["org:1", 0, "", "", "1970-01-01T00:00:00Z"], 3]`, `[{"id":"org:1","type":"group","group_key":"org:1","group_type_index":2},3]`, true,
+			`[["org:1", 0, "", "", "1970-01-01T00:00:00Z"], 3]`, `[{"id":"org:1","group_type_index":2},3]`, true,
 		},
 	}
 	for _, tt := range tests {

@@ -67,30 +67,31 @@ func (b *builder) names() []string {
 	return out
 }
 
-// defaults are the columns of a query that selects none.
-func (b *builder) defaults() []string {
-	if b.people != nil && b.people.Group != nil {
-		return []string{"group"}
+// columns are those that the query selects, or those of one that selects none, and those that are shown always.
+func (b *builder) columns() []string {
+	list := b.query.Select
+	switch {
+	case len(list) > 0:
+	case b.kind.group:
+		list = []string{"group"}
+	default:
+		list = []string{"person", "id", deleteButton}
 	}
-	columns := []string{"person", "id", deleteButton}
 	if b.people != nil {
-		for _, name := range b.people.Extra {
-			if name == insight.EventDistinctIDs {
-				columns = append(columns, name)
+		for _, name := range b.people.Always {
+			if !slices.Contains(list, name) {
+				list = append(slices.Clip(list), name)
 			}
 		}
 	}
-	return columns
+	return list
 }
 
 // deleteButton is a column that only makes PostHog's own pages show a button; its value is always 1.
 const deleteButton = "person.$delete"
 
 func (b *builder) readColumns() error {
-	list := b.query.Select
-	if len(list) == 0 {
-		list = b.defaults()
-	}
+	list := b.columns()
 	for i, text := range list {
 		c := cell{text: text, name: "column_" + strconv.Itoa(i+1)}
 		switch label, _, _ := strings.Cut(text, "--"); strings.TrimSpace(label) {

@@ -120,8 +120,8 @@ func (b *builder) search() hogql.Expr {
 	)
 }
 
-// order is the order that the query asks for; without one the greatest aggregates come first, else those that were made last,
-// else the rows by their first column.
+// order is the order that the query asks for, which is none for an empty list; without one the greatest counts or other aggregates come
+// first, else those that were made last, else the rows by their first column.
 func (b *builder) order() ([]*hogql.Order, error) {
 	var out []*hogql.Order
 	for i, text := range b.query.OrderBy {
@@ -141,11 +141,12 @@ func (b *builder) order() ([]*hogql.Order, error) {
 		}
 		out = append(out, &hogql.Order{X: b.inPage(e), Desc: desc})
 	}
-	if out != nil {
+	if b.query.OrderBy != nil {
 		return out, nil
 	}
-	for _, c := range b.cells {
-		if c.x != nil && insight.Aggregates(c.x) {
+	counted := slices.IndexFunc(b.cells, func(c cell) bool { return c.text == "count()" })
+	for i, c := range b.cells {
+		if i == counted || counted < 0 && c.x != nil && insight.Aggregates(c.x) {
 			return []*hogql.Order{{X: c.x, Desc: true}}, nil
 		}
 	}

@@ -19,8 +19,8 @@ type Query struct {
 	// Properties and Fixed are two conditions on people, which both count; nil for none.
 	Properties *query.Condition `json:"properties,omitempty"`
 	Fixed      *query.Condition `json:"fixedProperties,omitempty"`
-	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
-	OrderBy   []string        `json:"orderBy,omitempty"`
+	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order, empty for that of the ids.
+	OrderBy   []string        `json:"orderBy,omitzero"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`
 	Modifiers query.Modifiers `json:"modifiers,omitzero"`
@@ -60,7 +60,10 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		At: o.At.Attr, Select: r.Texts(o, "select"), Search: o.Text("search"), OrderBy: r.Texts(o, "orderBy"),
 		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"), Modifiers: r.Modifiers(o),
 	}
-	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
+	if _, given := o.Take("orderBy"); given && q.OrderBy == nil {
+		q.OrderBy = []string{}
+	}
+	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
 	sources := append(slices.Insert(r.Drills(), 2, "FunnelCorrelationActorsQuery"), "HogQLQuery") // in PostHog's order
 	q.Source = r.Source(o, sources...)
 	r.Tags(o)

@@ -45,20 +45,22 @@ var (
 	}
 )
 
-// object turns the tuple of an actor into an object. One of whom nothing is known has its id alone, and the distinct ids of its
-// events where the query shows these.
+// object turns the tuple of an actor into an object. One of whom nothing is known has its id alone; a group also the index of its type, a
+// person the distinct ids of its events where the query shows these.
 func (b *builder) object(dst []byte, values []json.RawMessage) ([]byte, error) {
 	columns := b.kind.columns
 	if len(values) <= len(columns) {
 		return nil, fmt.Errorf("it has %d values", len(values))
 	}
+	known := string(values[1]) == "1"
 	dst = append(append(dst, `{"id":`...), values[0]...)
-	if b.people != nil && b.people.Group != nil {
-		dst = append(dst, `,"type":"group","group_key":`...)
-		dst = append(append(dst, values[0]...), `,"group_type_index":`...)
-		dst = strconv.AppendInt(dst, int64(*b.people.Group), 10)
+	if b.kind.group {
+		if known {
+			dst = append(append(dst, `,"type":"group","group_key":`...), values[0]...)
+		}
+		dst = strconv.AppendInt(append(dst, `,"group_type_index":`...), int64(*b.people.Group), 10)
 	}
-	if string(values[1]) != "1" {
+	if !known {
 		if rest := values[1+len(columns):]; len(rest) > 0 {
 			dst = append(append(dst, `,"distinct_ids":`...), rest[0]...)
 		}

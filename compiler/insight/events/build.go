@@ -23,11 +23,15 @@ type builder struct {
 	world  *insight.World
 }
 
-// Build returns the tree of a list of events; people are those of its source, nil for everybody. Most is the highest limit. The
+// Build returns the tree of a list of events; people are those of its source, whose events are listed or the
+// events behind their number where it tells these; nil for everybody. Most is the highest limit. The
 // error is a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, people, w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
+	if people != nil && people.Events != nil {
+		s.From = people.Events.From
+	}
 	var err error
 	if s.Columns, err = b.columns(); err != nil {
 		return nil, err
@@ -121,7 +125,11 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 	if q.Event != nil {
 		where = insight.And(where, insight.Eq(insight.Field("event"), insight.Const(*q.Event)))
 	}
-	if b.people != nil {
+	switch {
+	case b.people == nil:
+	case b.people.Events != nil:
+		where = insight.And(where, b.people.Events.Where)
+	default:
 		actor, named := insight.Actor(b.people.Group)
 		behind := insight.Template("select actor_id from {people}", map[string]any{"people": insight.From(b.people.Query)})
 		where = insight.And(where, named, insight.Compare(actor, hogql.In, &hogql.Subquery{Query: behind}))

@@ -86,7 +86,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if event, ok := query.Take[string](o, "event", "string_type", "Input should be a valid string"); ok {
 		q.Event = &event
 	}
-	q.Limit, q.Offset = o.AtLeast("limit", 1), o.AtLeast("offset", 0)
+	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
 	if action, ok := o.ActionID("actionId"); ok {
 		q.Action = &action
 	}

@@ -61,6 +61,8 @@ func (b *builder) reached(at *ActorsQuery) (hogql.Expr, error) {
 	}
 	k := *at.FunnelStep
 	switch {
+	case k == 0:
+		return nil, diag.Field(diag.InvalidInput, at.Field("funnelStep"), "Funnel steps are 1-indexed, so step 0 doesn't exist")
 	case k >= 1 && k <= n:
 		return expr("times[{k}] > 0", values{"k": int64(k)}), nil
 	case k <= -2 && k >= -n:

@@ -94,8 +94,11 @@ func textOf(value any) string {
 	return text
 }
 
-// span is the time whose events count: from a time, up to another one, and within a range. The end is zero for a display of one
-// number.
+// span is the time whose events count: from a time, up to another one, and within a range, the end of which is the last moment that
+// counts. The end is zero where the range alone bounds it.
+//
+// A point is the time of one interval from the day that is given, wherever the range begins and ends, but for a range of explicit
+// dates: it cuts what lies outside.
 func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	r = d.periods[d.lane.period]
 	if d.total() {
@@ -111,46 +114,46 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	if d.at.Day == nil {
 		return r, from, end, diag.Field(diag.InvalidInput, d.at.Field("day"), "A `day` is required for trends actors queries without total value aggregation")
 	}
-	start, err := d.bucket()
+	last, err := d.day()
 	if err != nil {
 		return r, from, end, err
 	}
-	first, last := start, start
+	first := last
 	if d.q.Display == CumulativeLine {
 		first = r.Floor(r.From)
 	}
 	from, end = first, r.Next(last)
-	switch {
-	case last.After(r.To) || !end.After(r.Lower): // of a chart that was drawn some time ago
-		r.To = end
-	case d.measure.way != window && r.Lower.After(from):
-		from = r.Lower
-	}
 	if d.measure.way == window {
 		from, end = d.window(first, last)
+	}
+	if !d.q.DateRange.Explicit {
+		r.To = end.Add(-time.Microsecond)
+		return r, from, time.Time{}, nil
+	}
+	if d.measure.way != window && r.Lower.After(from) {
+		from = r.Lower
 	}
 	return r, from, end, nil
 }
 
-// bucket is the start of the bucket that is asked for. One of the previous period may be named by its own start, or, as in
-// PostHog, by that of the bucket that it is compared with.
-func (d *drill) bucket() (time.Time, error) {
+// day is the time that is asked for. One of the previous period may be named by itself, or, as in PostHog, by the time that it is
+// compared with.
+func (d *drill) day() (time.Time, error) {
 	current := &d.periods[0]
 	day, err := insight.ReadDay(d.w, *d.at.Day, d.at.Field("day"))
 	if err != nil {
 		return day, err
 	}
-	start := current.Floor(day)
-	if d.lane.period == 0 {
-		return start, nil
+	if day = day.In(d.w.Zone()); d.lane.period == 0 {
+		return day, nil
 	}
 	previous := &d.periods[1]
 	theirs := previous.Buckets()
-	if i := slices.IndexFunc(current.Buckets(), start.Equal); i >= 0 {
+	if i := slices.IndexFunc(current.Buckets(), current.Floor(day).Equal); i >= 0 {
 		if i < len(theirs) {
 			return theirs[i], nil
 		}
-		return start, diag.Field(diag.InvalidInput, d.at.Field("day"), "The previous period has no bucket at this place")
+		return day, diag.Field(diag.InvalidInput, d.at.Field("day"), "The previous period has no bucket at this place")
 	}
 	return previous.Floor(day), nil
 }
@@ -176,17 +179,21 @@ func (d *drill) byEvents(r *insight.Range, from, end time.Time) (*insight.People
 	if err != nil {
 		return nil, err
 	}
-	timestamp := insight.Field("timestamp")
-	where := insight.And(condition, d.measure.named, d.common, r.BoundsFrom(from))
-	if !end.IsZero() {
-		where = insight.And(where, insight.Compare(timestamp, hogql.Less, insight.Const(end)))
+	where := insight.And(condition, d.measure.named, d.common, r.BoundsFrom(from), before(insight.Field("timestamp"), end), values)
+	return insight.PeopleOf(insight.EventSet{From: insight.Events(&d.q.Common), Where: where}, d.measure.group, d.at.Recordings), nil
+}
+
+// before is the condition that a time lies before an end; nil for none.
+func before(x hogql.Expr, end time.Time) hogql.Expr {
+	if end.IsZero() {
+		return nil
 	}
-	return insight.PeopleOf(insight.Events(&d.q.Common), insight.And(where, values), d.measure.group, d.at.Recordings), nil
+	return insight.Compare(x, hogql.Less, insight.Const(end))
 }
 
 // byFirstEvent asks for those whose first event lies in a time.
 func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.People, error) {
-	inner, matches, err := d.firstEvents(d.lane.series, d.measure, d.lane.period)
+	inner, matches, err := d.firstEvents(d.lane.series, d.measure, r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -196,20 +203,28 @@ func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.Pe
 		return nil, err
 	}
 	first := insight.Field("first")
-	where := insight.And(r.BoundsOf(first), insight.Compare(first, hogql.GreaterOrEquals, insight.Const(from)), matches, values)
-	if !end.IsZero() {
-		where = insight.And(where, insight.Compare(first, hogql.Less, insight.Const(end)))
+	where := insight.And(r.BoundsOf(first), insight.Compare(first, hogql.GreaterOrEquals, insight.Const(from)), matches, values, before(first, end))
+	condition, err := d.w.Series(&d.q.Series[d.lane.series])
+	if err != nil {
+		return nil, err
 	}
-	out := &insight.People{Group: d.measure.group, Extra: []string{insight.EventCount}}
+	events := &hogql.Select{From: insight.From(inner), Where: where, Columns: []hogql.Expr{insight.Field(insight.ActorID), first}}
+	out := &insight.People{
+		Group: d.measure.group, Extra: []string{insight.EventCount},
+		Events: &insight.EventSet{From: insight.Events(&d.q.Common), Where: insight.And(condition, d.measure.named, d.common, insight.Compare(
+			&hogql.Tuple{Items: []hogql.Expr{d.measure.actor, insight.Field("timestamp")}}, hogql.In, &hogql.Subquery{Query: events},
+		))},
+	}
+	withIDs := *inner
 	people := &hogql.Select{
-		From: insight.From(inner), Where: where,
+		From: insight.From(&withIDs), Where: where,
 		Columns: []hogql.Expr{insight.Field(insight.ActorID), insight.As(insight.Const(int64(1)), insight.EventCount)},
 	}
 	if d.measure.group == nil {
-		inner.Columns = append(inner.Columns, insight.As(
+		withIDs.Columns = append(slices.Clip(inner.Columns), insight.As(
 			insight.Call("argMin", insight.Call("array", insight.Field("distinct_id")), insight.Field("timestamp")), insight.EventDistinctIDs))
 		people.Columns = append(people.Columns, insight.Field(insight.EventDistinctIDs))
-		out.Extra = append(out.Extra, insight.EventDistinctIDs)
+		out.Extra, out.Always = append(out.Extra, insight.EventDistinctIDs), []string{insight.EventDistinctIDs}
 	}
 	out.Query = people
 	return out, nil
@@ -228,36 +243,54 @@ func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 	if len(wanted) != len(d.values) {
 		return nil, diag.Field(diag.InvalidInput, d.at.Field("breakdown"), "The insight has %d breakdowns, this value has %d parts", len(d.values), len(wanted))
 	}
-	other := slices.Contains(wanted, any(insight.OtherValue))
-	var src *source
-	if other || d.bins() {
-		var err error
-		if src, err = d.source(); err != nil {
-			return nil, err
-		}
-	}
 	row := make([]hogql.Expr, len(wanted))
 	for k := range wanted {
 		row[k] = x(k)
-		if n := d.q.Breakdowns.Fields[k].Bins; n > 0 {
-			row[k] = bin(row[k], d.end(src, "min", k), d.end(src, "max", k), n)
-		}
 	}
-	if other {
+	if slices.Contains(wanted, any(insight.OtherValue)) && !d.bins() {
+		src, err := d.source()
+		if err != nil {
+			return nil, err
+		}
 		return d.rest(src, row), nil
 	}
 	same := make([]hogql.Expr, len(wanted))
 	for k, value := range wanted {
-		if len(d.q.Breakdowns.Fields[k].Cohorts) > 0 {
-			continue // the one that is left: see oneCohort
+		field, text := &d.q.Breakdowns.Fields[k], textOf(value)
+		switch {
+		case len(field.Cohorts) > 0: // the one that is left: see oneCohort
+		case text == insight.OtherValue: // beside a histogram: any
+		case field.Bins > 0:
+			var err error
+			if same[k], err = d.inBin(row[k], text); err != nil {
+				return nil, err
+			}
+		case text == insight.NullValue:
+			same[k] = insight.Eq(row[k], insight.Const(""))
+		default:
+			same[k] = insight.Eq(row[k], insight.Const(text))
 		}
-		text := textOf(value)
-		if text == insight.NullValue {
-			text = ""
-		}
-		same[k] = insight.Eq(row[k], insight.Const(text))
 	}
 	return insight.And(same...), nil
+}
+
+// allBins is the value that PostHog has for all ranges of a histogram together.
+const allBins = `["",""]`
+
+// inBin is the condition that a number lies in a range, such as [10,20], without its end; nil for any. The range need not be one of the
+// histogram's own.
+func (d *drill) inBin(x hogql.Expr, text string) (hogql.Expr, error) {
+	switch text {
+	case allBins:
+		return nil, nil
+	case insight.NullValue:
+		return insight.Eq(x, insight.Const(nil)), nil
+	}
+	var ends []*float64
+	if err := json.Unmarshal([]byte(text), &ends); err != nil || len(ends) != 2 || ends[0] == nil || ends[1] == nil {
+		return nil, diag.Field(diag.InvalidInput, d.at.Field("breakdown"), "The value of a histogram's breakdown is a range, such as '[10,20]'")
+	}
+	return insight.And(insight.Compare(x, hogql.GreaterOrEquals, insight.Const(*ends[0])), insight.Compare(x, hogql.Less, insight.Const(*ends[1]))), nil
 }
 
 // source is the one that the numbers of the chart come from.
@@ -271,13 +304,6 @@ func (d *drill) source() (*source, error) {
 		}
 	}
 	panic("BUG: no source has the numbers of a line")
-}
-
-// end is the least or the greatest value of a histogram's breakdown.
-func (d *drill) end(src *source, function string, k int) hogql.Expr {
-	return &hogql.Subquery{Query: &hogql.Select{
-		From: insight.From(src.stage), Columns: []hogql.Expr{insight.Call(function, insight.Field(valueName(k)))},
-	}}
 }
 
 // rest is the condition that a row has none of the values that the chart tells apart.

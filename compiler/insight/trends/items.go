@@ -249,9 +249,11 @@ func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 		for _, g := range groups {
 			computed = append(computed, s.compute(f, g))
 		}
-		if s.q.Compare != nil {
+		switch {
+		case s.placed(): // as the groups are
+		case s.q.Compare != nil:
 			orderCompared(computed)
-		} else {
+		default:
 			orderFormula(computed)
 		}
 		for k := range computed {

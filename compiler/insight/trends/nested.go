@@ -127,7 +127,7 @@ func (b *builder) steps(r *insight.Range, days int) steps {
 // of that very time satisfies the filters.
 func (b *builder) first(series int, m measure) error {
 	for i := range b.periods {
-		inner, matches, err := b.firstEvents(series, m, i)
+		inner, matches, err := b.firstEvents(series, m, b.periods[i].To)
 		if err != nil {
 			return err
 		}
@@ -136,9 +136,9 @@ func (b *builder) first(series int, m measure) error {
 	return nil
 }
 
-// firstEvents gives one row for each actor, and for each of its cohorts where several are told apart, with the time of its first event and its values, and the condition that the
-// event is one that counts; nil when all are.
-func (b *builder) firstEvents(series int, m measure, period int) (inner *hogql.Select, matches hogql.Expr, err error) {
+// firstEvents gives one row for each actor, and for each of its cohorts where several are told apart, with the time of its first event up to a
+// time and its values, and the condition that the event is one that counts; nil when all are.
+func (b *builder) firstEvents(series int, m measure, to time.Time) (inner *hogql.Select, matches hogql.Expr, err error) {
 	s := &b.q.Series[series]
 	name, err := b.w.Named(s)
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *builder) firstEvents(series int, m measure, period int) (inner *hogql.S
 	timestamp := insight.Field("timestamp")
 	where := insight.And(name, m.named,
 		insight.Compare(timestamp, hogql.GreaterOrEquals, insight.Const(insight.FirstTime)),
-		insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(b.periods[period].To)))
+		insight.Compare(timestamp, hogql.LessOrEquals, insight.Const(to)))
 	if m.way == firstMatch {
 		where = insight.And(where, filters)
 	}

@@ -7,11 +7,13 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // shaper turns rows into results. It is immutable.
@@ -360,12 +362,27 @@ func (l *line) rank() int {
 	return 0
 }
 
-// order sorts lines as they are answered: by period, series, and the rank and size of their values.
+// order sorts lines as they are answered: by period, by cohort where these have an order of their own, by series, and by the rank and size of
+// their values.
 func (s *shaper) order(lines []line) {
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(
-			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(a.lane.series, b.lane.series), cmp.Compare(a.rank(), b.rank()),
+			cmp.Compare(a.lane.period, b.lane.period), cmp.Compare(s.place(&a), s.place(&b)), cmp.Compare(a.lane.series, b.lane.series), cmp.Compare(a.rank(), b.rank()),
 			cmp.Compare(b.size(), a.size()), slices.Compare(a.values, b.values),
 		)
 	})
+}
+
+// place is the place of a line's cohort among those that the query lists, if everybody is one of them; else 0.
+func (s *shaper) place(l *line) int {
+	if !s.placed() {
+		return 0
+	}
+	return slices.IndexFunc(s.q.Breakdowns.Fields[0].Cohorts, func(c query.Cohort) bool { return strconv.FormatInt(c.ID, 10) == l.values[0] })
+}
+
+// placed reports whether the query lists cohorts and everybody beside them, which are then in its own order.
+func (s *shaper) placed() bool {
+	b := s.q.Breakdowns
+	return b != nil && !b.Multiple && slices.ContainsFunc(b.Fields[0].Cohorts, func(c query.Cohort) bool { return c.ID == schema.Everybody })
 }

@@ -65,7 +65,7 @@ func (s *site) names(t *testing.T) (names []string) {
 		}
 		n := 0
 		for text := range bytes.Lines(e.Data) {
-			r, err := record.Parse(text)
+			r, err := new(record.Parser).Parse(text)
 			if err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -417,7 +417,7 @@ func TestClientIP(t *testing.T) {
 		r.RemoteAddr = address
 		s.entries = nil
 		s.Serve(httptest.NewRecorder(), r)
-		got, err := record.Parse(s.entries[0].Data)
+		got, err := new(record.Parser).Parse(s.entries[0].Data)
 		if err != nil {
 			t.Fatal(err)
 		}

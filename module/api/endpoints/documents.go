@@ -48,17 +48,25 @@ func (s *Documents) one(_ context.Context, c api.Caller, in api.Input) (api.Resp
 	if err != nil {
 		return api.Response{}, err
 	}
-	described, err := s.describe(&c, e, v, withRows)
+	site := openapi.Site{URL: in.Origin()}
+	if site.WideAsText, err = wideAsText(in); err != nil {
+		return api.Response{}, err
+	}
+	described, err := s.describe(&c, e, v, withRows, site)
 	if err != nil {
 		return api.Response{}, err
 	}
-	return s.document(in, openapi.One(described, in.Origin())), nil
+	return s.document(in, openapi.One(described, site)), nil
 }
 
 // all answers with one document for the endpoints of the project that are switched on.
 func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	withRows, err := showsRows(in)
 	if err != nil {
+		return api.Response{}, err
+	}
+	site := openapi.Site{URL: in.Origin()}
+	if site.WideAsText, err = wideAsText(in); err != nil {
 		return api.Response{}, err
 	}
 	var described []*openapi.Endpoint
@@ -71,7 +79,7 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 		if !e.Active || !e.Current().Active {
 			continue
 		}
-		d, err := s.describe(&c, e, e.Current(), withRows)
+		d, err := s.describe(&c, e, e.Current(), withRows, site)
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -84,7 +92,7 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
-	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, in.Origin())), nil
+	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, site)), nil
 }
 
 // showsRows reports whether the document may show rows: the parameter examples is run, the default, or types.
@@ -106,7 +114,7 @@ func (s *Documents) document(in api.Input, doc *openapi3.T) api.Response {
 }
 
 // describe is a version of an endpoint as its document shows it, with rows of a run that is in the cache if it may show them.
-func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool) (*openapi.Endpoint, error) {
+func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool, site openapi.Site) (*openapi.Endpoint, error) {
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
@@ -125,7 +133,7 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 		d.Variables = describeVariables(c, n)
 	}
 	if withRows {
-		d.Example = s.Runs.example(c, e, v, node)
+		d.Example = s.Runs.example(c, e, v, node, site.WideAsText)
 	}
 	return d, nil
 }

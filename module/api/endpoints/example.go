@@ -18,7 +18,7 @@ const (
 
 // example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
 // run for it. node is the version's query. Nil says that there is none.
-func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) json.RawMessage {
+func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, wideAsText bool) json.RawMessage {
 	if !v.Active {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without a limit, and with one
 		p := &result.Plan{
 			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows}, Freshness: execution.Freshness{Fresh: freshness(v)},
-			View: result.View{Limit: exampleRows, Example: true}, Fixed: c.Key.Fixed,
+			View: result.View{Limit: exampleRows, Example: true, WideAsText: wideAsText}, Fixed: c.Key.Fixed,
 		}
 		want(s.Executor, p.Query, c, bound)
 		got, ok := s.Executor.Peek(p.Query, p.Freshness, c.Start)

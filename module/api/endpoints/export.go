@@ -54,7 +54,7 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in api.Input, p *resul
 		return err
 	}
 	defer from.Close()
-	err = writeRows(following, from, p.Format, out)
+	err = writeRows(following, from, p, out)
 	if err == nil {
 		err = out.finish()
 	}
@@ -77,12 +77,12 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in api.Input, p *resul
 }
 
 // writeRows runs the query and writes its rows to out.
-func writeRows(ctx context.Context, from *execution.Stream, form result.Format, out io.Writer) error {
-	if file := result.Formats[form].File; file != "" {
+func writeRows(ctx context.Context, from *execution.Stream, p *result.Plan, out io.Writer) error {
+	if file := result.Formats[p.Format].File; file != "" {
 		return from.SendFile(ctx, file, out)
 	}
-	lines := &lineSink{out: out, append: lineOf(form, from.Columns)}
-	if form == result.AsCSV {
+	lines := &lineSink{out: out, plan: p, columns: from.Columns}
+	if p.Format == result.AsCSV {
 		lines.buf = rows.AppendCSVHeader(nil, from.Columns)
 	}
 	if err := from.Send(ctx, lines); err != nil {
@@ -93,15 +93,25 @@ func writeRows(ctx context.Context, from *execution.Stream, form result.Format, 
 
 // lineSink makes a line of each row, and writes them in larger pieces.
 type lineSink struct {
-	out    io.Writer
-	buf    []byte
-	append func(dst, row []byte) ([]byte, error)
+	out     io.Writer
+	plan    *result.Plan
+	columns []string // names
+	buf     []byte
+	append  func(dst, row []byte) ([]byte, error) // known with the types of the columns
 }
 
 // pieceSize is about how much is sent at once.
 const pieceSize = 64 << 10
 
-func (*lineSink) Columns([]clickhouse.Column) error { return nil }
+// Columns takes the types of the columns.
+func (s *lineSink) Columns(columns []clickhouse.Column) error {
+	types := make([]string, len(columns))
+	for i, c := range columns {
+		types[i] = c.Type
+	}
+	s.append = lineOf(s.plan, s.columns, types)
+	return nil
+}
 
 func (s *lineSink) Row(row []byte) (err error) {
 	if s.buf, err = s.append(s.buf, row); err != nil || len(s.buf) < pieceSize {

@@ -24,9 +24,12 @@ func askedFormat(in api.Input) (f result.Format, exact bool) {
 }
 
 // format reads the field format of a run, from the body or from the query string. It wins over what the request's headers ask for.
-func (p *planner) format(node query.Node) error {
+func (p *planner) format(node query.Node) (err error) {
 	asked, exact := askedFormat(p.in)
 	p.Format = asked
+	if p.WideAsText, err = wideAsText(p.in); err != nil {
+		return err
+	}
 	name := p.in.URL.Query().Get("format")
 	if _, err := api.Field(p.fields, "format", &name); err != nil {
 		return err
@@ -54,11 +57,22 @@ func (p *planner) format(node query.Node) error {
 	return nil
 }
 
+// wideAsText reports whether integers of more than 53 bits are wanted as strings: the parameter int64 is string, or number, the default.
+func wideAsText(in api.Input) (bool, error) {
+	switch in.URL.Query().Get("int64") {
+	case "", "number":
+		return false, nil
+	case "string":
+		return true, nil
+	}
+	return false, api.Invalid("int64", "invalid_input", "Input should be 'number' or 'string'")
+}
+
 // writeFile writes a page of a result as a file.
 func writeFile(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	kept := got.Entry.Result
 	done, _ := got.Entry.Meta.(*execution.Details)
-	line := lineOf(p.Format, done.Columns)
+	line := lineOf(p, done.Columns, result.TypesOf(kept))
 	if p.Format == result.AsCSV {
 		dst = rows.AppendCSVHeader(dst, done.Columns)
 	}
@@ -72,13 +86,13 @@ func writeFile(dst []byte, p *result.Plan, got cache.Answer) []byte {
 }
 
 // lineOf gives the function that appends a row to a file of lines, CSV or NDJSON.
-func lineOf(f result.Format, columns []string) func(dst, row []byte) ([]byte, error) {
-	if f == result.AsCSV {
+func lineOf(p *result.Plan, columns, types []string) func(dst, row []byte) ([]byte, error) {
+	if p.Format == result.AsCSV {
 		return func(dst, row []byte) ([]byte, error) { return rows.AppendCSV(dst, row, len(columns)) }
 	}
-	objects := rows.NewObjects(columns)
+	object := p.RowWriter(columns, types)
 	return func(dst, row []byte) ([]byte, error) {
-		dst, err := objects.Append(dst, row)
+		dst, err := object(dst, row)
 		return append(dst, '\n'), err
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// overrideWarning is sent with runs that use filters_override: contract section 5.4.
-var overrideWarning = []string{"filters_override is deprecated. Use variables instead."}
+// overrideWarning is sent with runs that use filters_override: contract clients-queries.md section 9.
+var overrideWarning = []string{"filters_override is deprecated. Use variables instead, or mark the breakdown property as optional on the endpoint " +
+	"if you want to call /run without supplying its value: https://posthog.com/docs/api/endpoints"}
 
 // noticesOf gives the headers that announce an end: that of a version by Deprecation (RFC 9745) and Sunset (RFC 8594), that of a field by
 // PostHog's X-PostHog-Warn; nil for none. They are made with the plan, so that a cached run allocates none.

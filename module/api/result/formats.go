@@ -118,19 +118,53 @@ func (p *Plan) Streams() bool {
 
 // AppendRows appends the rows of a page in the plan's format, as one JSON array.
 func (p *Plan) AppendRows(dst []byte, result *cache.Result, columns []string) []byte {
-	if p.Format != AsObjects {
+	write := p.RowWriter(columns, TypesOf(result))
+	if write == nil {
 		return result.AppendRows(dst, p.Offset, p.Limit)
 	}
-	objects := rows.NewObjects(columns)
 	dst = append(dst, '[')
 	for i := range result.PageLen(p.Offset, p.Limit) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		var err error
-		if dst, err = objects.Append(dst, result.Row(p.Offset+i)); err != nil {
+		if dst, err = write(dst, result.Row(p.Offset+i)); err != nil {
 			panic("BUG: a row that was kept: " + err.Error())
 		}
 	}
 	return append(dst, ']')
+}
+
+// TypesOf are the ClickHouse types of the columns of a result.
+func TypesOf(result *cache.Result) []string {
+	types := make([]string, len(result.Columns()))
+	for i, c := range result.Columns() {
+		types[i] = c.Type
+	}
+	return types
+}
+
+// RowWriter returns the function that appends a row of such columns as JSON in the plan's format; nil for rows as they are kept.
+func (p *Plan) RowWriter(columns, types []string) func(dst, row []byte) ([]byte, error) {
+	var wide *rows.Wide
+	if p.WideAsText {
+		wide = rows.NewWide(types)
+	}
+	if p.Format == AsArrays {
+		if wide == nil {
+			return nil
+		}
+		return wide.Append
+	}
+	objects := rows.NewObjects(columns)
+	if wide == nil {
+		return objects.Append
+	}
+	var text []byte
+	return func(dst, row []byte) (_ []byte, err error) {
+		if text, err = wide.Append(text[:0], row); err != nil {
+			return dst, err
+		}
+		return objects.Append(dst, text)
+	}
 }

@@ -29,6 +29,7 @@ type View struct {
 	Offset, Limit int
 	Debug         bool
 	Format        Format
+	WideAsText    bool // integers of more than 53 bits are strings
 	Page          cache.PageKey
 	Ref           cache.Ref   // the snapshot that a cursor names; zero for the result as it stands
 	Example       bool        // for a document: whatever would let the reader go on leads nowhere
@@ -47,7 +48,7 @@ func (p *Plan) Size() int { return p.Query.Size() + len(p.Shows.Modifiers) + 512
 func (p *Plan) SetPage() {
 	form := "query"
 	if p.Endpoint != nil {
-		form = fmt.Sprintf("run paged=%t debug=%t format=%s", p.IsPage(), p.Debug, p.Format)
+		form = fmt.Sprintf("run paged=%t debug=%t format=%s text=%t", p.IsPage(), p.Debug, p.Format, p.WideAsText)
 	}
 	p.Page = cache.PageKey{Offset: p.Offset, Limit: p.Limit, Variant: fmt.Sprintf("%s fresh=%s", form, p.Fresh)}
 }

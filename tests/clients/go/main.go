@@ -22,7 +22,7 @@ func main() {
 		log.Fatal(err)
 	}
 	ctx, two, none := context.Background(), 2, 0
-	least := float32(2)
+	least := float64(2)
 	answer, err := client.RowsSalesByDayWithResponse(ctx, api.SalesByDayRunRequest{Variables: api.SalesByDayVariables{Least: &least}, Limit: &two})
 	if err != nil || answer.JSON200 == nil {
 		log.Fatalf("rows: %v, %s", err, answer.Body)
@@ -30,7 +30,7 @@ func main() {
 	var rows []api.SalesByDayRow = answer.JSON200.Results
 	days := make([]string, len(rows))
 	for i, row := range rows {
-		var amount *int64 = row.Amount // null is nil
+		var amount *uint64 = row.Amount // null is nil
 		if amount != nil {
 			days[i] = fmt.Sprint(row.Day.Format("2 January"), ": ", *amount)
 		}
@@ -47,7 +47,12 @@ func main() {
 	for i, item := range views.JSON200.Results {
 		labels[i] = item.Label
 	}
-	out, err := json.Marshal(map[string]any{"rows": rows, "days": days, "detail": refused.JSON400.Detail, "labels": labels})
+	counters, err := client.RowsCountersWithResponse(ctx, api.CountersRunRequest{})
+	if err != nil || counters.JSON200 == nil {
+		log.Fatalf("an integer of 64 bits: %v, %s", err, counters.Body)
+	}
+	var largest uint64 = counters.JSON200.Results[0].Largest
+	out, err := json.Marshal(map[string]any{"rows": rows, "largest": fmt.Sprint(largest), "days": days, "detail": refused.JSON400.Detail, "labels": labels})
 	if err != nil {
 		log.Fatal(err)
 	}

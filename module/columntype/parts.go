@@ -1,0 +1,89 @@
+package columntype
+
+import "strings"
+
+// Parts cuts Name(arg, arg) into its parts. A type that should have arguments and has none is read as one of the unknown name "?".
+func Parts(typ string) (name string, args []string) {
+	name, inner, ok := strings.Cut(strings.TrimSpace(typ), "(")
+	if !ok {
+		switch name {
+		case "Nullable", "LowCardinality", "SimpleAggregateFunction", "Array", "Map":
+			return "?", nil
+		}
+		return name, nil
+	}
+	args = split(strings.TrimSuffix(inner, ")"))
+	if len(args) == 0 || name == "Map" && len(args) < 2 {
+		return "?", nil
+	}
+	return name, args
+}
+
+// split cuts at the commas outside of brackets and quotes.
+func split(list string) []string {
+	var args []string
+	depth, start := 0, 0
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; c {
+		case '\'', '`', '"':
+			if end := quoteEnd(list[i:]); end > 0 {
+				i += end
+			} else {
+				i = len(list)
+			}
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				args, start = append(args, strings.TrimSpace(list[start:i])), i+1
+			}
+		}
+	}
+	if last := strings.TrimSpace(list[min(start, len(list)):]); last != "" {
+		args = append(args, last)
+	}
+	return args
+}
+
+// quoteEnd is where the quote that text begins with ends, or -1.
+func quoteEnd(text string) int {
+	if text == "" || !strings.ContainsRune("'`\"", rune(text[0])) {
+		return -1
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case text[0]:
+			return i
+		}
+	}
+	return -1
+}
+
+// Fields drops the names of the parts of Tuple(name T, …).
+func Fields(args []string) []string {
+	types := make([]string, len(args))
+	for i, arg := range args {
+		types[i] = arg
+		if end := quoteEnd(arg); end > 0 {
+			types[i] = strings.TrimSpace(arg[end+1:])
+		} else if name, typ, ok := strings.Cut(arg, " "); ok && !strings.ContainsAny(name, "('") {
+			types[i] = typ
+		}
+	}
+	return types
+}
+
+// Words are the names in the arguments 'a' = 1, 'b' = 2 of an Enum8 or Enum16.
+func Words(args []string) []string {
+	var names []string
+	for _, arg := range args {
+		if end := quoteEnd(arg); end > 0 {
+			names = append(names, strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(arg[1:end]))
+		}
+	}
+	return names
+}

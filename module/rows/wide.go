@@ -1,0 +1,152 @@
+package rows
+
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+)
+
+// Wide writes the integers of columns that may exceed 53 bits as strings, for readers that take every JSON number for a float64, such
+// as JavaScript. It may be used from several goroutines at once.
+type Wide struct{ row wide }
+
+// wide is what a value may hold: an integer itself, values that are alike (the items of an array, the members of a map), or values by
+// their place (the cells of a row, the parts of a tuple).
+type wide struct {
+	integer bool
+	each    *wide
+	places  []wide
+}
+
+func (w *wide) none() bool { return !w.integer && w.each == nil && w.places == nil }
+
+// NewWide prepares for rows of columns of these ClickHouse types. It returns nil where no column has such integers.
+func NewWide(types []string) *Wide {
+	row := placesOf(types)
+	if row.none() {
+		return nil
+	}
+	return &Wide{row}
+}
+
+// wideIntegers are the types of integers that JSON's readers may not hold.
+var wideIntegers = map[string]bool{
+	"Int64": true, "UInt64": true, "Int128": true, "UInt128": true, "Int256": true, "UInt256": true,
+}
+
+// IsWide reports whether a ClickHouse type without arguments is one of integers of more than 53 bits.
+func IsWide(name string) bool { return wideIntegers[name] || strings.HasPrefix(name, "Interval") }
+
+func wideOf(typ string) wide {
+	name, args := columntype.Parts(typ)
+	switch name {
+	case "Nullable", "LowCardinality":
+		return wideOf(args[0])
+	case "SimpleAggregateFunction":
+		return wideOf(args[len(args)-1])
+	case "Array":
+		return eachOf(wideOf(args[0]))
+	case "Map":
+		return eachOf(wideOf(args[1]))
+	case "Nested":
+		return eachOf(placesOf(columntype.Fields(args)))
+	case "Tuple":
+		return placesOf(columntype.Fields(args))
+	}
+	return wide{integer: IsWide(name)}
+}
+
+func eachOf(item wide) wide {
+	if item.none() {
+		return wide{}
+	}
+	return wide{each: &item}
+}
+
+func placesOf(types []string) wide {
+	places := make([]wide, len(types))
+	some := false
+	for i, typ := range types {
+		places[i] = wideOf(typ)
+		some = some || !places[i].none()
+	}
+	if !some {
+		return wide{}
+	}
+	return wide{places: places}
+}
+
+// Append appends a row, a JSON array, with its integers as strings.
+func (w *Wide) Append(dst, row []byte) ([]byte, error) {
+	s := scanner{row: row}
+	dst, ok := w.row.append(dst, &s)
+	if !ok || s.pos != len(row) {
+		return dst, ErrMalformed
+	}
+	return dst, nil
+}
+
+// append appends the value where s stands.
+func (w *wide) append(dst []byte, s *scanner) ([]byte, bool) {
+	start := s.pos
+	switch {
+	case start >= len(s.row):
+		return dst, false
+	case !w.none() && (s.row[start] == '[' || s.row[start] == '{'):
+		return w.appendItems(dst, s)
+	case !s.skipValue():
+		return dst, false
+	}
+	text := s.row[start:s.pos]
+	if w.integer && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') {
+		dst = append(dst, '"')
+		dst = append(dst, text...)
+		return append(dst, '"'), true
+	}
+	return append(dst, text...), true
+}
+
+// appendItems appends an array or an object, whose items or members take their forms in turn.
+func (w *wide) appendItems(dst []byte, s *scanner) ([]byte, bool) {
+	end := s.row[s.pos] + 2 // ] or }
+	for n := 0; ; n++ {
+		dst = append(dst, s.row[s.pos])
+		s.pos++
+		s.blanks()
+		if n == 0 && s.at(end) {
+			break
+		}
+		if end == '}' {
+			key := s.pos
+			if !s.at('"') || !s.skipString() || !s.at(':') {
+				return dst, false
+			}
+			s.pos++
+			dst = append(dst, s.row[key:s.pos]...)
+		}
+		var ok bool
+		if dst, ok = w.item(n).append(dst, s); !ok {
+			return dst, false
+		}
+		s.blanks()
+		if s.at(end) {
+			break
+		}
+		if !s.at(',') {
+			return dst, false
+		}
+	}
+	s.pos++
+	return append(dst, end), true
+}
+
+// item is what item n of an array or object holds.
+func (w *wide) item(n int) *wide {
+	switch {
+	case w.each != nil:
+		return w.each
+	case n < len(w.places):
+		return &w.places[n]
+	}
+	return &wide{}
+}
