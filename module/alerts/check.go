@@ -103,7 +103,7 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 		return err
 	}
 	found := registry.CheckedAlert{
-		AlertCheck: registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now, State: registry.AlertNotFiring, Value: finite(out.Value)},
+		AlertCheck: registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now.UTC().Truncate(time.Microsecond), State: registry.AlertNotFiring, Value: finite(out.Value)},
 		Changes:    a.Changes, NextCheckAt: NextCheck(a, now, zone), Disable: disable,
 	}
 	switch {

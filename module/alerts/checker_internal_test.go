@@ -72,8 +72,15 @@ func (w *world) openRegistry() *registry.Registry {
 	return r
 }
 
-// checker is a checker on a registry. Its numbers and its webhook are those of the world.
+// checker is a checker on a registry that looks for what is due.
 func (w *world) checker(r *registry.Registry) *Checker {
+	c := w.idle(r)
+	c.begin()
+	return c
+}
+
+// idle is a checker on a registry that does what it is told. Its numbers and its webhook are those of the world.
+func (w *world) idle(r *registry.Registry) *Checker {
 	c := newChecker(Config{Registry: r, Executor: new(execution.Executor), Logger: zap.NewNop(), Settle: w.settle, Webhook: registry.AlertWebhook{URL: "https://operator.example/", Secret: "0123456789abcdef"}})
 	c.numbers = func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error) {
 		w.mu.Lock()
@@ -98,7 +105,6 @@ func (w *world) checker(r *registry.Registry) *Checker {
 		return &http.Response{StatusCode: w.status, Body: io.NopCloser(bytes.NewReader(nil))}, nil
 	})
 	c.public, c.every = c.own, cmp.Or(w.every, c.every)
-	c.begin()
 	return c
 }
 
@@ -374,6 +380,28 @@ func TestTwoServers(t *testing.T) {
 	}
 	for _, r := range []*registry.Registry{w.registry, other} {
 		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLateServer: a server whose snapshot still shows what another one has done does not do it again.
+func TestLateServer(t *testing.T) {
+	w := newWorld(t)
+	w.number, w.settle = 11, time.Nanosecond
+	a := w.alert(nil)
+	other := w.openRegistry()
+	first, late := w.idle(w.registry), w.idle(other)
+	n := name{1, a.ID}
+	for _, do := range []func(*Checker){func(c *Checker) { c.check(n) }, func(c *Checker) { c.send(n) }} {
+		do(first)
+		do(late)
+	}
+	if got := w.checks(a); got != "Firing!" || w.asked != 1 || len(w.got) != 1 {
+		t.Errorf("%s, asked %d times, sent %d times", got, w.asked, len(w.got))
+	}
+	for _, closeIt := range []func() error{first.Close, late.Close, w.registry.Close, other.Close} {
+		if err := closeIt(); err != nil {
 			t.Error(err)
 		}
 	}

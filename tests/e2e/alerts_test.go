@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -36,9 +37,7 @@ func alertProject(t *testing.T, today time.Time) *harness.Client {
 func newInsight(t *testing.T, c *harness.Client, more fields) float64 {
 	t.Helper()
 	node := fields{"kind": "TrendsQuery", "series": []any{fields{"kind": "EventsNode", "event": "nothing"}, fields{"kind": "EventsNode", "event": "view"}}}
-	for name, value := range more {
-		node[name] = value
-	}
+	maps.Copy(node, more)
 	made := c.Do(t, http.MethodPost, "insights/", fields{"query": fields{"kind": "InsightVizNode", "source": node}})
 	id, ok := made.Body["id"].(float64)
 	if !ok {
