@@ -31,6 +31,11 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			max_batch_size <size>
 //			rate           <number>/<s|m|h>
 //		}
+//		alerts {
+//			webhook        <url>
+//			webhook_secret <text>
+//			private_webhooks
+//		}
 //		cache {
 //			max_size <size>
 //			ttl      <duration>
@@ -64,6 +69,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"public_url":     text(d, &app.PublicURL),
 		"endpoints":      func() error { return parseEndpoints(d, app) },
 		"capture":        func() error { return parseCapture(d, &app.Capture) },
+		"alerts":         func() error { return parseAlerts(d, &app.Alerts) },
 		"cache":          func() error { return parseCache(d, &app.Cache) },
 		"limits":         func() error { return parseLimits(d, &app.Limits) },
 	}, "endpoints")
@@ -84,13 +90,7 @@ func parseEndpoints(d *caddyfile.Dispenser, app *module.App) error {
 			n, err := positive(s)
 			return int64(n), err
 		}),
-		"prune": func() error {
-			folder.Prune = true
-			if d.NextArg() {
-				return d.ArgErr()
-			}
-			return nil
-		},
+		"prune": flag(d, &folder.Prune),
 	})
 	if err != nil {
 		return err
@@ -109,6 +109,14 @@ func parseCapture(d *caddyfile.Dispenser, c *module.CaptureConfig) error {
 		"max_event_size": value(d, &c.MaxEventSize, within(module.ParseSize, module.CheckMaxEventSize)),
 		"max_batch_size": value(d, &c.MaxBatchSize, within(module.ParseSize, module.CheckMaxBatchSize)),
 		"rate":           value(d, &c.Rate, module.ParseRate),
+	})
+}
+
+func parseAlerts(d *caddyfile.Dispenser, a *module.AlertsConfig) error {
+	return block(d, map[string]func() error{
+		"webhook":          text(d, &a.Webhook),
+		"webhook_secret":   text(d, &a.WebhookSecret),
+		"private_webhooks": flag(d, &a.PrivateWebhooks),
 	})
 }
 

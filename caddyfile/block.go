@@ -35,6 +35,17 @@ func text(d *caddyfile.Dispenser, out *string) func() error {
 	return value(d, out, func(s string) (string, error) { return s, nil })
 }
 
+// flag sets an option that has no argument.
+func flag(d *caddyfile.Dispenser, out *bool) func() error {
+	return func() error {
+		*out = true
+		if d.NextArg() {
+			return d.ArgErr()
+		}
+		return nil
+	}
+}
+
 // value reads the single argument of an option with parse.
 func value[T any](d *caddyfile.Dispenser, out *T, parse func(string) (T, error)) func() error {
 	return func() error {

@@ -57,6 +57,8 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/cohorts", map[string]adminHandler{http.MethodGet: adminListCohorts, http.MethodPost: adminCreateCohort}),
 		route("/analytics/cohorts/{id}", map[string]adminHandler{http.MethodPatch: adminRenameCohort, http.MethodDelete: adminDeleteCohort}),
 		route("/analytics/cohorts/{id}/recalculate", map[string]adminHandler{http.MethodPost: adminRecalculateCohort}),
+		route("/analytics/alerts", map[string]adminHandler{http.MethodGet: adminListAlerts}),
+		route("/analytics/alerts/{id}/check", map[string]adminHandler{http.MethodPost: adminCheckAlert}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
 		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),

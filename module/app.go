@@ -40,6 +40,8 @@ type App struct {
 	Limits Limits `json:"limits,omitzero"`
 	// How events come in over HTTP.
 	Capture CaptureConfig `json:"capture,omitzero"`
+	// Where alerts are sent.
+	Alerts AlertsConfig `json:"alerts,omitzero"`
 	// Folders of endpoint files, one a project. Default: none.
 	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
@@ -62,6 +64,16 @@ type CaptureConfig struct {
 	MaxBatchSize Size `json:"max_batch_size,omitempty"`
 	// How many events may come with one capture token, such as 1000/s. Default: any number.
 	Rate Rate `json:"rate,omitzero"`
+}
+
+// AlertsConfig says where alerts are sent.
+type AlertsConfig struct {
+	// The URL that messages of alerts are sent to that name none of their own. Default: none.
+	Webhook string `json:"webhook,omitempty"`
+	// The secret that signs these messages: at least 16 characters, or whsec_ and base64. Default: none, they are not signed.
+	WebhookSecret string `json:"webhook_secret,omitempty"`
+	// Lets alerts name webhooks at addresses that are not of the public internet. Default: they are not sent there.
+	PrivateWebhooks bool `json:"private_webhooks,omitempty"`
 }
 
 // CacheConfig bounds the cache of results.
@@ -91,7 +103,7 @@ type Limits struct {
 	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
 	// Default: any number.
 	EndpointRate Rate `json:"endpoint_rate,omitzero"`
-	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts and keys; deleted ones count until they
+	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts, alerts and keys; deleted ones count until they
 	// are purged. Default: 10000.
 	Records int `json:"records,omitempty"`
 	// What all records of a project may take together, in memory as on disk. Default: 256MiB.
@@ -110,7 +122,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	for name, text := range map[string]*string{
 		"clickhouse": &a.ClickHouse, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
-		"public_url": &a.PublicURL,
+		"public_url": &a.PublicURL, "alerts webhook": &a.Alerts.Webhook, "alerts webhook_secret": &a.Alerts.WebhookSecret,
 	} {
 		filled, err := repl.ReplaceOrErr(*text, true, true)
 		if err != nil {

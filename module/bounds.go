@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -107,6 +108,12 @@ func (a *App) Validate() error {
 	}
 	if a.Limits.Rate.Queries <= 0 {
 		check("limits rate", errNotPositive)
+	}
+	if a.Alerts.Webhook != "" {
+		check("alerts webhook", alerts.CheckURL(a.Alerts.Webhook))
+	}
+	if a.Alerts.WebhookSecret != "" {
+		check("alerts webhook_secret", alerts.CheckSecret(a.Alerts.WebhookSecret))
 	}
 	if a.PublicURL != "" {
 		check("public_url", CheckPublicURL(a.PublicURL))

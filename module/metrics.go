@@ -30,6 +30,9 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 		rt.cohorts.Collect(ch)
 		rt.tables.Collect(ch)
 	}
+	if rt.alerts != nil {
+		rt.alerts.Collect(ch)
+	}
 	rt.Places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)

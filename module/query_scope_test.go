@@ -51,6 +51,9 @@ var powers = map[string]struct{ scope, target, body string }{
 	"POST dashboards/:name/move_tile":                      {"dashboard:write", "dashboards/1/move_tile/?refresh=blocking", `{"to_dashboard": 2, "tile": {"id": 1}}`},
 	"PATCH dashboards/:name/move_tile":                     {"dashboard:write", "dashboards/1/move_tile/?refresh=blocking", `{"to_dashboard": 2, "tile": {"id": 1}}`},
 	"PUT dashboards/:name":                                 {"dashboard:write query:read", "dashboards/1/", `{"filters": {"properties": [{"type": "hogql", "key": "1 = 1"}]}}`},
+	"POST alerts":                                          {"alert:write insight:read", "alerts/", `{"insight": 2, "subscribed_users": [], "threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}, "condition": {"type": "absolute_value"}, "config": {"type": "TrendsAlertConfig", "series_index": 0}}`},
+	"PATCH alerts/:name":                                   {"alert:write insight:read", "alerts/ALERT/", `{"webhook_url": "https://example.com/"}`},
+	"PUT alerts/:name":                                     {"alert:write insight:read", "alerts/ALERT/", `{"insight": 2, "subscribed_users": [], "threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}}`},
 
 	// Contract api.md, section 6.4: these scopes publish and run queries by themselves.
 	"POST endpoints":                               {"endpoint:write", "endpoints/", `{"name": "more", "query": {"kind": "HogQLQuery", "query": "select 1"}}`},
@@ -75,6 +78,7 @@ var powerless = strings.Fields(`
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
+	GET_alerts GET_alerts/:name DELETE_alerts/:name
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)
@@ -89,8 +93,27 @@ func powersWorld(t *testing.T) (*world, *registry.Key) {
 	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, registry.DashboardFields{Tiles: []registry.TileFields{tile}}, w.key.ID, began); err != nil {
 		t.Fatal(err)
 	}
+	trend, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{
+		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "$pageview"}]}`)),
+	}, w.key.ID, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, registry.AlertFields{
+		Insight: registry.To(trend.ID), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)),
+		Config:    registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)),
+		Threshold: registry.To(json.RawMessage(`{"type": "absolute", "bounds": {"upper": 1}}`)),
+	}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
 	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "query:read")
 	return w, secret
+}
+
+// target is the address of a row of the table of powers.
+func (w *world) target(text string, secret *registry.Key) string {
+	alert := w.rt.registry.Snapshot().Alerts(w.project.ID)[0]
+	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "ALERT", alert.ID).Replace(text)
 }
 
 // TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each
@@ -116,7 +139,7 @@ func TestPowersOfScopes(t *testing.T) {
 	w, secret := powersWorld(t)
 	for name, power := range powers {
 		method, _, _ := strings.Cut(name, " ")
-		target := "/api/projects/@current/" + strings.Replace(power.target, "KEY", secret.ID, 1)
+		target := w.target(power.target, secret)
 		for scope := range scopes {
 			key, text := w.newKey(t, w.project.ID, registry.Personal, scope)
 			if key.Allows(power.scope) && name != "POST endpoint_tokens" {
@@ -131,7 +154,7 @@ func TestPowersOfScopes(t *testing.T) {
 		}
 	}
 	snap := w.rt.registry.Snapshot()
-	if len(snap.Insights(w.project.ID)) != 1 || len(snap.Dashboards(w.project.ID)) != 1 || snap.KeyByID(w.project.ID, secret.ID).Hash != secret.Hash {
+	if len(snap.Insights(w.project.ID)) != 2 || len(snap.Alerts(w.project.ID)) != 1 || snap.Alerts(w.project.ID)[0].Changes > 0 || len(snap.Dashboards(w.project.ID)) != 1 || snap.KeyByID(w.project.ID, secret.ID).Hash != secret.Hash {
 		t.Error("refused requests changed something")
 	}
 	for name, power := range powers {
@@ -143,7 +166,7 @@ func TestPowersOfScopes(t *testing.T) {
 				kind = registry.Secret
 			}
 			_, text := w.newKey(t, w.project.ID, kind, strings.Fields(power.scope)...)
-			answer := w.as(t, text, method, "/api/projects/@current/"+strings.Replace(power.target, "KEY", secret.ID, 1), power.body)
+			answer := w.as(t, text, method, w.target(power.target, secret), power.body)
 			if answer.Code == http.StatusForbidden || answer.Code == http.StatusUnauthorized {
 				t.Errorf("with %s: %d %s", power.scope, answer.Code, answer.Body)
 			}

@@ -46,7 +46,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("shares when Caddy has stopped (-want +got):\n%s", diff)
 		}
 	})
-	one := map[string]int{"capture": 1, "cohorts": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "places": 1, "runs": 1, "tokens": 1}
+	one := map[string]int{"alerts": 1, "capture": 1, "cohorts": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "places": 1, "runs": 1, "tokens": 1}
 	steps := []struct {
 		name    string
 		app     map[string]any
@@ -60,6 +60,9 @@ func TestReload(t *testing.T) {
 		{"a value that Validate refuses", map[string]any{"limits": map[string]any{"concurrency": -1}}, "concurrency must be positive"},
 		{"a field that is not there", map[string]any{"clickhose": "x"}, "unknown field"},
 		{"other limits", map[string]any{"limits": map[string]any{"rate": "5/s"}}, ""},
+		{"a secret that is not set", map[string]any{"alerts": map[string]any{"webhook": "https://example.com/", "webhook_secret": "{env.NO_SECRET_HERE}0123456789abcdef"}}, "alerts webhook_secret"},
+		{"a short secret", map[string]any{"alerts": map[string]any{"webhook_secret": "x"}}, "alerts webhook_secret The secret must have"},
+		{"another webhook", map[string]any{"alerts": map[string]any{"webhook": "https://example.com/", "private_webhooks": true}}, ""},
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
@@ -45,6 +46,7 @@ type runtime struct {
 
 	cohorts *cohorts.Calculator
 	tables  *materialize.Filler
+	alerts  *alerts.Checker
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
@@ -85,13 +87,15 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := keep(a, fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, registryKey), func() (*results, func() error, error) {
+	cacheKey := fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, registryKey)
+	results, err := keep(a, cacheKey, func() (*results, func() error, error) {
 		return openResults(a)
 	})
 	if err != nil {
 		return nil, err
 	}
-	limits, err := keep(a, fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey), func() (*execution.Limiter, func() error, error) {
+	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey)
+	limits, err := keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
 		return execution.NewLimiter(a.Limits.Rate), func() error { return nil }, nil
 	})
 	if err != nil {
@@ -144,6 +148,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+	}
+	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
+		return nil, err
 	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/actions"
+	"github.com/caddy-analytics/caddy-analytics/module/api/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
@@ -29,6 +30,7 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
+	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)
 	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
 	return a
 }

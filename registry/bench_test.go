@@ -114,6 +114,10 @@ var writesOf = []struct {
 		_, err := r.UpdateAction(ctx, 1, 5, registry.ActionFields{Description: registry.To("new")}, now)
 		return err
 	}},
+	{registry.KindAlert, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateAlert(ctx, 1, "a5", registry.AlertFields{Name: registry.To("new")}, now)
+		return err
+	}},
 	{registry.KindProperty, func(ctx context.Context, r *registry.Registry) error {
 		name := fmt.Sprint("new", r.Snapshot().Revision) // to set the same type again writes nothing
 		return r.SetProperty(ctx, 1, registry.PropertyDefinition{Scope: registry.EventProperty, Name: name, Type: registry.PropertyNumeric})
@@ -207,6 +211,7 @@ func filled(tb testing.TB, many int) string {
 		put(registry.KindVariable, "v"+id, `{"id": "v%d", "name": "v%d", "code_name": "v%d", "type": "String", "default": null, "values": null, "created_at": %q}`, n, n, n, at)
 		put(registry.KindCohort, id, `{"$form": 1, "name": "c%d", "static": true}`, n)
 		put(registry.KindAction, id, `{"name": "a%d", "steps": [{"event": "e"}], "tags": [], "created_at": %q}`, n, at)
+		put(registry.KindAlert, "a"+id, `{"insight": %d, "enabled": true, "created_at": %q}`, n, at)
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})
 	}

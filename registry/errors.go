@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrNotFound says that the project, key, endpoint, variable, insight, dashboard, cohort or action to change does not exist, or was deleted.
+	// ErrNotFound says that the project, key, endpoint, variable, insight, dashboard, cohort, action or alert to change does not exist, or was deleted.
 	ErrNotFound = errors.New("not found")
 	// ErrRevoked says that a key was revoked, and so can't be rolled.
 	ErrRevoked = errors.New("the key is revoked")

@@ -89,6 +89,7 @@ type projectRecord struct {
 	SchemaCohorts []registry.SchemaCohort
 	Actions       []registry.Action           // in the order of a list
 	Defined       []registry.ActionDefinition // deleted ones too
+	Alerts        []*registry.Alert
 	TokenSecrets  []registry.TokenSecret
 	Deleted       []registry.Insight   // of the first numbers
 	DeletedBoards []registry.Dashboard // of the first numbers
@@ -118,7 +119,7 @@ func records(s *registry.Snapshot) []projectRecord {
 		for _, a := range s.Actions(p.ID) {
 			rec.Actions = append(rec.Actions, *a)
 		}
-		rec.Defined = s.Schema(p.ID).Actions
+		rec.Defined, rec.Alerts = s.Schema(p.ID).Actions, s.Alerts(p.ID)
 		page, total := s.InsightPage(p.ID, 0, len(rec.Insights)+1)
 		for _, i := range page {
 			rec.Listed = append(rec.Listed, i.ID)

@@ -182,7 +182,7 @@ func newShortID(p *projectState) string {
 }
 
 // UpdateInsight changes what f gives of an insight, as it is stored at that moment: the last write wins. One that is deleted
-// can only be restored, which is ErrNotFound unless restore allows it. Mistakes are *FieldError; an unknown insight is
+// can only be restored, which is ErrNotFound unless restore allows it. Its alerts go if they can't watch its new query. Mistakes are *FieldError; an unknown insight is
 // ErrNotFound.
 func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f InsightFields, restore bool, by string, now time.Time) (*Insight, error) {
 	if err := f.validate(); err != nil {
@@ -198,6 +198,9 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 		}
 		updated = *before
 		f.apply(&updated, at)
+		if f.Query.Given && HasAlerts(before.Query) && !HasAlerts(updated.Query) {
+			t.removeAlertsOf(p, id)
+		}
 		if f.Name.Given || f.Description.Given || f.Filters.Given {
 			updated.LastModifiedAt, updated.LastModifiedBy = at, by
 		}

@@ -25,7 +25,7 @@ const (
 const (
 	// MaxRecord is the most bytes of an insight, a dashboard without its tiles, a version of an endpoint, an action, or a project's settings.
 	MaxRecord = 1 << 20
-	// MaxSmallRecord is the most bytes of a variable, a tile, or what else of an endpoint is not in its versions.
+	// MaxSmallRecord is the most bytes of a variable, a tile, an alert, or what else of an endpoint is not in its versions.
 	MaxSmallRecord = 64 << 10
 	// MaxTiles is the most tiles of a dashboard, deleted ones that are not purged yet among them.
 	MaxTiles = 500
@@ -58,12 +58,13 @@ var counted = []struct {
 	{KindKey, "keys", 1},
 	{KindCohort, "cohorts", 1},
 	{KindAction, "actions", 1},
+	{KindAlert, "alerts", 1},
 	{KindTile, "tiles of dashboards", 10},
 	{KindVersion, "versions of endpoints", 10},
 }
 
 // usedKinds is how many kinds there are at most.
-const usedKinds = 16
+const usedKinds = 24
 
 // Usage is what a project keeps, by rank of the kind.
 type Usage [usedKinds]Stored

@@ -45,6 +45,10 @@ func TestRecordsAreBounded(t *testing.T) {
 		tags = append(tags, fmt.Sprintf("%0200d", n))
 	}
 	for name, do := range map[string]func() error{
+		"an alert": func() error {
+			_, err := r.CreateAlert(ctx, p.ID, registry.AlertFields{Insight: registry.To(i.ID), Config: registry.To(object)}, "k", now)
+			return err
+		},
 		"a new insight": func() error {
 			_, err := r.CreateInsight(ctx, p.ID, registry.InsightFields{Query: registry.To(too)}, "k", now)
 			return err

@@ -73,6 +73,7 @@ func (u *purge) insights() {
 		for _, t := range u.p.tilesWith(i.ID) {
 			u.tile(&t)
 		}
+		u.removeAlertsOf(u.p, i.ID)
 		u.remove(i)
 		u.out.Insights = append(u.out.Insights, i.ID)
 		u.write.Forget = append(u.write.Forget, Forgotten{Project: u.project, Log: viewLog, Item: digits(i.ID)})
@@ -153,6 +154,9 @@ func (p *projectState) authors() map[string]bool {
 		}
 	}
 	for _, a := range valuesOf(p.actions.byID, nil) {
+		named[a.CreatedBy] = true
+	}
+	for _, a := range valuesOf(p.alerts.byID, nil) {
 		named[a.CreatedBy] = true
 	}
 	for _, v := range valuesOf(p.variables.byID, nil) {

@@ -61,6 +61,7 @@ var kinds = []kindOf{
 	{kind: KindGroupType, read: readGroupType},
 	{kind: KindCohort, read: readCohort, history: cohortHistory},
 	{kind: KindAction, read: readAction},
+	{kind: KindAlert, read: readAlert},
 }
 
 // The kinds of records.
@@ -79,6 +80,7 @@ const (
 	KindGroupType    Kind = "group_type"
 	KindCohort       Kind = "cohort"
 	KindAction       Kind = "action"
+	KindAlert        Kind = "alert"
 
 	kindSequence Kind = "sequence"
 	kindUser     Kind = "user" // has a sequence alone

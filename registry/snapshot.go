@@ -46,6 +46,7 @@ type projectState struct {
 	dashboards table[int64, *Dashboard]
 	cohorts    table[int64, *Cohort]
 	actions    table[int64, *Action]
+	alerts     table[string, *Alert]
 	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
@@ -61,7 +62,7 @@ func newProjectState() *projectState {
 	p := &projectState{
 		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
 		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
-		actions:    newTable[int64, *Action](),
+		actions: newTable[int64, *Action](), alerts: newTable[string, *Alert](),
 		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}

@@ -140,6 +140,31 @@ type Cohort struct {
 	CreatedAt   time.Time `json:"created_at"`
 }
 
+// Alert is an alert, with what its last check found. Times that have not come are null.
+type Alert struct {
+	ID            string          `json:"id"`
+	Project       int64           `json:"project"`
+	Insight       int64           `json:"insight"`
+	Name          string          `json:"name"`
+	Enabled       bool            `json:"enabled"`
+	State         string          `json:"state"`
+	LastValue     *float64        `json:"last_value"`
+	LastCheckedAt *time.Time      `json:"last_checked_at"`
+	NextCheckAt   *time.Time      `json:"next_check_at"`
+	NotifiedAt    *time.Time      `json:"last_notified_at"`
+	WebhookURL    string          `json:"webhook_url,omitempty"` // empty for that of the config
+	Waiting       []AlertDelivery `json:"waiting_deliveries"`
+}
+
+// AlertDelivery is a message that was not delivered yet.
+type AlertDelivery struct {
+	ID        string    `json:"id"`
+	CheckedAt time.Time `json:"checked_at"`
+	Tries     int       `json:"tries"`
+	NextTryAt time.Time `json:"next_try_at"`
+	LastError string    `json:"last_error,omitempty"`
+}
+
 // Purge asks to remove for good what was deleted.
 type Purge struct {
 	// OlderThan is how long ago something must have been deleted, such as 30d; the server's default if empty.

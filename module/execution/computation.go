@@ -150,7 +150,10 @@ func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now ti
 // compiledQuery is the compiled query as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know
 // the query; of the client's it holds the label alone.
 func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Stored) clickhouse.Query {
-	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "key": x.Key.ID, "query_id": id}
+	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "query_id": id}
+	if x.Key != nil {
+		comment["key"] = x.Key.ID
+	}
 	if x.query.Label != "" {
 		comment["name"] = x.query.Label
 	}

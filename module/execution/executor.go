@@ -43,7 +43,7 @@ type Executor struct {
 // Caller is for whom a query is executed. It never changes.
 type Caller struct {
 	Project  *registry.Project
-	Key      *registry.Key
+	Key      *registry.Key      // nil: nobody asked, and what is executed counts on no rate
 	Share    *Share             // of the key's rate; nil for all of it
 	Snapshot *registry.Snapshot // what the registry held when the request came
 	Start    time.Time          // when the request came
@@ -76,6 +76,15 @@ func (e *Executor) Answer(ctx context.Context, c Caller, q *Query, f Freshness) 
 		return Result{Answer: got}, nil
 	}
 	return e.await(ctx, c, q, f)
+}
+
+// InBackground gets a result for which nobody waits: its query comes after those of the project that somebody waits for.
+func (e *Executor) InBackground(ctx context.Context, c Caller, q *Query, f Freshness) (cache.Answer, error) {
+	policy := f.Policy(c.Start)
+	policy.Background = true
+	x := e.Computation(c, q)
+	x.patience = runPatience
+	return x.answer(ctx, policy)
 }
 
 // Pinned gets the snapshot of a result that a cursor names. The error is errSnapshotGone.

@@ -106,8 +106,11 @@ func (l *queryLog) Rows(project int64, now time.Time) [][]any {
 // log remembers that the query ran on ClickHouse, under the name that its caller knows it by.
 func (x *Computation) log(done *Details, start time.Time, bytes int64, err error) {
 	q := loggedQuery{
-		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, kind: x.query.Node.Kind(), user: x.Key.User,
-		personal: x.Key.Kind == registry.Personal, start: start, end: time.Now(), rows: done.Stats.Rows, bytes: bytes, failed: err != nil,
+		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, kind: x.query.Node.Kind(),
+		start: start, end: time.Now(), rows: done.Stats.Rows, bytes: bytes, failed: err != nil,
+	}
+	if x.Key != nil {
+		q.user, q.personal = x.Key.User, x.Key.Kind == registry.Personal
 	}
 	if _, ok := x.query.Node.(*query.HogQL); ok {
 		q.text = strings.Clone(headOf(x.query.Text, queryLogText))

@@ -47,7 +47,10 @@ func (x *Computation) quotas() Quotas {
 
 // quotas are what work for the caller counts on, of whatever kind: what its key may cause, and the token's own share of that.
 func (c *Caller) quotas(limits *Limiter) Quotas {
-	qs := Quotas{{limits.OfKey(c.Key.ID), LimitKey, c.Key.ID, ""}}
+	var qs Quotas
+	if c.Key != nil {
+		qs = append(qs, quota{limits.OfKey(c.Key.ID), LimitKey, c.Key.ID, ""})
+	}
 	if c.Share != nil {
 		qs = append(qs, quota{c.Share.allowance, LimitToken, c.Share.id, ""})
 	}

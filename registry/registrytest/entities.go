@@ -62,6 +62,7 @@ type project struct {
 	Actions    []registry.Action           // deleted ones too
 	Newest     []int64                     // actions in the order of a list
 	Defined    []registry.ActionDefinition // what queries follow from them
+	Alerts     []registry.Alert            // in the order of a list
 }
 
 // someNumbers is more than the numbers of insights and dashboards in these tests.
@@ -73,6 +74,7 @@ func contents(s *registry.Snapshot) []project {
 		out := project{
 			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
+			Alerts: values(s.Alerts(p.ID)),
 		}
 		listed, _ := s.InsightPage(p.ID, 0, someNumbers)
 		for _, i := range listed {

@@ -76,6 +76,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"cohorts", testCohorts},
 		{"versions of cohorts", testCohortVersions},
 		{"actions", testActions},
+		{"alerts", testAlerts},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}

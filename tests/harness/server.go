@@ -40,7 +40,8 @@ type Server struct {
 
 // AllScopes has every scope that a route requires.
 const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
-	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write"
+	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write," +
+	"alert:read,alert:write"
 
 // Binary builds the server once for the whole test process, and returns its path. All test processes of a checkout have it in one place.
 var Binary = sync.OnceValues(func() (path string, err error) {

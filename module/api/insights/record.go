@@ -106,6 +106,9 @@ func basicOf(c *api.Caller, i *registry.Insight) basicInsight {
 	return basicInsight{insightHead: headOf(c, i)}
 }
 
+// Basic is an insight without its result, as other topics show it.
+func Basic(c *api.Caller, i *registry.Insight) any { return basicOf(c, i) }
+
 func fullOf(c *api.Caller, i *registry.Insight) fullInsight {
 	full := fullInsight{
 		insightHead: headOf(c, i), Order: i.Order, Deleted: i.Deleted, LastModifiedBy: c.User(i.LastModifiedBy),

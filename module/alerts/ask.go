@@ -1,0 +1,117 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// errStale says that ClickHouse did not answer, and that there is only an older answer.
+var errStale = errors.New("ClickHouse did not answer")
+
+// longestAsk is how long a check waits for its turn and its answer.
+const longestAsk = 15 * time.Minute
+
+// ask gets the numbers that a rule compares. An answer that is stored is used if it is not older than half the time between checks, and
+// was computed in the interval that is not over.
+func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.Alert, r *Rule, now time.Time) ([]Series, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestAsk)
+	defer cancel()
+	node := r.narrowed()
+	db, err := c.Executor.Database(ctx, snap.Schema(a.Project))
+	if err != nil {
+		return nil, err
+	}
+	span, err := insight.Resolve(&insight.World{Database: db, Now: now}, &node.Common, node.Interval)
+	if err != nil {
+		return nil, err
+	}
+	project := snap.Project(a.Project)
+	q := &execution.Query{
+		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
+		Key: cache.KeyParts{
+			Project: a.Project, Query: string(node.Canonical()), Zone: project.Timezone, Extra: c.Executor.Mark(snap, a.Project, node),
+		}.Key(),
+	}
+	fresh := c.Executor.FreshnessOf(node, execution.RefreshBlocking)
+	fresh.Fresh = min(fresh.Fresh, cadence(a.Interval)/2)
+	if !r.Query.Display.Total() {
+		fresh.Fresh = min(fresh.Fresh, now.Sub(span.Floor(now)))
+	}
+	caller := execution.Caller{Project: project, Snapshot: snap, Start: now}
+	got, err := c.Executor.InBackground(ctx, caller, q, fresh)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.Status == cache.Stale || got.Status == cache.StaleError:
+		return nil, errStale
+	}
+	done, ok := got.Entry.Meta.(*execution.Details)
+	if !ok || done.Insight == nil {
+		return nil, errors.New("the answer is not that of an insight")
+	}
+	return r.series(done.Insight.Results, runs(&span, now))
+}
+
+// narrowed is the query for the intervals that the rule compares. Numbers of a whole range are asked as they are.
+func (r *Rule) narrowed() *trends.Query {
+	node := *r.Query
+	node.Compare = nil
+	if !node.Display.Total() {
+		node.DateRange = query.DateRange{From: r.lookback(), DaysOfWeek: node.DateRange.DaysOfWeek}
+	}
+	return &node
+}
+
+// runs reports whether the last interval of a range has not ended; it has if that of now is left out.
+func runs(span *insight.Range, now time.Time) bool {
+	buckets := span.Buckets()
+	return len(buckets) > 0 && !buckets[len(buckets)-1].Before(span.Floor(now))
+}
+
+// series takes what the rule compares out of the results of its query.
+func (r *Rule) series(results []byte, running bool) ([]Series, error) {
+	var items []struct {
+		Data  []*float64 `json:"data"`
+		Total *float64   `json:"aggregated_value"`
+		Label string     `json:"label"`
+		Order int        `json:"order"`
+	}
+	if err := json.Unmarshal(results, &items); err != nil {
+		return nil, fmt.Errorf("reading the results of an insight: %w", err)
+	}
+	if len(items) == 0 {
+		return []Series{{Label: "empty result", Current: new(float64), Before: new(float64)}}, nil
+	}
+	back := 1 // from the end to the number to compare
+	if running && !r.Current() {
+		back = 2
+	}
+	at := func(data []*float64, back int) *float64 {
+		if back > len(data) {
+			return nil
+		}
+		return data[len(data)-back]
+	}
+	var out []Series
+	for _, item := range items {
+		switch {
+		case item.Order != r.Series:
+		case r.Query.Display.Total():
+			out = append(out, Series{Label: item.Label, Current: item.Total})
+		default:
+			out = append(out, Series{Label: item.Label, Current: at(item.Data, back), Before: at(item.Data, back+1)})
+		}
+	}
+	return out, nil
+}

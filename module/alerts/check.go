@@ -1,0 +1,191 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// due reports whether an alert is to be checked, and since when.
+func (c *Checker) due(a *registry.Alert, now time.Time) (since time.Time, due bool) {
+	since = a.NextCheckAt
+	if since.IsZero() {
+		since = a.ChangedAt.Add(c.Settle)
+	}
+	return since, a.Enabled && !since.After(now) && !a.SnoozedUntil.After(now)
+}
+
+// dueChecks are the alerts of a project that are to be checked.
+func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Time) (jobs []job) {
+	for _, a := range snap.Alerts(project) {
+		n := name{project, a.ID}
+		if since, due := c.due(a, now); due && !c.pauses.holds(n, now) {
+			jobs = append(jobs, job{n, since})
+		}
+	}
+	return jobs
+}
+
+// lockPatience is how long to wait for a lock. Who has it does what was to be done.
+const lockPatience = 100 * time.Millisecond
+
+// locked does something about an alert while no other server does anything of the kind. The names of locks are few, so that stores that
+// keep them as files keep few.
+func (c *Checker) locked(kind string, n name, do func() error) error {
+	ctx, cancel := context.WithTimeout(c.open, lockPatience)
+	_, release, err := c.Registry.Lock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.holder)
+	cancel()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.Registry.Refresh(c.open); err != nil { // another server may have done it
+		return err
+	}
+	return do()
+}
+
+// check checks an alert if it is due.
+func (c *Checker) check(n name) {
+	err := c.locked("check", n, func() error {
+		snap, now := c.Registry.Snapshot(), time.Now()
+		a := snap.Alert(n.project, n.alert)
+		if a == nil {
+			return nil
+		}
+		if _, due := c.due(a, now); !due {
+			return nil
+		}
+		return c.checkNow(snap, a, now)
+	})
+	if err == nil {
+		c.pauses.drop(n)
+		return
+	}
+	if c.open.Err() != nil {
+		return
+	}
+	c.pauses.add(n, time.Now())
+	c.metrics.checks.WithLabelValues(postponed).Inc()
+	c.Logger.Warn("an alert is checked later", zap.Int64("project", n.project), zap.String("alert", n.alert), clickhouse.Logged(err))
+}
+
+// checkNow checks an alert that is due, and records what is found. An error says that it could not be tried.
+func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.Time) error {
+	zone := snap.Schema(a.Project).Location
+	until := afterQuietHours(a.QuietHours, now, zone)
+	if a.SkipWeekend != nil && *a.SkipWeekend && isWeekend(now, zone) {
+		until = NextCheck(a, now, zone)
+	}
+	if until.After(now) {
+		c.metrics.checks.WithLabelValues(skipped).Inc()
+		_, err := c.Registry.PostponeAlert(c.open, a.Project, a.ID, a.Changes, until)
+		return err
+	}
+	rule, err := ReadRule(a, queryOf(snap, a))
+	disable := err != nil
+	var out Outcome
+	if err == nil {
+		out, err = c.compare(snap, a, rule, now)
+	}
+	if isOutage(err) {
+		return err
+	}
+	found := registry.CheckedAlert{
+		AlertCheck: registry.AlertCheck{ID: uuid.Must(uuid.NewV7()).String(), At: now.UTC().Truncate(time.Microsecond), State: registry.AlertNotFiring, Value: finite(out.Value)},
+		Changes:    a.Changes, NextCheckAt: NextCheck(a, now, zone), Disable: disable,
+	}
+	switch {
+	case err != nil:
+		found.State, found.Error = registry.AlertErrored, messageText(err)
+	case out.Breach != "":
+		found.State = registry.AlertFiring
+	}
+	if url, _, _ := c.target(a); url != "" {
+		found.Body = messageOf(snap, a, rule, found.AlertCheck, out.Breach)
+	}
+	return c.record(a, &found, err)
+}
+
+// queryOf is the query of an alert's insight.
+func queryOf(snap *registry.Snapshot, a *registry.Alert) []byte {
+	if i := snap.Insight(a.Project, a.Insight); i != nil {
+		return i.Query
+	}
+	return nil
+}
+
+// compare gets the numbers of a rule and compares them.
+func (c *Checker) compare(snap *registry.Snapshot, a *registry.Alert, r *Rule, now time.Time) (Outcome, error) {
+	if r.Lower == nil && r.Upper == nil {
+		return Outcome{Value: new(float64)}, nil
+	}
+	began := time.Now()
+	series, err := c.numbers(c.open, snap, a, r, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	c.metrics.seconds.Observe(time.Since(began).Seconds())
+	return r.Evaluate(series), nil
+}
+
+// record records what was found, counts it and logs it.
+func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failure error) error {
+	counts, err := c.Registry.RecordAlertCheck(context.WithoutCancel(c.open), a.Project, a.ID, *found)
+	if err != nil {
+		return err
+	}
+	fields := []zap.Field{
+		zap.Int64("project", a.Project), zap.String("alert", a.ID), zap.String("check", found.ID), zap.String("state", string(found.State)),
+	}
+	switch {
+	case !counts:
+		c.metrics.checks.WithLabelValues(superseded).Inc()
+		return nil
+	case failure != nil:
+		c.metrics.checks.WithLabelValues(failed).Inc()
+		c.Logger.Warn("an alert could not be checked", append(fields, zap.Bool("disabled", found.Disable), zap.String("message", found.Error), clickhouse.Logged(failure))...)
+	default:
+		result := notFiring
+		if found.State == registry.AlertFiring {
+			result = firing
+		}
+		c.metrics.checks.WithLabelValues(result).Inc()
+		c.Logger.Info("an alert was checked", append(fields, zap.Bool("changed", a.State != found.State))...)
+	}
+	if found.Body != nil {
+		c.sending.wake()
+	}
+	return nil
+}
+
+// isOutage reports whether an error says nothing about the alert, so that the same check can succeed later.
+func isOutage(err error) bool {
+	return err != nil && (errors.Is(err, errStale) || execution.IsOutage(err) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped))
+}
+
+// messageText says why an alert can't be checked, in words that its author may see.
+func messageText(err error) string {
+	if known, ok := errors.AsType[*registry.FieldError](err); ok {
+		return known.Message
+	}
+	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
+		return known.Message
+	}
+	if all := compiler.Mistakes(err); len(all) > 0 {
+		return all[0].Detail
+	}
+	return "The check failed."
+}

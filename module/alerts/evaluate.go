@@ -1,0 +1,132 @@
+package alerts
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Series is a line of an insight as far as an alert looks at it.
+type Series struct {
+	Label string
+	// Current is the number to compare, and Before that of the interval before it; nil where there is none.
+	Current, Before *float64
+}
+
+// Outcome is what a rule says of the numbers of an insight.
+type Outcome struct {
+	// Value is what was compared with the bounds, of the first series that crosses one. It is nil when none does and there are several, and
+	// when there is nothing to compare. An increase from nothing is infinite.
+	Value *float64
+	// Breach says in words which bound was crossed; empty for none.
+	Breach string
+}
+
+// Evaluate compares series with the bounds of the rule. One that crosses a bound is enough.
+func (r *Rule) Evaluate(series []Series) Outcome {
+	var last *float64
+	for _, s := range series {
+		value := r.compared(&s)
+		if value == nil {
+			continue
+		}
+		if breach := r.breach(s.Label, *value); breach != "" {
+			return Outcome{Value: value, Breach: breach}
+		}
+		last = value
+	}
+	if r.Query.Breakdowns != nil && len(series) > 0 {
+		last = nil
+	}
+	return Outcome{Value: last}
+}
+
+// compared is the number that is compared with the bounds; nil when there is none.
+func (r *Rule) compared(s *Series) *float64 {
+	if s.Current == nil || r.Condition == AbsoluteValue {
+		return s.Current
+	}
+	if s.Before == nil {
+		return nil
+	}
+	change := *s.Current - *s.Before
+	if r.Condition == RelativeDecrease {
+		change = -change
+	}
+	switch {
+	case !r.Percent:
+	case *s.Before != 0:
+		change /= *s.Before
+	case *s.Current != 0:
+		change = math.Inf(1)
+	}
+	return &change
+}
+
+// breach says in words which bound a value crosses; empty for none.
+func (r *Rule) breach(label string, value float64) string {
+	verb := map[Condition]string{AbsoluteValue: "is", RelativeIncrease: "increased", RelativeDecrease: "decreased"}[r.Condition]
+	which, interval := "previous", string(r.Query.Interval)
+	if r.Current() {
+		which = "current"
+	}
+	if r.Query.Display.Total() {
+		interval = "interval"
+	}
+	say := func(than, bound string, at float64) string {
+		return fmt.Sprintf("The insight value (%s) for %s %s (%s) %s %s than %s threshold (%s)", label, which, interval, r.text(value), verb, than, bound, r.text(at))
+	}
+	switch {
+	case r.Lower != nil && value < *r.Lower:
+		return say("less", "lower", *r.Lower)
+	case r.Upper != nil && value > *r.Upper:
+		return say("more", "upper", *r.Upper)
+	}
+	return ""
+}
+
+// text writes a value as messages show it.
+func (r *Rule) text(value float64) string {
+	if r.Percent {
+		return strconv.FormatFloat(value*100, 'f', 2, 64) + "%"
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+// Current reports whether the interval that has not ended is compared. Numbers of the whole range, and increases and values as asked, are
+// not waited for; how much a number has decreased is known only once its interval has ended.
+func (r *Rule) Current() bool {
+	return r.Query.Display.Total() || r.Ongoing && r.Condition != RelativeDecrease
+}
+
+// lookback is the date_from of the intervals that the rule compares, with one to spare since the first may be there in part.
+func (r *Rule) lookback() string {
+	n := 2
+	if r.Condition != AbsoluteValue {
+		n = 3
+	}
+	weeks := 0 // further back, when events of some days are left out
+	if len(r.Query.DateRange.DaysOfWeek) > 0 {
+		weeks = 1
+	}
+	switch r.Query.Interval {
+	case query.Day:
+		return fmt.Sprintf("-%dd", n+7*weeks)
+	case query.Week:
+		return fmt.Sprintf("-%dw", n)
+	case query.Month:
+		return fmt.Sprintf("-%dm", n)
+	case query.Quarter:
+		return fmt.Sprintf("-%dm", 3*n)
+	case query.Year:
+		return fmt.Sprintf("-%dy", n)
+	case query.Second:
+		return fmt.Sprintf("-%ds", 60*n)
+	case query.Minute:
+		return fmt.Sprintf("-%dM", n)
+	case query.Hour:
+	}
+	return fmt.Sprintf("-%dh", n+7*24*weeks)
+}

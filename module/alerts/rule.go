@@ -1,0 +1,232 @@
+// Package alerts checks alerts when they are due, and sends what they find to webhooks: on one of the servers that share a registry, and
+// for a message until it is delivered. It knows neither Caddy nor how requests are served.
+package alerts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Condition is what of a number is compared with a threshold.
+type Condition string
+
+// The conditions of alerts.
+const (
+	AbsoluteValue    Condition = "absolute_value"
+	RelativeIncrease Condition = "relative_increase"
+	RelativeDecrease Condition = "relative_decrease"
+)
+
+// Rule is what an alert compares (contract: clients.md, section 7).
+type Rule struct {
+	Query  *trends.Query
+	Series int // the place of the series, or of the formula, in the query
+	// Ongoing says that the interval that has not ended yet is compared, and not the last one that has.
+	Ongoing      bool
+	Condition    Condition
+	Percent      bool     // the change is compared as a part of the number before: 0.5 is 50%
+	Lower, Upper *float64 // nil for no bound
+}
+
+// threshold is the JSON of a threshold's configuration.
+type threshold struct {
+	Type   string `json:"type"`
+	Bounds *struct {
+		Lower *float64 `json:"lower"`
+		Upper *float64 `json:"upper"`
+	} `json:"bounds"`
+}
+
+// The types of thresholds.
+const (
+	absolute   = "absolute"
+	percentage = "percentage"
+)
+
+// thresholdField is where the mistakes of a threshold as a whole are.
+const thresholdField = "threshold__non_field_errors"
+
+// CheckThreshold reports a mistake in the configuration of a threshold, as a *registry.FieldError. It need not have a bound.
+func CheckThreshold(raw json.RawMessage) error {
+	t, ok := readThreshold(raw)
+	switch {
+	case !ok:
+		return wrong(thresholdField, "Invalid threshold configuration: %s", pythonText(raw))
+	case t.Bounds != nil && t.Bounds.Lower != nil && t.Bounds.Upper != nil && *t.Bounds.Lower > *t.Bounds.Upper:
+		return wrong(thresholdField, "Lower threshold must be less than upper threshold")
+	}
+	return nil
+}
+
+func readThreshold(raw json.RawMessage) (t threshold, ok bool) {
+	return t, strictly(raw, &t) && (t.Type == absolute || t.Type == percentage)
+}
+
+// ReadRule reads what an alert on a query compares. Mistakes are *registry.FieldError.
+func ReadRule(a *registry.Alert, raw json.RawMessage) (*Rule, error) {
+	var condition struct {
+		Type Condition `json:"type"`
+	}
+	if !strictly(a.Condition, &condition) || condition.Type != AbsoluteValue && condition.Type != RelativeIncrease && condition.Type != RelativeDecrease {
+		return nil, wrong("", "Alert has invalid condition: %s", pythonText(a.Condition))
+	}
+	r := &Rule{Condition: condition.Type}
+	if err := r.readConfig(a.Config); err != nil {
+		return nil, err
+	}
+	if err := r.readQuery(raw); err != nil {
+		return nil, err
+	}
+	return r, r.readThreshold(a.Threshold.Configuration)
+}
+
+func (r *Rule) readConfig(raw json.RawMessage) error {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &kind) != nil || kind.Type != "TrendsAlertConfig" {
+		return wrong("", "Unsupported alert config type: %s", pythonText(raw))
+	}
+	var config struct {
+		Type    string `json:"type"`
+		Series  *int   `json:"series_index"`
+		Ongoing *bool  `json:"check_ongoing_interval"`
+	}
+	if !strictly(raw, &config) || config.Series == nil {
+		return wrong("", "Alert has invalid TrendsAlertConfig: %s", pythonText(raw))
+	}
+	r.Series, r.Ongoing = *config.Series, config.Ongoing != nil && *config.Ongoing
+	return nil
+}
+
+// NotSupported is the refusal of an insight that an alert can't watch.
+const NotSupported = "Alerts are not supported for this insight."
+
+func (r *Rule) readQuery(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return wrong("insight", NotSupported)
+	}
+	node, err := compiler.Parse(raw)
+	if err != nil {
+		return wrong("insight", "Alert's insight has an invalid TrendsQuery: %s", firstMistake(err))
+	}
+	var ok bool
+	if r.Query, ok = node.(*trends.Query); !ok {
+		return wrong("insight", NotSupported)
+	}
+	if r.Condition != AbsoluteValue && r.Query.Display.Total() {
+		return wrong("", "Relative alert condition '%s' is not compatible with non time series trends", r.Condition)
+	}
+	count := len(r.Query.Series)
+	if n := len(r.Query.Formulas); n > 0 {
+		count = n
+	}
+	if r.Series < 0 || r.Series >= count {
+		return wrong("", "series_index %d is out of range (query has %d series)", r.Series, count)
+	}
+	return nil
+}
+
+func (r *Rule) readThreshold(raw json.RawMessage) error {
+	t, ok := readThreshold(raw)
+	if !ok {
+		return wrong("", "Alert has invalid threshold configuration: %s", pythonText(raw))
+	}
+	if t.Bounds != nil {
+		r.Lower, r.Upper = t.Bounds.Lower, t.Bounds.Upper
+	}
+	r.Percent = t.Type == percentage
+	switch {
+	case r.Percent && r.Condition == AbsoluteValue:
+		return wrong("", "Absolute value alerts require an absolute threshold, but a percentage threshold was configured")
+	case r.Ongoing && r.Condition != RelativeDecrease && r.Upper == nil:
+		return wrong("", "check_ongoing_interval is only supported for alert condition %s when upper threshold is specified", r.Condition)
+	}
+	return nil
+}
+
+// CheckBounds reports that there is no bound to compare with, as a *registry.FieldError.
+func (r *Rule) CheckBounds() error {
+	if r.Lower == nil && r.Upper == nil {
+		return wrong("threshold__configuration", "At least one threshold bound (lower or upper) must be provided.")
+	}
+	return nil
+}
+
+func wrong(field, format string, args ...any) error {
+	return &registry.FieldError{Field: field, Code: registry.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// firstMistake is the first mistake of a query, in words for its author.
+func firstMistake(err error) string {
+	if all := compiler.Mistakes(err); len(all) > 0 {
+		return all[0].Detail
+	}
+	return err.Error()
+}
+
+// strictly reads a JSON object that has no other members than the fields of v, and reports whether it is one.
+func strictly(raw json.RawMessage, v any) bool {
+	if len(bytes.TrimSpace(raw)) == 0 || bytes.TrimSpace(raw)[0] != '{' {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(v) == nil
+}
+
+// mostShown is the most bytes of what a message shows of a wrong value.
+const mostShown = 200
+
+// pythonText writes a JSON value as PostHog's messages show it, cut if it is long.
+func pythonText(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "None"
+	}
+	var b strings.Builder
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	writePython(&b, d)
+	if b.Len() > mostShown {
+		return strings.ToValidUTF8(b.String()[:mostShown], "") + "..."
+	}
+	return b.String()
+}
+
+// writePython writes the next value of d.
+func writePython(b *strings.Builder, d *json.Decoder) {
+	token, err := d.Token()
+	if err != nil {
+		return
+	}
+	switch v := token.(type) {
+	case nil:
+		b.WriteString("None")
+	case bool:
+		b.WriteString(map[bool]string{true: "True", false: "False"}[v])
+	case json.Number:
+		b.WriteString(v.String())
+	case string:
+		b.WriteString("'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(v) + "'")
+	case json.Delim:
+		b.WriteString(v.String())
+		for first := true; d.More() && b.Len() <= mostShown; first = false {
+			if !first {
+				b.WriteString(", ")
+			}
+			writePython(b, d)
+			if v == '{' {
+				b.WriteString(": ")
+				writePython(b, d)
+			}
+		}
+		b.WriteString(map[json.Delim]string{'{': "}", '[': "]"}[v])
+		_, _ = d.Token() // the end that was just written
+	}
+}

@@ -1,0 +1,238 @@
+// Package alerts answers the routes of alerts: contract clients.md section 7.
+package alerts
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
+	"github.com/caddy-analytics/caddy-analytics/internal/trigram"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Alerts are the handlers of alerts.
+type Alerts struct {
+	Registry *registry.Registry
+	// Insight is an insight as answers show it to a caller who may read it.
+	Insight func(c *api.Caller, i *registry.Insight) any
+}
+
+// Routes are the routes of alerts.
+func (s *Alerts) Routes() []api.Route {
+	const read, write = "alert:read", "alert:write"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "alerts", Scope: read, Handler: s.list},
+		{Method: http.MethodPost, Pattern: "alerts", Scope: write, Handler: s.create},
+		{Method: http.MethodGet, Pattern: "alerts/:name", Scope: read, Handler: s.get},
+		{Method: http.MethodPut, Pattern: "alerts/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: "alerts/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodDelete, Pattern: "alerts/:name", Scope: write, Handler: s.remove},
+	}
+}
+
+// find finds the alert that the address names.
+func find(c *api.Caller, in api.Input) (*registry.Alert, error) {
+	if a := c.Snapshot.Alert(c.Project.ID, strings.ToLower(in.At.Name)); a != nil {
+		return a, nil
+	}
+	return nil, api.NotFound("Not found.")
+}
+
+// The searches of lists.
+const (
+	maxSearch      = 200
+	nameSimilarity = 0.3
+)
+
+// found is an alert of a list, and how it was found by a search.
+type found struct {
+	*registry.Alert
+
+	match *string
+}
+
+// list answers GET alerts/: the newest first, or those that a search finds, exact matches first.
+func (s *Alerts) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	keep, err := wanted(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	search := strings.TrimSpace(in.URL.Query().Get("search"))
+	if utf8.RuneCountInString(search) > maxSearch {
+		return api.Response{}, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+	}
+	term := trigram.New(search)
+	var rows []found
+	for _, a := range c.Snapshot.Alerts(c.Project.ID) {
+		one := found{Alert: a}
+		switch {
+		case !keep(a):
+			continue
+		case search == "":
+		case trigram.Contains(search, a.Name):
+			one.match = new("exact")
+		case term.Similarity(a.Name) >= nameSimilarity:
+			one.match = new("similar")
+		default:
+			continue
+		}
+		rows = append(rows, one)
+	}
+	slices.SortStableFunc(rows, func(a, b found) int { return strings.Compare(api.Deref(a.match), api.Deref(b.match)) })
+	return api.PageBy(in, rows, func(one found) record {
+		r := s.recordOf(&c, one.Alert)
+		r.SearchMatchType = one.match
+		return r
+	})
+}
+
+// wanted reports which alerts the filters of a list keep.
+func wanted(c *api.Caller, in api.Input) (func(*registry.Alert) bool, error) {
+	var insights []int64
+	for _, name := range []string{"insight", "insight_id"} {
+		id, given, err := in.QueryInt(name)
+		if err != nil {
+			return nil, api.Invalid(name, "invalid_input", "A valid integer is required.")
+		}
+		if given {
+			insights = append(insights, int64(id))
+		}
+	}
+	by := in.URL.Query().Get("created_by")
+	author, err := uuid.Parse(by)
+	if by != "" && err != nil {
+		return nil, api.Invalid("created_by", "invalid_input", "Not a valid UUID.")
+	}
+	return func(a *registry.Alert) bool {
+		if slices.ContainsFunc(insights, func(id int64) bool { return a.Insight != id }) {
+			return false
+		}
+		user := c.User(a.CreatedBy)
+		return by == "" || user != nil && user.UUID == author.String()
+	}, nil
+}
+
+// get answers GET alerts/:id/.
+func (s *Alerts) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	a, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	part, err := partOf(in, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, &c, http.StatusOK, a, part)
+}
+
+func (s *Alerts) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	f, err := readAlert(&c, in, nil)
+	if err != nil {
+		return api.Response{}, err
+	}
+	a, err := s.Registry.CreateAlert(ctx, c.Project.ID, f, c.Key.ID, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, &c, http.StatusCreated, a, newest)
+}
+
+// update answers PUT and PATCH.
+func (s *Alerts) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	before, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	f, err := readAlert(&c, in, before)
+	if err != nil {
+		return api.Response{}, err
+	}
+	a, err := s.Registry.UpdateAlert(ctx, c.Project.ID, before.ID, f, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return s.answer(ctx, &c, http.StatusOK, a, newest)
+}
+
+// remove answers DELETE.
+func (s *Alerts) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	a, err := find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := s.Registry.DeleteAlert(ctx, c.Project.ID, a.ID); err != nil {
+		return api.Response{}, err
+	}
+	return api.NoContent(), nil
+}
+
+// part is which of the checks of an alert are shown.
+type part struct {
+	from, to      time.Time // zero: no bound
+	limit, offset int
+	counted       bool // how many there are in all is shown too
+}
+
+const (
+	defaultChecks = 5
+	maxChecks     = 500
+)
+
+// newest are the checks that are shown unless others are asked for.
+var newest = part{limit: defaultChecks}
+
+// partOf reads which checks are asked for. Like PostHog it takes the nearest number that it can for a limit and an offset that it can't.
+func partOf(in api.Input, now time.Time) (part, error) {
+	given := in.URL.Query()
+	p := part{limit: defaultChecks, counted: true}
+	for name, into := range map[string]*time.Time{"checks_date_from": &p.from, "checks_date_to": &p.to} {
+		text := given.Get(name)
+		if text == "" {
+			continue
+		}
+		at, ok := filter.Date(text, now, time.UTC)
+		if !ok {
+			return p, api.Invalid(name, "invalid_input", "%q is not a date, and not a relative one such as -7d.", text)
+		}
+		*into, p.limit = at, maxChecks
+	}
+	if text := given.Get("checks_limit"); text != "" {
+		p.limit = defaultChecks
+		if n, err := strconv.Atoi(text); err == nil {
+			p.limit = max(1, min(n, maxChecks))
+		}
+	}
+	if n, err := strconv.Atoi(given.Get("checks_offset")); err == nil {
+		p.offset = max(0, n)
+	}
+	return p, nil
+}
+
+// answer answers with an alert and a part of its checks.
+func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *registry.Alert, p part) (api.Response, error) {
+	checks, err := s.Registry.AlertChecks(ctx, a.Project, a.ID, p.from)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !p.to.IsZero() {
+		checks = slices.DeleteFunc(checks, func(check registry.AlertCheck) bool { return check.At.After(p.to) })
+	}
+	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
+	r := s.recordOf(c, a)
+	if p.counted {
+		r.ChecksTotal = new(len(checks))
+	}
+	checks = checks[min(p.offset, len(checks)):]
+	for _, check := range checks[:min(p.limit, len(checks))] {
+		r.Checks = append(r.Checks, recordCheck(&check))
+	}
+	return api.JSON(status, r), nil
+}

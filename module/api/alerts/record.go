@@ -1,0 +1,111 @@
+package alerts
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/alerts"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// record is an alert as answers show it. Its webhook is ours; nobody is shown the secret.
+type record struct {
+	ID                  string                 `json:"id"`
+	CreatedBy           *api.User              `json:"created_by"`
+	CreatedAt           time.Time              `json:"created_at"`
+	Insight             any                    `json:"insight"`
+	Name                string                 `json:"name"`
+	SubscribedUsers     []*api.User            `json:"subscribed_users"`
+	Threshold           threshold              `json:"threshold"`
+	Condition           json.RawMessage        `json:"condition"`
+	State               registry.AlertState    `json:"state"`
+	Enabled             bool                   `json:"enabled"`
+	LastNotifiedAt      *time.Time             `json:"last_notified_at"`
+	LastCheckedAt       *time.Time             `json:"last_checked_at"`
+	NextCheckAt         *time.Time             `json:"next_check_at"`
+	Checks              []checkRecord          `json:"checks"`
+	ChecksTotal         *int                   `json:"checks_total,omitempty"`
+	Config              json.RawMessage        `json:"config"`
+	DetectorConfig      *struct{}              `json:"detector_config"` // there are none
+	CalculationInterval registry.AlertInterval `json:"calculation_interval"`
+	SnoozedUntil        *time.Time             `json:"snoozed_until"`
+	SkipWeekend         *bool                  `json:"skip_weekend"`
+	ScheduleRestriction any                    `json:"schedule_restriction"`
+	LastValue           *float64               `json:"last_value"`
+	WebhookURL          *string                `json:"webhook_url"`
+	SearchMatchType     *string                `json:"search_match_type,omitempty"`
+}
+
+type threshold struct {
+	ID            string          `json:"id"`
+	CreatedAt     time.Time       `json:"created_at"`
+	Name          string          `json:"name"`
+	Configuration json.RawMessage `json:"configuration"`
+}
+
+// checkRecord is a check as answers show it. The error is ours.
+type checkRecord struct {
+	ID              string              `json:"id"`
+	CreatedAt       time.Time           `json:"created_at"`
+	CalculatedValue *float64            `json:"calculated_value"`
+	State           registry.AlertState `json:"state"`
+	TargetsNotified bool                `json:"targets_notified"`
+	Error           *string             `json:"error"`
+}
+
+func recordCheck(c *registry.AlertCheck) checkRecord {
+	return checkRecord{
+		ID: c.ID, CreatedAt: c.At, CalculatedValue: c.Value, State: c.State, TargetsNotified: c.Notified, Error: api.OrNull(c.Error),
+	}
+}
+
+// recordOf is an alert without its checks.
+func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
+	r := record{
+		ID: a.ID, CreatedBy: c.User(a.CreatedBy), CreatedAt: a.CreatedAt, Insight: s.insightOf(c, a), Name: a.Name, SubscribedUsers: []*api.User{},
+		Threshold: threshold{ID: a.Threshold.ID, CreatedAt: a.Threshold.CreatedAt, Name: a.Threshold.Name, Configuration: a.Threshold.Configuration},
+		Condition: a.Condition, State: a.State, Enabled: a.Enabled, LastNotifiedAt: api.OrNil(a.LastNotifiedAt), LastCheckedAt: api.OrNil(a.LastCheckedAt),
+		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, CalculationInterval: a.Interval,
+		SnoozedUntil: api.OrNil(a.SnoozedUntil), SkipWeekend: a.SkipWeekend, ScheduleRestriction: alerts.ShowQuietHours(a.QuietHours),
+		LastValue: a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
+	}
+	if len(a.Subscribers) > 0 {
+		users := usersOf(c)
+		for _, number := range a.Subscribers {
+			if k := users[number]; k != nil {
+				r.SubscribedUsers = append(r.SubscribedUsers, api.UserOf(k))
+			}
+		}
+	}
+	return r
+}
+
+// usersOf are the personal keys of the caller's project by the numbers of their users.
+func usersOf(c *api.Caller) map[int64]*registry.Key {
+	users := map[int64]*registry.Key{}
+	for _, k := range c.Snapshot.Keys(c.Project.ID) {
+		if k.User != 0 {
+			users[k.User] = k
+		}
+	}
+	return users
+}
+
+// nameless is an insight as it is shown to a caller who may not read it.
+type nameless struct {
+	ID              int64  `json:"id"`
+	ShortID         string `json:"short_id"`
+	UserAccessLevel string `json:"user_access_level"`
+}
+
+func (s *Alerts) insightOf(c *api.Caller, a *registry.Alert) any {
+	i := c.Snapshot.Insight(a.Project, a.Insight)
+	switch {
+	case i == nil:
+		return nil
+	case !c.Key.Allows(insightRead):
+		return nameless{ID: i.ID, ShortID: i.ShortID, UserAccessLevel: "none"}
+	}
+	return s.Insight(c, i)
+}

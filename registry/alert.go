@@ -1,0 +1,517 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// Alert watches a number of an insight (contract: clients.md, section 7).
+type Alert struct {
+	ID          string    `json:"-"` // UUID
+	Project     int64     `json:"-"`
+	Insight     int64     `json:"insight"`
+	Name        string    `json:"name,omitempty"`
+	Subscribers []int64   `json:"subscribers,omitempty"` // numbers of users
+	Threshold   Threshold `json:"threshold"`
+	// Condition says what is compared with the threshold, and Config which series of the insight: JSON that the caller has checked.
+	Condition json.RawMessage `json:"condition"`
+	Config    json.RawMessage `json:"config"`
+	// Interval is how often the alert is checked. On weekends it is not if SkipWeekend says so, and in QuietHours never.
+	Interval    AlertInterval `json:"interval"`
+	SkipWeekend *bool         `json:"skip_weekend"` // nil: as false
+	QuietHours  []QuietHours  `json:"quiet_hours,omitempty"`
+	Enabled     bool          `json:"enabled"`
+	State       AlertState    `json:"state"`
+	Webhook     AlertWebhook  `json:"webhook,omitzero"`
+	Deliveries  []Delivery    `json:"deliveries,omitempty"` // that wait, oldest first; at most MaxDeliveries
+	LastValue   *float64      `json:"last_value,omitempty"` // of the latest check; nil when it has none
+
+	SnoozedUntil   time.Time `json:"snoozed_until,omitzero"`
+	LastNotifiedAt time.Time `json:"last_notified_at,omitzero"`
+	LastCheckedAt  time.Time `json:"last_checked_at,omitzero"`
+	NextCheckAt    time.Time `json:"next_check_at,omitzero"` // zero: soon after ChangedAt
+	CreatedAt      time.Time `json:"created_at"`
+	CreatedBy      string    `json:"created_by,omitempty"` // id of a key; empty for the operator
+	ChangedAt      time.Time `json:"changed_at,omitzero"`  // when it was made or last updated; zero: long ago
+	Changes        uint64    `json:"changes,omitempty"`    // how many updates there were: what a check of an older one found is not recorded
+}
+
+// Threshold is what the number of an alert is compared with.
+type Threshold struct {
+	ID            string          `json:"id"` // UUID
+	Name          string          `json:"name,omitempty"`
+	Configuration json.RawMessage `json:"configuration"` // JSON that the caller has checked
+	CreatedAt     time.Time       `json:"created_at"`
+}
+
+// AlertWebhook is where an alert is sent; zero for the place that the operator has set.
+type AlertWebhook struct {
+	URL    string `json:"url,omitempty"`
+	Secret string `json:"secret,omitempty"` // that signs what is sent; empty for no signature
+}
+
+// QuietHours is a part of each day in which an alert is not checked, in minutes from midnight in the project's zone. The end is not a
+// part of it; one before the start is of the next day.
+type QuietHours struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// AlertState is what the latest check of an alert found.
+type AlertState string
+
+// The states of an alert.
+const (
+	AlertNotFiring AlertState = "Not firing"
+	AlertFiring    AlertState = "Firing"
+	AlertErrored   AlertState = "Errored"
+	AlertSnoozed   AlertState = "Snoozed"
+)
+
+// AlertInterval is how often an alert is checked.
+type AlertInterval string
+
+// The intervals of alerts.
+const (
+	AlertRealTime  AlertInterval = "real_time" // every two minutes
+	AlertQuarterly AlertInterval = "every_15_minutes"
+	AlertHourly    AlertInterval = "hourly"
+	AlertDaily     AlertInterval = "daily"
+	AlertWeekly    AlertInterval = "weekly"
+	AlertMonthly   AlertInterval = "monthly"
+)
+
+var alertIntervals = []AlertInterval{AlertRealTime, AlertQuarterly, AlertHourly, AlertDaily, AlertWeekly, AlertMonthly}
+
+// AlertCheck is what one check of an alert found, or that it was snoozed.
+type AlertCheck struct {
+	ID       string     `json:"id"` // UUID
+	At       time.Time  `json:"-"`
+	Value    *float64   `json:"value,omitempty"` // nil: none was computed
+	State    AlertState `json:"state"`
+	Notified bool       `json:"notified,omitempty"`
+	Error    string     `json:"error,omitempty"` // why there is no value, for the alert's author
+}
+
+// Delivery is a message that waits to be sent to a webhook.
+type Delivery struct {
+	ID        string          `json:"id"` // UUID, the same each time it is sent
+	Check     AlertCheck      `json:"check"`
+	CheckedAt time.Time       `json:"checked_at"`
+	Body      json.RawMessage `json:"body"`
+	Tries     int             `json:"tries,omitempty"`
+	NextTryAt time.Time       `json:"next_try_at"`
+	LastError string          `json:"last_error,omitempty"` // for the operator
+}
+
+const (
+	// MaxDeliveries is how many messages of an alert wait at most; the oldest give way.
+	MaxDeliveries = 10
+	// MaxDeliveryBody is the most bytes of a message.
+	MaxDeliveryBody = 16 << 10
+	// MaxAlertChecks and maxAlertCheckBytes bound the checks of an alert that are kept: the oldest go first.
+	MaxAlertChecks     = 1000
+	maxAlertCheckBytes = 1 << 20
+	maxAlertName       = 255
+	maxAlertError      = 1000
+)
+
+func readAlert(rec *Record) (entity, error) {
+	a := &Alert{ID: rec.ID, Project: rec.Project}
+	if err := decode(rec, a); err != nil {
+		return nil, err
+	}
+	for i := range a.Deliveries {
+		a.Deliveries[i].Check.At = a.Deliveries[i].CheckedAt
+	}
+	return a, nil
+}
+
+func (a *Alert) name() recordName { return recordName{a.Project, KindAlert, a.ID} }
+func (a *Alert) unique() []string { return nil }
+
+func (a *Alert) size() int {
+	size := a.ownSize()
+	for _, d := range a.Deliveries {
+		size += len(d.Body) + len(d.LastError) + len(d.Check.Error)
+	}
+	return size
+}
+
+// ownSize is the size without the messages that wait, which have a bound of their own.
+func (a *Alert) ownSize() int {
+	return len(a.Condition) + len(a.Config) + len(a.Threshold.Configuration) + 8*len(a.Subscribers) +
+		textBytes(&a.Name, &a.Threshold.Name, &a.Webhook.URL, &a.Webhook.Secret)
+}
+
+func (a *Alert) checkSize() error {
+	return checkSize("threshold", "This alert", a.ownSize(), MaxSmallRecord)
+}
+
+func (a *Alert) key() string  { return a.ID }
+func (a *Alert) code() string { return "" }
+func (a *Alert) listed() bool { return true }
+
+// compare puts the newest first.
+func (a *Alert) compare(other *Alert) int {
+	return cmp.Or(other.CreatedAt.Compare(a.CreatedAt), cmp.Compare(other.ID, a.ID))
+}
+
+func (a *Alert) put(_ *draft, p *projectState) (Stored, error) { return p.alerts.put(a), nil }
+func (a *Alert) remove(_ *draft, p *projectState) Stored       { return p.alerts.remove(a.ID) }
+
+// AlertFields says what of an alert is to be; what is not given stays, or is the default of a new one.
+type AlertFields struct {
+	Insight       Field[int64]
+	Name          Field[string] // at most 255 characters
+	Subscribers   Field[[]int64]
+	ThresholdName Field[string] // at most 255 characters
+	Threshold     Field[json.RawMessage]
+	Condition     Field[json.RawMessage]
+	Config        Field[json.RawMessage]
+	Interval      Field[AlertInterval]
+	SkipWeekend   Field[*bool]
+	QuietHours    Field[[]QuietHours]
+	Enabled       Field[bool]
+	SnoozedUntil  Field[time.Time] // zero: no longer
+	WebhookURL    Field[string]    // empty: that of the operator
+	WebhookSecret Field[string]
+	// Next says when an alert whose quiet hours change is checked next. Nil: soon.
+	Next func(now *Snapshot, a *Alert) time.Time
+	// Check looks at the alert as it is going to be, with the registry as it is at that moment; an error keeps the write from happening.
+	// It may run more than once. Nil checks nothing.
+	Check func(now *Snapshot, a *Alert) error
+}
+
+// CreateAlert adds an alert, which is checked soon. Mistakes are *FieldError; an unknown project is ErrNotFound.
+func (r *Registry) CreateAlert(ctx context.Context, project int64, f AlertFields, by string, now time.Time) (*Alert, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	at := moment(now)
+	blank := Alert{
+		ID: newID(), Project: project, Enabled: true, Interval: AlertDaily, State: AlertNotFiring, SkipWeekend: new(bool), CreatedAt: at, CreatedBy: by,
+		Threshold: Threshold{ID: newID(), CreatedAt: at},
+	}
+	var created *Alert
+	err := r.write(ctx, project, func(t *tx) error {
+		if _, err := t.state(); err != nil {
+			return err
+		}
+		a := blank
+		created = &a
+		return f.put(t, &a, true, at)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating an alert: %w", err)
+	}
+	return created, nil
+}
+
+// UpdateAlert changes what f gives of an alert, as it is stored at that moment: the last write wins. What changes what is found makes the
+// alert wait for a check, and not fire until then. Mistakes are *FieldError; an alert that is unknown, or whose insight is deleted, is
+// ErrNotFound.
+func (r *Registry) UpdateAlert(ctx context.Context, project int64, id string, f AlertFields, now time.Time) (*Alert, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	return r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
+		a.Changes++
+		return f.put(t, a, false, moment(now))
+	})
+}
+
+// put writes the fields into an alert, and puts it.
+func (f *AlertFields) put(t *tx, a *Alert, isNew bool, at time.Time) error {
+	f.apply(t.next, a, isNew)
+	if f.Check != nil {
+		if err := f.Check(t.next, a); err != nil {
+			return err
+		}
+	}
+	if f.SnoozedUntil.Given && (!isNew || !a.SnoozedUntil.IsZero()) {
+		t.logCheck(a, AlertCheck{ID: newID(), At: at, State: a.State})
+		a.LastValue = nil
+	}
+	a.ChangedAt = at
+	return t.put(a)
+}
+
+// apply writes the fields into an alert.
+func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
+	before := *a
+	a.Insight, a.Name, a.Interval = f.Insight.or(a.Insight), f.Name.or(a.Name), f.Interval.or(a.Interval)
+	if f.Subscribers.Given {
+		a.Subscribers = slices.Compact(slices.Sorted(slices.Values(f.Subscribers.Value)))
+	}
+	a.Threshold.Name, a.Threshold.Configuration = f.ThresholdName.or(a.Threshold.Name), canonical(f.Threshold, a.Threshold.Configuration)
+	a.Condition, a.Config = canonical(f.Condition, a.Condition), canonical(f.Config, a.Config)
+	a.SkipWeekend, a.QuietHours = f.SkipWeekend.or(a.SkipWeekend), f.QuietHours.or(a.QuietHours)
+	a.Webhook = AlertWebhook{URL: f.WebhookURL.or(a.Webhook.URL), Secret: f.WebhookSecret.or(a.Webhook.Secret)}
+	if a.Webhook.URL == "" {
+		a.Webhook.Secret = ""
+	}
+	redefined := !a.sameDefinition(&before)
+	if redefined {
+		a.State = AlertNotFiring
+	}
+	if redefined || a.Interval != before.Interval {
+		a.NextCheckAt = time.Time{}
+	}
+	if !slices.Equal(a.QuietHours, before.QuietHours) && !isNew {
+		a.NextCheckAt = time.Time{}
+		if f.Next != nil {
+			a.NextCheckAt = moment(f.Next(now, a))
+		}
+	}
+	if f.SnoozedUntil.Given {
+		a.SnoozedUntil, a.State = moment(f.SnoozedUntil.Value), AlertSnoozed
+		if a.SnoozedUntil.IsZero() {
+			a.State = AlertNotFiring
+		}
+	}
+	if a.Enabled = f.Enabled.or(a.Enabled); !a.Enabled {
+		a.State = AlertNotFiring
+	}
+}
+
+// sameDefinition reports whether both compare the same number with the same threshold.
+func (a *Alert) sameDefinition(other *Alert) bool {
+	return a.Insight == other.Insight && bytes.Equal(a.Threshold.Configuration, other.Threshold.Configuration) &&
+		bytes.Equal(a.Condition, other.Condition) && bytes.Equal(a.Config, other.Config)
+}
+
+func (f *AlertFields) validate() error {
+	for _, text := range []struct {
+		name  string
+		given Field[string]
+	}{{"name", f.Name}, {"threshold__name", f.ThresholdName}} {
+		if utf8.RuneCountInString(text.given.Value) > maxAlertName {
+			return tooLong(text.name, maxAlertName)
+		}
+	}
+	if f.Interval.Given && !slices.Contains(alertIntervals, f.Interval.Value) {
+		return notChoice("calculation_interval", string(f.Interval.Value))
+	}
+	return nil
+}
+
+// DeleteAlert removes an alert for good, with its checks and the messages that wait. One that is unknown, or whose insight is deleted, is
+// ErrNotFound.
+func (r *Registry) DeleteAlert(ctx context.Context, project int64, id string) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		a := t.next.Alert(project, id)
+		if a == nil {
+			return ErrNotFound
+		}
+		t.removeAlert(a)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("deleting the alert %s: %w", id, err)
+	}
+	return nil
+}
+
+func (t *tx) removeAlert(a *Alert) {
+	t.remove(a)
+	t.write.Forget = append(t.write.Forget, Forgotten{Project: a.Project, Log: checkLog(a.ID), Item: a.ID})
+}
+
+// removeAlertsOf removes the alerts of an insight.
+func (t *tx) removeAlertsOf(p *projectState, insight int64) {
+	for _, a := range valuesOf(p.alerts.byID, func(a *Alert) bool { return a.Insight == insight }) {
+		t.removeAlert(a)
+	}
+}
+
+// CheckedAlert is what a check of an alert found, and what follows.
+type CheckedAlert struct {
+	AlertCheck
+
+	Changes     uint64 // of the alert that was checked
+	NextCheckAt time.Time
+	Disable     bool // it can't be checked until its author has changed it
+	// Body is the message to send about it; nil for none.
+	Body json.RawMessage
+}
+
+// RecordAlertCheck records what a check found, together with the message that is to be sent, and reports whether it counts: it does not
+// when the alert was updated or deleted in the meantime, and then nothing changes.
+func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
+	found.At, found.Error = moment(found.At), shortened(found.Error, maxAlertError)
+	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {
+		a.State, a.SnoozedUntil, a.LastCheckedAt, a.LastValue = found.State, time.Time{}, found.At, found.Value
+		a.NextCheckAt = moment(found.NextCheckAt)
+		a.Enabled = a.Enabled && !found.Disable
+		t.logCheck(a, found.AlertCheck)
+		if found.Body == nil {
+			return
+		}
+		waiting := append(slices.Clone(a.Deliveries), Delivery{
+			ID: newID(), Check: found.AlertCheck, CheckedAt: found.At, Body: found.Body, NextTryAt: found.At,
+		})
+		a.Deliveries = waiting[max(0, len(waiting)-MaxDeliveries):]
+	})
+}
+
+// PostponeAlert says when an alert is checked next that was due and was not checked, and reports whether that counts, as
+// RecordAlertCheck does.
+func (r *Registry) PostponeAlert(ctx context.Context, project int64, id string, changes uint64, next time.Time) (bool, error) {
+	return r.settleAlert(ctx, project, id, changes, func(_ *tx, a *Alert) { a.NextCheckAt = moment(next) })
+}
+
+// AskAlertCheck has an alert checked now, whenever it is due. An unknown one is ErrNotFound.
+func (r *Registry) AskAlertCheck(ctx context.Context, project int64, id string) (*Alert, error) {
+	return r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
+		a.NextCheckAt, a.ChangedAt = time.Time{}, time.Time{}
+		return t.put(a)
+	})
+}
+
+// Sent is what became of a message.
+type Sent struct {
+	// NextTryAt is when to send it again; zero: it was delivered, or is given up.
+	NextTryAt time.Time
+	Error     string // why it was not delivered; empty: it was
+}
+
+// RecordDelivery records what became of a message of an alert. A message that does not wait, or whose alert is deleted, changes nothing.
+func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delivery string, sent Sent, now time.Time) error {
+	_, err := r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
+		at := slices.IndexFunc(a.Deliveries, func(d Delivery) bool { return d.ID == delivery })
+		if at < 0 {
+			return errUnchanged
+		}
+		d := a.Deliveries[at]
+		a.Deliveries = slices.Clone(a.Deliveries)
+		d.Tries++
+		d.NextTryAt, d.LastError = moment(sent.NextTryAt), shortened(sent.Error, maxAlertError)
+		switch a.Deliveries[at] = d; {
+		case sent.Error == "":
+			a.LastNotifiedAt = moment(now)
+			d.Check.Notified = true
+			t.logCheck(a, d.Check)
+			fallthrough
+		case sent.NextTryAt.IsZero():
+			a.Deliveries = slices.Delete(a.Deliveries, at, at+1)
+		}
+		return t.put(a)
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// settleAlert writes what was found of an alert, unless it was updated or deleted since.
+func (r *Registry) settleAlert(ctx context.Context, project int64, id string, changes uint64, settle func(*tx, *Alert)) (bool, error) {
+	_, err := r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
+		if a.Changes != changes || !a.Enabled {
+			return errSuperseded
+		}
+		settle(t, a)
+		return t.put(a)
+	})
+	if errors.Is(err, errSuperseded) || errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// changeAlert has change write an alert, and returns it; errUnchanged writes nothing. One that is not shown is ErrNotFound.
+func (r *Registry) changeAlert(ctx context.Context, project int64, id string, change func(*tx, *Alert) error) (*Alert, error) {
+	var changed *Alert
+	err := r.write(ctx, project, func(t *tx) error {
+		before := t.next.Alert(project, id)
+		if before == nil {
+			return ErrNotFound
+		}
+		a := *before
+		changed = &a
+		if err := change(t, &a); !errors.Is(err, errUnchanged) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("changing the alert %s: %w", id, err)
+	}
+	return changed, nil
+}
+
+// checkLog is the name of the log of the checks of an alert.
+func checkLog(alert string) string { return "alert_check/" + alert }
+
+// logCheck records a check of an alert, in place of the one of its id.
+func (t *tx) logCheck(a *Alert, c AlertCheck) {
+	t.write.Append = append(t.write.Append, Entry{Project: a.Project, Log: checkLog(a.ID), ID: c.ID, Item: a.ID, At: c.At, Data: encode(c)})
+	t.write.Bounds = []Bound{{Project: a.Project, Log: checkLog(a.ID), Entries: MaxAlertChecks, Bytes: maxAlertCheckBytes}}
+}
+
+// AlertChecks returns the checks of an alert since a time, newest first. It asks the store.
+func (r *Registry) AlertChecks(ctx context.Context, project int64, alert string, since time.Time) ([]AlertCheck, error) {
+	entries, _, err := r.store.Entries(ctx, project, checkLog(alert), EntryPage{Since: since})
+	if err != nil {
+		return nil, fmt.Errorf("reading the checks of an alert: %w", err)
+	}
+	checks := make([]AlertCheck, len(entries))
+	for i, e := range entries {
+		if err := json.Unmarshal(e.Data, &checks[i]); err != nil {
+			return nil, fmt.Errorf("reading the checks of an alert: %w", err)
+		}
+		checks[i].At = e.At
+	}
+	return checks, nil
+}
+
+// Alerts returns the alerts of a project whose insights are not deleted, newest first. It takes as long as there are alerts.
+func (s *Snapshot) Alerts(project int64) []*Alert {
+	p := s.project(project)
+	if p == nil {
+		return nil
+	}
+	return valuesOf(p.alerts.list, p.showsAlert)
+}
+
+// Alert returns an alert; nil when there is none, or its insight is deleted.
+func (s *Snapshot) Alert(project int64, id string) *Alert {
+	p := s.project(project)
+	if p == nil {
+		return nil
+	}
+	if a := p.alerts.get(id); a != nil && p.showsAlert(a) {
+		return a
+	}
+	return nil
+}
+
+// showsAlert reports whether the insight of an alert is there.
+func (p *projectState) showsAlert(a *Alert) bool {
+	i := p.insights.get(a.Insight)
+	return i != nil && !i.Deleted
+}
+
+// HasAlerts reports whether a query is of the kind that an alert can watch.
+func HasAlerts(raw json.RawMessage) bool {
+	for range 10 { // more wrappers than there may be
+		var node struct {
+			Kind   string          `json:"kind"`
+			Source json.RawMessage `json:"source"`
+		}
+		if json.Unmarshal(raw, &node) != nil || !query.Wraps(node.Kind) {
+			return node.Kind == "TrendsQuery"
+		}
+		raw = node.Source
+	}
+	return false
+}
