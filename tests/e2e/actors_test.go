@@ -157,7 +157,7 @@ func TestActorsAnswer(t *testing.T) {
 				"id": "org:1", "type": "group", "group_key": "org:1", "group_type_index": 0.0, "created_at": "2024-01-03T00:00:00Z",
 				"properties": map[string]any{"name": "One"}, "group_properties": map[string]any{"name": "One"},
 			}, 1.0},
-			[]any{map[string]any{"id": "org:2", "type": "group", "group_key": "org:2", "group_type_index": 0.0}, 1.0},
+			[]any{map[string]any{"id": "org:2", "group_type_index": 0.0}, 1.0},
 		},
 		"types": []any{"String", "UInt64"}, "missing_actors_count": 1.0,
 	})
@@ -167,7 +167,7 @@ func TestActorsAnswer(t *testing.T) {
 	trend["series"] = []any{map[string]any{"kind": "EventsNode", "event": "a"}}
 	check("people of an insight with a property", map[string]any{
 		"select": []string{"actor", "event_count", "properties.email"}, "orderBy": []string{"event_count DESC"}, "source": drill,
-	}, map[string]any{"results": []any{[]any{b, 2.0, "b@x.example"}, []any{other, 1.0, "c@x.example"}}})
+	}, map[string]any{"results": []any{[]any{b, 2.0, "b@x.example", []any{"a", "b"}}, []any{other, 1.0, "c@x.example", []any{"c"}}}})
 	events := c.Do(t, http.MethodPost, "query/", map[string]any{"query": map[string]any{
 		"kind": "EventsQuery", "select": []string{"distinct_id"}, "orderBy": []string{"distinct_id"}, "after": "all",
 		"source": map[string]any{"kind": "StickinessActorsQuery", "day": 1, "source": map[string]any{

@@ -113,11 +113,11 @@ func TestEventsQueryMistakes(t *testing.T) {
 		attr   any
 		detail string
 	}{
-		"an unknown field": {map[string]any{"select": []string{"event"}, "sort": 1}, nil, "query.EventsQuery.sort\n  Extra inputs are not permitted"},
-		"an unknown name":  {map[string]any{"select": []string{"evnt"}}, nil, "Unable to resolve field: evnt"},
-		"bad syntax":       {map[string]any{"select": []string{"event"}, "where": []string{"event ="}}, "where.0", "The HogQL expression is invalid"},
-		"two statements":   {map[string]any{"select": []string{"event) from events; select ("}}, "select.0", "The HogQL expression is invalid"},
-		"a negative page":  {map[string]any{"select": []string{"event"}, "offset": -1}, nil, "query.EventsQuery.offset\n  Input should be greater than or equal to 0"},
+		"an unknown field":    {map[string]any{"select": []string{"event"}, "sort": 1}, nil, "query.EventsQuery.sort\n  Extra inputs are not permitted"},
+		"an unknown name":     {map[string]any{"select": []string{"evnt"}}, nil, "Unable to resolve field: evnt"},
+		"bad syntax":          {map[string]any{"select": []string{"event"}, "where": []string{"event ="}}, "where.0", "The HogQL expression is invalid"},
+		"two statements":      {map[string]any{"select": []string{"event) from events; select ("}}, "select.0", "The HogQL expression is invalid"},
+		"a page of no number": {map[string]any{"select": []string{"event"}, "offset": "x"}, nil, "query.EventsQuery.offset\n  Input should be a valid integer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.fields["kind"] = "EventsQuery"
