@@ -122,7 +122,6 @@ const (
 	MaxAlertChecks     = 1000
 	maxAlertCheckBytes = 1 << 20
 	maxAlertName       = 255
-	maxAlertError      = 1000
 )
 
 func readAlert(rec *Record) (entity, error) {
@@ -348,7 +347,7 @@ type CheckedAlert struct {
 // RecordAlertCheck records what a check found, together with the message that is to be sent, and reports whether it counts: it does not
 // when the alert was updated or deleted in the meantime, and then nothing changes.
 func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
-	found.At, found.Error = moment(found.At), shortened(found.Error, maxAlertError)
+	found.At, found.Error = moment(found.At), shortened(found.Error)
 	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {
 		a.State, a.SnoozedUntil, a.LastCheckedAt, a.LastValue = found.State, time.Time{}, found.At, found.Value
 		a.NextCheckAt = moment(found.NextCheckAt)
@@ -395,7 +394,7 @@ func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delive
 		d := a.Deliveries[at]
 		a.Deliveries = slices.Clone(a.Deliveries)
 		d.Tries++
-		d.NextTryAt, d.LastError = moment(sent.NextTryAt), shortened(sent.Error, maxAlertError)
+		d.NextTryAt, d.LastError = moment(sent.NextTryAt), shortened(sent.Error)
 		switch a.Deliveries[at] = d; {
 		case sent.Error == "":
 			a.LastNotifiedAt = moment(now)

@@ -168,7 +168,6 @@ const MaxCohortName = 400
 
 const (
 	maxCohortDescription = 1000
-	maxCohortError       = 1000
 	maxCohortID          = math.MaxInt32 // as in PostHog
 	cohortTaken          = "A cohort with this id exists already."
 )

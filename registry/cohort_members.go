@@ -58,7 +58,7 @@ func (r *Registry) ConfirmCohort(ctx context.Context, project, id int64, version
 func (r *Registry) FailCohort(ctx context.Context, project, id int64, version uint64, message string, now time.Time) (bool, error) {
 	return r.settleCohort(ctx, project, id, version, func(c *Cohort) {
 		c.Errors++
-		c.LastError, c.LastErrorAt = shortened(message, maxCohortError), moment(now)
+		c.LastError, c.LastErrorAt = shortened(message), moment(now)
 	})
 }
 
@@ -101,11 +101,15 @@ func (c *Cohort) counted(count int64, now time.Time) {
 	c.Errors, c.LastError, c.LastErrorAt = 0, "", time.Time{}
 }
 
-// shortened returns at most so many bytes of a text, without half a character at the end.
-func shortened(text string, most int) string {
-	if len(text) <= most {
+// maxError is the most bytes that are kept of what was wrong with a calculation, a fill, a check or a delivery.
+const maxError = 1000
+
+// shortened returns the beginning of what was wrong, without half a character at the end.
+func shortened(text string) string {
+	if len(text) <= maxError {
 		return text
 	}
+	most := maxError
 	for most > 0 && text[most]&0xC0 == 0x80 {
 		most--
 	}

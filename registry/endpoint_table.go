@@ -47,9 +47,6 @@ func (t *Table) size() int {
 	return size
 }
 
-// maxTableError is the most bytes that are kept of what was wrong with a fill.
-const maxTableError = 1000
-
 // TableUpdate says whether a version is to be materialized.
 type TableUpdate struct {
 	// On says so; nil: it stays as it is, and a new version is like the current one.
@@ -114,7 +111,7 @@ func (r *Registry) SwapFill(ctx context.Context, project int64, endpoint string,
 func (r *Registry) FailFill(ctx context.Context, project int64, endpoint string, version int, fill int64, message string, now time.Time) (bool, error) {
 	return r.settleFill(ctx, project, endpoint, version, fill, func(t *Table) {
 		t.Errors++
-		t.LastError, t.LastErrorAt = shortened(message, maxTableError), moment(now)
+		t.LastError, t.LastErrorAt = shortened(message), moment(now)
 	})
 }
 

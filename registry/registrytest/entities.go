@@ -391,13 +391,13 @@ func testTables(t exam) {
 	shop := p.project()
 	ctx := t.Context()
 	on, off := registry.TableUpdate{On: new(true)}, registry.TableUpdate{On: new(false)}
-	tables := func(name string) (all []*registry.Table) {
+	tables := func() (all []*registry.Table) {
 		t.Helper()
 		for _, v := range p.settled()[0].Endpoints[0].Versions {
 			all = append(all, v.Table)
 		}
-		if shown := p.Snapshot().Endpoint(shop.ID, name); shown != nil && len(shown.Versions) != len(all) {
-			t.Errorf("%s has %d versions, and %d in the store", name, len(shown.Versions), len(all))
+		if shown := p.Snapshot().Endpoint(shop.ID, "daily"); shown != nil && len(shown.Versions) != len(all) {
+			t.Errorf("the endpoint has %d versions, and %d in the store", len(shown.Versions), len(all))
 		}
 		return all
 	}
@@ -407,7 +407,7 @@ func testTables(t exam) {
 	}
 	buckets := map[string]string{"timestamp": "hour"}
 	e := must(p.CreateEndpoint(ctx, registry.NewEndpoint{Project: shop.ID, Name: "daily", Query: odd("1"), Table: registry.TableUpdate{On: new(true), Buckets: buckets}}, at))(t)
-	made := tables("daily")[0]
+	made := tables()[0]
 	same(t, "a new table", &registry.Table{ID: made.ID, Buckets: buckets, Pending: at.UnixMilli()}, made)
 
 	begun := must(p.BeginFill(ctx, shop.ID, e.ID, 1, at))(t)
@@ -421,23 +421,23 @@ func testTables(t exam) {
 		t.Error("a fill is not read")
 	}
 	filled := &registry.Table{ID: made.ID, Buckets: buckets, Fill: begun.Pending, AsOf: at, Took: time.Second, Rows: 3, Of: "x"}
-	same(t, "a table that was filled", filled, tables("daily")[0])
+	same(t, "a table that was filled", filled, tables()[0])
 
 	update(registry.EndpointUpdate{Description: new("other"), Table: registry.TableUpdate{On: new(true)}}, at)
-	same(t, "a table after another description", filled, tables("daily")[0])
+	same(t, "a table after another description", filled, tables()[0])
 	again := must(p.BeginFill(ctx, shop.ID, e.ID, 1, at))(t)
 	if !must(p.FailFill(ctx, shop.ID, e.ID, 1, again.Pending, "no room", at.Add(time.Second)))(t) {
 		t.Error("a fill did not fail")
 	}
 	failed := *filled
 	failed.Errors, failed.LastError, failed.LastErrorAt = 1, "no room", at.Add(time.Second)
-	same(t, "a table whose fill failed", &failed, tables("daily")[0])
+	same(t, "a table whose fill failed", &failed, tables()[0])
 
 	later := at.Add(time.Hour)
 	update(registry.EndpointUpdate{Table: registry.TableUpdate{Buckets: map[string]string{"timestamp": "week"}}}, later)
-	same(t, "a table with other buckets", &registry.Table{ID: made.ID, Buckets: map[string]string{"timestamp": "week"}, Pending: later.UnixMilli()}, tables("daily")[0])
+	same(t, "a table with other buckets", &registry.Table{ID: made.ID, Buckets: map[string]string{"timestamp": "week"}, Pending: later.UnixMilli()}, tables()[0])
 	update(registry.EndpointUpdate{Query: odd("2")}, later)
-	all := tables("daily")
+	all := tables()
 	if all[0] == nil || all[1] == nil || all[1].ID == made.ID {
 		t.Fatalf("a new version and the old one have the tables %+v", all)
 	}
@@ -445,19 +445,19 @@ func testTables(t exam) {
 	update(registry.EndpointUpdate{Query: odd("3"), Draft: true}, later)
 	update(registry.EndpointUpdate{Query: odd("4"), Table: registry.TableUpdate{Impossible: true}}, later)
 	update(registry.EndpointUpdate{Version: 3, Table: on}, later)
-	if all = tables("daily"); all[2] == nil || all[3] != nil {
+	if all = tables(); all[2] == nil || all[3] != nil {
 		t.Errorf("a draft that is to be materialized, and a version that can't be, have the tables %+v", all[2:])
 	}
 	update(registry.EndpointUpdate{Version: 3, Table: off}, later)
 	update(registry.EndpointUpdate{Version: 2, Active: new(false), Table: on}, later)
-	if all = tables("daily"); all[0] == nil || all[1] != nil || all[2] != nil {
+	if all = tables(); all[0] == nil || all[1] != nil || all[2] != nil {
 		t.Errorf("after versions were switched off there are the tables %+v", all)
 	}
 	if got := p.Snapshot().Materialized(shop.ID); len(got) != 1 || got[0].Number != 1 {
 		t.Errorf("materialized are %+v", got)
 	}
 	update(registry.EndpointUpdate{Active: new(false), Table: on}, later)
-	if all = tables("daily"); slices.ContainsFunc(all, func(t *registry.Table) bool { return t != nil }) {
+	if all = tables(); slices.ContainsFunc(all, func(t *registry.Table) bool { return t != nil }) {
 		t.Errorf("after the endpoint was switched off there are the tables %+v", all)
 	}
 	p.refused("a fill of a version without a table", registry.ErrNotFound, func() error { _, err := p.BeginFill(ctx, shop.ID, e.ID, 1, later); return err })
@@ -466,7 +466,7 @@ func testTables(t exam) {
 	update(registry.EndpointUpdate{Version: 1, Active: new(true)}, later)
 	update(registry.EndpointUpdate{Active: new(true)}, later)
 	update(registry.EndpointUpdate{Version: 1, Table: on}, later)
-	if table := tables("daily")[0]; table == nil || table.Pending <= again.Pending {
+	if table := tables()[0]; table == nil || table.Pending <= again.Pending {
 		t.Errorf("a version that is materialized again has the table %+v", table)
 	}
 	if err := p.DeleteEndpoint(ctx, shop.ID, "daily", later); err != nil {
