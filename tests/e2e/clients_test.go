@@ -225,7 +225,7 @@ func TestMCPServer(t *testing.T) {
 		},
 		{
 			"who is behind a point", actors(`"actor", "event_count", "matched_recordings"`, `{"kind": "InsightActorsQuery", "source": `+trend+`, "day": "2024-03-02", "series": 0, "includeRecordings": true}`),
-			`[[{"distinct_ids": ["ann"]}, 2, []]]`,
+			`[[{"distinct_ids": ["ann"]}, 2, [], ["ann"]]]`,
 		},
 		{
 			"who was retained", `{"kind": "ActorsQuery", "select": ["person", "day_0", "day_1"], "orderBy": ["length(appearances) DESC", "actor_id"], "limit": 10, "offset": 0,

@@ -164,7 +164,7 @@ func TestCohortFilters(t *testing.T) {
 		{"events", fields{"kind": "EventsQuery", "select": []string{"count()"}, "after": "all", "properties": []any{in(1)}}, 4.0},
 		{"fixed events", fields{"kind": "EventsQuery", "select": []string{"count()"}, "after": "all", "fixedProperties": []any{not(1)}}, 4.0},
 		{"actors", fields{"kind": "ActorsQuery", "select": []string{"count()"}, "properties": []any{in(2)}}, 2.0},
-		{"actors of a point", fields{"kind": "ActorsQuery", "select": []string{"count()"}, "source": fields{"kind": "InsightActorsQuery", "source": trend, "day": "2024-02-01"}}, 2.0},
+		{"actors of a point, the second", fields{"kind": "ActorsQuery", "select": []string{"event_distinct_ids"}, "orderBy": []string{"event_distinct_ids"}, "offset": 1, "source": fields{"kind": "InsightActorsQuery", "source": trend, "day": "2024-02-01"}}, []any{"bob"}},
 		{"SQL", fields{"kind": "HogQLQuery", "query": "select count() from events e where {filters}", "filters": only(not(2))}, 3.0},
 	}
 	for _, tt := range tests {
@@ -214,10 +214,10 @@ func TestCohortBreakdowns(t *testing.T) {
 		more []map[string]any
 		want []any
 	}{
-		{"all of them, the largest first", []map[string]any{series("total", "a"), by(three)}, []any{
-			fields{"label": "all users", "breakdown_value": "all", "data": []any{3.0, 2.0, 0.0}},
-			fields{"label": "paying", "breakdown_value": 2.0, "data": []any{2.0, 1.0, 0.0}},
+		{"all of them, in the order of the query", []map[string]any{series("total", "a"), by(three)}, []any{
 			fields{"label": "trial", "breakdown_value": 1.0, "data": []any{2.0, 0.0, 0.0}},
+			fields{"label": "paying", "breakdown_value": 2.0, "data": []any{2.0, 1.0, 0.0}},
+			fields{"label": "all users", "breakdown_value": "all", "data": []any{3.0, 2.0, 0.0}},
 		}},
 		{"one of them", []map[string]any{series("total", "a"), by(1)}, []any{fields{"label": "trial", "breakdown_value": 1.0, "data": []any{2.0, 0.0, 0.0}}}},
 		{"nobody's", []map[string]any{series("total", "a"), by([]any{3})}, []any{}},
@@ -232,20 +232,20 @@ func TestCohortBreakdowns(t *testing.T) {
 			fields{"label": "b - trial", "data": []any{0.0, 1.0, 0.0}},
 		}},
 		{"one number", []map[string]any{series("dau", "a"), by(three), filter("BoldNumber")}, []any{
-			fields{"label": "all users", "aggregated_value": 4.0}, fields{"label": "trial", "aggregated_value": 2.0}, fields{"label": "paying", "aggregated_value": 2.0},
+			fields{"label": "trial", "aggregated_value": 2.0}, fields{"label": "paying", "aggregated_value": 2.0}, fields{"label": "all users", "aggregated_value": 4.0},
 		}},
 		{"first times", []map[string]any{series("first_time_for_user", "a"), by(three)}, []any{
-			fields{"label": "all users", "data": []any{3.0, 1.0, 0.0}}, fields{"label": "trial", "data": []any{2.0, 0.0, 0.0}}, fields{"label": "paying", "data": []any{2.0, 0.0, 0.0}},
+			fields{"label": "trial", "data": []any{2.0, 0.0, 0.0}}, fields{"label": "paying", "data": []any{2.0, 0.0, 0.0}}, fields{"label": "all users", "data": []any{3.0, 1.0, 0.0}},
 		}},
 		{"a running total", []map[string]any{series("dau", "a"), by([]any{2}), filter("ActionsLineGraphCumulative")}, []any{fields{"label": "paying", "data": []any{2.0, 2.0, 2.0}}}},
 		{"active in a week", []map[string]any{series("weekly_active", "a"), by([]any{1, 2})}, []any{
 			fields{"label": "trial", "data": []any{2.0, 2.0, 2.0}}, fields{"label": "paying", "data": []any{2.0, 2.0, 2.0}},
 		}},
 		{"events of each person", []map[string]any{series("avg_count_per_actor", "a"), by(three), filter("ActionsTable")}, []any{
-			fields{"label": "paying", "aggregated_value": 1.5}, fields{"label": "all users", "aggregated_value": 1.25}, fields{"label": "trial", "aggregated_value": 1.0},
+			fields{"label": "trial", "aggregated_value": 1.0}, fields{"label": "paying", "aggregated_value": 1.5}, fields{"label": "all users", "aggregated_value": 1.25},
 		}},
 		{"groups", []map[string]any{{"series": []any{fields{"kind": "EventsNode", "event": "a", "math": "unique_group", "math_group_type_index": 0}}}, by(three), filter("BoldNumber")}, []any{
-			fields{"label": "all users", "aggregated_value": 2.0}, fields{"label": "trial", "aggregated_value": 2.0}, fields{"label": "paying", "aggregated_value": 1.0},
+			fields{"label": "trial", "aggregated_value": 2.0}, fields{"label": "paying", "aggregated_value": 1.0}, fields{"label": "all users", "aggregated_value": 2.0},
 		}},
 		{"a formula", []map[string]any{series("total", "a", "b"), by([]any{1, 2}), {"trendsFilter": fields{"formula": "A + B"}}}, []any{
 			fields{"breakdown_value": 2.0, "data": []any{2.0, 2.0, 1.0}}, fields{"breakdown_value": 1.0, "data": []any{2.0, 1.0, 0.0}},
