@@ -275,7 +275,7 @@ var keptShapes = []string{
 	"select event, sum(properties.n) / 3 as third, min(properties.n) + max(properties.n) as ends from events where timestamp >= {variables.since} " +
 		"group by event having ends > 1 order by third desc, event limit 20",
 	"select * from (select event, toDate(timestamp) as d, count() as n from events group by event, d) where event = {variables.ev} order by d, n limit 30",
-	"select event, count() as n from events group by event union all (select distinct_id, 1 from events where event = 'b' limit 3) order by n desc, event",
+	"select event, count() as n from events group by event union all (select distinct_id, 1 from events where event = 'b' order by timestamp, uuid limit 3) order by n desc, event",
 	"(select event as e from events order by timestamp, uuid limit 3) union all (select distinct_id from events order by timestamp, uuid limit 2) order by 1",
 	"select distinct_id from events where event = 'a' intersect select distinct_id from events where event = 'b' order by distinct_id limit 5",
 	"select event, timestamp from events order by timestamp desc, uuid limit 5",

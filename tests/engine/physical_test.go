@@ -44,6 +44,9 @@ func TestTablesAreAsDescribed(t *testing.T) {
 		if err := rows.Scan(&found.Name, &found.Engine, &found.Order, &found.Partition, &found.Sample); err != nil {
 			t.Fatal(err)
 		}
+		if physical.HoldsEndpoint(found.Name) { // of other tests
+			continue
+		}
 		want := slices.IndexFunc(physical.Tables, func(t physical.Table) bool { return t.Name == found.Name })
 		if want >= 0 && !strings.Contains(found.Engine, physical.Tables[want].Settings) {
 			t.Errorf("%s lacks %s: %s", found.Name, physical.Tables[want].Settings, found.Engine)

@@ -128,6 +128,9 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	}
 	if !d.q.DateRange.Explicit {
 		r.To = end.Add(-time.Microsecond)
+		if from.Before(r.Lower) {
+			r.Lower = from
+		}
 		return r, from, time.Time{}, nil
 	}
 	if d.measure.way != window && r.Lower.After(from) {

@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
@@ -28,6 +29,7 @@ var heldTables = map[string]heldTable{
 	"system.insights":          {"insight:read", (*holder).insights},
 	"system.dashboards":        {"dashboard:read", (*holder).dashboards},
 	"system.cohorts":           {"cohort:read", (*holder).cohorts},
+	"system.alerts":            {"alert:read", (*holder).alerts},
 	"system.insight_variables": {"insight_variable:read", (*holder).variables},
 	"system.teams":             {"project:read", (*holder).project},
 }
@@ -121,6 +123,25 @@ func (h *holder) cohorts() [][]any {
 		rows = append(rows, []any{
 			c.ID, h.Project.ID, c.Name, c.Description, flag(c.Deleted), document(c.Filters), document(c.Groups), document(c.Query),
 			moment(c.CreatedAt), h.user(c.CreatedBy), moment(c.LastCalculation), version, c.Count, flag(c.Static),
+		})
+	}
+	return rows
+}
+
+// alerts are those whose insight is not deleted. Where they are sent is nobody's to read.
+func (h *holder) alerts() [][]any {
+	var rows [][]any
+	for _, a := range h.Snapshot.Alerts(h.Project.ID) {
+		var weekend, quiet any
+		if a.SkipWeekend != nil {
+			weekend = flag(*a.SkipWeekend)
+		}
+		if shown := alerts.ShowQuietHours(a.QuietHours); shown != nil {
+			quiet = encoded(shown)
+		}
+		rows = append(rows, []any{
+			a.ID, h.Project.ID, a.Name, a.Insight, flag(a.Enabled), string(a.State), string(a.Interval), document(a.Condition), document(a.Config),
+			moment(a.CreatedAt), moment(a.LastNotifiedAt), moment(a.LastCheckedAt), moment(a.NextCheckAt), moment(a.SnoozedUntil), weekend, quiet,
 		})
 	}
 	return rows
