@@ -115,7 +115,7 @@ func TestComplete(t *testing.T) {
 		{"tables", "select event from |", "tables"},
 		{"a word of a table", "select event from |ev|", "tables"},
 		{"tables to join", "select event from events join |", "tables"},
-		{"tables below a name", "select * from system.|", "dashboards:Table information_schema.columns:Table information_schema.relationships:Table " +
+		{"tables below a name", "select * from system.|", "alerts:Table dashboards:Table information_schema.columns:Table information_schema.relationships:Table " +
 			"information_schema.tables:Table insight_variables:Table insights:Table teams:Table"},
 		{"nothing below a table", "select event from events.|", ""},
 		{"a held table", "select | from system.teams", "id:Int64 name:String timezone:String…"},
