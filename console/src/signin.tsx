@@ -15,15 +15,15 @@ export async function resume(): Promise<void> {
 	if (code) {
 		window.history.replaceState(null, "", window.location.pathname + window.location.search);
 		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });
-		await useKey(data.key, { own: true, expiresAt: data.expires_at });
+		await signInWith(data.key, { own: true, expiresAt: data.expires_at });
 		return;
 	}
 	const kept = stored();
-	if (kept) await useKey(kept.key, kept);
+	if (kept) await signInWith(kept.key, kept);
 }
 
 /** Signs in with a key, if it is a personal key that the server knows. */
-export async function useKey(key: string, { own = false, expiresAt }: { own?: boolean; expiresAt?: string } = {}): Promise<void> {
+export async function signInWith(key: string, { own = false, expiresAt }: { own?: boolean; expiresAt?: string } = {}): Promise<void> {
 	const { data: self } = await send<{ label: string; scopes: string[] }>("GET", "/api/personal_api_keys/@current/", { key });
 	const project = await projectOf(key);
 	open({ key, label: self.label, scopes: self.scopes, own, expiresAt, project } satisfies Session);
@@ -57,7 +57,7 @@ export function SignIn({ failed }: { failed: string }) {
 		setBusy(true);
 		setWrong("");
 		try {
-			await useKey(key.trim());
+			await signInWith(key.trim());
 		} catch (error) {
 			setWrong(error instanceof ApiError && error.status === 401 ? "This is not a valid personal key." : messageOf(error));
 			setBusy(false);
