@@ -52,24 +52,25 @@ type Console struct {
 	files map[string]*file // by path, such as /console/main-5ZK3TX.js
 }
 
-// New reads a console from the folder that it was built into: index.html, which is the page, and the files that it refers to, a/b.js as
-// /console/a/b.js. For a file x there may be x.br and x.gz, which hold it compressed. The name of each file but the page's must change with its
-// contents, because browsers keep it for ever. A folder without index.html is a console that was not built.
+// New reads a console from the folder that it was built into: index.html, which is the page, and the folder console with the files that it refers
+// to. For a file x there may be x.br and x.gz, which hold it compressed. The name of each file but the page's must change with its contents, because
+// browsers keep it for ever. A folder without index.html is a console that was not built.
 func New(dist fs.FS) (*Console, error) {
 	c := &Console{files: map[string]*file{}}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || compressed(name) {
+		isPage := name == "index.html"
+		if err != nil || entry.IsDir() || !isPage && (!strings.HasPrefix("/"+name, filePrefix) || compressed(name)) {
 			return err
 		}
 		f, err := readFile(dist, name)
 		if err != nil {
 			return err
 		}
-		if name == "index.html" {
+		if isPage {
 			c.page, c.built = f, true
-			return nil
+		} else {
+			c.files["/"+name] = f
 		}
-		c.files[filePrefix+name] = f
 		return nil
 	})
 	if err != nil {

@@ -18,14 +18,15 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // dist is a console as npm builds it.
 var dist = fstest.MapFS{
-	".gitignore":        {Data: []byte("*")},
-	"index.html":        {Data: []byte("<!doctype html>page")},
-	"index.html.br":     {Data: []byte("page as br")},
-	"index.html.gz":     {Data: []byte("page as gzip")},
-	"main-ABC.js":       {Data: []byte("script")},
-	"main-ABC.js.gz":    {Data: []byte("script as gzip")},
-	"chunks/big-DEF.js": {Data: []byte("chunk")},
-	"icon-GHI.svg":      {Data: []byte("<svg/>")},
+	"other.txt":                 {Data: []byte("not of the console")},
+	".gitignore":                {Data: []byte("*")},
+	"index.html":                {Data: []byte("<!doctype html>page")},
+	"index.html.br":             {Data: []byte("page as br")},
+	"index.html.gz":             {Data: []byte("page as gzip")},
+	"console/main-ABC.js":       {Data: []byte("script")},
+	"console/main-ABC.js.gz":    {Data: []byte("script as gzip")},
+	"console/chunks/big-DEF.js": {Data: []byte("chunk")},
+	"console/icon-GHI.svg":      {Data: []byte("<svg/>")},
 }
 
 func open(t *testing.T, files fs.FS) *console.Console {
@@ -78,6 +79,7 @@ func TestFiles(t *testing.T) {
 		{"the compressed file as such", "/console/main-ABC.js.gz", "", "404|text/plain; charset=utf-8|no-store||Not found.\n"},
 		{"the page as a file", "/console/index.html", "", "404|text/plain; charset=utf-8|no-store||Not found.\n"},
 		{"a file of the repository", "/console/.gitignore", "", "404|text/plain; charset=utf-8|no-store||Not found.\n"},
+		{"a file beside", "/console/other.txt", "", "404|text/plain; charset=utf-8|no-store||Not found.\n"},
 		{"a folder", "/console/chunks/", "", "404|text/plain; charset=utf-8|no-store||Not found.\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
