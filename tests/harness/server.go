@@ -186,6 +186,15 @@ func (s *Server) Log() string {
 	return string(raw[max(0, len(raw)-64<<10):])
 }
 
+// ServeConsole makes the site one with the console.
+func (s *Server) ServeConsole() error {
+	config := strings.Replace(s.Config(""), "\n\tanalytics\n", "\n\tanalytics {\n\t\tconsole\n\t}\n", 1)
+	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
+		return fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	return s.Reload()
+}
+
 // PID returns the server's process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
