@@ -80,7 +80,7 @@ var powerless = strings.Fields(`
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
 	GET_alerts GET_alerts/:name DELETE_alerts/:name
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
-	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
+	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)
 
 // powersWorld is a world with one of each thing that the table of powers names.

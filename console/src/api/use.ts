@@ -1,0 +1,51 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { isAbort } from "./client";
+
+/** Something that is being loaded. While it loads again, `data` is what there was before. */
+export interface Resource<T> {
+	data: T | undefined;
+	error: unknown;
+	loading: boolean;
+	/** Loads it again. */
+	reload: () => void;
+	/** Replaces what is shown, for example by the answer to a change. */
+	set: (data: T) => void;
+}
+
+/** Loads something when the component appears and whenever `on` changes. What is no longer wanted is given up. */
+export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): Resource<T> {
+	const [state, setState] = useState<{ data?: T; error?: unknown; loading: boolean }>({ loading: true });
+	const [turn, setTurn] = useState(0);
+	const latest = useRef(load);
+	latest.current = load;
+	useEffect(() => {
+		const control = new AbortController();
+		setState((before) => ({ ...before, loading: true }));
+		latest.current(control.signal).then(
+			(data) => {
+				if (!control.signal.aborted) setState({ data, loading: false });
+			},
+			(error) => {
+				if (!control.signal.aborted && !isAbort(error)) setState((before) => ({ data: before.data, error, loading: false }));
+			},
+		);
+		return () => control.abort();
+	}, [...on, turn]);
+	return {
+		data: state.data,
+		error: state.error,
+		loading: state.loading,
+		reload: useCallback(() => setTurn((n) => n + 1), []),
+		set: useCallback((data: T) => setState({ data, loading: false }), []),
+	};
+}
+
+/** A value once it has not changed for some milliseconds. */
+export function useSettled<T>(value: T, wait = 250): T {
+	const [settled, setSettled] = useState(value);
+	useEffect(() => {
+		const timer = setTimeout(() => setSettled(value), wait);
+		return () => clearTimeout(timer);
+	}, [value, wait]);
+	return settled;
+}

@@ -1,0 +1,166 @@
+import { effect } from "@preact/signals";
+import { Command, LogOut, Menu as MenuIcon, Moon, Sun } from "lucide-preact";
+import type { ComponentType } from "preact";
+import { lazy, Suspense } from "preact/compat";
+import { useEffect, useState } from "preact/hooks";
+import { messageOf, pending } from "./api/client";
+import { navigation, routes } from "./pages";
+import { Palette, paletteOpen } from "./palette";
+import { Link, match, navigate, pageAddress, place, projectPath } from "./router";
+import { can, session } from "./session";
+import { resume, SignIn, signOut } from "./signin";
+import { dark, setTheme } from "./theme";
+import { Empty, IconButton, Loading } from "./ui/basics";
+import { Toasts } from "./ui/dialog";
+
+/** The console: a form to sign in, or the page that the address names. */
+export function App() {
+	const [state, setState] = useState<{ resuming: boolean; failed: string }>({ resuming: true, failed: "" });
+	useEffect(() => {
+		resume().then(
+			() => setState({ resuming: false, failed: "" }),
+			(error) => setState({ resuming: false, failed: messageOf(error) }),
+		);
+		return effect(markReady);
+	}, []);
+	if (state.resuming) return <Loading />;
+	return (
+		<>
+			{session.value ? <Shell /> : <SignIn failed={state.failed} />}
+			<Toasts />
+		</>
+	);
+}
+
+let settling: ReturnType<typeof setTimeout> | undefined;
+
+/** Says in the document whether anything is being loaded, for tests and screen readers. */
+function markReady(): void {
+	const busy = pending.value > 0;
+	clearTimeout(settling);
+	if (busy) document.documentElement.dataset.ready = "false";
+	else {
+		settling = setTimeout(() => {
+			document.documentElement.dataset.ready = "true";
+		}, 50);
+	}
+}
+
+function Shell() {
+	const [sidebar, setSidebar] = useState(false);
+	const path = projectPath(place.value.path);
+	useEffect(() => setSidebar(false), [path]);
+	useEffect(() => {
+		if (!place.value.path.startsWith("/project/")) navigate(pageAddress(), { replace: true });
+	}, []);
+	return (
+		<div class="shell">
+			<a class="skip" href="#main">
+				Skip to the page
+			</a>
+			<div class="topbar">
+				<IconButton label="Navigation" aria-expanded={sidebar} onClick={() => setSidebar(!sidebar)}>
+					<MenuIcon size={18} />
+				</IconButton>
+				<span>{session.value?.project.name}</span>
+			</div>
+			<Sidebar open={sidebar} path={path} />
+			<main class="main" id="main" tabIndex={-1}>
+				<Page path={path} />
+			</main>
+			{paletteOpen.value && <Palette />}
+		</div>
+	);
+}
+
+function Sidebar({ open, path }: { open: boolean; path: string }) {
+	return (
+		<div class="sidebar" data-open={open}>
+			<div class="sidebar-head">
+				<span title={session.value?.project.name}>{session.value?.project.name}</span>
+			</div>
+			<nav aria-label="Main">
+				{navigation.map((group) => {
+					const items = group.items.filter((item) => !item.scope || can(item.scope));
+					if (items.length === 0) return null;
+					return (
+						<div key={group.title}>
+							{group.title && <p class="sidebar-group">{group.title}</p>}
+							<ul>
+								{items.map(({ path: to, title, icon: Icon }) => (
+									<li key={to}>
+										<Link to={pageAddress(...to.split("/").filter(Boolean))} aria-current={isAt(to, path) ? "page" : undefined}>
+											<Icon size={16} aria-hidden="true" />
+											{title}
+										</Link>
+									</li>
+								))}
+							</ul>
+						</div>
+					);
+				})}
+			</nav>
+			<div class="sidebar-foot">
+				<IconButton
+					label="Go to… (Ctrl K)"
+					onClick={() => {
+						paletteOpen.value = true;
+					}}
+				>
+					<Command size={16} />
+				</IconButton>
+				<IconButton label={dark.value ? "Light theme" : "Dark theme"} onClick={() => setTheme(dark.value ? "light" : "dark")}>
+					{dark.value ? <Sun size={16} /> : <Moon size={16} />}
+				</IconButton>
+				<IconButton label="Sign out" onClick={() => signOut()}>
+					<LogOut size={16} />
+				</IconButton>
+			</div>
+		</div>
+	);
+}
+
+/** Reports whether the page at a path belongs to an entry of the navigation. */
+function isAt(to: string, path: string): boolean {
+	return to === "" ? path === "" : path === to || path.startsWith(`${to}/`);
+}
+
+const loaded = new Map<string, ComponentType<Record<string, string>>>();
+
+/** The page of a path. Its code is loaded when it is opened for the first time. */
+function Page({ path }: { path: string }) {
+	for (const route of routes) {
+		const values = match(route.pattern, path);
+		if (!values) continue;
+		if (route.scope && !can(route.scope)) {
+			return (
+				<Empty title="Your key may not see this page">
+					It needs the scope <code>{route.scope}</code>.
+				</Empty>
+			);
+		}
+		let View = loaded.get(route.pattern);
+		if (!View) {
+			View = lazy(whileLoading(route.load)) as ComponentType<Record<string, string>>;
+			loaded.set(route.pattern, View);
+		}
+		return (
+			<Suspense fallback={<Loading />}>
+				<View key={path} {...values} />
+			</Suspense>
+		);
+	}
+	return <Empty title="There is no such page">Choose another one on the left.</Empty>;
+}
+
+/** Counts the loading of code as a request, so that the page is not ready before. */
+function whileLoading<T>(load: () => Promise<T>): () => Promise<T> {
+	return async () => {
+		pending.value++;
+		try {
+			return await load();
+		} finally {
+			setTimeout(() => pending.value--, 0);
+		}
+	};
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../ui/basics";
+
+export default function Page() {
+	return <PageHead title="" />;
+}

@@ -1,0 +1,78 @@
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { session } from "./session";
+
+/** Where the page is: the path and the query string of its address. */
+export const place = signal(here());
+
+function here() {
+	return { path: window.location.pathname, search: window.location.search };
+}
+
+window.addEventListener("popstate", () => {
+	place.value = here();
+});
+
+/** Goes to an address of this site. `replace` leaves no entry in the history. */
+export function navigate(to: string, { replace = false } = {}): void {
+	if (to === window.location.pathname + window.location.search) return;
+	if (replace) window.history.replaceState(null, "", to);
+	else window.history.pushState(null, "", to);
+	const before = place.value.path;
+	place.value = here();
+	if (!replace && before !== place.value.path) window.scrollTo(0, 0);
+}
+
+/** The address of a page of the project: pageAddress("insights", id) is /project/1/insights/… */
+export function pageAddress(...parts: (string | number)[]): string {
+	return ["", "project", session.value?.project.id ?? "@current", ...parts.map((part) => encodeURIComponent(part))].join("/");
+}
+
+/** The values of a pattern such as "dashboard/:id" in the rest of a path; null when it does not match. */
+export function match(pattern: string, path: string): Record<string, string> | null {
+	const wanted = pattern.split("/");
+	const given = path.split("/");
+	if (wanted.length !== given.length) return null;
+	const values: Record<string, string> = {};
+	for (const [i, part] of wanted.entries()) {
+		const value = given[i] ?? "";
+		if (part.startsWith(":")) {
+			if (!value) return null;
+			values[part.slice(1)] = value;
+		} else if (part !== value) return null;
+	}
+	return values;
+}
+
+/** The parts of the page's path after /project/:id/, decoded where they can be. */
+export function projectPath(path: string): string {
+	const rest = /^\/project\/[^/]+\/?(.*?)\/?$/.exec(path)?.[1] ?? "";
+	return rest
+		.split("/")
+		.map((part) => {
+			try {
+				return decodeURIComponent(part);
+			} catch {
+				return part;
+			}
+		})
+		.join("/");
+}
+
+type LinkProps = Omit<JSX.AnchorHTMLAttributes<HTMLAnchorElement>, "href"> & { to: string; children?: ComponentChildren };
+
+/** A link to a page of the console. With a modifier key or another button the browser opens it as any link. */
+export function Link({ to, onClick, ...rest }: LinkProps) {
+	return (
+		<a
+			{...rest}
+			href={to}
+			onClick={(event) => {
+				onClick?.(event);
+				if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+				event.preventDefault();
+				navigate(to);
+			}}
+		/>
+	);
+}

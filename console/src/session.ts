@@ -1,0 +1,61 @@
+import { signal } from "@preact/signals";
+
+/** What the API says of the key's project: contract section 4. Keys without `project:read` know its number and name alone. */
+export interface Project {
+	id: number;
+	name: string;
+	timezone?: string;
+	api_token?: string;
+	week_start_day?: number | null;
+}
+
+/** A key in use. Only this tab has it. */
+export interface Session {
+	key: string;
+	label: string;
+	scopes: string[];
+	expiresAt?: string;
+	/** Whether a link made the key, so that signing out revokes it. */
+	own: boolean;
+	project: Project;
+}
+
+/** The session of this tab; null before signing in. */
+export const session = signal<Session | null>(null);
+
+/** Why the last session ended, for the form that asks for a key. */
+export const sessionEnded = signal("");
+
+/** Where the tab keeps its key, so that a reload does not sign out. */
+const storedAt = "analytics.session";
+
+/** Reports whether the key may do what a scope such as "insight:write" says. Writing includes reading. */
+export function can(scope: string): boolean {
+	const held = session.value?.scopes ?? [];
+	const [object, action] = scope.split(":");
+	return held.some((s) => s === "*" || s === scope || s === `${object}:*` || (action === "read" && s === `${object}:write`));
+}
+
+/** Uses a key from now on, and keeps it for the tab. */
+export function open(next: Session): void {
+	sessionEnded.value = "";
+	session.value = next;
+	sessionStorage.setItem(storedAt, JSON.stringify({ key: next.key, own: next.own, expiresAt: next.expiresAt }));
+}
+
+/** Forgets the key. `why` is shown in the form that asks for another. */
+export function close(why = ""): void {
+	sessionStorage.removeItem(storedAt);
+	sessionEnded.value = why;
+	session.value = null;
+}
+
+/** The key that this tab had before a reload. */
+export function stored(): Pick<Session, "key" | "own" | "expiresAt"> | null {
+	try {
+		const kept = JSON.parse(sessionStorage.getItem(storedAt) ?? "null");
+		return typeof kept?.key === "string" ? { key: kept.key, own: kept.own === true, expiresAt: kept.expiresAt } : null;
+	} catch {
+		return null;
+	}
+}

@@ -1,0 +1,86 @@
+import { useState } from "preact/hooks";
+import { ApiError, messageOf, send } from "./api/client";
+import { close, open, type Project, type Session, session, sessionEnded, stored } from "./session";
+import { Button, Field, Snippet, TextInput } from "./ui/basics";
+
+/** What POST /api/console/session/ answers: docs/console.md, "Signing in". */
+interface Exchanged {
+	key: string;
+	expires_at: string;
+}
+
+/** Signs in with the code in the address, or with the key that the tab had before a reload. */
+export async function resume(): Promise<void> {
+	const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
+	if (code) {
+		window.history.replaceState(null, "", window.location.pathname + window.location.search);
+		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });
+		await signInWith(data.key, { own: true, expiresAt: data.expires_at });
+		return;
+	}
+	const kept = stored();
+	if (kept) await signInWith(kept.key, kept);
+}
+
+/** Signs in with a key, if it is a personal key that the server knows. */
+export async function signInWith(key: string, { own = false, expiresAt }: { own?: boolean; expiresAt?: string } = {}): Promise<void> {
+	const { data: self } = await send<{ label: string; scopes: string[] }>("GET", "/api/personal_api_keys/@current/", { key });
+	const project = await projectOf(key);
+	open({ key, label: self.label, scopes: self.scopes, own, expiresAt, project } satisfies Session);
+}
+
+/** The project of a key. One without `project:read` may not ask for it, and stays with what addresses say. */
+async function projectOf(key: string): Promise<Project> {
+	try {
+		return (await send<Project>("GET", "/api/projects/@current/", { key })).data;
+	} catch (error) {
+		if (error instanceof ApiError && error.status === 403) return { id: 0, name: "Project" };
+		throw error;
+	}
+}
+
+/** Ends the session. A key that a link made is revoked. */
+export async function signOut(): Promise<void> {
+	if (session.value?.own) {
+		await send("DELETE", "/api/personal_api_keys/@current/").catch(() => {});
+	}
+	close();
+}
+
+/** The form that asks for a key. `failed` is why signing in by itself did not work. */
+export function SignIn({ failed }: { failed: string }) {
+	const [key, setKey] = useState("");
+	const [wrong, setWrong] = useState(failed);
+	const [busy, setBusy] = useState(false);
+	const submit = async (event: Event) => {
+		event.preventDefault();
+		setBusy(true);
+		setWrong("");
+		try {
+			await signInWith(key.trim());
+		} catch (error) {
+			setWrong(error instanceof ApiError && error.status === 401 ? "This is not a valid personal key." : messageOf(error));
+			setBusy(false);
+		}
+	};
+	return (
+		<main class="signin">
+			<div>
+				<h1>Sign in</h1>
+				<form class="form" onSubmit={submit}>
+					{sessionEnded.value && <p class="notice">{sessionEnded.value}</p>}
+					<Field label="Personal key" error={wrong} hint="It begins with phx_. This tab keeps it until you close it or sign out.">
+						{(id) => <TextInput id={id} type="password" value={key} onValue={setKey} autocomplete="off" required autofocus />}
+					</Field>
+					<Button type="submit" look="primary" busy={busy}>
+						Sign in
+					</Button>
+					<div class="field">
+						<p class="hint">Or, on the server, get a link that signs you in:</p>
+						<Snippet text="caddy analytics console" label="Command" />
+					</div>
+				</form>
+			</div>
+		</main>
+	);
+}

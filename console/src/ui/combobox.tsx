@@ -1,0 +1,120 @@
+import type { JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useResource, useSettled } from "../api/use";
+import { classes } from "./basics";
+
+/** A suggestion of a combobox. */
+export interface Suggestion {
+	value: string;
+	/** What is shown; the value if nothing. */
+	label?: string;
+	/** Shown beside it in grey, such as the type of a property. */
+	detail?: string;
+}
+
+type ComboboxProps = {
+	label: string;
+	value: string;
+	/** What is shown for the value while it is not being edited. */
+	shown?: string;
+	placeholder?: string;
+	/** Suggestions for what was typed. It is asked again when the text has settled. */
+	suggest: (text: string, signal: AbortSignal) => Promise<Suggestion[]>;
+	onValue: (value: string, suggestion?: Suggestion) => void;
+	/** Whether a text that is no suggestion can be chosen. */
+	free?: boolean;
+	/** Empties itself after each choice, to choose several. */
+	many?: boolean;
+	id?: string;
+	disabled?: boolean;
+};
+
+/** A text field with suggestions from the server. Arrow keys and Enter choose, Escape gives up. */
+export function Combobox({ label, value, shown, placeholder, suggest, onValue, free, many, id, disabled }: ComboboxProps) {
+	const [text, setText] = useState<string | null>(null); // null while it is not being edited
+	const [at, setAt] = useState(0);
+	const settled = useSettled(text ?? "", 150);
+	const editing = text !== null;
+	const found = useResource(async (signal) => (editing ? await suggest(settled, signal) : []), [settled, editing]);
+	const list = useId();
+	const listbox = useRef<HTMLUListElement>(null);
+	const options = editing ? offered(found.data ?? [], free ? (text ?? "") : "") : [];
+	useEffect(() => {
+		listbox.current?.children[at]?.scrollIntoView({ block: "nearest" });
+	}, [at]);
+	const choose = (s: Suggestion) => {
+		setText(many ? "" : null);
+		setAt(0);
+		onValue(s.value, s);
+	};
+	const keys = (event: JSX.TargetedKeyboardEvent<HTMLInputElement>) => {
+		if (event.key === "Escape" && editing) {
+			event.stopPropagation();
+			event.preventDefault();
+			setText(null);
+		} else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+			event.preventDefault();
+			if (!editing) setText("");
+			else setAt(Math.max(0, Math.min(options.length - 1, at + (event.key === "ArrowDown" ? 1 : -1))));
+		} else if (event.key === "Enter" && editing) {
+			event.preventDefault();
+			const chosen = options[at];
+			if (chosen) choose(chosen);
+		}
+	};
+	return (
+		<div class="combobox">
+			<input
+				id={id}
+				type="text"
+				role="combobox"
+				aria-label={label}
+				aria-expanded={editing}
+				aria-controls={list}
+				aria-autocomplete="list"
+				aria-activedescendant={editing && options[at] ? `${list}-${at}` : undefined}
+				autocomplete="off"
+				spellcheck={false}
+				disabled={disabled}
+				placeholder={editing ? shown || value || placeholder : placeholder}
+				value={text ?? (many ? "" : (shown ?? value))}
+				onFocus={() => setText("")}
+				onBlur={() => setText(null)}
+				onInput={(event) => {
+					setText(event.currentTarget.value);
+					setAt(0);
+				}}
+				onKeyDown={keys}
+			/>
+			{editing && (
+				<ul id={list} role="listbox" ref={listbox} aria-label={label} class="combobox-list" onMouseDown={(event) => event.preventDefault()}>
+					{options.map((s, i) => (
+						<li
+							key={s.value}
+							id={`${list}-${i}`}
+							role="option"
+							aria-selected={i === at}
+							class={classes(s.value === value && "chosen")}
+							onMouseEnter={() => setAt(i)}
+							onClick={() => choose(s)}
+						>
+							<span>{s.label ?? s.value}</span>
+							{s.detail && <small>{s.detail}</small>}
+						</li>
+					))}
+					{options.length === 0 && (
+						<li role="option" aria-selected={false} aria-disabled class="none">
+							{found.loading ? "Looking…" : "Nothing found"}
+						</li>
+					)}
+				</ul>
+			)}
+		</div>
+	);
+}
+
+/** What was typed comes first if it can be chosen as it is. */
+function offered(found: Suggestion[], typed: string): Suggestion[] {
+	if (!typed || found.some((s) => s.value === typed)) return found;
+	return [{ value: typed, label: `“${typed}”` }, ...found];
+}

@@ -1,0 +1,147 @@
+import { signal } from "@preact/signals";
+import { X } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { messageOf } from "../api/client";
+import { Button, classes, IconButton } from "./basics";
+
+/** A dialog over the page. The browser keeps the focus in it, and Escape closes it. */
+export function Dialog({
+	title,
+	children,
+	onClose,
+	wide,
+	side,
+}: {
+	title: string;
+	children: ComponentChildren;
+	onClose: () => void;
+	/** As wide as the window allows. */
+	wide?: boolean;
+	/** At the right side, as high as the window. */
+	side?: boolean;
+}) {
+	const dialog = useRef<HTMLDialogElement>(null);
+	const name = useId();
+	useEffect(() => {
+		dialog.current?.showModal();
+	}, []);
+	return (
+		<dialog
+			ref={dialog}
+			class={classes("dialog", wide && "dialog-wide", side && "dialog-side")}
+			aria-labelledby={name}
+			onClose={onClose}
+			onClick={(event) => {
+				if (event.target === dialog.current) onClose();
+			}}
+		>
+			<div class="dialog-body">
+				<header class="dialog-head">
+					<h2 id={name}>{title}</h2>
+					<IconButton label="Close" onClick={onClose}>
+						<X size={16} />
+					</IconButton>
+				</header>
+				{children}
+			</div>
+		</dialog>
+	);
+}
+
+/** A dialog with a form: it is sent by Enter or the button, and stays open with what is wrong when the server refuses it. */
+export function FormDialog({
+	title,
+	action,
+	children,
+	onSubmit,
+	onClose,
+	danger,
+	wide,
+}: {
+	title: string;
+	/** What the button says, such as "Save". */
+	action: string;
+	children?: ComponentChildren;
+	/** Does it. The dialog closes unless it throws. */
+	onSubmit: () => Promise<void>;
+	onClose: () => void;
+	danger?: boolean;
+	wide?: boolean;
+}) {
+	const [busy, setBusy] = useState(false);
+	const [wrong, setWrong] = useState("");
+	const submit = async (event: Event) => {
+		event.preventDefault();
+		setBusy(true);
+		setWrong("");
+		try {
+			await onSubmit();
+			onClose();
+		} catch (error) {
+			setWrong(messageOf(error));
+			setBusy(false);
+		}
+	};
+	return (
+		<Dialog title={title} onClose={onClose} wide={wide}>
+			<form onSubmit={submit} class="form">
+				{children}
+				{wrong && (
+					<p class="mistake" role="alert">
+						{wrong}
+					</p>
+				)}
+				<footer class="dialog-foot">
+					<Button onClick={onClose}>Cancel</Button>
+					<Button type="submit" look={danger ? "danger" : "primary"} busy={busy}>
+						{action}
+					</Button>
+				</footer>
+			</form>
+		</Dialog>
+	);
+}
+
+interface Toast {
+	id: number;
+	text: string;
+	bad: boolean;
+}
+
+const toasts = signal<Toast[]>([]);
+let lastToast = 0;
+
+/** Shows a short message for some seconds. */
+export function toast(text: string, { bad = false } = {}): void {
+	const shown = { id: ++lastToast, text, bad };
+	toasts.value = [...toasts.value, shown];
+	setTimeout(() => {
+		toasts.value = toasts.value.filter((t) => t !== shown);
+	}, 5000);
+}
+
+/** Does something, and shows why it failed if it did. Reports whether it was done. */
+export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+	try {
+		await work();
+		if (done) toast(done);
+		return true;
+	} catch (error) {
+		toast(messageOf(error), { bad: true });
+		return false;
+	}
+}
+
+/** Where the messages appear. */
+export function Toasts() {
+	return (
+		<div class="toasts" aria-live="polite">
+			{toasts.value.map((t) => (
+				<p key={t.id} class={classes("toast", t.bad && "toast-bad")}>
+					{t.text}
+				</p>
+			))}
+		</div>
+	);
+}
