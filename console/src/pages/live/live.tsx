@@ -1,15 +1,15 @@
 import { Pause, Play } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { messageOf } from "../../api/client";
-import { PropertyFilters } from "../../data/filters";
+import { filled, PropertyFilters } from "../../data/filters";
 import type { EventRow, Filter, Wanted } from "../../data/events";
 import { EventDialog } from "../../data/event";
 import { EventNameField } from "../../data/fields";
 import { clock } from "../../data/time";
+import { useSettledJSON } from "../../data/use";
 import { session } from "../../session";
 import { Button, Empty, Field, Loading, PageHead, Select, TextInput } from "../../ui/basics";
 import { number } from "../../ui/format";
-import { useSettled } from "../../api/use";
 import { type Polling, useTail } from "./poll";
 import { LiveRows } from "./rows";
 import { most } from "./tail";
@@ -29,7 +29,7 @@ export default function Live() {
 	const [after, setAfter] = useState<(typeof ranges)[number]["value"]>("-24h");
 	const [paused, setPaused] = useState(false);
 	const [open, setOpen] = useState<EventRow | null>(null);
-	const wanted: Wanted = useSettled({ event, distinctID: distinctID.trim(), properties, after }, 400);
+	const wanted: Wanted = useSettledJSON({ event, distinctID: distinctID.trim(), properties: filled(properties), after }, 400);
 	const polling = useTail(wanted, paused);
 	useKey("p", () => setPaused((before) => !before));
 	return (
