@@ -28,7 +28,7 @@ export function StepEditor({
 	return (
 		<section class="actions-step" aria-label={`Step ${number}`}>
 			<header>
-				<h3>{number === 1 ? "Events that match" : "or"}</h3>
+				<h2>{number === 1 ? "An event matches if" : "or if"}</h2>
 				{onRemove && (
 					<IconButton label={`Remove step ${number}`} onClick={onRemove}>
 						<X size={14} />
@@ -88,6 +88,7 @@ export function StepEditor({
 			<PropertyFilters
 				label="Filters"
 				filters={step.properties ?? []}
+				events={step.event ? [step.event] : []}
 				disabled={disabled}
 				onFilters={(properties) => set({ properties: properties.length ? properties : null })}
 			/>

@@ -50,7 +50,7 @@ export default function Live() {
 					{(id) => <TextInput id={id} type="search" placeholder="Anybody" value={distinctID} onValue={setDistinctID} />}
 				</Field>
 				<Field label="Happened">{(id) => <Select id={id} value={after} choices={ranges} onValue={setAfter} />}</Field>
-				<PropertyFilters filters={properties} onFilters={setProperties} label="Properties" />
+				<PropertyFilters filters={properties} onFilters={setProperties} label="Filters" events={event ? [event] : []} />
 			</div>
 			<Status polling={polling} paused={paused} />
 			<Rows polling={polling} after={after} onAny={() => setAfter("all")} onOpen={setOpen} />

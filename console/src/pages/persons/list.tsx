@@ -16,6 +16,7 @@ interface People {
 }
 
 const limit = 50;
+const people = ["person"] as const;
 
 /** The people of the project. */
 export default function PersonsPage() {
@@ -47,7 +48,7 @@ export default function PersonsPage() {
 				</Field>
 			</div>
 			<div class="stack">
-				<PropertyFilters filters={filters} onFilters={setFilters} label="Properties" people />
+				<PropertyFilters filters={filters} onFilters={setFilters} label="Properties" types={people} />
 				<Card>
 					<Loaded of={found} rows={8}>
 						{({ results, next, count }) =>

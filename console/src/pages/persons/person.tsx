@@ -82,7 +82,7 @@ function Timeline({ person }: { person: Person }) {
 			<div class="data-bar">
 				<Field label="Event">{(id) => <EventNameField id={id} value={event} onValue={setEvent} />}</Field>
 			</div>
-			<PropertyFilters filters={filters} onFilters={setFilters} label="Properties" />
+			<PropertyFilters filters={filters} onFilters={setFilters} label="Filters" events={event ? [event] : []} />
 			<EventList wanted={wanted} person={false} label="Events of the person" empty="No such events" />
 		</div>
 	);
