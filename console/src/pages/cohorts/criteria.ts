@@ -23,16 +23,16 @@ export function criteriaOf(filters: unknown): Group {
 
 /** The kinds of criteria that are offered. */
 export const kinds = [
-	{ value: "person", label: "Has a property" },
-	{ value: "performed_event", label: "Did an event" },
-	{ value: "performed_event_multiple", label: "Did an event a number of times" },
-	{ value: "performed_event_first_time", label: "Did an event for the first time" },
-	{ value: "performed_event_regularly", label: "Did an event regularly" },
-	{ value: "stopped_performing_event", label: "Stopped doing an event" },
-	{ value: "restarted_performing_event", label: "Started again to do an event" },
-	{ value: "performed_event_sequence", label: "Did an event, then another" },
-	{ value: "cohort", label: "Is in a cohort" },
-	{ value: "person_metadata", label: "Was first seen" },
+	{ value: "person", label: "have a property" },
+	{ value: "performed_event", label: "did an event" },
+	{ value: "performed_event_multiple", label: "did an event a number of times" },
+	{ value: "performed_event_first_time", label: "did an event for the first time" },
+	{ value: "performed_event_regularly", label: "did an event regularly" },
+	{ value: "stopped_performing_event", label: "stopped doing an event" },
+	{ value: "restarted_performing_event", label: "started doing an event again" },
+	{ value: "performed_event_sequence", label: "did an event, then another" },
+	{ value: "cohort", label: "are in a cohort" },
+	{ value: "person_metadata", label: "were first seen" },
 ] as const;
 
 export type Kind = (typeof kinds)[number]["value"];

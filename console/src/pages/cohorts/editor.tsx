@@ -63,7 +63,7 @@ function GroupEditor({
 			<div class="actions cohorts-add">
 				<Menu
 					label={path ? `Add a criterion to group ${path}` : "Add a criterion"}
-					items={kinds.map(({ value, label }) => ({ label, onSelect: () => add(newLeaf(value)) }))}
+					items={kinds.map(({ value, label }) => ({ label: `People who ${label}`, onSelect: () => add(newLeaf(value)) }))}
 				>
 					Add a criterion
 				</Menu>

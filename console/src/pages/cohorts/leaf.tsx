@@ -38,11 +38,11 @@ export function LeafEditor({ leaf, onLeaf, onRemove, label }: LeafProps) {
 		<div class="cohorts-leaf" role="group" aria-label={label}>
 			<div class="cohorts-parts">
 				<Select
-					aria-label={`${label}: holds or not`}
+					aria-label={`${label}: include or leave out`}
 					value={leaf.negation === true ? "not" : ""}
 					choices={[
-						{ value: "", label: "Is true:" },
-						{ value: "not", label: "Is not true:" },
+						{ value: "", label: "Include people who" },
+						{ value: "not", label: "Leave out people who" },
 					]}
 					onValue={(not) => set({ negation: not ? true : undefined })}
 				/>
