@@ -79,7 +79,7 @@ func newWorld(tb testing.TB) *world {
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
 		tables:   new(materialize.Filler),
-		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
+		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.api = w.rt.newAPI()
 	w.app.runtime.Store(w.rt)
