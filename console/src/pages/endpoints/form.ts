@@ -9,7 +9,7 @@ export interface RunForm {
 	version: string;
 	limit: string;
 	offset: string;
-	refresh: "cache" | "force";
+	refresh: string;
 	format: string;
 	/** Whether whole numbers of 64 bits come as texts. */
 	exact: boolean;
@@ -78,7 +78,7 @@ export function requestOf(form: RunForm, variables: readonly Variable[], pages: 
 		if (body.offset !== undefined && body.limit === undefined) mistakes["(offset)"] = "An offset needs a limit";
 	}
 	whole("version", 1);
-	if (form.refresh === "force") body.refresh = "force";
+	if (form.refresh !== "cache") body.refresh = form.refresh;
 	return { body, mistakes };
 }
 

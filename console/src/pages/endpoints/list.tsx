@@ -3,7 +3,7 @@ import { get, remove } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Empty, Field, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
+import { Badge, Button, Card, Empty, Field, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
 import { ago, duration, number, percent } from "../../ui/format";
 import { Menu } from "../../ui/menu";
@@ -110,7 +110,7 @@ export default function Page() {
 					rows.length === 0 ? (
 						<Nothing searched={settled !== ""} />
 					) : (
-						<>
+						<Card>
 							<Table
 								label="Endpoints"
 								columns={columns(span, page.reload, setDeleting)}
@@ -119,7 +119,7 @@ export default function Page() {
 								onRow={(row) => navigate(pageAddress("endpoints", row.endpoint.name))}
 							/>
 							<Pager offset={offset} limit={pageSize} count={count} more={offset + pageSize < count} onOffset={setOffset} />
-						</>
+						</Card>
 					)
 				}
 			</Loaded>
@@ -154,7 +154,7 @@ function columns(span: Span, reload: () => void, onDelete: (endpoint: Endpoint) 
 			),
 		},
 		{ name: "state", title: "State", cell: ({ endpoint }) => <State endpoint={endpoint} /> },
-		{ name: "kind", title: "Kind", extra: true, cell: ({ endpoint }) => kindOf(endpoint.query) },
+		{ name: "kind", title: "Kind", extra: true, cell: ({ endpoint }) => <Badge>{kindOf(endpoint.query)}</Badge> },
 		{ name: "version", title: "Version", number: true, extra: true, cell: ({ endpoint }) => `v${endpoint.current_version}` },
 		{
 			name: "runs",

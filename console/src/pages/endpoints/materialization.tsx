@@ -158,7 +158,11 @@ function PreviewCard({ name, version, onChanged }: { name: string; version: Vers
 							{data.aggregates.some((a) => a.reaggregate_fn) && (
 								<p class="hint">
 									Put together from the rows of the table:{" "}
-									{data.aggregates.map((a) => `${a.expression}${a.reaggregate_fn ? ` by ${a.reaggregate_fn}` : ""}`).join(", ")}.
+									{data.aggregates
+										.filter((a) => a.reaggregate_fn)
+										.map((a) => `${a.expression} by ${a.reaggregate_fn}`)
+										.join(", ")}
+									.
 								</p>
 							)}
 							{rangeColumns(data).map((column) => (

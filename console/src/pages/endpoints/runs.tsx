@@ -20,7 +20,7 @@ const columns: Column<Run>[] = [
 	{
 		name: "time",
 		title: "Time",
-		cell: (run) => <time dateTime={run.timestamp}>{`${when(run.timestamp)} (${ago(run.timestamp)})`}</time>,
+		cell: (run) => <time dateTime={run.timestamp}>{`${when(run.timestamp, "medium")} (${ago(run.timestamp)})`}</time>,
 	},
 	{
 		name: "status",

@@ -5,7 +5,7 @@ import { Answer } from "./answer";
 import type { TabProps } from "./endpoint";
 import { VariableFields } from "./fields";
 import { requestOf, runPath } from "./form";
-import { formatsOf, runBody, variablesOf } from "./openapi";
+import { formatsOf, type OpenApi, runBody, variablesOf } from "./openapi";
 
 export const formatNames: Record<string, string> = {
 	arrays: "Rows as arrays",
@@ -21,6 +21,18 @@ export interface Ran {
 	raw: Raw;
 	text: string | null;
 	format: string;
+}
+
+const refreshNames: Record<string, string> = {
+	cache: "From the cache while it is fresh",
+	force: "Computed anew",
+	direct: "By the query, not from its table",
+};
+
+/** When a run can have its result computed. */
+function refreshes(document: OpenApi) {
+	const values = (runBody(document)?.properties?.refresh?.enum ?? ["cache"]).map(String);
+	return values.map((value) => ({ value, label: refreshNames[value] ?? value }));
 }
 
 /** A form that runs the endpoint, and the answer. */
@@ -106,17 +118,7 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 						</Field>
 					</div>
 					<Field label="Result">
-						{(id) => (
-							<Select
-								id={id}
-								value={form.refresh}
-								choices={[
-									{ value: "cache", label: "From the cache while it is fresh" },
-									{ value: "force", label: "Computed anew" },
-								]}
-								onValue={(refresh) => setForm({ refresh })}
-							/>
-						)}
+						{(id) => <Select id={id} value={form.refresh} choices={refreshes(document)} onValue={(refresh) => setForm({ refresh })} />}
 					</Field>
 					<Checkbox label="Whole numbers of 64 bits as texts" checked={form.exact} onValue={(exact) => setForm({ exact })} />
 					<div class="actions">
