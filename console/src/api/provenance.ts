@@ -29,8 +29,8 @@ export function readCacheStatus(header: string): CacheStatus {
 	};
 }
 
-/** A span of time in words: "1 second", "5 minutes", "2 hours". */
-export function span(seconds: number): string {
+/** A span of time in words: "1 second", "5 minutes", "2 more hours". */
+export function span(seconds: number, more = ""): string {
 	const units: [string, number][] = [
 		["day", 86400],
 		["hour", 3600],
@@ -39,7 +39,7 @@ export function span(seconds: number): string {
 	];
 	const [unit, size] = units.find(([, size]) => seconds >= size) ?? ["second", 1];
 	const count = Math.round(seconds / size);
-	return `${count} ${unit}${count === 1 ? "" : "s"}`;
+	return `${count}${more && ` ${more}`} ${unit}${count === 1 ? "" : "s"}`;
 }
 
 const details: Record<string, string> = {
@@ -55,7 +55,7 @@ export function explainCache(headers: Pick<Provenance, "cacheStatus" | "cacheCon
 	const parts: string[] = [];
 	if (headers.age !== null) parts.push(`${span(headers.age)} old`);
 	const fresh = status.ttl ?? maxAge(headers.cacheControl);
-	if (fresh !== null && fresh > 0) parts.push(`fresh for ${span(fresh)}${status.hit ? " more" : ""}`);
+	if (fresh !== null && fresh > 0) parts.push(`fresh for ${span(fresh, status.hit ? "more" : "")}`);
 	else if (fresh !== null) parts.push("no longer fresh");
 	if (status.detail) parts.push(details[status.detail] ?? status.detail);
 	const rest = parts.length > 0 ? `: ${parts.join(", ")}` : "";

@@ -62,8 +62,10 @@ function typescript({ url, body, format, file }: Call): string {
 		"});",
 		"if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);",
 	];
-	if (isJSON(format)) lines.push("const { results } = await response.json();", "console.log(results);");
-	else if (isText(format)) lines.push("console.log(await response.text());");
+	if (isJSON(format)) {
+		const type = format === "arrays" ? "unknown[]" : "Record<string, unknown>[]";
+		lines.push(`const { results } = (await response.json()) as { results: ${type} };`, "console.log(results);");
+	} else if (isText(format)) lines.push("console.log(await response.text());");
 	else lines.push(`await writeFile(${quoteJS(file)}, new Uint8Array(await response.arrayBuffer()));`);
 	lines.push("", "export {};");
 	return lines.join("\n");
