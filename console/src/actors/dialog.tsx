@@ -172,7 +172,11 @@ function Events({ behind }: { behind: Behind }) {
 	const shown: Column<EventRow>[] = [
 		{ name: "event", title: "Event", cell: (row) => row.event },
 		{ name: "person", title: "Distinct id", cell: (row) => <Link to={pageAddress("person", row.distinct_id)}>{row.distinct_id}</Link> },
-		{ name: "time", title: "Time", cell: (row) => <time dateTime={row.timestamp}>{row.timestamp.replace("T", " ").replace("Z", "")}</time> },
+		{
+			name: "time",
+			title: "Time",
+			cell: (row) => <time dateTime={row.timestamp}>{row.timestamp.replace("T", " ").replace("Z", "")}</time>,
+		},
 	];
 	return (
 		<div class="stack">

@@ -72,9 +72,6 @@ export function isNode(value: unknown): value is QueryNode {
 /** Kinds that are lists of rows and no insights. */
 const tables = new Set(["EventsQuery", "ActorsQuery", "GroupsQuery"]);
 
-/** Reports whether the editor of insights has the kind. */
-export const isInsightKind = (kind: string): boolean => kind in kindNames && kind !== "HogQLQuery" && !tables.has(kind);
-
 const kindNames: Record<string, string> = {
 	TrendsQuery: "Trend",
 	FunnelsQuery: "Funnel",
@@ -113,7 +110,7 @@ export const firstQuery: QueryNode = {
 	kind: "TrendsQuery",
 	dateRange: { date_from: "-30d" },
 	interval: "day",
-	series: [{ kind: "EventsNode", event: null, name: "All events", math: "total" }],
+	series: [{ kind: "EventsNode", event: null }],
 };
 
 /** The query in an address: in `?q=`, or in `#q=` as PostHog's clients link to it. Null when there is none that can be read. */
@@ -170,7 +167,9 @@ export function endpointNameMistake(name: string): string {
 export function endpointName(title: string): string {
 	return title
 		.normalize("NFKD")
+		.replace(/\p{M}/gu, "")
 		.toLowerCase()
+		.replaceAll("ß", "ss")
 		.replace(/[^a-z0-9]+/g, "-")
 		.replace(/^[^a-z]+|-+$/g, "")
 		.slice(0, 60);
@@ -183,7 +182,8 @@ export function endpointVariables(query: QueryNode): string[] {
 		const variables = Object.values((source.variables as Record<string, { code_name?: string }> | undefined) ?? {});
 		return variables.map((v) => v.code_name ?? "").filter(Boolean);
 	}
-	const filter = source.breakdownFilter as { breakdown?: unknown; breakdown_type?: string; breakdowns?: { property?: unknown }[] } | undefined;
+	const filter = source.breakdownFilter as
+		{ breakdown?: unknown; breakdown_type?: string; breakdowns?: { property?: unknown }[] } | undefined;
 	const single = filter?.breakdown_type === "cohort" || !filter?.breakdown ? [] : [filter.breakdown].flat();
 	const several = (filter?.breakdowns ?? []).map((b) => b.property);
 	const dates = source.kind === "RetentionQuery" ? ["date_to"] : ["date_from", "date_to"];

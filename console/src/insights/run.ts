@@ -82,7 +82,7 @@ async function askSaved(query: QueryNode, id: string | undefined, force: boolean
 
 /** The time, anew after each so many milliseconds, so that ages stay right. */
 export function useNow(every = 15_000): number {
-	const [now, setNow] = useState(Date.now());
+	const [now, setNow] = useState(() => Date.now());
 	useEffect(() => {
 		const timer = setInterval(() => setNow(Date.now()), every);
 		return () => clearInterval(timer);

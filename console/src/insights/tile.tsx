@@ -153,4 +153,3 @@ function useExpiry(time: string | null | undefined, expire: () => void): void {
 		return () => clearTimeout(timer);
 	}, [time]);
 }
-

@@ -27,7 +27,7 @@ const deepest = 8;
 export function readMarkdown(text: string, depth = 0): Block[] {
 	const lines = text.split(/\r?\n/);
 	const blocks: Block[] = [];
-	for (let i = 0; i < lines.length; ) {
+	for (let i = 0; i < lines.length;) {
 		const [block, next] = readBlock(lines, i, depth);
 		if (block) blocks.push(block);
 		i = next;

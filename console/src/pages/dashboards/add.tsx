@@ -11,13 +11,25 @@ import type { Dashboard, Tile } from "./model";
 const pageSize = 20;
 
 /** A list of insights, to put one or more on a dashboard. */
-export function AddInsight({ dashboard, onClose, onAdded }: { dashboard: Dashboard; onClose: () => void; onAdded: (d: Dashboard) => void }) {
+export function AddInsight({
+	dashboard,
+	onClose,
+	onAdded,
+}: {
+	dashboard: Dashboard;
+	onClose: () => void;
+	onAdded: (d: Dashboard) => void;
+}) {
 	const [search, setSearch] = useState("");
 	const [offset, setOffset] = useState(0);
 	const wanted = useSettled(search.trim());
 	const list = useResource(
 		(signal) =>
-			get<PageOf<Insight>>("insights/", { basic: true, search: wanted, order: wanted ? null : "-last_modified_at", limit: pageSize, offset }, signal),
+			get<PageOf<Insight>>(
+				"insights/",
+				{ basic: true, search: wanted, order: wanted ? null : "-last_modified_at", limit: pageSize, offset },
+				signal,
+			),
 		[wanted, offset],
 	);
 	const there = new Set((dashboard.tiles ?? []).map((t) => t.insight?.id));
@@ -72,7 +84,17 @@ export function AddInsight({ dashboard, onClose, onAdded }: { dashboard: Dashboa
 }
 
 /** A form for a text of a dashboard: a new one, or that of a tile. */
-export function TextDialog({ dashboard, tile, onClose, onSaved }: { dashboard: Dashboard; tile?: Tile; onClose: () => void; onSaved: () => void }) {
+export function TextDialog({
+	dashboard,
+	tile,
+	onClose,
+	onSaved,
+}: {
+	dashboard: Dashboard;
+	tile?: Tile;
+	onClose: () => void;
+	onSaved: () => void;
+}) {
 	const [body, setBody] = useState(tile?.text?.body ?? "");
 	const save = async () => {
 		const path = `dashboards/${dashboard.id}/`;

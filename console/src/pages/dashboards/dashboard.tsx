@@ -83,7 +83,12 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 					⋯
 				</Menu>
 			</PageHead>
-			<FilterBar dashboard={dashboard} override={filters} onSave={(f) => change({ filters: f }, "The filters were saved.").then(clearOverride)} />
+			<FilterBar
+				dashboard={dashboard}
+				override={filters}
+				onSave={(f) => change({ filters: f }, "The filters were saved.").then(clearOverride)}
+			/>
+			<h2 class="visually-hidden">Tiles</h2>
 			{tiles.length === 0 ? (
 				<Card>
 					<Empty title="Nothing is on this dashboard yet">{writes && <p>Add an insight or a text.</p>}</Empty>

@@ -25,7 +25,8 @@ export default function Dashboards() {
 	const [creating, setCreating] = useState(false);
 	const [deleting, setDeleting] = useState<Dashboard | null>(null);
 	const list = useResource(
-		(signal) => get<PageOf<Dashboard>>("dashboards/", { search: wanted, pinned: shown === "pinned" || null, limit: pageSize, offset }, signal),
+		(signal) =>
+			get<PageOf<Dashboard>>("dashboards/", { search: wanted, pinned: shown === "pinned" || null, limit: pageSize, offset }, signal),
 		[wanted, shown, offset],
 	);
 	const go = (changes: Record<string, string>) => {
@@ -104,7 +105,13 @@ export default function Dashboards() {
 						return (
 							<>
 								<Table label="Dashboards" columns={columns} rows={rows} keyOf={(d) => d.id} />
-								<Pager offset={offset} limit={pageSize} count={page.count} more={page.next !== null} onOffset={(o) => go({ offset: `${o}` })} />
+								<Pager
+									offset={offset}
+									limit={pageSize}
+									count={page.count}
+									more={page.next !== null}
+									onOffset={(o) => go({ offset: `${o}` })}
+								/>
 							</>
 						);
 					}}

@@ -7,7 +7,10 @@ import { captureSnippets } from "./snippets";
 
 /** The event that shows that capturing works; null while there is none. A forced answer is not one from before the event came. */
 export async function findEvent(forced: boolean, signal?: AbortSignal): Promise<string | null> {
-	const found = await rows<[string]>("select event from events limit 1", undefined, { refresh: forced ? "force_blocking" : "blocking", signal });
+	const found = await rows<[string]>("select event from events limit 1", undefined, {
+		refresh: forced ? "force_blocking" : "blocking",
+		signal,
+	});
 	return found[0]?.[0] ?? null;
 }
 

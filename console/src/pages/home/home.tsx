@@ -20,7 +20,8 @@ export default function Home() {
 	const known = can("query:read");
 	const found = useResource(async (signal) => (known ? await findEvent(false, signal) : ""), []);
 	const [arrived, setArrived] = useState(false);
-	if (found.data === undefined) return found.error === undefined ? <Loading rows={6} /> : <Failure error={found.error} retry={found.reload} />;
+	if (found.data === undefined)
+		return found.error === undefined ? <Loading rows={6} /> : <Failure error={found.error} retry={found.reload} />;
 	if (found.data === null && !arrived) {
 		const turn = (event: string) => {
 			toast(`The first event has arrived: ${event}`);
@@ -42,27 +43,28 @@ export default function Home() {
 					</Link>
 				)}
 			</PageHead>
-			<div class="home">
-				{can("dashboard:read") && can("insight:read") && <Pinned />}
-				{can("insight:read") && <Recent />}
-			</div>
+			{can("insight:read") && <Tiles />}
 		</>
 	);
 }
 
-function Pinned() {
-	const list = useResource((signal) => get<PageOf<Dashboard>>("dashboards/", { limit: 200 }, signal), []);
+function Tiles() {
+	const list = useResource(
+		async (signal) => (can("dashboard:read") ? (await get<PageOf<Dashboard>>("dashboards/", { limit: 500 }, signal)).results : []),
+		[],
+	);
 	return (
 		<Loaded of={list}>
-			{({ results }) => {
-				const pinned = results.filter((d) => d.pinned).slice(0, mostPinned);
-				if (pinned.length === 0) return results.length === 0 ? null : <NothingPinned />;
+			{(dashboards) => {
+				const pinned = dashboards.filter((d) => d.pinned).slice(0, mostPinned);
 				return (
-					<>
+					<div class="home">
+						{pinned.length === 0 && dashboards.length > 0 && <NothingPinned />}
 						{pinned.map((d) => (
 							<PinnedDashboard key={d.id} dashboard={d} />
 						))}
-					</>
+						<Recent without={pinned.map((d) => d.id)} />
+					</div>
 				);
 			}}
 		</Loaded>
@@ -82,7 +84,7 @@ function NothingPinned() {
 function PinnedDashboard({ dashboard }: { dashboard: Dashboard }) {
 	const whole = useResource((signal) => get<Dashboard>(`dashboards/${dashboard.id}/`, {}, signal), [dashboard.id]);
 	return (
-		<section class="home-part" aria-label={dashboard.name || "Dashboard"}>
+		<section aria-label={dashboard.name || "Dashboard"}>
 			<header class="home-part-head">
 				<h2>
 					<Link to={pageAddress("dashboard", dashboard.id)}>{dashboard.name || "Dashboard without a name"}</Link>
@@ -94,34 +96,39 @@ function PinnedDashboard({ dashboard }: { dashboard: Dashboard }) {
 	);
 }
 
-function Recent() {
+/** The insights that were changed last, `without` those on some dashboards, which are shown already. */
+function Recent({ without }: { without: number[] }) {
 	const list = useResource(
-		(signal) => get<PageOf<Insight>>("insights/", { basic: true, saved: true, order: "-last_modified_at", limit: mostRecent }, signal),
+		(signal) => get<PageOf<Insight>>("insights/", { basic: true, saved: true, order: "-last_modified_at", limit: 30 }, signal),
 		[],
 	);
 	return (
-		<section class="home-part" aria-label="Recent insights">
-			<header class="home-part-head">
-				<h2>Recent insights</h2>
-				<Link to={pageAddress("insights")}>All insights</Link>
-			</header>
-			<Loaded of={list}>
-				{({ results }) =>
-					results.length === 0 ? (
-						<Card>
-							<Empty title="No insights yet">
-								<p>Count something, and save it.</p>
-							</Empty>
-						</Card>
-					) : (
-						<div class="columns">
-							{results.map((insight) => (
-								<InsightTile key={insight.id} insight={insight} height={220} />
-							))}
-						</div>
-					)
-				}
-			</Loaded>
-		</section>
+		<Loaded of={list}>
+			{({ results, count }) => {
+				const shown = results.filter((i) => !i.dashboards?.some((d) => without.includes(d))).slice(0, mostRecent);
+				if (shown.length === 0 && count > 0) return null;
+				return (
+					<section aria-label="Recent insights">
+						<header class="home-part-head">
+							<h2>Recent insights</h2>
+							<Link to={pageAddress("insights")}>All insights</Link>
+						</header>
+						{shown.length === 0 ? (
+							<Card>
+								<Empty title="No insights yet">
+									<p>Count something, and save it.</p>
+								</Empty>
+							</Card>
+						) : (
+							<div class="columns">
+								{shown.map((insight) => (
+									<InsightTile key={insight.id} insight={insight} height={220} />
+								))}
+							</div>
+						)}
+					</section>
+				);
+			}}
+		</Loaded>
 	);
 }

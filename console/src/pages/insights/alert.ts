@@ -83,10 +83,17 @@ export function ruleOf(alert: Alert): string {
 /** The series of a trend, or its formulas, that an alert can watch. */
 export function seriesOf(insight: Insight): { value: string; label: string }[] {
 	const source = sourceOf(insight.query ?? { kind: "" });
-	const filter = (source.trendsFilter ?? {}) as { formula?: string; formulas?: string[]; formulaNodes?: { formula: string; custom_name?: string }[] };
-	const formulas = filter.formulaNodes?.map((f) => f.custom_name || f.formula) ?? filter.formulas ?? (filter.formula ? [filter.formula] : []);
+	const filter = (source.trendsFilter ?? {}) as {
+		formula?: string;
+		formulas?: string[];
+		formulaNodes?: { formula: string; custom_name?: string }[];
+	};
+	const formulas =
+		filter.formulaNodes?.map((f) => f.custom_name || f.formula) ?? filter.formulas ?? (filter.formula ? [filter.formula] : []);
 	const series = Array.isArray(source.series) ? source.series : [];
 	const labels: string[] =
-		formulas.length > 0 ? formulas : series.map((s) => String(s.custom_name || s.name || s.event || (s.id === undefined ? "All events" : `Action ${s.id}`)));
+		formulas.length > 0
+			? formulas
+			: series.map((s) => String(s.custom_name || s.name || s.event || (s.id === undefined ? "All events" : `Action ${s.id}`)));
 	return labels.map((label, i) => ({ value: String(i), label: `${String.fromCharCode(65 + (i % 26))}: ${label}` }));
 }

@@ -100,7 +100,7 @@ function NewAlert({ insight, onClose, onMade }: { insight: Insight; onClose: () 
 				{(id) => <Select id={id} value={form.condition} choices={conditions} onValue={(condition) => set({ condition })} />}
 			</Field>
 			{relative && <Checkbox label="In percent" checked={form.percentage} onValue={(percentage) => set({ percentage })} />}
-			<div class="row">
+			<div class="insight-row">
 				<Field label={`Fires below${unit}`}>
 					{(id) => <TextInput id={id} inputMode="decimal" value={form.lower} onValue={(lower) => set({ lower })} />}
 				</Field>
@@ -112,7 +112,15 @@ function NewAlert({ insight, onClose, onMade }: { insight: Insight; onClose: () 
 				{(id) => <Select id={id} value={form.interval} choices={intervals} onValue={(interval) => set({ interval })} />}
 			</Field>
 			<Field label="Webhook" hint="Where messages go. Without one they go to the operator's, if there is one.">
-				{(id) => <TextInput id={id} type="url" value={form.webhook} onValue={(webhook) => set({ webhook })} placeholder="https://hooks.example.com/…" />}
+				{(id) => (
+					<TextInput
+						id={id}
+						type="url"
+						value={form.webhook}
+						onValue={(webhook) => set({ webhook })}
+						placeholder="https://hooks.example.com/…"
+					/>
+				)}
 			</Field>
 			{form.webhook && (
 				<Field label="Secret of the webhook" hint="Signs the messages. It begins with whsec_, and is not shown again.">

@@ -55,7 +55,10 @@ function SQL({ query, result, hogql }: { query: QueryNode; result: QueryResult |
 					<div class="stack">
 						<Snippet label={hogql ? "HogQL" : "ClickHouse SQL"} text={shown} />
 						{!hogql && sql.parameters.length > 0 && (
-							<Snippet label="Parameters" text={sql.parameters.map((p) => `{${p.name}:${p.type}} = ${JSON.stringify(p.value)}`).join("\n")} />
+							<Snippet
+								label="Parameters"
+								text={sql.parameters.map((p) => `{${p.name}:${p.type}} = ${JSON.stringify(p.value)}`).join("\n")}
+							/>
 						)}
 					</div>
 				);
@@ -75,5 +78,7 @@ export function curlOf(query: QueryNode, insight?: Insight): string {
 	const project = `${window.location.origin}/api/projects/${session.value?.project.id ?? "@current"}`;
 	const body = JSON.stringify({ query: sourceOf(query) }, null, 2).replaceAll("'", "'\\''");
 	const ask = `curl ${project}/query/ -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '${body}'`;
-	return insight ? `${ask}\n\n# The saved insight with its result\ncurl "${project}/insights/${insight.short_id}/?refresh=blocking" -H "Authorization: Bearer $KEY"` : ask;
+	return insight
+		? `${ask}\n\n# The saved insight with its result\ncurl "${project}/insights/${insight.short_id}/?refresh=blocking" -H "Authorization: Bearer $KEY"`
+		: ask;
 }

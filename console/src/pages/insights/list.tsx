@@ -95,7 +95,7 @@ export default function Insights() {
 				</>
 			),
 		},
-		{ name: "kind", title: "Kind", cell: (i) => kindName(i.query) },
+		{ name: "kind", title: "Kind", cell: (i) => <span class="insight-kind">{kindName(i.query)}</span> },
 		{ name: "tags", title: "Tags", extra: true, cell: (i) => <Tags tags={i.tags ?? []} /> },
 		{ name: "by", title: "Created by", extra: true, cell: (i) => i.created_by?.first_name ?? "" },
 		{
@@ -154,7 +154,13 @@ export default function Insights() {
 						) : (
 							<>
 								<Table label="Insights" columns={columns} rows={page.results} keyOf={(i) => i.id} />
-								<Pager offset={offset} limit={pageSize} count={page.count} more={page.next !== null} onOffset={(o) => go({ offset: `${o}` })} />
+								<Pager
+									offset={offset}
+									limit={pageSize}
+									count={page.count}
+									more={page.next !== null}
+									onOffset={(o) => go({ offset: `${o}` })}
+								/>
 							</>
 						)
 					}

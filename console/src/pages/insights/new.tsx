@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import type { QueryNode } from "../../api/query";
+import { newInsight } from "../../editor/editor";
 import { firstQuery, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
@@ -10,9 +12,24 @@ import { PublishDialog } from "./publish";
 import { SaveDialog } from "./save";
 import { useWorkspace, Workspace } from "./workspace";
 
-const base = withSource(null, firstQuery);
+/** The kinds by the names that links to new insights have in PostHog. */
+const kinds = {
+	TRENDS: "TrendsQuery",
+	FUNNELS: "FunnelsQuery",
+	RETENTION: "RetentionQuery",
+	PATHS: "PathsQuery",
+	STICKINESS: "StickinessQuery",
+	LIFECYCLE: "LifecycleQuery",
+} as const;
+
+/** What a new insight begins with: `?insight=FUNNELS` asks for a kind. */
+function begin(search: string): QueryNode {
+	const kind = kinds[new URLSearchParams(search).get("insight") as keyof typeof kinds];
+	return withSource(null, kind ? newInsight(kind) : firstQuery);
+}
 
 export default function NewInsight() {
+	const [base] = useState(() => begin(place.value.search));
 	const { draft, run } = useWorkspace(base);
 	const [open, setOpen] = useState<"save" | "code" | "publish" | null>(null);
 	const dashboard = Number.parseInt(new URLSearchParams(place.value.search).get("dashboard") ?? "", 10) || undefined;
@@ -20,13 +37,7 @@ export default function NewInsight() {
 	const saved = (id: string) => navigate(pageAddress("insights", id), { replace: true, sure: true });
 	return (
 		<>
-			<PageHead
-				title={
-					<>
-						New insight {draft.changed && <Badge tone="warn">Not saved</Badge>}
-					</>
-				}
-			>
+			<PageHead title={<>New insight {draft.changed && <Badge tone="warn">Not saved</Badge>}</>}>
 				{can("insight:write") && (
 					<Button look="primary" onClick={() => setOpen("save")}>
 						Save

@@ -29,7 +29,11 @@ export function PublishDialog({ query, title, insight, onClose }: PublishProps) 
 	};
 	return (
 		<FormDialog title="Publish as an endpoint" action="Publish" onSubmit={publish} onClose={onClose}>
-			<Field label="Name" error={mistake} hint="Letters, digits, hyphens and underscores. It is in the endpoint's address and cannot change.">
+			<Field
+				label="Name"
+				error={mistake}
+				hint="Letters, digits, hyphens and underscores. It is in the endpoint's address and cannot change."
+			>
 				{(id) => <TextInput id={id} value={name} onValue={setName} required />}
 			</Field>
 			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>

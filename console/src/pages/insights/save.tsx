@@ -37,7 +37,15 @@ export function SaveDialog({ query, from, dashboard, onClose, onSaved }: SavePro
 }
 
 /** A form for the name, the description and the tags of an insight. */
-export function DetailsDialog({ insight, onClose, onSaved }: { insight: Insight; onClose: () => void; onSaved: (insight: Insight) => void }) {
+export function DetailsDialog({
+	insight,
+	onClose,
+	onSaved,
+}: {
+	insight: Insight;
+	onClose: () => void;
+	onSaved: (insight: Insight) => void;
+}) {
 	const [name, setName] = useState(insight.name ?? "");
 	const [description, setDescription] = useState(insight.description ?? "");
 	const [tags, setTags] = useState((insight.tags ?? []).join(", "));
@@ -69,7 +77,15 @@ function DetailFields(of: {
 }
 
 /** A list of dashboards, to put an insight on them or take it off. */
-export function DashboardsDialog({ insight, onClose, onChanged }: { insight: Insight; onClose: () => void; onChanged: (insight: Insight) => void }) {
+export function DashboardsDialog({
+	insight,
+	onClose,
+	onChanged,
+}: {
+	insight: Insight;
+	onClose: () => void;
+	onChanged: (insight: Insight) => void;
+}) {
 	const [search, setSearch] = useState("");
 	const wanted = useSettled(search.trim());
 	const list = useResource((signal) => get<PageOf<Dashboard>>("dashboards/", { search: wanted, limit: 50 }, signal), [wanted]);
@@ -125,7 +141,7 @@ function NewDashboard({ onMade }: { onMade: (d: Dashboard) => void }) {
 		if (made) setName("");
 	};
 	return (
-		<form class="row" onSubmit={make}>
+		<form class="insight-row" onSubmit={make}>
 			<TextInput aria-label="Name of a new dashboard" placeholder="New dashboard" value={name} onValue={setName} required />
 			<Button type="submit">Create and add</Button>
 		</form>

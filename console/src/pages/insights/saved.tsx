@@ -91,7 +91,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 					⋯
 				</Menu>
 			</PageHead>
-			<Workspace draft={draft} run={run} />
+			<Workspace draft={draft} run={run} saved={insight} />
 			{open === "details" && <DetailsDialog insight={insight} onClose={shut} onSaved={of.set} />}
 			{open === "as" && <SaveDialog query={draft.query} from={insight} onClose={shut} onSaved={(made) => go(made.short_id)} />}
 			{open === "dashboards" && <DashboardsDialog insight={insight} onClose={shut} onChanged={of.set} />}
@@ -101,7 +101,13 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 			{open === "alerts" && <AlertsDialog insight={insight} onClose={shut} />}
 			{open === "code" && <CodeDialog query={draft.query} result={run.ran?.result} insight={insight} onClose={shut} />}
 			{open === "delete" && (
-				<FormDialog title={`Delete ${titleOf(insight)}?`} action="Delete" danger onSubmit={() => deleteInsight(insight).then(() => go())} onClose={shut}>
+				<FormDialog
+					title={`Delete ${titleOf(insight)}?`}
+					action="Delete"
+					danger
+					onSubmit={() => deleteInsight(insight).then(() => go())}
+					onClose={shut}
+				>
 					<p>It is taken off its dashboards, too. Endpoints made from it stay.</p>
 				</FormDialog>
 			)}

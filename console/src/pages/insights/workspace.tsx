@@ -2,15 +2,16 @@ import { RefreshCw } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../../actors/dialog";
+import { ApiError } from "../../api/client";
 import type { QueryNode, Warning } from "../../api/query";
 import { useSettled } from "../../api/use";
 import { type Behind, Chart } from "../../charts/chart";
-import { MistakesOf } from "../../editor/mistakes";
-import { addressOfQuery, fixed, type Insight, isInsightKind, queryOfAddress, same, sourceOf, withSource } from "../../insights/model";
+import { insightIn, QueryEditor } from "../../editor/editor";
+import { addressOfQuery, fixed, type Insight, queryOfAddress, same, sourceOf, withSource } from "../../insights/model";
 import { type Run, useNow, useRun } from "../../insights/run";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Failure, Loading } from "../../ui/basics";
+import { Badge, Button, Card, Empty, Failure, Loading } from "../../ui/basics";
 import { ago, duration } from "../../ui/format";
 import { JSONEditor } from "./json-editor";
 
@@ -59,22 +60,22 @@ function whole(base: QueryNode, given: QueryNode | null): QueryNode {
 	return given ? withSource(given, sourceOf(given)) : base;
 }
 
-/** The editor of a query beside its result. */
-export function Workspace({ draft, run }: { draft: Draft; run: Run }) {
+/** The editor of a query beside its result. `saved` is the insight that it belongs to. */
+export function Workspace({ draft, run, saved }: { draft: Draft; run: Run; saved?: Insight }) {
 	const source = sourceOf(draft.query);
 	const set = (next: QueryNode) => draft.set(withSource(draft.query, next));
 	return (
 		<div class="insight">
 			<Card class="insight-editor">
+				<h2 class="visually-hidden">Query</h2>
 				{can("query:read") ? (
-					<MistakesOf error={run.error}>
-						<Editor query={source} onQuery={set} />
-					</MistakesOf>
+					<Editor query={source} onQuery={set} error={run.loading ? undefined : run.error} saved={saved} />
 				) : (
 					<p class="hint">Your key may see results, and not run other queries.</p>
 				)}
 			</Card>
 			<Card class="insight-result">
+				<h2 class="visually-hidden">Result</h2>
 				<Status run={run} />
 				<Warnings of={run} query={draft.query} onQuery={can("query:read") ? draft.set : undefined} />
 				<Result run={run} draft={draft} />
@@ -83,16 +84,37 @@ export function Workspace({ draft, run }: { draft: Draft; run: Run }) {
 	);
 }
 
-function Editor({ query, onQuery }: { query: QueryNode; onQuery: (query: QueryNode) => void }) {
-	if (isInsightKind(query.kind)) return <JSONEditor query={query} onQuery={onQuery} />;
+interface EditorProps {
+	query: QueryNode;
+	onQuery: (query: QueryNode) => void;
+	error: unknown;
+	saved?: Insight;
+}
+
+function Editor({ query, onQuery, error, saved }: EditorProps) {
+	const [asText, setAsText] = useState(false);
+	const formed = !!insightIn(query);
 	return (
 		<div class="stack">
 			{query.kind === "HogQLQuery" && (
 				<p>
-					<Link to={`${pageAddress("sql")}?${new URLSearchParams({ q: String(query.query ?? "") })}`}>Open in the SQL editor</Link>
+					<Link to={`${pageAddress("sql")}?${new URLSearchParams(saved ? { insight: saved.short_id } : { q: String(query.query ?? "") })}`}>
+						Open in the SQL editor
+					</Link>
 				</p>
 			)}
-			<JSONEditor query={query} onQuery={onQuery} />
+			{formed && !asText ? (
+				<QueryEditor query={query} onQuery={onQuery} error={error} />
+			) : (
+				<JSONEditor query={query} onQuery={onQuery} error={error} />
+			)}
+			{formed && (
+				<div class="actions">
+					<Button small look="quiet" onClick={() => setAsText(!asText)}>
+						{asText ? "Edit as a form" : "Edit as JSON"}
+					</Button>
+				</div>
+			)}
 		</div>
 	);
 }
@@ -103,7 +125,7 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 	if (run.error !== undefined && !run.loading) {
 		return (
 			<>
-				<Failure error={run.error} retry={run.refresh} />
+				{isMistake(run.error) ? <Empty title="The query has a mistake" /> : <Failure error={run.error} retry={run.refresh} />}
 				{ran && <p class="hint">Below is the result of the query before.</p>}
 				{ran && (
 					<div class="insight-old">
@@ -123,6 +145,9 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 	);
 }
 
+/** Reports whether an error is one of the query, which the editor shows at its place. */
+const isMistake = (error: unknown): boolean => error instanceof ApiError && error.status === 400 && can("query:read");
+
 /** How old the result is, whether it was computed now, and how long that took. */
 function Status({ run }: { run: Run }) {
 	const now = useNow();
@@ -131,7 +156,9 @@ function Status({ run }: { run: Run }) {
 		<div class="insight-status">
 			<p role="status">
 				{loading && "Running…"}
-				{!loading && ran && <Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />}
+				{!loading && ran && (
+					<Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />
+				)}
 			</p>
 			{loading && run.ran ? (
 				<Button small onClick={run.stop}>
