@@ -55,7 +55,7 @@ export function MapView({
 							key={i}
 							d={s.path}
 							class={behind && onBehind ? "chart-clickable" : undefined}
-							style={country ? { fill: `color-mix(in srgb, var(--series-1) ${heat}%, var(--sunken))` } : undefined}
+							style={country ? { fill: `color-mix(in srgb, var(--series-1) ${heat}%, var(--line))` } : undefined}
 							onClick={behind && onBehind ? () => onBehind(behind()) : undefined}
 						>
 							<title>{country ? `${country.name}: ${country.text}` : s.name}</title>

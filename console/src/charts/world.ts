@@ -54,7 +54,7 @@ function decode(arc: [number, number][], { scale, translate }: Atlas["transform"
 	return arc.map(([dx, dy]) => {
 		x += dx;
 		y += dy;
-		return project(x * scale[0] + translate[0], y * scale[1] + translate[1]);
+		return [x * scale[0] + translate[0], y * scale[1] + translate[1]];
 	});
 }
 
@@ -64,7 +64,20 @@ function outline(ring: Ring, lines: [number, number][][]): string {
 		const line = n < 0 ? (lines[~n] ?? []).toReversed() : (lines[n] ?? []);
 		return i === 0 ? line : line.slice(1);
 	});
-	return `M${points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join("L")}Z`;
+	return `M${unbroken(points)
+		.map(([longitude, latitude]) => project(longitude, latitude))
+		.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`)
+		.join("L")}Z`;
+}
+
+/** A ring that crosses the 180th meridian goes on beyond it, in place of a line around the globe. */
+function unbroken(points: [number, number][]): [number, number][] {
+	let shift = 0;
+	return points.map(([longitude, latitude], i) => {
+		const step = i === 0 ? 0 : longitude - (points[i - 1]?.[0] ?? 0);
+		if (Math.abs(step) > 180) shift -= Math.sign(step) * 360;
+		return [longitude + shift, latitude];
+	});
 }
 
 /** A place on the globe in the natural earth projection. */

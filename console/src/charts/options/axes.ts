@@ -8,7 +8,7 @@ export function base(paint: Paint): Options {
 	return {
 		animation: false,
 		color: paint.series,
-		textStyle: { fontFamily: paint.font, color: paint.text, fontSize: 12 },
+		textStyle: { fontFamily: paint.font, color: paint.text, fontSize: 12, lineHeight: 15 },
 	};
 }
 
@@ -19,7 +19,7 @@ export const grid = (room: Room): Options => ({
 	top: 14,
 	bottom: 4,
 	outerBoundsMode: "same",
-	outerBoundsContain: "axisLabel",
+	outerBoundsContain: "all",
 });
 
 export function tooltip(paint: Paint, more: Options): Options {

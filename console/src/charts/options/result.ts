@@ -2,6 +2,7 @@ import type { QueryResult } from "../../api/query";
 import { number, text } from "../../ui/format";
 import { emptyPicture, type Picture } from "../model";
 import { breakdownName, fieldsOf, type Fields, formatValue, share, type ValueFormat } from "../values";
+import { base } from "./axes";
 import { plain, type Row, simplePicture } from "./simple";
 import { isNumeric, isTime, rowsPicture, typesOf } from "./tables";
 
@@ -150,8 +151,7 @@ function pie(data: Rows, { x, y }: Chosen): Picture {
 			is: "plot",
 			height: 320,
 			option: (paint, room) => ({
-				animation: false,
-				textStyle: { fontFamily: paint.font, color: paint.text },
+				...base(paint),
 				series: [
 					{
 						id: "pie",
@@ -163,8 +163,9 @@ function pie(data: Rows, { x, y }: Chosen): Picture {
 							.map(({ value, i }) => ({ value, name: String(i), itemStyle: { color: paint.series[i % paint.series.length] } })),
 						itemStyle: { borderColor: paint.surface, borderWidth: 1.5 },
 						label: {
-							show: !room.small,
+							show: !room.small && room.width > 420,
 							color: paint.text,
+							lineHeight: 15,
 							formatter: (p: { name: string; value: number }) =>
 								`${slices[Number(p.name)]?.name ?? ""}\n${formatValue(p.value, format)} (${share(p.value, whole)})`,
 						},

@@ -102,7 +102,7 @@ function option(s: Simple, paint: Paint, room: Room): Options {
 	const bars = shown.some(({ row }) => (row.shape ?? s.shape) === "bar");
 	return {
 		...base(paint),
-		grid: { ...grid(room), bottom: s.xTitle ? 24 : 4, left: s.yTitle ? 24 : 4 },
+		grid: grid(room),
 		tooltip: tooltip(paint, {
 			trigger: "axis",
 			axisPointer: { type: bars ? "shadow" : "line" },

@@ -124,7 +124,7 @@ function option(scene: Scene, paint: Paint, room: Room): Options {
 	series.push(...extras(scene, shown, paint));
 	return {
 		...base(paint),
-		grid: { ...grid(room), bottom: filter.xAxisLabel ? 24 : 4, left: filter.yAxisLabel ? 24 : 4 },
+		grid: grid(room),
 		tooltip: tooltip(paint, {
 			trigger: "axis",
 			axisPointer: { type: look.shape === "bar" ? "shadow" : "line" },

@@ -119,6 +119,7 @@ export function piePicture(query: QueryNode, lines: Line[], donut: boolean): Pic
 							label: {
 								show: !room.small && room.width > 420,
 								color: paint.text,
+								lineHeight: 15,
 								formatter: (p: { data: { place: number } }) => textOf(byPlace(p.data.place)),
 							},
 							labelLine: { lineStyle: { color: paint.soft } },

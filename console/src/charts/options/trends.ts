@@ -145,7 +145,7 @@ function scatterPicture(query: QueryNode, result: QueryResult, lines: Line[]): P
 			pick: ({ index }) => behindLine(query, y, index),
 			option: (paint, room) => ({
 				...base(paint),
-				grid: { ...grid(room), bottom: 26, left: 26 },
+				grid: grid(room),
 				tooltip: tooltip(paint, {
 					trigger: "item",
 					formatter: (p: { dataIndex: number }) =>
