@@ -81,7 +81,7 @@ function Shell() {
 
 function Sidebar({ open, path }: { open: boolean; path: string }) {
 	return (
-		<aside class="sidebar" aria-label="Sidebar" data-open={open}>
+		<aside class="sidebar" data-open={open} aria-label="Navigation">
 			<div class="sidebar-head">
 				<span title={session.value?.project.name}>{session.value?.project.name}</span>
 			</div>
