@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { QueryNode } from "../../src/api/query";
 import { correlationActors, pathActors } from "../../src/charts/behind";
 import { behind, pictureWith, plotOf, room, sample, samples } from "./support";
 import { pictureOf } from "../../src/charts/picture";
@@ -40,7 +41,7 @@ describe("what is behind a number", () => {
 
 	test("of the first week is cut by the dates of the insight, and of another one is not", () => {
 		const picture = pictureWith("trend_week");
-		const rangeOf = (row: number) => (picture.sheet.rows[row]?.[1]?.behind?.().source.source as { dateRange: unknown }).dateRange;
+		const rangeOf = (row: number) => (picture.sheet.rows[row]?.[1]?.behind?.().source.source as QueryNode | undefined)?.dateRange;
 		expect(rangeOf(0)).toEqual({ date_from: "2026-06-01T00:00:00Z", date_to: "2026-08-22T23:59:59.999999Z", explicitDate: true });
 		expect(rangeOf(1)).toEqual({ date_from: "2026-06-01", date_to: "2026-08-22" });
 	});

@@ -166,7 +166,12 @@ export function behindLine(query: QueryNode, line: Line, index?: number): Behind
 	const shown = index === undefined ? undefined : line.days[index];
 	return {
 		title: shown === undefined ? line.name : `${line.name}, ${longDay(shown, intervalOf(query))}`,
-		source: trendActors(index === undefined ? query : cut(query, line, index), { series: action.order, day, breakdown: line.item.breakdown_value, compare: line.item.compare_label }),
+		source: trendActors(index === undefined ? query : cut(query, line, index), {
+			series: action.order,
+			day,
+			breakdown: line.item.breakdown_value,
+			compare: line.item.compare_label,
+		}),
 	};
 }
 
