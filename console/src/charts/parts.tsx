@@ -20,7 +20,11 @@ export function FiguresView({ figures, small, onBehind }: { figures: Figure[]; s
 						</span>
 						{f.change !== undefined && <Change figure={f} />}
 					</dd>
-					{f.points && <Sparkline numbers={f.points} label={`${f.name} over time`} colour={f.colour} width={160} height={36} />}
+					{f.points && (
+						<dd>
+							<Sparkline numbers={f.points} label={`${f.name} over time`} colour={f.colour} width={160} height={36} />
+						</dd>
+					)}
 				</div>
 			))}
 		</dl>

@@ -245,7 +245,7 @@ export function twoDimensionalPicture(query: QueryNode, lines: Line[]): Picture 
 	const most = Math.max(0, ...current.map((l) => l.total));
 	const body: Heat = {
 		is: "heat",
-		heads: [""],
+		heads: ["Value"],
 		columns,
 		groups: [
 			{
