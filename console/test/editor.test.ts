@@ -155,7 +155,7 @@ const sorted = (value: unknown): string =>
 /** The number 0 is another name of all people. */
 const asIs = (filter: Fields): Fields => ({
 	...filter,
-	breakdown: Array.isArray(filter.breakdown) ? filter.breakdown.map((id) => (String(id) === "0" ? "all" : id)) : [filter.breakdown],
+	breakdown: [filter.breakdown].flat().map((id) => (String(id) === "0" ? "all" : id)),
 });
 
 describe("json", () => {

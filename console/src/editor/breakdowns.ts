@@ -58,7 +58,7 @@ function readItem(item: Fields): Breakdown {
 
 function writeItem(b: Breakdown): Fields {
 	return withFields(b.rest ?? {}, {
-		property: b.type === "cohort" ? Number(b.key) : b.key,
+		property: b.type === "cohort" && b.key !== everybody ? Number(b.key) : b.key,
 		type: b.type,
 		group_type_index: b.type === "group" ? (b.group_type_index ?? 0) : undefined,
 		histogram_bin_count: b.bins,
@@ -75,7 +75,8 @@ export function withBreakdowns(filter: Fields, items: Breakdown[]): Fields {
 	const [only] = items;
 	if (!only) return settled(withFields(without, { breakdowns: undefined }));
 	const list = Array.isArray(filter.breakdown) && filter.breakdown_type !== "cohort" && items.every((b) => sameKind(b, only));
-	if ((items.length > 1 && !list) || listOf(filter.breakdowns).length > 0) return withFields(without, { breakdowns: items.map(writeItem) });
+	if (listOf(filter.breakdowns).length > 0) return withFields(filter, { breakdowns: items.map(writeItem) });
+	if (items.length > 1 && !list) return withFields(without, { breakdowns: items.map(writeItem) });
 	return withFields(filter, {
 		breakdown: list ? items.map((b) => b.key) : only.key,
 		breakdown_type: only.type,

@@ -163,11 +163,11 @@ function seriesOf(query: QueryNode): Fields[] {
 	return series.length > 0 ? series : [anything];
 }
 
-/** A series with its math if the kind has it, else with the kind's default. */
+/** A series with its math if the kind has it, else with the kind's default. An expression means something else in each kind. */
 function fitMath(series: Fields, kind: MathKind): Fields {
 	const math = textOf(series.math);
-	const known = !math || math.endsWith("_group") || mathsOf(kind, []).some((m) => m.id === math);
-	if (kind === "FunnelsQuery" && math.endsWith("_group")) return withoutMath(series);
+	const ofGroups = math.endsWith("_group") && kind !== "FunnelsQuery";
+	const known = !math || ofGroups || (math !== "hogql" && mathsOf(kind, []).some((m) => m.id === math));
 	return known ? series : withoutMath(series);
 }
 
