@@ -10,7 +10,8 @@ ADMIN_PORT := 2019
 run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C stops it. Other ports: make run PORT=8081 ADMIN_PORT=2020
 	@$(GO) build -o bin/demo ./demo && exec bin/demo -port $(PORT) -admin-port $(ADMIN_PORT)
 
-build: ## Build bin/caddy: Caddy with this module in it.
+build: ## Build bin/caddy: Caddy with this module in it, and the console if npm is there.
+	@scripts/console.sh build
 	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build
 	@scripts/fetch-engine.sh || echo 'The embedded engine is missing: set engine_library to a libchdb, or clickhouse to a ClickHouse server.' >&2
 
@@ -19,6 +20,7 @@ engine: ## Download the embedded engine once, into the user's cache folder.
 
 test: build engine ## Run every test.
 	$(GO) vet ./...
+	scripts/console.sh test
 	$(TOOL) gotestsum --format pkgname --raw-command -- scripts/test.sh
 
 conformance: engine ## Run only the conformance cases.
@@ -29,6 +31,7 @@ bench: build engine ## Measure the figures in docs/performance.md, or some of th
 
 lint:
 	$(TOOL) golangci-lint run ./...
+	scripts/console.sh lint
 
 fmt:
 	$(TOOL) golangci-lint fmt ./...

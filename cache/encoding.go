@@ -7,6 +7,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/accept"
 )
 
 // Encoding is a content coding of a body.
@@ -40,18 +42,8 @@ func Negotiate(header string) Encoding {
 	const unsaid = -1
 	weights := [encodings]int{unsaid, unsaid, unsaid}
 	others := unsaid
-	for rest := header; rest != ""; {
-		var element string
-		element, rest, _ = strings.Cut(rest, ",")
-		coding, parameter, weighted := strings.Cut(element, ";")
-		weight := 1000
-		if weighted {
-			var ok bool
-			if weight, ok = parseWeight(trimSpace(parameter)); !ok {
-				continue
-			}
-		}
-		switch coding = trimSpace(coding); {
+	for coding, weight, rest := accept.NextEncoding(header); coding != ""; coding, weight, rest = accept.NextEncoding(rest) {
+		switch {
 		case coding == "*":
 			others = weight
 		case strings.EqualFold(coding, "zstd"):
@@ -73,32 +65,6 @@ func Negotiate(header string) Encoding {
 		}
 	}
 	return best
-}
-
-// parseWeight reads "q=0.5" as 500.
-func parseWeight(parameter string) (thousandths int, ok bool) {
-	name, value, _ := strings.Cut(parameter, "=")
-	if name = trimSpace(name); name != "q" && name != "Q" {
-		return 0, false
-	}
-	value = trimSpace(value)
-	if value == "" || value[0] != '0' && value[0] != '1' {
-		return 0, false
-	}
-	thousandths = 1000 * int(value[0]-'0')
-	if value = value[1:]; value == "" {
-		return thousandths, true
-	}
-	if value[0] != '.' || len(value) > 4 {
-		return 0, false
-	}
-	for i, unit := 1, 100; i < len(value); i, unit = i+1, unit/10 {
-		if value[i] < '0' || value[i] > '9' {
-			return 0, false
-		}
-		thousandths += unit * int(value[i]-'0')
-	}
-	return thousandths, thousandths <= 1000
 }
 
 func trimSpace(s string) string { return strings.Trim(s, " \t") }

@@ -18,6 +18,7 @@ func init() {
 //
 //	analytics [<matcher>] {
 //		health
+//		console
 //	}
 func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	h.Next() // the directive's name
@@ -25,14 +26,18 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		return nil, h.ArgErr()
 	}
 	handler := new(module.Handler)
-	err := block(h.Dispenser, map[string]func() error{
-		"health": func() error {
-			handler.Health = true
+	on := func(option *bool) func() error {
+		return func() error {
+			*option = true
 			if h.NextArg() {
 				return h.ArgErr()
 			}
 			return nil
-		},
+		}
+	}
+	err := block(h.Dispenser, map[string]func() error{
+		"health":  on(&handler.Health),
+		"console": on(&handler.Console),
 	})
 	if err != nil {
 		return nil, err

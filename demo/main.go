@@ -110,7 +110,11 @@ func (s *settings) run(ctx context.Context) error {
 	if d.captureToken, err = s.captureToken(ctx, d.Project); err != nil {
 		return s.explain(err)
 	}
-	d.print()
+	link, err := s.consoleLink(ctx, d.Project)
+	if err != nil {
+		return s.explain(err)
+	}
+	d.print(link)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -235,6 +239,34 @@ func (s *settings) captureToken(ctx context.Context, project int64) (string, err
 		return "", err
 	}
 	return list.Tokens[0].Token, nil
+}
+
+// consoleLink asks for a link that opens the console, signed in to a project.
+func (s *settings) consoleLink(ctx context.Context, project int64) (string, error) {
+	raw, err := json.Marshal(map[string]any{"project": project, "site": s.site()})
+	if err != nil {
+		return "", fmt.Errorf("encoding a request: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.adminAddress()+"/analytics/console", bytes.NewReader(raw))
+	if err != nil {
+		return "", fmt.Errorf("asking for a link to the console: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("asking for a link to the console: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("asking for a link to the console: %w", err)
+	}
+	var out struct {
+		Link string `json:"link"`
+	}
+	if resp.StatusCode != http.StatusOK || json.Unmarshal(answer, &out) != nil {
+		return "", fmt.Errorf("asking for a link to the console: %d: %s", resp.StatusCode, answer)
+	}
+	return out.Link, nil
 }
 
 // publish creates the actions, variables and endpoints, skipping those that an interrupted run already created.
@@ -367,11 +399,17 @@ func (d *demo) save() error {
 	return nil
 }
 
-func (d *demo) print() {
+func (d *demo) print(console string) {
 	site := d.settings.site()
 	api := fmt.Sprintf("%s/api/projects/%d", site, d.Project)
 	fmt.Printf(`
 The demo project %d is served on %s (Ctrl-C stops it).
+
+Open the console, signed in; the link works once, within five minutes:
+
+  %s
+
+Another link:  %s analytics console --project %d --address %s
 
   personal key, every scope:      %s
   secret key, runs endpoints:     %s
@@ -391,5 +429,5 @@ To capture events into it, paste this into a page (README.md shows how to create
 <script src="https://us-assets.i.posthog.com/static/array.js"></script>
 <script>posthog.init("%s", { api_host: "%s" })</script>
 
-`, d.Project, site, d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, d.captureToken, site)
+`, d.Project, site, console, d.settings.server, d.Project, d.settings.adminAddress(), d.PersonalKey, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, api, d.PersonalKey, api, d.SecretKey, d.captureToken, site)
 }

@@ -51,6 +51,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
 		route("/analytics/keys", map[string]adminHandler{http.MethodGet: adminListKeys, http.MethodPost: adminCreateKey}),
 		route("/analytics/keys/{id}/{action}", map[string]adminHandler{http.MethodPost: adminChangeKey}),
+		route("/analytics/console", map[string]adminHandler{http.MethodPost: adminSignIn}),
 		route("/analytics/tokens/rotate", map[string]adminHandler{http.MethodPost: adminRotateTokens}),
 		route("/analytics/capture", map[string]adminHandler{http.MethodGet: adminCaptureStatus}),
 		route("/analytics/properties", map[string]adminHandler{http.MethodPost: adminSetProperty}),

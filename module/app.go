@@ -50,6 +50,7 @@ type App struct {
 	kept    []string // the keys of what leases give back
 	started chan struct{}
 	runtime atomic.Pointer[runtime]
+	console atomic.Bool // a site has the console
 
 	stopFolders func() // ends the task that waits to apply endpoint files; nil when there is none
 }

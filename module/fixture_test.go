@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
@@ -79,9 +80,10 @@ func newWorld(tb testing.TB) *world {
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
 		tables:   new(materialize.Filler),
-		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
+		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.api = w.rt.newAPI()
+	w.rt.signin = &signin.SignIn{State: new(signin.State), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
 	w.project = w.newProject(tb)

@@ -9,20 +9,25 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/console"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler is the HTTP handler "analytics": it answers every path below /api/, and those that SDKs send events to. The others it leaves to
-// the next handler.
+// Handler is the HTTP handler "analytics": it answers every path below /api/, those that SDKs send events to, and those of the console if the
+// site has one. The others it leaves to the next handler.
 type Handler struct {
 	// Whether the site answers /healthz and /readyz, as the admin address does. Default: it does not.
 	Health bool `json:"health,omitempty"`
+	// Whether the site has the web console, at /, /project/* and /console/*, and people can sign in to it. Default: it has not.
+	Console bool `json:"console,omitempty"`
 
-	app    *App
-	logger *zap.Logger
+	app     *App
+	console *console.Console // nil without one
+	logger  *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -38,14 +43,22 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("loading the analytics app: %w", err)
 	}
 	h.app = app.(*App)
-	return nil
+	if h.Console {
+		h.app.console.Store(true)
+		h.console, err = console.Embedded()
+	}
+	return err
 }
 
 // ServeHTTP answers one request of the API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	captures := capture.Serves(r.URL.Path)
 	if !captures && !strings.HasPrefix(r.URL.Path, api.ApiPrefix) {
-		if h.Health && serveHealth(h.findApp, w, r) {
+		switch {
+		case h.Console && console.Serves(r.URL.Path):
+			h.console.ServeHTTP(w, r)
+			return nil
+		case h.Health && serveHealth(h.findApp, w, r):
 			return nil
 		}
 		return h.serveUntaken(w, r, next)
@@ -55,11 +68,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		w.WriteHeader(api.StatusClientGone)
 		return nil //nolint:nilerr // there is nobody to tell
 	}
-	if captures {
+	switch {
+	case captures:
 		rt.capture.Serve(w, r)
-		return nil
+	case h.Console && signin.Serves(r.URL.Path):
+		rt.signin.ServeHTTP(w, r)
+	default:
+		rt.api.ServeHTTP(w, r)
 	}
-	rt.api.ServeHTTP(w, r)
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
@@ -39,6 +40,7 @@ type runtime struct {
 	tokens   *api.Tokens
 	probe    *probe
 	api      *api.API
+	signin   *signin.SignIn // for sites with the console
 	logs     *runlog.Logs
 	logger   *zap.Logger
 	// references remembers what uses actions and cohorts.
@@ -107,6 +109,12 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	sessions, err := keep(a, "signin "+registryKey, func() (*signin.State, func() error, error) {
+		return new(signin.State), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	kept := slices.Clone(a.kept) // a background run holds shares of its own, of all but the runs
 	// Last, so that they are closed first: what they use is still there then.
 	background, err := keep(a, "runs "+registryKey, func() (*execution.Runs, func() error, error) {
@@ -154,6 +162,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()
+	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	if rt.capturing, err = a.openCapture(); err != nil {
 		return nil, err
 	}
@@ -259,7 +268,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: new(runlog.Logs)}
+	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

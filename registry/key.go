@@ -58,6 +58,8 @@ type Key struct {
 	Endpoints []string `json:"endpoints"`
 	// CreatedBy is the id of the personal key that made this one; empty when an operator did.
 	CreatedBy string `json:"created_by,omitempty"`
+	// Session reports that somebody got the key by signing in, and not to keep it: it is purged soon after it ended.
+	Session bool `json:"session,omitempty"`
 }
 
 // storedKey is the JSON of a key.
@@ -223,6 +225,7 @@ type NewKey struct {
 	Fixed     map[string]any // JSON values by the names of variables, in the types of their definitions; none may be null or empty
 	Endpoints []string       // names; nil for all
 	CreatedBy string         // id of the personal key that asks; empty for an operator
+	Session   bool           // somebody signs in with it; it is personal and expires
 	Grantor   *Key           // who asks: the key can have only scopes that it has; nil for an operator
 }
 
@@ -233,7 +236,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		n.Kind = Personal
 	}
 	n.Label = strings.TrimSpace(n.Label)
-	if err := n.validate(now); err != nil {
+	if err := n.Validate(now); err != nil {
 		return nil, "", err
 	}
 	if err := n.Grantor.mayGive(n.Scopes); err != nil {
@@ -248,6 +251,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		CreatedAt: moment(now),
 		ExpiresAt: moment(n.ExpiresAt),
 		CreatedBy: n.CreatedBy,
+		Session:   n.Session,
 	}
 	if n.Endpoints != nil {
 		created.Endpoints = once(n.Endpoints)
@@ -330,10 +334,14 @@ func checkKey(kind KeyKind, label string, scopes []string) error {
 	return validateScopes(kind, scopes)
 }
 
-func (n NewKey) validate(now time.Time) error {
+// Validate reports what is wrong with n, whatever the project has. Mistakes are *FieldError.
+func (n NewKey) Validate(now time.Time) error {
+	kind := cmp.Or(n.Kind, Personal)
 	switch {
-	case n.Kind != Personal && n.Kind != Secret:
-		return notChoice("kind", string(n.Kind))
+	case kind != Personal && kind != Secret:
+		return notChoice("kind", string(kind))
+	case n.Session && (kind != Personal || n.ExpiresAt.IsZero()):
+		return invalid("expires_at", "The key of a session is a personal key that expires.")
 	case !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now):
 		return invalid("expires_at", "The time of expiry must be in the future.")
 	case len(n.Endpoints) > maxKeyTargets:
@@ -341,7 +349,7 @@ func (n NewKey) validate(now time.Time) error {
 	case n.Endpoints != nil && (len(n.Endpoints) == 0 || slices.Contains(n.Endpoints, "")):
 		return invalid("endpoints", "Each endpoint needs a name.")
 	}
-	return checkKey(n.Kind, n.Label, n.Scopes)
+	return checkKey(kind, n.Label, n.Scopes)
 }
 
 // FixedText is what the field Fixed of a key holds for these values. Mistakes are *FieldError. A value that is null or empty is one:

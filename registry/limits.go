@@ -44,6 +44,9 @@ const (
 // sooner.
 const PurgeAfter = 30 * 24 * time.Hour
 
+// PurgeSessionsAfter is how long the key of a session that ended is kept.
+const PurgeSessionsAfter = 24 * time.Hour
+
 // counted are the kinds of which a project may have as many as Limits.Records says, or a multiple of it, with what their records are
 // called. The others have limits of their own, and all count in bytes.
 var counted = []struct {

@@ -337,12 +337,70 @@ func TestPurgeInTheBackground(t *testing.T) {
 	old, recent := createInsight(t, r, p.ID, named("old")), createInsight(t, r, p.ID, named("recent"))
 	must(r.UpdateInsight(t.Context(), p.ID, recent.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", time.Now()))(t)
 	must(r.UpdateInsight(t.Context(), p.ID, old.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "k", time.Now().Add(-registry.PurgeAfter-time.Hour)))(t)
-	for deadline := time.Now().Add(30 * time.Second); r.Snapshot().AnyInsight(p.ID, old.ID) != nil; time.Sleep(time.Millisecond) {
+	ended := time.Now().Add(-registry.PurgeSessionsAfter - time.Hour)
+	session, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Scopes: []string{"*"}, Session: true, ExpiresAt: ended}, ended.Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool {
+		snap := r.Snapshot()
+		return snap.AnyInsight(p.ID, old.ID) != nil || snap.KeyByID(p.ID, session.ID) != nil
+	}
+	for deadline := time.Now().Add(30 * time.Second); there(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is purged")
 		}
 	}
 	if r.Snapshot().AnyInsight(p.ID, recent.ID) == nil {
 		t.Error("what was just deleted is purged")
+	}
+}
+
+// TestPurgeSessions: keys of sessions go a day after they ended, whether they were revoked or expired, unless something names them.
+func TestPurgeSessions(t *testing.T) {
+	path := sqlitetest.Path(t)
+	r := openAt(t, path, quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	key := func(label string, session bool, expires time.Time) string {
+		t.Helper()
+		k, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Label: label, Scopes: []string{"*"}, Session: session, ExpiresAt: expires}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.ID
+	}
+	soon, later := now.Add(time.Hour), now.Add(48*time.Hour)
+	key("expired", true, soon)
+	revoked := key("revoked", true, later)
+	must(r.RevokeKey(t.Context(), revoked, soon))(t)
+	author := key("author", true, soon)
+	must(r.CreateInsight(t.Context(), p.ID, named("i"), author, now))(t)
+	key("open", true, later)
+	key("made to be kept", false, soon)
+	labels := func(snap *registry.Snapshot) (out []string) {
+		for _, k := range snap.Keys(p.ID) {
+			out = append(out, k.Label)
+		}
+		slices.Sort(out)
+		return out
+	}
+	must(r.PurgeSessions(t.Context(), p.ID, soon.Add(-time.Second)))(t)
+	if got := labels(r.Snapshot()); len(got) != 5 {
+		t.Errorf("a purge that was too early left %q", got)
+	}
+	if purged := must(r.PurgeSessions(t.Context(), p.ID, soon))(t); len(purged.Keys) != 2 {
+		t.Errorf("purged: %+v", purged)
+	}
+	if diff := cmp.Diff([]string{"author", "made to be kept", "open"}, labels(r.Snapshot())); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	checkSame(t, openAt(t, path, quiet).Snapshot(), r.Snapshot())
+	for _, wrong := range []registry.NewKey{
+		{Project: p.ID, Scopes: []string{"*"}, Session: true},
+		{Project: p.ID, Kind: registry.Secret, Scopes: []string{"endpoint:read"}, Session: true, ExpiresAt: soon},
+	} {
+		if _, _, err := r.CreateKey(t.Context(), wrong, now); err == nil {
+			t.Errorf("a session has the key %+v", wrong)
+		}
 	}
 }

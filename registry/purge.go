@@ -29,6 +29,26 @@ func (p *Purged) Empty() bool {
 // have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
 // unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
+	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
+		u.insights()
+		u.dashboards()
+		u.endpoints()
+		u.actions()
+		u.keys(logged, nil)
+		u.cohorts()
+	})
+}
+
+// PurgeSessions removes for good the keys of sessions that ended before a time, but those that are named as the author of something. An
+// unknown project is ErrNotFound.
+func (r *Registry) PurgeSessions(ctx context.Context, project int64, before time.Time) (Purged, error) {
+	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
+		u.keys(logged, func(k *keyEntry) bool { return k.Session })
+	})
+}
+
+// purge writes what remove removes.
+func (r *Registry) purge(ctx context.Context, project int64, before time.Time, remove func(u *purge, logged map[string]bool)) (Purged, error) {
 	before = moment(before)
 	logged, err := r.authors(ctx, project, before)
 	if err != nil {
@@ -41,12 +61,7 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 			return err
 		}
 		purge := purge{tx: t, p: p, before: before}
-		purge.insights()
-		purge.dashboards()
-		purge.endpoints()
-		purge.actions()
-		purge.keys(logged)
-		purge.cohorts()
+		remove(&purge, logged)
 		purged = purge.out
 		return nil
 	})
@@ -110,10 +125,10 @@ func (u *purge) endpoints() {
 	}
 }
 
-// keys removes all keys that are due but personal ones that are the author of something that stays.
-func (u *purge) keys(logged map[string]bool) {
+// keys removes the keys of a kind, nil for all, that are due, but personal ones that are the author of something that stays.
+func (u *purge) keys(logged map[string]bool, kind func(*keyEntry) bool) {
 	authors := u.p.authors()
-	for _, k := range valuesOf(u.p.keys.byID, nil) {
+	for _, k := range valuesOf(u.p.keys.byID, kind) {
 		if !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) || k.Kind == Personal && (authors[k.ID] || logged[k.ID]) {
 			continue
 		}
@@ -206,23 +221,28 @@ func (r *Registry) purgeDeleted(ctx context.Context, every time.Duration) {
 			return
 		case now := <-ticker.C:
 			for _, p := range r.Snapshot().Projects() {
-				r.purgeProject(ctx, p.ID, now.Add(-PurgeAfter))
+				r.purgeProject(ctx, p.ID, now)
 			}
 		}
 	}
 }
 
-func (r *Registry) purgeProject(ctx context.Context, project int64, before time.Time) {
+func (r *Registry) purgeProject(ctx context.Context, project int64, now time.Time) {
 	limited, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	purged, err := r.Purge(limited, project, before)
+	purged, err := r.Purge(limited, project, now.Add(-PurgeAfter))
+	var sessions Purged
+	if err == nil {
+		sessions, err = r.PurgeSessions(limited, project, now.Add(-PurgeSessionsAfter))
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		r.log.Warn("purging what was deleted; trying again later", zap.Int64("project", project), zap.Error(err))
-	case !purged.Empty():
-		r.log.Info("purged what was deleted more than 30 days ago", zap.Int64("project", project),
+	case !purged.Empty() || !sessions.Empty():
+		r.log.Info("purged what was deleted more than 30 days ago, and keys of sessions that ended more than a day ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
-			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions))
+			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions),
+			zap.Int("sessions", len(sessions.Keys)))
 	}
 }

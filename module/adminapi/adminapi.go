@@ -212,3 +212,20 @@ type GroupType struct {
 	Name  string `json:"group_type"`
 	Index int    `json:"group_type_index"`
 }
+
+// SignIn asks for a link that opens the console, signed in.
+type SignIn struct {
+	Project int64    `json:"project"`          // 0 for the only one
+	Scopes  []string `json:"scopes,omitempty"` // of the session; all if empty
+	Expires string   `json:"expires"`          // when the session ends, from the start of it, such as 12h, which is also what an empty text stands for
+	Site    string   `json:"site"`             // scheme and host of the console; what the config says if empty
+}
+
+// SignInLink is such a link. It works once.
+type SignInLink struct {
+	Link      string    `json:"link"`
+	ExpiresAt time.Time `json:"expires_at"` // when the link stops working
+	Project   int64     `json:"project"`
+	Name      string    `json:"name"` // of the project
+	Scopes    []string  `json:"scopes"`
+}

@@ -331,6 +331,9 @@ func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
 	return e
 }
 
+// Unauthenticated refuses credentials.
+func Unauthenticated(detail string) *Error { return unauthenticated("authentication_failed", detail) }
+
 // Throttled refuses a caller who asks too often.
 func Throttled(detail string, wait time.Duration) *Error { return throttled(detail, wait) }
 

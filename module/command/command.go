@@ -18,14 +18,14 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "analytics",
-		Short: "Manages projects, keys, endpoints and data of the analytics API",
+		Short: "Manages projects, keys, endpoints and data of the analytics API, and opens its console",
 		Long: `
 Manages the analytics API of a running server through its admin address. Results
 go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), versionCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), consoleCommand(), versionCommand())
 			root.Args = subcommandOnly
 			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			root.SetFlagErrorFunc(flagMistake)

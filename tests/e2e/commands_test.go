@@ -43,7 +43,7 @@ func TestMistypedCommands(t *testing.T) {
 		args string
 		want string // on standard error
 	}{
-		{"projct list", `unknown command "projct" for "caddy analytics": did you mean project?; its commands are alert, capture, cohort, endpoints,`},
+		{"projct list", `unknown command "projct" for "caddy analytics": did you mean project?; its commands are alert, capture, cohort, console, endpoints,`},
 		{"key crate", `unknown command "crate" for "caddy analytics key": did you mean create?; its commands are create, list, revoke, roll`},
 		{"nonsense", `unknown command "nonsense" for "caddy analytics"; its commands are`},
 		{"token nonsense", `unknown command "nonsense" for "caddy analytics token"; its commands are`},
@@ -54,6 +54,8 @@ func TestMistypedCommands(t *testing.T) {
 		{"project create", `required flag(s) "name" not set`},
 		{"project create --name", "flag needs an argument: --name; see"},
 		{"project list extra", `"extra"`},
+		{"consol", `unknown command "consol" for "caddy analytics": did you mean console?`},
+		{"console now", `"now"`},
 		{"version now", `"now"`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

@@ -155,6 +155,11 @@ func TestDemo(t *testing.T) {
 	if rows := c.Query(t, "select count() from events"); len(rows) != 1 {
 		t.Errorf("rows %v", rows)
 	}
+	_, code, _ := strings.Cut(banner, fmt.Sprintf("http://localhost:%d/#code=", ports[0]))
+	code, _, _ = strings.Cut(code, "\n")
+	if answer := c.Do(t, http.MethodPost, "/api/console/session/", map[string]any{"code": code}); answer.Status != http.StatusCreated {
+		t.Errorf("the link to the console answers %d %s\n%s", answer.Status, answer.Raw, banner)
+	}
 	list := c.Do(t, http.MethodGet, "cohorts/", nil)
 	cohorts, _ := list.Body["results"].([]any)
 	for _, one := range cohorts {

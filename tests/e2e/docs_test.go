@@ -32,7 +32,7 @@ func TestDocumentedConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/dashboards.md"} {
+	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/console.md", "docs/dashboards.md"} {
 		for _, text := range harness.Blocks(document(t, page)) {
 			if !strings.HasPrefix(text, "{\n") || strings.Contains(text, "<dsn>") {
 				continue

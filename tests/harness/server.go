@@ -43,7 +43,7 @@ const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboar
 	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write," +
 	"alert:read,alert:write"
 
-// Binary builds the server once for the whole test process, and returns its path. All test processes of a checkout have it in one place.
+// Binary builds the server, with the console, once for the whole test process, and returns its path. All test processes of a checkout have it in one place.
 var Binary = sync.OnceValues(func() (path string, err error) {
 	root, err := Root()
 	if err != nil {
@@ -58,6 +58,11 @@ var Binary = sync.OnceValues(func() (path string, err error) {
 		return "", fmt.Errorf("waiting for other tests to build the server: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	console := exec.Command("scripts/console.sh", "build")
+	console.Dir = root
+	if out, err := console.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the console: %w\n%s", err, out)
+	}
 	path = filepath.Join(folder, "caddy")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/xcaddy-build")
 	build.Dir = root
@@ -184,6 +189,15 @@ func (s *Server) Log() string {
 		return err.Error()
 	}
 	return string(raw[max(0, len(raw)-64<<10):])
+}
+
+// ServeConsole makes the site one with the console.
+func (s *Server) ServeConsole() error {
+	config := strings.Replace(s.Config(""), "\n\tanalytics\n", "\n\tanalytics {\n\t\tconsole\n\t}\n", 1)
+	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
+		return fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	return s.Reload()
 }
 
 // PID returns the server's process id.

@@ -54,11 +54,11 @@ func recordOrganization(c *api.Caller) organizationRecord {
 	}
 }
 
-// members counts the users of the project: its personal keys that are not revoked.
+// members counts the users of the project: its personal keys that work.
 func members(c *api.Caller) int {
 	n := 0
 	for _, k := range c.Snapshot.Keys(c.Project.ID) {
-		if k.User != 0 && k.RevokedAt.IsZero() {
+		if k.User != 0 && k.RevokedAt.IsZero() && !k.Expired(c.Start) {
 			n++
 		}
 	}

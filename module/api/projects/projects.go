@@ -33,6 +33,7 @@ func (p *Projects) Routes() []api.Route {
 
 		{Method: http.MethodGet, Pattern: api.UsersResource + "/:name", Scope: "user:read", Handler: getUser},
 		{Method: http.MethodGet, Pattern: api.KeysResource + "/:name", Scope: api.AnyScope, Handler: getKey},
+		{Method: http.MethodDelete, Pattern: api.KeysResource + "/:name", Scope: api.AnyScope, Handler: p.revokeOwnKey},
 
 		{Method: http.MethodGet, Pattern: organizations, Scope: readOrganization, Handler: listOrganizations},
 		{Method: http.MethodGet, Pattern: one, Scope: readOrganization, Handler: ofOrganization(getOrganization)},

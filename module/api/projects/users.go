@@ -56,10 +56,24 @@ func recordPersonalKey(k *registry.Key) personalKeyRecord {
 	}
 }
 
+// errOtherKey refuses what a key asks about others.
+var errOtherKey = api.Forbidden("This action does not support personal API key access")
+
 // getKey answers GET /api/personal_api_keys/@current/. A key can read no other key than itself.
 func getKey(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	if in.At.Name != api.CurrentAlias {
-		return api.Response{}, api.Forbidden("This action does not support personal API key access")
+		return api.Response{}, errOtherKey
 	}
 	return api.JSON(http.StatusOK, recordPersonalKey(c.Key)), nil
+}
+
+// revokeOwnKey answers DELETE /api/personal_api_keys/@current/. A key can revoke no other key than itself.
+func (p *Projects) revokeOwnKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if in.At.Name != api.CurrentAlias {
+		return api.Response{}, errOtherKey
+	}
+	if _, err := p.Registry.RevokeKey(ctx, c.Key.ID, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return api.NoContent(), nil
 }

@@ -1,0 +1,144 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Path is where codes are exchanged, with a slash at its end or without.
+const Path = "/api/console/session/"
+
+// Serves reports whether a path is that of the exchange.
+func Serves(path string) bool { return path == Path || path == strings.TrimSuffix(Path, "/") }
+
+// State is what survives reloads: the codes that work, and who sent wrong ones. Its zero value is ready.
+type State struct {
+	Codes   Codes
+	guesses guesses
+}
+
+// SignIn exchanges codes for keys.
+type SignIn struct {
+	State    *State
+	Registry *registry.Registry
+	// ClientIP returns the address of the client; wrong codes are counted by it.
+	ClientIP func(*http.Request) string
+	Origins  api.Origins
+	Logger   *zap.Logger
+}
+
+// label is that of the keys of sessions.
+const label = "console"
+
+// session is the answer to an exchange.
+type session struct {
+	Key       string    `json:"key"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Project   project   `json:"project"`
+	Scopes    []string  `json:"scopes"`
+}
+
+type project struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+// ServeHTTP answers POST /api/console/session/.
+func (s *SignIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start, id := time.Now(), api.RequestID(r)
+	w.Header()["X-Request-Id"] = []string{id}
+	res, err := s.answer(r, start)
+	api.WriteAnswer(w, r, api.Asked{Start: start, RequestID: id, Logger: s.Logger}, res, err)
+}
+
+// maxBody is the most bytes of a body.
+const maxBody = 4 << 10
+
+func (s *SignIn) answer(r *http.Request, now time.Time) (api.Response, error) {
+	if r.Method != http.MethodPost {
+		return api.Response{}, api.MethodNotAllowed(r.Method, http.MethodPost)
+	}
+	if err := s.checkOrigin(r); err != nil {
+		return api.Response{}, err
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
+	text, err := readCode(r)
+	if err != nil {
+		return api.Response{}, err
+	}
+	// The limit is not asked first: who guesses would lock out whoever shares the address, and a code has too many bits to be guessed.
+	grant, ok := s.State.Codes.take(text, now)
+	if !ok {
+		if wait := s.State.guesses.wrong(s.ClientIP(r), now); wait > 0 {
+			return api.Response{}, api.Throttled("Too many codes were wrong. Wait, or get a new link.", wait)
+		}
+		return api.Response{}, errWrongCode
+	}
+	return s.open(r.Context(), grant, now)
+}
+
+// errWrongCode refuses a code. It does not tell wrong codes from those that were good once.
+var errWrongCode = api.Unauthenticated("This link has expired or was already used. Get a new one with: caddy analytics console")
+
+// open makes the key of a session.
+func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (api.Response, error) {
+	key, text, err := s.Registry.CreateKey(ctx, registry.NewKey{
+		Project: grant.Project, Label: label, Scopes: grant.Scopes, ExpiresAt: now.Add(grant.Life), Session: true,
+	}, now)
+	if errors.Is(err, registry.ErrNotFound) {
+		return api.Response{}, errWrongCode // the project is gone
+	}
+	if err != nil {
+		return api.Response{}, err // it says what was being done
+	}
+	res := api.JSON(http.StatusCreated, session{
+		Key: text, ExpiresAt: key.ExpiresAt, Scopes: key.Scopes, Project: project{key.Project, s.Registry.Snapshot().Project(key.Project).Name},
+	})
+	return res, nil
+}
+
+// checkOrigin refuses requests that a page of another site sends. Programs, which say nothing of where they are, may send them.
+func (s *SignIn) checkOrigin(r *http.Request) error {
+	protection := http.NewCrossOriginProtection()
+	// Behind a proxy the site has another name than the request.
+	if own := (api.Input{Request: r, Origins: s.Origins}).Origin(); own != "" {
+		if err := protection.AddTrustedOrigin(own); err != nil {
+			return fmt.Errorf("reading the origin of the site: %w", err)
+		}
+	}
+	if err := protection.Check(r); err != nil {
+		return api.Forbidden("Only the console's own page can exchange a code.")
+	}
+	return nil
+}
+
+// readCode reads the body, which is JSON: a form, which a page of another site could send without asking, is refused.
+func readCode(r *http.Request) (string, error) {
+	body, err := api.ReadBody(r)
+	if err != nil {
+		return "", err
+	}
+	defer api.ReturnBody(body)
+	fields, err := api.DecodeObject(body.Bytes())
+	if err != nil {
+		return "", err
+	}
+	if err := api.CheckFields(fields, "code"); err != nil {
+		return "", err
+	}
+	var code string
+	given, err := api.Field(fields, "code", &code)
+	if err == nil && (!given || code == "") {
+		err = api.Invalid("code", "required", "This field is required.")
+	}
+	return code, err
+}
