@@ -58,7 +58,7 @@ function readItem(item: Fields): Breakdown {
 
 function writeItem(b: Breakdown): Fields {
 	return withFields(b.rest ?? {}, {
-		property: b.type === "cohort" ? Number(b.key) : b.key,
+		property: b.type === "cohort" && b.key !== everybody ? Number(b.key) : b.key,
 		type: b.type,
 		group_type_index: b.type === "group" ? (b.group_type_index ?? 0) : undefined,
 		histogram_bin_count: b.bins,
@@ -74,9 +74,11 @@ export function withBreakdowns(filter: Fields, items: Breakdown[]): Fields {
 	const without = withFields(filter, Object.fromEntries(single.map((name) => [name, undefined])));
 	const [only] = items;
 	if (!only) return settled(withFields(without, { breakdowns: undefined }));
-	if (items.length > 1 || listOf(filter.breakdowns).length > 0) return withFields(without, { breakdowns: items.map(writeItem) });
+	const list = Array.isArray(filter.breakdown) && filter.breakdown_type !== "cohort" && items.every((b) => sameKind(b, only));
+	if (listOf(filter.breakdowns).length > 0) return withFields(filter, { breakdowns: items.map(writeItem) });
+	if (items.length > 1 && !list) return withFields(without, { breakdowns: items.map(writeItem) });
 	return withFields(filter, {
-		breakdown: only.key,
+		breakdown: list ? items.map((b) => b.key) : only.key,
 		breakdown_type: only.type,
 		breakdown_group_type_index: only.type === "group" ? (only.group_type_index ?? 0) : undefined,
 		breakdown_histogram_bin_count: only.bins,
@@ -84,15 +86,17 @@ export function withBreakdowns(filter: Fields, items: Breakdown[]): Fields {
 	});
 }
 
+/** Reports whether two properties differ in their names alone. */
+const sameKind = (a: Breakdown, b: Breakdown) =>
+	a.type === b.type && a.group_type_index === b.group_type_index && a.bins === b.bins && a.normalizeURL === b.normalizeURL;
+
 /** The filter with cohorts to split by. */
 export function withCohorts(filter: Fields, ids: string[]): Fields {
 	const before = listOf(filter.breakdown);
 	const values = ids.map((id) => before.find((old) => String(old) === id) ?? (id === everybody ? everybody : Number(id)));
-	const out = withFields(filter, {
-		...Object.fromEntries(single.map((name) => [name, undefined])),
-		breakdowns: undefined,
-	});
-	return ids.length === 0 ? settled(out) : withFields(out, { breakdown_type: "cohort", breakdown: values });
+	const without = withFields(filter, { ...Object.fromEntries(single.map((name) => [name, undefined])), breakdowns: undefined });
+	if (ids.length === 0) return settled(without);
+	return withFields(cohortsOf(filter) ? filter : without, { breakdown_type: "cohort", breakdown: values });
 }
 
 /** Without anything to split by, what says how has no meaning. */

@@ -1,11 +1,11 @@
 import type { ComponentType } from "preact";
-import { useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { QueryNode } from "../api/query";
 import { Empty, Segments } from "../ui/basics";
 import { type FormProps, useGroups } from "./form";
 import { FunnelForm } from "./funnels";
 import { withFields } from "./json";
-import { changeKind, insightIn, type Kind, kinds, withInsight } from "./kinds";
+import { insightIn, type Kind, KindSwitch, kinds, withInsight } from "./kinds";
 import { LifecycleForm } from "./lifecycle";
 import { MistakeAt, MistakesOf } from "./mistakes";
 import { PathsForm } from "./paths";
@@ -36,7 +36,7 @@ interface QueryEditorProps {
 /** Edits what an insight asks. It holds no query of its own: what it shows is what it is given. */
 export function QueryEditor({ query, onQuery, error }: QueryEditorProps) {
 	const groups = useGroups();
-	const before = useRef(new Map<string, QueryNode>());
+	const kindSwitch = useMemo(() => new KindSwitch(), []);
 	const insight = insightIn(query);
 	if (!insight) return <Empty title="This query cannot be edited here">It is a {query.kind}.</Empty>;
 	const Form = forms[insight.kind];
@@ -49,8 +49,7 @@ export function QueryEditor({ query, onQuery, error }: QueryEditorProps) {
 					value={insight.kind}
 					choices={kinds}
 					onValue={(kind) => {
-						before.current.set(insight.kind, insight);
-						if (kind !== insight.kind) set(changeKind(insight, kind, before.current.get(kind)));
+						if (kind !== insight.kind) set(kindSwitch.to(insight, kind));
 					}}
 				/>
 				<MistakeAt field="" />

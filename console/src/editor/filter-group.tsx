@@ -1,7 +1,7 @@
 import { Plus } from "lucide-preact";
 import { Button, Segments } from "../ui/basics";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FilterRow } from "./filter-row";
 import {
 	everyFilterType,
@@ -163,7 +163,7 @@ export function AddFilter({
 /** A box whose first field gets the focus when it appears. It says when the focus leaves it. */
 export function Focused({ children, onLeave, class: name }: { children: ComponentChildren; onLeave: () => void; class?: string }) {
 	const box = useRef<HTMLDivElement>(null);
-	useEffect(() => box.current?.querySelector<HTMLElement>("input, select")?.focus(), []);
+	useLayoutEffect(() => box.current?.querySelector<HTMLElement>("input, select")?.focus(), []);
 	return (
 		<div
 			ref={box}

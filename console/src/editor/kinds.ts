@@ -69,6 +69,48 @@ const own: Record<Kind, string[]> = {
 
 const periods: Record<string, string> = { hour: "Hour", day: "Day", week: "Week", month: "Month" };
 
+/** What is counted, among the names of fields: it is in several of them. */
+const counted = "what is counted";
+
+/** An insight that was left for another kind, and what was changed since then. */
+interface Left {
+	query: QueryNode;
+	changed: Set<string>;
+}
+
+/** Changes the kind of an insight, and remembers what each kind had: going back brings back what was not changed in between. */
+export class KindSwitch {
+	private made: QueryNode | undefined;
+	private readonly left = new Map<string, Left>();
+
+	/** The insight as one of another kind. */
+	to(query: QueryNode, kind: Kind): QueryNode {
+		if (query.kind === kind) return query;
+		const changed = this.made?.kind === query.kind ? changes(this.made, query) : changes({ kind: "" }, query);
+		for (const one of this.left.values()) for (const name of changed) one.changed.add(name);
+		this.left.set(query.kind, { query, changed: new Set() });
+		this.made = back(changeKind(query, kind, this.left.get(kind)?.query), this.left.get(kind));
+		return this.made;
+	}
+}
+
+/** The shared fields in which two insights of a kind differ. */
+function changes(a: QueryNode, b: QueryNode): string[] {
+	const out = [...shared, ...Object.keys(partly)].filter((name) => JSON.stringify(a[name]) !== JSON.stringify(b[name]));
+	if (a.kind !== b.kind || JSON.stringify(seriesOf(a)) !== JSON.stringify(seriesOf(b))) out.push(counted);
+	return out;
+}
+
+/** An insight with what its kind had before, where it was not changed since. */
+function back(query: QueryNode, before: Left | undefined): QueryNode {
+	if (!before) return query;
+	const names = [...shared, ...Object.keys(partly)];
+	if (!before.changed.has(counted)) {
+		return withFields(before.query, Object.fromEntries(names.filter((n) => before.changed.has(n)).map((n) => [n, query[n]])));
+	}
+	return withFields(query, Object.fromEntries(names.filter((n) => !before.changed.has(n)).map((n) => [n, before.query[n]])));
+}
+
 /**
  * An insight of another kind that asks for the same as far as it can: dates, filters and what is counted stay. `before` is the
  * insight of that kind that was edited last, whose other fields come back.
@@ -100,6 +142,11 @@ export function changeKind(query: QueryNode, kind: Kind, before?: QueryNode): Qu
 	}
 }
 
+/** The step that a funnel gets where there is only one. */
+const anything: Fields = { kind: "EventsNode", event: null };
+
+const isFiller = (step: Fields | undefined) => JSON.stringify(step) === JSON.stringify(anything);
+
 /** What an insight counts, as series. There is at least one. */
 function seriesOf(query: QueryNode): Fields[] {
 	if (query.kind === "RetentionQuery") {
@@ -112,14 +159,15 @@ function seriesOf(query: QueryNode): Fields[] {
 		return [{ kind: "EventsNode", event: types.length === 1 && String(types[0]).startsWith("$") ? types[0] : null }];
 	}
 	const series = listOf(query.series).map(fieldsOf);
-	return series.length > 0 ? series : [{ kind: "EventsNode", event: null }];
+	if (query.kind === "FunnelsQuery" && series.length > 1 && isFiller(series.at(-1))) series.pop();
+	return series.length > 0 ? series : [anything];
 }
 
-/** A series with its math if the kind has it, else with the kind's default. */
+/** A series with its math if the kind has it, else with the kind's default. An expression means something else in each kind. */
 function fitMath(series: Fields, kind: MathKind): Fields {
 	const math = textOf(series.math);
-	const known = !math || math.endsWith("_group") || mathsOf(kind, []).some((m) => m.id === math);
-	if (kind === "FunnelsQuery" && math.endsWith("_group")) return withoutMath(series);
+	const ofGroups = math.endsWith("_group") && kind !== "FunnelsQuery";
+	const known = !math || ofGroups || (math !== "hogql" && mathsOf(kind, []).some((m) => m.id === math));
 	return known ? series : withoutMath(series);
 }
 
@@ -127,7 +175,7 @@ function toFunnel(out: QueryNode, series: Fields[], before: QueryNode | undefine
 	const steps = series.map((s) => fitMath(s, "FunnelsQuery"));
 	if (steps.length === 1) {
 		const more = listOf(before?.series).slice(1).map(fieldsOf);
-		steps.push(...(more.length > 0 ? more : [{ kind: "EventsNode", event: null }]));
+		steps.push(...(more.length > 0 ? more : [anything]));
 	}
 	const filter = fieldsOf(out.funnelsFilter);
 	const exclusions = listOf(filter.exclusions).filter((e) => Number(fieldsOf(e).funnelToStep) < steps.length);

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Checkbox, Field, Select } from "../ui/basics";
 import { DateRange } from "./date-range";
-import { intervals } from "./dates";
+import { intervals, tooFine } from "./dates";
 import { FilterGroup } from "./filter-group";
 import { countFilters, type Filters } from "./filters";
 import type { Change, FormProps } from "./form";
@@ -14,7 +14,7 @@ export function Section({ title, children, aside }: { title: string; children: C
 	return (
 		<section class="editor-section" aria-label={title}>
 			<header class="editor-section-head">
-				<h3>{title}</h3>
+				<h2>{title}</h2>
 				{aside}
 			</header>
 			{children}
@@ -113,20 +113,26 @@ export function ChoiceField<T extends string>({
 }
 
 /** The dates of an insight, and the interval of those that have one. */
-export function DatesSection({ query, change, interval = true, all = true }: FormProps & { interval?: boolean; all?: boolean }) {
+export function DatesSection({
+	query,
+	change,
+	interval = true,
+	children,
+}: FormProps & { interval?: boolean; children?: ComponentChildren }) {
 	const range = fieldsOf(query.dateRange);
 	return (
 		<Section title="Dates">
-			<DateRange value={range} all={all} at="dateRange" onValue={(dateRange) => change({ dateRange })} />
+			<DateRange value={range} at="dateRange" onValue={(dateRange) => change({ dateRange })} />
 			{interval && (
 				<ChoiceField
 					label="Interval"
 					value={textOf(query.interval) || "day"}
-					choices={intervals}
+					choices={intervals.map((i) => ({ ...i, disabled: tooFine(range, i.value) }))}
 					at="interval"
 					onValue={(value) => change({ interval: value })}
 				/>
 			)}
+			{children}
 		</Section>
 	);
 }

@@ -21,7 +21,7 @@ export function withEntity(node: Fields, entity: Entity): Fields {
 			nodes: undefined,
 			operator: undefined,
 			id: entity.action,
-			name: entity.name,
+			name: entity.name || undefined,
 		});
 	}
 	const named = node.name !== undefined || node.kind !== "EventsNode";
@@ -37,7 +37,9 @@ export function withEntity(node: Fields, entity: Entity): Fields {
 
 /** A new node. */
 export function newSeries(entity: Entity): Fields {
-	return "action" in entity ? { kind: "ActionsNode", id: entity.action, name: entity.name } : { kind: "EventsNode", event: entity.event };
+	return "action" in entity
+		? { kind: "ActionsNode", id: entity.action, ...(entity.name && { name: entity.name }) }
+		: { kind: "EventsNode", event: entity.event };
 }
 
 /** The nodes of a group; the node itself where it is none. */

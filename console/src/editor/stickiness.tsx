@@ -46,17 +46,18 @@ export function StickinessForm(props: FormProps) {
 				/>
 			</Section>
 			<FiltersSection {...props} />
-			<DatesSection {...props} />
-			<NumberField
-				label="Intervals put together"
-				value={query.intervalCount}
-				without={1}
-				min={1}
-				max={365}
-				at="intervalCount"
-				onValue={(n) => change({ intervalCount: n })}
-			/>
-			<CompareField {...props} />
+			<DatesSection {...props}>
+				<NumberField
+					label="Intervals put together"
+					value={query.intervalCount}
+					without={1}
+					min={1}
+					max={365}
+					at="intervalCount"
+					onValue={(n) => change({ intervalCount: n })}
+				/>
+				<CompareField {...props} />
+			</DatesSection>
 			<Section title="Chart">
 				<ChoiceField
 					label="Chart type"

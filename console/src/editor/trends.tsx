@@ -55,8 +55,9 @@ export function TrendsForm(props: FormProps) {
 					<BreakdownEditor filter={split} onFilter={(next) => change({ breakdownFilter: next })} />
 				</Section>
 			)}
-			<DatesSection {...props} interval={!totals.includes(display)} />
-			{!box && <CompareField {...props} />}
+			<DatesSection {...props} interval={!totals.includes(display)}>
+				{!box && <CompareField {...props} />}
+			</DatesSection>
 			<Display {...props} display={display} />
 			<More title="More" open={usesMoreDates(query) || query.samplingFactor !== undefined || filter.smoothingIntervals !== undefined}>
 				<MoreDates {...props} />

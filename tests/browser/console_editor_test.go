@@ -1,0 +1,251 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// pick writes a part of a name into a field with suggestions, and takes the first of them.
+func (c *console) pick(t *testing.T, field, part string) {
+	t.Helper()
+	c.fill(t, "combobox", field, part)
+	c.key(t, kb.Enter)
+}
+
+// add presses a button that becomes a field with suggestions, and picks one of them.
+func (c *console) add(t *testing.T, button, part string) {
+	t.Helper()
+	c.press(t, "button", button)
+	c.pick(t, button+": "+map[bool]string{true: "event", false: "property"}[button != "Add filter" && button != "Add breakdown"], part)
+}
+
+// choose takes an option of a list by typing its first letters, as one does with the keyboard.
+func (c *console) choose(t *testing.T, list, option string) {
+	t.Helper()
+	at := c.one(t, "combobox", list)
+	c.evaluate(t, fmt.Sprintf(`document.elementFromPoint(%v, %v)?.focus(), ""`, at.X, at.Y))
+	if err := chromedp.Do(c.ctx, chromedp.KeyEvent(option)); err != nil {
+		t.Fatalf("choosing %q: %v", option, err)
+	}
+	c.settle(t)
+	got := c.evaluate(t, `document.activeElement.selectedOptions?.[0]?.textContent ?? "nothing"`)
+	if !strings.EqualFold(got, option) {
+		t.Fatalf("%s has %q, want %q", list, got, option)
+	}
+	time.Sleep(1100 * time.Millisecond) // the browser takes letters that come sooner for the rest of this option
+}
+
+// insightOf is the insight in a query that was sent or saved.
+func insightOf(query any) any {
+	node, _ := query.(map[string]any)
+	if node["kind"] == "InsightVizNode" {
+		return node["source"]
+	}
+	return query
+}
+
+// asks waits until the last query that the page asked is that of a JSON text, and was answered with 200.
+func (c *console) asks(t *testing.T, want string) {
+	t.Helper()
+	var wanted any
+	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 30*time.Second, func() error {
+		sent := c.sent()
+		slices.Reverse(sent)
+		for _, r := range sent {
+			if r.method != http.MethodPost || !strings.HasSuffix(r.url, "/query/") {
+				continue
+			}
+			var body map[string]any
+			if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+				return fmt.Errorf("the page sent %q: %w", r.body, err)
+			}
+			if diff := cmp.Diff(wanted, insightOf(body["query"])); diff != "" {
+				return fmt.Errorf("the last query (-want +got):\n%s", diff)
+			}
+			if r.status != http.StatusOK {
+				return fmt.Errorf("the query is answered with %d", r.status)
+			}
+			return nil
+		}
+		return fmt.Errorf("the page asked no query")
+	})
+}
+
+// TestConsoleEditor builds an insight of each kind, and looks at the query that the page asks.
+func TestConsoleEditor(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	for _, tt := range []struct {
+		kind, want string
+		build      func(t *testing.T, c *console)
+	}{
+		{"TRENDS", `{
+			"kind": "TrendsQuery", "dateRange": {"date_from": "all"}, "interval": "year",
+			"series": [{"kind": "EventsNode", "event": "pull request merged"}, {"kind": "EventsNode", "event": "commit authored", "math": "dau"}],
+			"properties": [{"type": "event", "key": "is_fix", "operator": "exact", "value": ["true"]}],
+			"breakdownFilter": {"breakdown": "is_bot", "breakdown_type": "person"},
+			"trendsFilter": {"display": "ActionsBar", "formulaNodes": [{"formula": "A / B"}]}
+		}`, func(t *testing.T, c *console) {
+			c.pick(t, "Series A: event", "commit auth")
+			c.choose(t, "What Series A counts", "Unique people")
+			c.add(t, "Add series", "merged")
+			c.press(t, "button", "Move Series B up (Alt ↑)")
+			c.press(t, "button", "Add formula")
+			c.fill(t, "textbox", "New formula", "A / B")
+			c.key(t, kb.Enter)
+			c.add(t, "Add filter", "is_fix")
+			c.choose(t, "Value of is_fix", "true")
+			c.add(t, "Add breakdown", "is_bot")
+			c.choose(t, "Interval", "year")
+			c.choose(t, "Chart type", "Bars, stacked")
+		}},
+		{"FUNNELS", `{
+			"kind": "FunnelsQuery", "dateRange": {"date_from": "all"},
+			"series": [{"kind": "EventsNode", "event": "commit authored"}, {"kind": "EventsNode", "event": "pull request merged"}, {"kind": "ActionsNode", "id": 2, "name": "Shipped"}],
+			"funnelsFilter": {
+				"funnelOrderType": "strict", "funnelWindowInterval": 28,
+				"exclusions": [{"kind": "EventsNode", "event": "release tagged", "funnelFromStep": 0, "funnelToStep": 1}]
+			}
+		}`, func(t *testing.T, c *console) {
+			c.pick(t, "Step 1: event", "commit auth")
+			c.pick(t, "Step 2: event", "merged")
+			c.add(t, "Add exclusion", "release")
+			c.add(t, "Add step", "Shipped")
+			c.choose(t, "Exclusion 1 before step", "Step 2")
+			c.choose(t, "Order", "In order, nothing in between")
+			c.fill(t, "spinbutton", "Within", "28")
+			c.key(t, kb.Tab)
+		}},
+		{"RETENTION", `{
+			"kind": "RetentionQuery", "dateRange": {"date_from": "all"},
+			"retentionFilter": {
+				"period": "Month", "totalIntervals": 6, "retentionType": "retention_recurring",
+				"targetEntity": {"id": "pull request merged", "name": "pull request merged", "type": "events"},
+				"returningEntity": {"id": "commit authored", "name": "commit authored", "type": "events"}
+			}
+		}`, func(t *testing.T, c *console) {
+			c.pick(t, "Who did", "merged")
+			c.pick(t, "And came back with", "commit auth")
+			c.choose(t, "Which time", "In each period")
+			c.choose(t, "Period", "Month")
+			c.fill(t, "spinbutton", "How many", "6")
+			c.key(t, kb.Enter)
+		}},
+		{"PATHS", `{
+			"kind": "PathsQuery", "dateRange": {"date_from": "all"},
+			"pathsFilter": {"includeEventTypes": ["custom_event"], "startPoint": "commit authored", "excludeEvents": ["commit landed"], "edgeLimit": 10}
+		}`, func(t *testing.T, c *console) {
+			c.fill(t, "textbox", "Start at", "commit authored")
+			c.key(t, kb.Tab)
+			c.pick(t, "Steps to leave out", "commit landed")
+			c.fill(t, "spinbutton", "Most edges", "10")
+			c.key(t, kb.Enter)
+		}},
+		{"STICKINESS", `{
+			"kind": "StickinessQuery", "dateRange": {"date_from": "all"}, "interval": "month", "series": [{"kind": "EventsNode", "event": "commit authored"}],
+			"stickinessFilter": {"stickinessCriteria": {"operator": "gte", "value": 3}, "computedAs": "cumulative"}
+		}`, func(t *testing.T, c *console) {
+			c.pick(t, "Series A: event", "commit auth")
+			c.fill(t, "spinbutton", "An interval counts with", "3")
+			c.key(t, kb.Enter)
+			c.choose(t, "Show those active in", "At least so many intervals")
+			c.choose(t, "Interval", "month")
+		}},
+		{"LIFECYCLE", `{
+			"kind": "LifecycleQuery", "dateRange": {"date_from": "all"}, "interval": "quarter", "series": [{"kind": "EventsNode", "event": "commit authored"}],
+			"properties": [{"type": "cohort", "key": "id", "value": 1, "operator": "in"}],
+			"lifecycleFilter": {"toggledLifecycles": ["new", "returning", "resurrecting"]}
+		}`, func(t *testing.T, c *console) {
+			c.pick(t, "Series 1: event", "commit auth")
+			c.add(t, "Add filter", "Regular")
+			c.choose(t, "Interval", "quarter")
+			c.press(t, "checkbox", "Dormant")
+		}},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			t.Parallel()
+			c := signedIn(t, d.Server, d.Project)
+			c.visit(t, "insights/new?insight="+tt.kind)
+			c.choose(t, "Date range", "All time")
+			tt.build(t, c)
+			c.asks(t, tt.want)
+			c.accessible(t)
+			c.look(t, dark, narrow)
+			c.accessible(t)
+			c.fits(t)
+			c.picture(t, "editor-"+tt.kind)
+		})
+	}
+}
+
+// TestConsoleEditorMistake: what the server says is wrong with a field is shown beside it.
+func TestConsoleEditorMistake(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.expect("400")
+	c.visit(t, "insights/new?insight=TRENDS")
+	c.choose(t, "What Series A counts", "Average of a property")
+	c.shows(t, "The math 'avg' needs a math_property")
+	if got := c.text(t, `[aria-label="Series A"] [role=alert]`); got != "The math 'avg' needs a math_property" {
+		t.Errorf("Series A shows %q", got)
+	}
+	c.choose(t, "What Series A counts", "Unique sessions")
+	if got := c.text(t, ".editor [role=alert]"); got != "" {
+		t.Errorf("the editor still shows %q", got)
+	}
+}
+
+// TestConsoleEditorKeeps: an insight that another client saved is opened, changed and saved without losing what the editor does not know.
+func TestConsoleEditorKeeps(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := d.Client(d.Project, d.PersonalKey)
+	const text = `{"kind": "InsightVizNode", "full": true, "source": {
+		"kind": "TrendsQuery", "version": 2, "dateRange": {"date_from": "-1mStart", "date_to": "-1mEnd", "explicitDate": true}, "modifiers": {"debug": false},
+		"series": [{"kind": "EventsNode", "event": "commit authored", "name": "Commits", "math": "p90_count_per_actor", "custom_name": "Busy",
+			"fixedProperties": [{"type": "event", "key": "branch", "operator": "is_set", "value": "is_set"}]}],
+		"properties": {"type": "AND", "values": [{"type": "OR", "values": [{"type": "event", "key": "branch", "operator": "semver_gt", "value": "1.0.0"},
+			{"type": "behavioral", "value": "performed_event", "event_type": "events", "key": "commit authored", "time_value": 30, "time_interval": "day"}]}]},
+		"breakdownFilter": {"breakdown": ["branch"], "breakdown_type": "event", "breakdown_limit": 7},
+		"trendsFilter": {"goalLines": [{"label": "goal", "value": 5}], "showLegend": true, "formula": "A*2", "tooltipColor": "red"}
+	}}`
+	var query map[string]any
+	if err := json.Unmarshal([]byte(text), &query); err != nil {
+		t.Fatal(err)
+	}
+	made := client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "From elsewhere", "query": query})
+	if made.Status != http.StatusCreated {
+		t.Fatalf("creating the insight: %d %s", made.Status, made.Raw)
+	}
+	path := fmt.Sprintf("insights/%v/", made.Body["id"])
+	t.Cleanup(func() { client.Do(t, http.MethodPatch, path, map[string]any{"deleted": true}) })
+
+	c := signedIn(t, d.Server, d.Project)
+	c.visit(t, fmt.Sprint("insights/", made.Body["short_id"]))
+	if strings.Contains(c.text(t, "h1"), "Unsaved changes") {
+		t.Error("opening the insight changes it")
+	}
+	c.choose(t, "Interval", "week")
+	c.press(t, "button", "Save")
+	c.shows(t, "Saved")
+	source, _ := query["source"].(map[string]any)
+	source["interval"] = "week"
+	if diff := cmp.Diff(any(query), client.Do(t, http.MethodGet, path, nil).Body["query"]); diff != "" {
+		t.Errorf("the saved query (-want +got):\n%s", diff)
+	}
+}
