@@ -54,9 +54,11 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 					</>
 				}
 				about={
-					<>
-						{dashboard.description} <Tags tags={dashboard.tags ?? []} />
-					</>
+					(dashboard.description || dashboard.tags?.length) && (
+						<>
+							{dashboard.description} <Tags tags={dashboard.tags ?? []} />
+						</>
+					)
 				}
 			>
 				<Button icon={<RefreshCw size={14} aria-hidden="true" />} disabled={tiles.length === 0} onClick={() => setTurn((n) => n + 1)}>
