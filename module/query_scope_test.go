@@ -37,6 +37,13 @@ var powers = map[string]struct{ scope, target, body string }{
 	"GET cohorts/:name/duplicate_as_static_cohort":         {"cohort:write", "cohorts/1/duplicate_as_static_cohort/", ``},
 	"PATCH cohorts/:name/add_persons_to_static_cohort":     {"cohort:write", "cohorts/1/add_persons_to_static_cohort/", `{"person_ids": ["00000000-0000-4000-8000-000000000000"]}`},
 	"PATCH cohorts/:name/remove_person_from_static_cohort": {"cohort:write", "cohorts/1/remove_person_from_static_cohort/", `{"person_id": "00000000-0000-4000-8000-000000000000"}`},
+	"GET events":                                           {"query:read", "events/", ``},
+	"GET events/:name":                                     {"query:read", "events/00000000-0000-4000-8000-000000000000/", ``},
+	"GET events/values":                                    {"query:read", "events/values/?key=plan", ``},
+	"GET persons":                                          {"person:read", "persons/", ``},
+	"GET persons/:name":                                    {"person:read", "persons/00000000-0000-4000-8000-000000000000/", ``},
+	"GET persons/values":                                   {"person:read", "persons/values/?key=plan", ``},
+	"GET persons/cohorts":                                  {"person:read cohort:read", "persons/cohorts/?person_id=00000000-0000-4000-8000-000000000000", ``},
 	"GET event_definitions":                                {"event_definition:read", "event_definitions/", ``},
 	"GET property_definitions":                             {"property_definition:read", "property_definitions/", ``},
 	"GET insights":                                         {"insight:read", "insights/?refresh=blocking", ``},
@@ -83,7 +90,7 @@ var powerless = strings.Fields(`
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
-	GET_alerts GET_alerts/:name DELETE_alerts/:name GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name
+	GET_alerts GET_alerts/:name DELETE_alerts/:name GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name POST_persons
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)

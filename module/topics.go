@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
 	"github.com/caddy-analytics/caddy-analytics/module/api/insights"
 	"github.com/caddy-analytics/caddy-analytics/module/api/mcp"
+	"github.com/caddy-analytics/caddy-analytics/module/api/people"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 )
@@ -28,6 +29,7 @@ func (rt *runtime) newAPI() *api.API {
 		Executor: rt.Executor, Registry: rt.registry, References: &rt.references, Calculate: rt.cohorts.Calculate,
 	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve((&people.People{Executor: rt.Executor}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
 	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)

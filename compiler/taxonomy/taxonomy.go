@@ -19,6 +19,15 @@ func Cohorts() *query.HogQL {
 	}
 }
 
+// CohortsOf asks which cohorts a person is in. A row is the number of a cohort.
+func CohortsOf(person string) *query.HogQL {
+	return &query.HogQL{
+		Query: "select distinct cohort_id from (select cohort_id, person_id from static_cohort_people union all select cohort_id, person_id from cohort_people) " +
+			"where person_id = {person} order by cohort_id limit 50000",
+		Values: map[string]any{"person": person},
+	}
+}
+
 // Properties asks which properties the latest events of some names have. A row is the name of a property.
 func Properties(events []string) *query.HogQL {
 	return &query.HogQL{

@@ -48,6 +48,55 @@ func TestQueries(t *testing.T) {
 				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",
 		},
 	}
+	noon := time.Date(2024, 3, 1, 12, 0, 0, 1000, time.UTC)
+	tests = append(tests, []struct {
+		name string
+		node *query.HogQL
+		want string
+	}{
+		{
+			"a page of events",
+			(&taxonomy.EventPage{Event: "a'", DistinctID: "d", Person: "p", After: noon, Before: noon, Limit: 3, Offset: 2}).Query(), "SELECT e.uuid, e.event, e.properties, e.timestamp, e.distinct_id, e.elements_chain, e.person_id, p.known, p.identified, p.email, p.name, p.username " +
+				`FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM events WHERE true AND event = 'a\'' AND distinct_id = ` +
+				"'d' AND person_id = 'p' AND timestamp > toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp < toDateTime64('2024-03-01 " +
+				`12:00:00.000001', 6, 'UTC') AND timestamp >= (SELECT min(timestamp) FROM (SELECT timestamp FROM events WHERE true AND event = 'a\'' AND distinct_id = ` +
+				"'d' AND person_id = 'p' AND timestamp > toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp < toDateTime64('2024-03-01 " +
+				"12:00:00.000001', 6, 'UTC') ORDER BY timestamp DESC, uuid LIMIT 5)) ORDER BY timestamp DESC, uuid LIMIT 3 OFFSET 2) AS e LEFT JOIN (SELECT id, 1 AS " +
+				"known, if(is_identified, 1, 0) AS identified, properties.email AS email, properties.name AS name, properties.username AS username FROM persons WHERE " +
+				"id IN (SELECT person_id FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM events WHERE true AND event = " +
+				`'a\'' AND distinct_id = 'd' AND person_id = 'p' AND timestamp > toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp < ` +
+				"toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp >= (SELECT min(timestamp) FROM (SELECT timestamp FROM events WHERE true AND event " +
+				`= 'a\'' AND distinct_id = 'd' AND person_id = 'p' AND timestamp > toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp < ` +
+				"toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') ORDER BY timestamp DESC, uuid LIMIT 5)) ORDER BY timestamp DESC, uuid LIMIT 3 OFFSET 2))) AS p " +
+				"ON p.id = e.person_id ORDER BY e.timestamp DESC, e.uuid LIMIT 3",
+		},
+		{"the oldest events", (&taxonomy.EventPage{Before: noon, OldestFirst: true, Limit: 3}).Query(), "SELECT e.uuid, e.event, e.properties, e.timestamp, e.distinct_id, e.elements_chain, e.person_id, p.known, p.identified, p.email, p.name, p.username " +
+			"FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM events WHERE true AND timestamp < " +
+			"toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp <= (SELECT max(timestamp) FROM (SELECT timestamp FROM events WHERE true AND " +
+			"timestamp < toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') ORDER BY timestamp, uuid LIMIT 3)) ORDER BY timestamp, uuid LIMIT 3 OFFSET 0) AS e " +
+			"LEFT JOIN (SELECT id, 1 AS known, if(is_identified, 1, 0) AS identified, properties.email AS email, properties.name AS name, properties.username AS " +
+			"username FROM persons WHERE id IN (SELECT person_id FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM " +
+			"events WHERE true AND timestamp < toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') AND timestamp <= (SELECT max(timestamp) FROM (SELECT timestamp " +
+			"FROM events WHERE true AND timestamp < toDateTime64('2024-03-01 12:00:00.000001', 6, 'UTC') ORDER BY timestamp, uuid LIMIT 3)) ORDER BY timestamp, " +
+			"uuid LIMIT 3 OFFSET 0))) AS p ON p.id = e.person_id ORDER BY e.timestamp, e.uuid LIMIT 3"},
+		{"one event", taxonomy.OneEvent("u"), "SELECT e.uuid, e.event, e.properties, e.timestamp, e.distinct_id, e.elements_chain, e.person_id, p.known, p.identified, p.email, p.name, p.username " +
+			"FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM events WHERE uuid = 'u' ORDER BY timestamp DESC LIMIT 1) " +
+			"AS e LEFT JOIN (SELECT id, 1 AS known, if(is_identified, 1, 0) AS identified, properties.email AS email, properties.name AS name, properties.username " +
+			"AS username FROM persons WHERE id IN (SELECT person_id FROM (SELECT uuid, event, properties, timestamp, distinct_id, elements_chain, person_id FROM " +
+			"events WHERE uuid = 'u' ORDER BY timestamp DESC LIMIT 1))) AS p ON p.id = e.person_id ORDER BY e.timestamp LIMIT 1"},
+		{"when a person was last seen", taxonomy.LastSeen("p"), "SELECT max(timestamp) AS latest FROM events WHERE person_id = 'p' HAVING count() > 0 LIMIT 101"},
+		{"the cohorts of a person", taxonomy.CohortsOf("p"), "SELECT DISTINCT cohort_id FROM (SELECT cohort_id, person_id FROM static_cohort_people UNION ALL SELECT cohort_id, person_id FROM cohort_people) WHERE " +
+			"person_id = 'p' ORDER BY cohort_id LIMIT 50000"},
+		{"recent values", (&taxonomy.RecentValues{Property: "a'"}).Query(), `SELECT toString(properties['a\'']) AS value, count() FROM events WHERE timestamp > now() - INTERVAL 7 day AND toString(properties['a\'']) IS NOT NULL ` +
+			`AND toString(properties['a\'']) != '' GROUP BY value ORDER BY count() DESC, value LIMIT 10`},
+		{
+			"recent values of a column",
+			(&taxonomy.RecentValues{Property: "b", Column: "event", Search: "50%", Events: []string{"a"}, Others: map[string][]string{"c": {"d"}}}).Query(), `SELECT event AS value, count() FROM events WHERE timestamp > now() - INTERVAL 7 day AND event IS NOT NULL AND event != '' AND event ILIKE '%50\\%%' ` +
+				"AND event IN ['a'] AND toString(properties['c']) IN ['d'] GROUP BY value ORDER BY length(value), value LIMIT 10",
+		},
+		{"values of people to choose from", taxonomy.SuggestedPersonValues("plan", "PRO_"), "SELECT toString(properties['plan']) AS value, count() FROM persons WHERE toString(properties['plan']) IS NOT NULL AND toString(properties['plan']) != " +
+			`'' AND toString(properties['plan']) ILIKE '%PRO\\_%' GROUP BY value ORDER BY count() DESC, value LIMIT 20`},
+	}...)
 	env := compiler.Env{Database: &schema.Database{Project: 7, Location: time.UTC}, Now: time.Date(2024, 5, 31, 0, 0, 0, 0, time.UTC), MaxRows: 50_000}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,6 +39,7 @@ export interface Answer<T> {
 }
 
 export interface RequestOptions {
+	/** What is sent as JSON; a FormData as it is. */
 	body?: unknown;
 	search?: Record<string, string | number | boolean | null | undefined>;
 	signal?: AbortSignal;
@@ -91,14 +92,15 @@ async function exchange<T>(
 	const key = options.key ?? session.value?.key;
 	const headers: Record<string, string> = { Accept: "application/json" };
 	if (key) headers.Authorization = `Bearer ${key}`;
-	if (options.body !== undefined) headers["Content-Type"] = "application/json";
+	const form = options.body instanceof FormData ? options.body : null;
+	if (options.body !== undefined && !form) headers["Content-Type"] = "application/json";
 	const started = performance.now();
 	pending.value++;
 	try {
 		const response = await fetch(addressOf(path, options.search), {
 			method,
 			headers,
-			body: options.body === undefined ? undefined : JSON.stringify(options.body),
+			body: form ?? (options.body === undefined ? undefined : JSON.stringify(options.body)),
 			signal: options.signal,
 			credentials: "omit",
 			cache: "no-store",

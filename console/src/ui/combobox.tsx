@@ -23,6 +23,8 @@ type ComboboxProps = {
 	onValue: (value: string, suggestion?: Suggestion) => void;
 	/** Whether a text that is no suggestion can be chosen. */
 	free?: boolean;
+	/** Whether leaving the field chooses what was typed; for free fields. */
+	keep?: boolean;
 	/** Empties itself after each choice, to choose several. */
 	many?: boolean;
 	id?: string;
@@ -30,7 +32,7 @@ type ComboboxProps = {
 };
 
 /** A text field with suggestions from the server. Arrow keys and Enter choose, Escape gives up. */
-export function Combobox({ label, value, shown, placeholder, suggest, onValue, free, many, id, disabled }: ComboboxProps) {
+export function Combobox({ label, value, shown, placeholder, suggest, onValue, free, keep, many, id, disabled }: ComboboxProps) {
 	const [text, setText] = useState<string | null>(null); // null while it is not being edited
 	const [at, setAt] = useState(0);
 	const settled = useSettled(text ?? "", 150);
@@ -79,7 +81,10 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 				placeholder={editing ? shown || value || placeholder : placeholder}
 				value={text ?? (many ? "" : (shown ?? value))}
 				onFocus={() => setText("")}
-				onBlur={() => setText(null)}
+				onBlur={() => {
+					setText(null);
+					if (keep && text) onValue(text);
+				}}
 				onInput={(event) => {
 					setText(event.currentTarget.value);
 					setAt(0);

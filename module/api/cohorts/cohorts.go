@@ -33,6 +33,7 @@ func (s *Cohorts) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "cohorts/:name", Scope: read, Handler: s.get},
 		{Method: http.MethodPut, Pattern: "cohorts/:name", Scope: write, Handler: s.update},
 		{Method: http.MethodPatch, Pattern: "cohorts/:name", Scope: write, Handler: s.update},
+		{Method: http.MethodGet, Pattern: "persons/cohorts", Scope: read, Handler: s.ofPerson},
 		{Method: http.MethodGet, Pattern: "cohorts/:name/persons", Scope: read, Handler: s.persons},
 		{Method: http.MethodGet, Pattern: "cohorts/:name/duplicate_as_static_cohort", Scope: write, Handler: s.duplicate},
 		{Method: http.MethodPatch, Pattern: "cohorts/:name/add_persons_to_static_cohort", Scope: write, Handler: s.add},

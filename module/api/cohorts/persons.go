@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 )
@@ -76,6 +80,31 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 		}
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
+}
+
+// ofPerson answers GET persons/cohorts/: the cohorts that have a person.
+func (s *Cohorts) ofPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if !c.Key.Allows("person:read") {
+		return api.Response{}, api.MissingScope("person:read")
+	}
+	id, err := uuid.Parse(in.URL.Query().Get("person_id"))
+	if err != nil {
+		return api.Response{}, api.Invalid("person_id", "invalid_input", "person_id must be the UUID of a person.")
+	}
+	of, number := map[int64]bool{}, int64(0)
+	quotas, err := contents.RowsNow(ctx, s.Executor, &c, taxonomy.CohortsOf(id.String()), []any{&number}, func() { of[number] = true })
+	if err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	all, counted, err := s.records(ctx, &c, c.Snapshot.Cohorts(c.Project.ID))
+	if counted != nil {
+		quotas = counted
+	}
+	if err != nil {
+		return api.Response{Quotas: quotas}, err
+	}
+	found := api.OrEmpty(slices.DeleteFunc(all, func(r *record) bool { return !of[r.ID] }))
+	return api.JSON(http.StatusOK, map[string][]*record{"results": found}).With(quotas), nil
 }
 
 // personsOf asks for a page of the members of a cohort, the newest first.

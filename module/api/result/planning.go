@@ -73,9 +73,9 @@ func PlanHeld(
 	return p, nil
 }
 
-// Ask runs HogQL as the query route does, for an answer in another form. fresh is how old its result may be; 0 leaves that to the
+// Ask runs a query as the query route does, for an answer in another form. fresh is how old its result may be; 0 leaves that to the
 // refresh modes. Without an error there is an entry.
-func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, fresh time.Duration) (execution.Result, error) {
+func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node, fresh time.Duration) (execution.Result, error) {
 	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshBlocking)
 	if err != nil {
 		return execution.Result{}, err
@@ -87,7 +87,7 @@ func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.Hog
 }
 
 // Compute is Ask for a result that is computed after the call. One that is stored is the answer only if ClickHouse fails.
-func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL) (execution.Result, error) {
+func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node) (execution.Result, error) {
 	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshForceBlocking)
 	if err != nil {
 		return execution.Result{}, err

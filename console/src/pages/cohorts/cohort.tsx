@@ -1,5 +1,194 @@
-import { PageHead } from "../../ui/basics";
+import { useEffect, useState } from "preact/hooks";
+import { get, messageOf, patch } from "../../api/client";
+import { type Resource, useResource } from "../../api/use";
+import { References } from "../../data/references";
+import { When } from "../../data/time";
+import { navigate, pageAddress } from "../../router";
+import { can } from "../../session";
+import { Badge, Button, Card, Field, Loaded, PageHead, Snippet, Tabs, TextInput } from "../../ui/basics";
+import { attempt, FormDialog, toast } from "../../ui/dialog";
+import { number } from "../../ui/format";
+import { Menu } from "../../ui/menu";
+import { type Group, criteriaOf, tidied } from "./criteria";
+import { CriteriaEditor } from "./editor";
+import { Members } from "./members";
+import { NewCohort } from "./new";
+import { type Cohort, nameOf } from "./record";
+import { State } from "./state";
 
-export default function Page() {
-	return <PageHead title="" />;
+/** One cohort, or a new one. */
+export default function CohortPage({ id }: { id: string }) {
+	return id === "new" ? <NewCohort /> : <OneCohort id={id} />;
+}
+
+function OneCohort({ id }: { id: string }) {
+	const found = useResource((signal) => get<Cohort>(`cohorts/${encodeURIComponent(id)}/`, {}, signal), [id]);
+	const calculating = found.data?.is_calculating;
+	useEffect(() => {
+		if (!calculating || found.loading) return;
+		const timer = setTimeout(found.reload, 1000);
+		return () => clearTimeout(timer);
+	}, [found.data, found.loading]);
+	return <Loaded of={found}>{(cohort) => <CohortDetails cohort={cohort} of={found} />}</Loaded>;
+}
+
+type View = "members" | "criteria" | "used";
+
+function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> }) {
+	const [view, setView] = useState<View>(can("person:read") ? "members" : "criteria");
+	const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
+	const choices: { value: View; label: string }[] = [
+		...(can("person:read") ? [{ value: "members" as const, label: "Members" }] : []),
+		...(cohort.is_static && !cohort.query ? [] : [{ value: "criteria" as const, label: cohort.is_static ? "Query" : "Criteria" }]),
+		{ value: "used", label: `Used by (${number(cohort.reference_count ?? cohort.used_by?.length ?? 0)})` },
+	];
+	return (
+		<>
+			<PageHead
+				title={
+					<>
+						{nameOf(cohort)} {cohort.is_static && <Badge>Static</Badge>} {cohort.deleted && <Badge tone="bad">Deleted</Badge>}
+					</>
+				}
+				about={cohort.description}
+			>
+				<Actions cohort={cohort} of={of} onDialog={setDialog} />
+			</PageHead>
+			<dl class="figures cohorts-figures">
+				<div>
+					<dt>People</dt>
+					<dd>{cohort.count === null ? "–" : number(cohort.count)}</dd>
+				</div>
+				<div>
+					<dt>Calculated</dt>
+					<dd>
+						<State cohort={cohort} />
+					</dd>
+				</div>
+				<div>
+					<dt>Created</dt>
+					<dd>
+						<When time={cohort.created_at} relative />
+					</dd>
+				</div>
+			</dl>
+			{cohort.errors_calculating > 0 && cohort.last_error_message && (
+				<p class="notice" role="status">
+					The last calculation failed: {cohort.last_error_message} The members are those of before.
+				</p>
+			)}
+			<Tabs label="Parts of the cohort" value={view} choices={choices} onValue={setView} />
+			<Card>
+				{view === "members" && <Members cohort={cohort} onChanged={of.reload} />}
+				{view === "criteria" &&
+					(cohort.is_static ? (
+						<Snippet text={JSON.stringify(cohort.query, null, 2)} label="The query that filled the cohort" />
+					) : (
+						<Criteria key={cohort.id} cohort={cohort} onSaved={of.set} />
+					))}
+				{view === "used" && <References references={cohort.used_by ?? []} />}
+			</Card>
+			{dialog === "rename" && <Rename cohort={cohort} onSaved={of.set} onClose={() => setDialog(null)} />}
+			{dialog === "delete" && <Delete cohort={cohort} onClose={() => setDialog(null)} />}
+		</>
+	);
+}
+
+function Actions({ cohort, of, onDialog }: { cohort: Cohort; of: Resource<Cohort>; onDialog: (dialog: "rename" | "delete") => void }) {
+	if (!can("cohort:write")) return null;
+	if (cohort.deleted) {
+		return (
+			<Button onClick={() => attempt(async () => of.set(await patch<Cohort>(`cohorts/${cohort.id}/`, { deleted: false })), "Restored")}>
+				Restore
+			</Button>
+		);
+	}
+	const duplicate = () =>
+		attempt(async () => {
+			const copy = await get<Cohort>(`cohorts/${cohort.id}/duplicate_as_static_cohort/`);
+			navigate(pageAddress("cohorts", copy.id));
+		}, "Duplicated");
+	return (
+		<Menu
+			label="More"
+			items={[
+				{ label: "Rename", onSelect: () => onDialog("rename") },
+				...(cohort.is_static ? [] : [{ label: "Duplicate as static", onSelect: duplicate }]),
+				{ label: "Delete", danger: true, onSelect: () => onDialog("delete") },
+			]}
+		/>
+	);
+}
+
+function Criteria({ cohort, onSaved }: { cohort: Cohort; onSaved: (cohort: Cohort) => void }) {
+	const [group, setGroup] = useState<Group>(() => criteriaOf(cohort.filters));
+	const [saved, setSaved] = useState(group);
+	const [busy, setBusy] = useState(false);
+	const [wrong, setWrong] = useState("");
+	const writable = can("cohort:write") && !cohort.deleted;
+	const save = async () => {
+		setBusy(true);
+		setWrong("");
+		try {
+			const properties = tidied(group);
+			if (!properties) throw new Error("Add a criterion.");
+			onSaved(await patch<Cohort>(`cohorts/${cohort.id}/`, { filters: { properties } }));
+			setSaved(group);
+			toast("Saved");
+		} catch (error) {
+			setWrong(messageOf(error));
+		}
+		setBusy(false);
+	};
+	return (
+		<div class="form">
+			<CriteriaEditor group={group} onGroup={setGroup} disabled={!writable} />
+			{wrong && (
+				<p class="mistake" role="alert">
+					{wrong}
+				</p>
+			)}
+			{writable && (
+				<div class="actions">
+					<Button look="primary" busy={busy} disabled={JSON.stringify(group) === JSON.stringify(saved)} onClick={save}>
+						Save criteria
+					</Button>
+				</div>
+			)}
+		</div>
+	);
+}
+
+function Rename({ cohort, onSaved, onClose }: { cohort: Cohort; onSaved: (cohort: Cohort) => void; onClose: () => void }) {
+	const [name, setName] = useState(cohort.name ?? "");
+	const [description, setDescription] = useState(cohort.description);
+	return (
+		<FormDialog
+			title="Rename the cohort"
+			action="Save"
+			onClose={onClose}
+			onSubmit={async () => onSaved(await patch<Cohort>(`cohorts/${cohort.id}/`, { name: name.trim(), description }))}
+		>
+			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
+			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>
+		</FormDialog>
+	);
+}
+
+function Delete({ cohort, onClose }: { cohort: Cohort; onClose: () => void }) {
+	return (
+		<FormDialog
+			title={`Delete ${nameOf(cohort)}?`}
+			action="Delete"
+			danger
+			onClose={onClose}
+			onSubmit={async () => {
+				await patch(`cohorts/${cohort.id}/`, { deleted: true });
+				toast("Deleted");
+				navigate(pageAddress("cohorts"));
+			}}
+		>
+			<p>A cohort that something uses cannot be deleted.</p>
+		</FormDialog>
+	);
 }

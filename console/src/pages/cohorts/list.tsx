@@ -1,5 +1,96 @@
-import { PageHead } from "../../ui/basics";
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../../api/client";
+import { useResource, useSettled } from "../../api/use";
+import type { Page } from "../../data/definitions";
+import { useOffset } from "../../data/paged";
+import { When } from "../../data/time";
+import { Link, pageAddress } from "../../router";
+import { can } from "../../session";
+import { Card, Empty, Field, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
+import { number } from "../../ui/format";
+import { Pager, Table } from "../../ui/table";
+import { type Cohort, nameOf } from "./record";
+import { State } from "./state";
 
-export default function Page() {
-	return <PageHead title="" />;
+const limit = 50;
+
+const types = [
+	{ value: "", label: "All cohorts" },
+	{ value: "dynamic", label: "Dynamic" },
+	{ value: "static", label: "Static" },
+];
+
+/** The cohorts of the project. */
+export default function CohortsPage() {
+	const [typed, setTyped] = useState("");
+	const [type, setType] = useState("");
+	const search = useSettled(typed.trim());
+	const [offset, setOffset] = useOffset(`${type} ${search}`);
+	const found = useResource(
+		(signal) => get<Page<Cohort>>("cohorts/", { search, type, basic: true, limit, offset }, signal),
+		[search, type, offset],
+	);
+	const calculating = found.data?.results.some((cohort) => cohort.is_calculating);
+	useEffect(() => {
+		if (!calculating || found.loading) return;
+		const timer = setTimeout(found.reload, 2000);
+		return () => clearTimeout(timer);
+	}, [found.data, found.loading]);
+	return (
+		<>
+			<PageHead title="Cohorts" about="Named sets of people, for filters and breakdowns.">
+				{can("cohort:write") && (
+					<Link class="button button-primary" to={pageAddress("cohorts", "new")}>
+						New cohort
+					</Link>
+				)}
+			</PageHead>
+			<div class="data-bar">
+				<Field label="Search cohorts" hideLabel>
+					{(id) => <TextInput id={id} type="search" placeholder="Search by name" value={typed} onValue={setTyped} maxLength={200} />}
+				</Field>
+				<Field label="Kind" hideLabel>
+					{(id) => <Select id={id} value={type} choices={types} onValue={setType} />}
+				</Field>
+			</div>
+			<Card>
+				<Loaded of={found}>
+					{({ results, next, count }) =>
+						results.length === 0 && offset === 0 ? (
+							<Empty title={search || type ? "No such cohort" : "No cohorts yet"} />
+						) : (
+							<>
+								<Table
+									label="Cohorts"
+									rows={results}
+									keyOf={(cohort) => cohort.id}
+									columns={[
+										{
+											name: "name",
+											title: "Cohort",
+											cell: (cohort) => (
+												<>
+													<Link to={pageAddress("cohorts", cohort.id)}>{nameOf(cohort)}</Link>
+													{cohort.description && <p class="hint">{cohort.description}</p>}
+												</>
+											),
+										},
+										{
+											name: "count",
+											title: "People",
+											number: true,
+											cell: (cohort) => (cohort.count === null ? "–" : number(cohort.count)),
+										},
+										{ name: "state", title: "Calculated", cell: (cohort) => <State cohort={cohort} /> },
+										{ name: "created", title: "Created", extra: true, cell: (cohort) => <When time={cohort.created_at} relative /> },
+									]}
+								/>
+								<Pager offset={offset} limit={limit} count={count} more={next !== null} onOffset={setOffset} />
+							</>
+						)
+					}
+				</Loaded>
+			</Card>
+		</>
+	);
 }

@@ -7,7 +7,7 @@ import { Badge, Button, Card, Empty, Field, Loaded, PageHead, Select, TextInput 
 import { attempt, FormDialog } from "../../ui/dialog";
 import { ago, duration, number, percent } from "../../ui/format";
 import { Menu } from "../../ui/menu";
-import { Sparkline } from "../../ui/sparkline";
+import { SparkBars } from "../../ui/sparkbars";
 import { type Column, Pager, Table } from "../../ui/table";
 import { changeEndpoint, type Endpoint, kindOf, type Page as PageOf, pathOf, readEndpoint, type Usage } from "./api";
 import { Create } from "./create";
@@ -187,7 +187,7 @@ export function Calls({ usage, span }: { usage: Usage; span: Span }) {
 		<div class="endpoints-calls">
 			<span class="endpoints-count">{number(window.calls)}</span>
 			{series && (
-				<Sparkline
+				<SparkBars
 					values={series.calls}
 					bad={series.errors}
 					label={`${number(window.calls)} calls in the last ${span}, ${number(window.errors)} with an error`}

@@ -1,5 +1,121 @@
-import { PageHead } from "../../ui/basics";
+import { Pause, Play } from "lucide-preact";
+import { useEffect, useState } from "preact/hooks";
+import { messageOf } from "../../api/client";
+import { filled, PropertyFilters } from "../../data/filters";
+import type { EventRow, Filter, Wanted } from "../../data/events";
+import { EventDialog } from "../../data/event";
+import { EventNameField } from "../../data/fields";
+import { clock } from "../../data/time";
+import { useSettledJSON } from "../../data/use";
+import { session } from "../../session";
+import { Button, Empty, Field, Loading, PageHead, Select, TextInput } from "../../ui/basics";
+import { number } from "../../ui/format";
+import { type Polling, useTail } from "./poll";
+import { LiveRows } from "./rows";
+import { most } from "./tail";
 
-export default function Page() {
-	return <PageHead title="" />;
+const ranges = [
+	{ value: "-1h", label: "In the last hour" },
+	{ value: "-24h", label: "In the last day" },
+	{ value: "-7d", label: "In the last 7 days" },
+	{ value: "all", label: "At any time" },
+] as const;
+
+/** The events as they arrive. */
+export default function Live() {
+	const [event, setEvent] = useState("");
+	const [distinctID, setDistinctID] = useState("");
+	const [properties, setProperties] = useState<Filter[]>([]);
+	const [after, setAfter] = useState<(typeof ranges)[number]["value"]>("-24h");
+	const [paused, setPaused] = useState(false);
+	const [open, setOpen] = useState<EventRow | null>(null);
+	const wanted: Wanted = useSettledJSON({ event, distinctID: distinctID.trim(), properties: filled(properties), after }, 400);
+	const polling = useTail(wanted, paused);
+	useKey("p", () => setPaused((before) => !before));
+	return (
+		<>
+			<PageHead title="Live events" about="The newest events, in the order in which they arrived.">
+				<Button
+					onClick={() => setPaused(!paused)}
+					icon={paused ? <Play size={14} aria-hidden="true" /> : <Pause size={14} aria-hidden="true" />}
+					aria-keyshortcuts="P"
+					title="P"
+				>
+					{paused ? "Resume" : "Pause"}
+				</Button>
+			</PageHead>
+			<div class="live-filters">
+				<Field label="Event">{(id) => <EventNameField id={id} value={event} onValue={setEvent} />}</Field>
+				<Field label="Distinct ID">
+					{(id) => <TextInput id={id} type="search" placeholder="Anybody" value={distinctID} onValue={setDistinctID} />}
+				</Field>
+				<Field label="Happened">{(id) => <Select id={id} value={after} choices={ranges} onValue={setAfter} />}</Field>
+				<PropertyFilters filters={properties} onFilters={setProperties} label="Filters" events={event ? [event] : []} />
+			</div>
+			<Status polling={polling} paused={paused} />
+			<Rows polling={polling} after={after} onAny={() => setAfter("all")} onOpen={setOpen} />
+			{open && <EventDialog row={open} onClose={() => setOpen(null)} />}
+		</>
+	);
+}
+
+function Status({ polling: { tail, error, retryAt }, paused }: { polling: Polling; paused: boolean }) {
+	const zone = session.value?.project.timezone ?? "UTC";
+	if (error !== undefined) {
+		return (
+			<div class="failure" role="alert">
+				<p>
+					{messageOf(error)}
+					{retryAt !== null && !paused && ` The next try is at ${clock(new Date(retryAt).toISOString(), zone).slice(11)}.`}
+				</p>
+			</div>
+		);
+	}
+	return (
+		<p class="live-status" role="status">
+			<span class={paused ? "live-dot" : "live-dot live-dot-on"} aria-hidden="true" />
+			{paused ? "Paused" : "Live"}
+			{tail.asOf !== null && ` · ${number(tail.rows.length)} shown · ${number(tail.received)} new`}
+			{tail.rows.length >= most && ` · only the newest ${number(most)} are kept`}
+		</p>
+	);
+}
+
+function Rows({
+	polling: { tail, error },
+	after,
+	onAny,
+	onOpen,
+}: {
+	polling: Polling;
+	after: string;
+	onAny: () => void;
+	onOpen: (row: EventRow) => void;
+}) {
+	if (tail.rows.length > 0) return <LiveRows tail={tail} onOpen={onOpen} />;
+	if (tail.asOf === null) return error === undefined ? <Loading rows={6} /> : null;
+	return (
+		<Empty title="No events yet">
+			<p>New ones appear here within about two seconds.</p>
+			{after !== "all" && (
+				<div class="actions">
+					<Button onClick={onAny}>Show older events</Button>
+				</div>
+			)}
+		</Empty>
+	);
+}
+
+/** Does something when a key is pressed outside of fields. */
+function useKey(key: string, act: () => void): void {
+	useEffect(() => {
+		const pressed = (event: KeyboardEvent) => {
+			if (event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
+			if ((event.target as Element).closest("input, textarea, select, dialog, [contenteditable]")) return;
+			event.preventDefault();
+			act();
+		};
+		window.addEventListener("keydown", pressed);
+		return () => window.removeEventListener("keydown", pressed);
+	}, []);
 }

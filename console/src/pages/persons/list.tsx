@@ -1,5 +1,77 @@
-import { PageHead } from "../../ui/basics";
+import { useState } from "preact/hooks";
+import { get } from "../../api/client";
+import { useResource, useSettled } from "../../api/use";
+import type { Filter } from "../../data/events";
+import { filled, PropertyFilters } from "../../data/filters";
+import type { Person } from "../../data/people";
+import { PeopleTable } from "../../data/person";
+import { Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
+import { number } from "../../ui/format";
+import { Pager } from "../../ui/table";
 
-export default function Page() {
-	return <PageHead title="" />;
+interface People {
+	results: Person[];
+	next: string | null;
+	count?: number;
+}
+
+const limit = 50;
+const people = ["person"] as const;
+
+/** The people of the project. */
+export default function PersonsPage() {
+	const [search, setSearch] = useState("");
+	const [filters, setFilters] = useState<Filter[]>([]);
+	const properties = filled(filters);
+	const wanted = useSettled(JSON.stringify({ search: search.trim(), properties: properties.length ? JSON.stringify(properties) : "" }));
+	const [at, setAt] = useState({ wanted, offset: 0 });
+	const offset = at.wanted === wanted ? at.offset : 0;
+	const found = useResource(
+		(signal) => get<People>("persons/", { ...JSON.parse(wanted), limit, offset, include_total: true }, signal),
+		[wanted, offset],
+	);
+	return (
+		<>
+			<PageHead title="People" about={found.data?.count === undefined ? undefined : `${number(found.data.count)} people`} />
+			<div class="data-bar">
+				<Field label="Search" hideLabel>
+					{(id) => (
+						<TextInput
+							id={id}
+							type="search"
+							placeholder="Email, name, distinct ID or UUID"
+							value={search}
+							onValue={setSearch}
+							maxLength={200}
+						/>
+					)}
+				</Field>
+			</div>
+			<div class="stack">
+				<PropertyFilters filters={filters} onFilters={setFilters} label="Properties" types={people} />
+				<Card>
+					<Loaded of={found} rows={8}>
+						{({ results, next, count }) =>
+							results.length === 0 && offset === 0 ? (
+								<Empty title={search || properties.length ? "Nobody found" : "No people yet"}>
+									{!search && properties.length === 0 && <p>People appear with their first events.</p>}
+								</Empty>
+							) : (
+								<>
+									<PeopleTable people={results} label="People" />
+									<Pager
+										offset={offset}
+										limit={limit}
+										count={count}
+										more={next !== null}
+										onOffset={(to) => setAt({ wanted, offset: to })}
+									/>
+								</>
+							)
+						}
+					</Loaded>
+				</Card>
+			</div>
+		</>
+	);
 }

@@ -1,0 +1,76 @@
+import { useState } from "preact/hooks";
+import { patch } from "../api/client";
+import { Badge, Checkbox, Field, Select, TextInput } from "../ui/basics";
+import { FormDialog } from "../ui/dialog";
+import type { Definition } from "./definitions";
+import { typeName } from "./definitions";
+
+export function Tags({ tags }: { tags: readonly string[] }) {
+	if (tags.length === 0) return null;
+	return (
+		<span class="data-tags">
+			{tags.map((tag) => (
+				<Badge key={tag}>{tag}</Badge>
+			))}
+		</span>
+	);
+}
+
+/** Whether a definition is verified or hidden. */
+export function Marks({ definition }: { definition: Definition }) {
+	return (
+		<>
+			{definition.verified && <Badge tone="good">Verified</Badge>} {definition.hidden && <Badge>Hidden</Badge>}
+		</>
+	);
+}
+
+/** Texts between commas, each once. */
+export function readTags(text: string): string[] {
+	const tags = text.split(",").map((tag) => tag.trim());
+	return [...new Set(tags)].filter(Boolean);
+}
+
+const types = [null, "String", "Numeric", "Boolean", "DateTime", "Duration"].map((type) => ({ value: type ?? "", label: typeName(type) }));
+
+/** Changes what people say of an event or a property. `path` is the list's, such as "event_definitions/". */
+export function EditDefinition<T extends Definition & { property_type?: string | null }>({
+	path,
+	definition,
+	onChanged,
+	onClose,
+}: {
+	path: string;
+	definition: T;
+	onChanged: (definition: T) => void;
+	onClose: () => void;
+}) {
+	const [description, setDescription] = useState(definition.description ?? "");
+	const [tags, setTags] = useState(definition.tags.join(", "));
+	const [verified, setVerified] = useState(definition.verified);
+	const [hidden, setHidden] = useState(definition.hidden);
+	const [type, setType] = useState(definition.property_type ?? "");
+	const typed = definition.property_type !== undefined;
+	const save = async () => {
+		const changes: Record<string, unknown> = { description, tags: readTags(tags), verified, hidden };
+		if (typed) changes.property_type = type || null;
+		onChanged(await patch<T>(`${path}${encodeURIComponent(definition.id)}/`, changes));
+	};
+	return (
+		<FormDialog title={`Edit ${definition.name}`} action="Save" onSubmit={save} onClose={onClose}>
+			<Field label="Description">
+				{(id) => <textarea id={id} rows={3} value={description} onInput={(event) => setDescription(event.currentTarget.value)} />}
+			</Field>
+			<Field label="Tags" hint="Separated by commas.">
+				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
+			</Field>
+			{typed && (
+				<Field label="Type" hint="Filters compare by it.">
+					{(id) => <Select id={id} value={type} choices={types} onValue={setType} />}
+				</Field>
+			)}
+			<Checkbox label="Verified" checked={verified} onValue={setVerified} />
+			<Checkbox label="Hidden" checked={hidden} onValue={setHidden} />
+		</FormDialog>
+	);
+}

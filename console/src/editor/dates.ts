@@ -1,0 +1,133 @@
+import { type Fields, textOf, withFields } from "./json";
+
+/** The times that a query looks at: docs/insights.md, "What all of them share". */
+export type DateRangeFields = Fields;
+
+/** A range that people choose by its name. */
+export interface Preset {
+	id: string;
+	label: string;
+	from: string | null;
+	to: string | null;
+}
+
+export const presets: Preset[] = [
+	{ id: "default", label: "Last 7 days (default)", from: null, to: null },
+	{ id: "today", label: "Today", from: "dStart", to: null },
+	{ id: "yesterday", label: "Yesterday", from: "-1dStart", to: "-1dEnd" },
+	{ id: "-1h", label: "Last hour", from: "-1h", to: null },
+	{ id: "-24h", label: "Last 24 hours", from: "-24h", to: null },
+	{ id: "-7d", label: "Last 7 days", from: "-7d", to: null },
+	{ id: "-14d", label: "Last 14 days", from: "-14d", to: null },
+	{ id: "-30d", label: "Last 30 days", from: "-30d", to: null },
+	{ id: "-90d", label: "Last 90 days", from: "-90d", to: null },
+	{ id: "-180d", label: "Last 180 days", from: "-180d", to: null },
+	{ id: "-12m", label: "Last 12 months", from: "-12m", to: null },
+	{ id: "month", label: "This month", from: "mStart", to: null },
+	{ id: "lastMonth", label: "Previous month", from: "-1mStart", to: "-1mEnd" },
+	{ id: "year", label: "This year", from: "yStart", to: null },
+	{ id: "lastYear", label: "Previous year", from: "-1yStart", to: "-1yEnd" },
+	{ id: "all", label: "All time", from: "all", to: null },
+];
+
+/** How a range is edited: by its name, as a number of units up to now, between two days, or as text. */
+export type RangeMode = "preset" | "relative" | "absolute" | "text";
+
+export const units = [
+	{ value: "s", label: "seconds" },
+	{ value: "M", label: "minutes" },
+	{ value: "h", label: "hours" },
+	{ value: "d", label: "days" },
+	{ value: "w", label: "weeks" },
+	{ value: "m", label: "months" },
+	{ value: "q", label: "quarters" },
+	{ value: "y", label: "years" },
+];
+
+const relative = /^-(\d{1,5})([sMhdwmqy])$/;
+const day = /^\d{4}-\d{2}-\d{2}$/;
+const moment = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/;
+
+/** The number and the unit of a relative date such as -30d; null for another one. */
+export function readRelative(text: string): { count: number; unit: string } | null {
+	const found = relative.exec(text);
+	return found ? { count: Number(found[1]), unit: found[2] as string } : null;
+}
+
+const isDay = (text: string) => day.test(text);
+const isMoment = (text: string) => moment.test(text);
+const bound = (value: unknown) => textOf(value) || null;
+
+/** The named range that a query has; undefined for another one. */
+export function presetOf(range: DateRangeFields): Preset | undefined {
+	if (range.explicitDate === true) return undefined;
+	return presets.find((p) => p.from === bound(range.date_from) && p.to === bound(range.date_to));
+}
+
+/** How a range can be edited. */
+export function modeOf(range: DateRangeFields): RangeMode {
+	if (presetOf(range)) return "preset";
+	return fits(range, "relative") ? "relative" : fits(range, "absolute") ? "absolute" : "text";
+}
+
+/** Reports whether a range can be shown in a mode without losing anything. */
+export function fits(range: DateRangeFields, mode: RangeMode): boolean {
+	const [from, to] = [textOf(range.date_from), textOf(range.date_to)];
+	switch (mode) {
+		case "preset":
+			return presetOf(range) !== undefined;
+		case "relative":
+			return to === "" && readRelative(from) !== null;
+		case "absolute":
+			return withTimes(range) ? [from, to].every((t) => t === "" || isMoment(t)) && from !== "" : isDay(from) && (to === "" || isDay(to));
+		case "text":
+			return true;
+	}
+}
+
+/** Reports whether the ends of a range are times of day. */
+export const withTimes = (range: DateRangeFields): boolean => isMoment(textOf(range.date_from)) || isMoment(textOf(range.date_to));
+
+/** A range with other ends. Null takes an end out. */
+export function withEnds(range: DateRangeFields, from: string | null, to: string | null): DateRangeFields {
+	return withFields(range, { date_from: from ?? undefined, date_to: to ?? undefined });
+}
+
+/** The range that a mode begins with. */
+export function startOf(mode: RangeMode, range: DateRangeFields, today: string): DateRangeFields {
+	if (fits(range, mode)) return range;
+	switch (mode) {
+		case "relative":
+			return withEnds(range, "-30d", null);
+		case "absolute":
+			return withEnds(range, `${today.slice(0, 8)}01`, today);
+		default:
+			return range;
+	}
+}
+
+/** A range whose ends are times of day, or days. */
+export function setTimes(range: DateRangeFields, on: boolean): DateRangeFields {
+	const [from, to] = [textOf(range.date_from).slice(0, 10), textOf(range.date_to).slice(0, 10)];
+	if (!on) return withFields(withEnds(range, from, to || null), { explicitDate: undefined });
+	return withFields(withEnds(range, `${from}T00:00:00`, to ? `${to}T23:59:59` : null), { explicitDate: true });
+}
+
+/** What people call a range: "Last 30 days", "1 to 31 January". */
+export function describeRange(range: DateRangeFields | null | undefined): string {
+	const r = range ?? {};
+	const preset = presetOf(r);
+	if (preset) return preset.id === "default" ? "Last 7 days" : preset.label;
+	const ago = fits(r, "relative") ? readRelative(textOf(r.date_from)) : null;
+	if (ago) return `Last ${ago.count} ${units.find((u) => u.value === ago.unit)?.label ?? ago.unit}`;
+	const [from, to] = [textOf(r.date_from), textOf(r.date_to)];
+	return to ? `${from || "7 days before"} to ${to}` : `Since ${from}`;
+}
+
+/** The intervals that time is cut into. */
+export const intervals = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].map((value) => ({ value, label: value }));
+
+/** Reports whether a text can be a date of a query: ISO 8601, or relative such as -7d. */
+export function isDate(text: string): boolean {
+	return /^(\d{4}-\d{1,2}-\d{1,2}([T ].+)?|-?\d{0,6}[sMhdwmqy](Start|End)?|today|now)$/.test(text.trim());
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { parseElements, tagOf } from "../src/data/elements";
+import { isUUID, quoted, quotedTime } from "../src/data/hogql";
+import { clock, micros } from "../src/data/time";
+import { sortProperties, typeOf } from "../src/data/value";
+
+describe("constants of HogQL", () => {
+	it("escapes quotes and backslashes", () => {
+		expect(quoted(`it's a \\ "test"`)).toBe(`'it\\'s a \\\\ "test"'`);
+		expect(quoted("' or 1 = 1 --")).toBe("'\\' or 1 = 1 --'");
+	});
+	it("keeps microseconds", () => {
+		expect(quotedTime(micros("2026-11-23T07:34:46.375036Z"))).toBe("toDateTime64('2026-11-23 07:34:46.375036', 6, 'UTC')");
+		expect(quotedTime(micros("2026-11-23T07:34:46Z"))).toBe("toDateTime64('2026-11-23 07:34:46.000000', 6, 'UTC')");
+	});
+	it("knows UUIDs", () => {
+		expect(isUUID("36e56d12-d19f-1c2b-acc4-edc3d85d8eeb")).toBe(true);
+		expect(isUUID("36e56d12-d19f-1c2b-acc4-edc3d85d8eeb' or 1")).toBe(false);
+	});
+});
+
+describe("times", () => {
+	it("reads as many digits as there are", () => {
+		expect(micros("2026-11-23T07:34:46.5Z") - micros("2026-11-23T07:34:46Z")).toBe(500_000);
+		expect(micros("2026-11-23T07:34:46.000001Z") - micros("2026-11-23T07:34:46Z")).toBe(1);
+	});
+	it("is shown in the project's zone", () => {
+		expect(clock("2026-05-03T22:05:09Z", "Europe/Berlin")).toBe("2026-05-04 00:05:09");
+		expect(clock("no time", "UTC")).toBe("no time");
+	});
+});
+
+describe("values", () => {
+	it("have types", () => {
+		expect([null, undefined, "", 0, false, [], {}].map(typeOf)).toEqual(["none", "none", "text", "number", "boolean", "list", "object"]);
+	});
+	it("are sorted and searched by name and value", () => {
+		const properties = { $browser: "Chrome", plan: "pro", count: 3, nested: { key: "needle" } };
+		expect(sortProperties(properties).map(([name]) => name)).toEqual(["count", "nested", "plan", "$browser"]);
+		expect(sortProperties(properties, "NEEDLE").map(([name]) => name)).toEqual(["nested"]);
+		expect(sortProperties(properties, "chrome").map(([name]) => name)).toEqual(["$browser"]);
+		expect(sortProperties(properties, "3").map(([name]) => name)).toEqual(["count"]);
+	});
+});
+
+describe("chains of elements", () => {
+	it("are read from the inside to the outside", () => {
+		const chain = 'button.large.blue:attr__id="order"nth-child="1"nth-of-type="1"text="Order; now \\"today\\"";form:nth-child="2";body';
+		const [button, form, body] = parseElements(chain);
+		expect(button).toEqual({
+			tag: "button",
+			classes: ["large", "blue"],
+			text: 'Order; now "today"',
+			attributes: [
+				["id", "order"],
+				["nth-child", "1"],
+				["nth-of-type", "1"],
+			],
+		});
+		expect(form?.tag).toBe("form");
+		expect(body).toEqual({ tag: "body", classes: [], attributes: [] });
+		expect(button && tagOf(button)).toBe('<button class="large blue" id="order">');
+	});
+	it("may be empty", () => {
+		expect(parseElements("")).toEqual([]);
+	});
+	it("survive what is no chain", () => {
+		for (const text of [";;;", '":"="', "a:b", 'a:b="', "\\", ':"x"="y"']) expect(() => parseElements(text).map(tagOf)).not.toThrow();
+	});
+});

@@ -1,0 +1,120 @@
+// Package people shows the people of a project and their events: lists, single records, and the values of properties (contract
+// clients.md section 1). What it reads are queries of the caller, which keep to the limits and fences of every other query.
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+)
+
+// People are the handlers of the topic.
+type People struct {
+	Executor *execution.Executor
+}
+
+// Routes are the routes of the topic.
+func (s *People) Routes() []api.Route {
+	const readPerson, readEvents = "person:read", result.QueryScope
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "events", Scope: readEvents, Handler: s.listEvents},
+		{Method: http.MethodGet, Pattern: "events/values", Scope: readEvents, Handler: s.eventValues},
+		{Method: http.MethodGet, Pattern: "events/:name", Scope: readEvents, Handler: s.getEvent},
+
+		{Method: http.MethodGet, Pattern: "persons", Scope: readPerson, Handler: s.listPersons},
+		{Method: http.MethodPost, Pattern: "persons", Scope: "person:write", Handler: createPerson},
+		{Method: http.MethodGet, Pattern: "persons/values", Scope: readPerson, Handler: s.personValues},
+		{Method: http.MethodGet, Pattern: "persons/:name", Scope: readPerson, Handler: s.getPerson},
+	}
+}
+
+// createPerson answers POST persons/.
+func createPerson(context.Context, api.Caller, api.Input) (api.Response, error) {
+	refused := api.MethodNotAllowed(http.MethodPost, "GET, HEAD, OPTIONS")
+	refused.Detail = "Creating persons via this API is not allowed. Send an event with the distinct ID of the person instead."
+	return api.Response{}, refused
+}
+
+// rows runs a query on the data as they are now. It calls each after it has decoded the values of a row into what the pointers point
+// to; a value that is null leaves a zero.
+func (s *People) rows(ctx context.Context, c *api.Caller, q query.Node, each func(row []json.RawMessage) error) (execution.Result, error) {
+	got, err := result.Compute(ctx, s.Executor, c, q)
+	if err != nil {
+		return got, mistakeOf(err)
+	}
+	for row := range got.Answer.Entry.Result.Rows() {
+		var values []json.RawMessage
+		if err := json.Unmarshal(row, &values); err != nil {
+			return got, fmt.Errorf("reading a row: %w", err)
+		}
+		if err := each(values); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// mistakeOf tells the mistake of a parameter by the parameter's name. The text of the query around it is ours, so no place in it is shown.
+func mistakeOf(err error) error {
+	found := api.ErrorOf(err)
+	if found.Status != http.StatusBadRequest {
+		return err
+	}
+	told := *found
+	if attr, ok := told.Attr.(string); ok {
+		told.Attr = strings.TrimPrefix(attr, "filters.")
+	}
+	told.Extra = nil
+	return &told
+}
+
+// into decodes the values of a row; null leaves what is there.
+func into(row []json.RawMessage, pointers ...any) error {
+	if len(row) < len(pointers) {
+		return fmt.Errorf("a row has %d values, want %d", len(row), len(pointers))
+	}
+	for i, p := range pointers {
+		if err := json.Unmarshal(row[i], p); err != nil {
+			return fmt.Errorf("reading value %d of a row: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// uuidOf reads a UUID as clients write it, with or without hyphens.
+func uuidOf(text string) (string, bool) {
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 && len(text) != 32 {
+		return "", false
+	}
+	return id.String(), true
+}
+
+// cannotRead refuses a query string that cannot be read: what it says would count as not given.
+func cannotRead(in api.Input) error {
+	_, _, err := in.QueryInt("")
+	return err
+}
+
+var errNotText = errors.New("properties are not text")
+
+// object is JSON of an object that comes as text; an empty text is an empty object.
+func object(text string) (json.RawMessage, error) {
+	if text == "" {
+		return json.RawMessage("{}"), nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, errNotText
+	}
+	return json.RawMessage(text), nil
+}

@@ -1,0 +1,270 @@
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+)
+
+// maxPersons is the most people of one page.
+const maxPersons = 1000
+
+// person is a person in JSON.
+type person struct {
+	ID           string          `json:"id"`
+	UUID         string          `json:"uuid"`
+	Type         string          `json:"type"`
+	Name         string          `json:"name"`
+	DistinctIDs  []string        `json:"distinct_ids"`
+	Properties   json.RawMessage `json:"properties"`
+	CreatedAt    *time.Time      `json:"created_at"`
+	IsIdentified bool            `json:"is_identified"`
+}
+
+// listed is a person in a list. There are no recordings here, and nothing that is counted.
+type listed struct {
+	person
+
+	Recordings []string `json:"matched_recordings"`
+	Value      *float64 `json:"value_at_data_point"`
+}
+
+// single is a person alone.
+type single struct {
+	person
+
+	LastSeenAt *time.Time `json:"last_seen_at"`
+}
+
+// personOf reads the object of a list of actors.
+func personOf(c *api.Caller, raw json.RawMessage) (person, error) {
+	p := person{Type: "person"}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return p, err
+	}
+	p.UUID, p.DistinctIDs = p.ID, namedFirst(p.DistinctIDs)
+	if p.CreatedAt != nil && p.CreatedAt.Unix() <= 0 {
+		p.CreatedAt = nil
+	}
+	if p.Properties == nil {
+		p.Properties = json.RawMessage("{}")
+	}
+	p.Name = nameOf(c, &p)
+	return p, nil
+}
+
+// namedFirst puts the distinct ids that somebody chose before those that a client made up, which are UUIDs.
+func namedFirst(ids []string) []string {
+	out := make([]string, 0, len(ids))
+	for _, madeUp := range []bool{false, true} {
+		for _, id := range ids {
+			if _, err := uuid.Parse(id); (err == nil) == madeUp {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+// nameProperties are the properties whose values name a person, the best first.
+var nameProperties = []string{"email", "Email", "name", "Name", "username", "Username", "UserName"}
+
+// nameOf is what a person is called: by its properties, else by a distinct id, else by its id.
+func nameOf(_ *api.Caller, p *person) string {
+	var properties map[string]any
+	_ = json.Unmarshal(p.Properties, &properties) // without names, an id is shown
+	for _, name := range nameProperties {
+		switch value := properties[name].(type) {
+		case nil, map[string]any, []any:
+		case string:
+			if value != "" {
+				return value
+			}
+		default:
+			return string(jsontext.Append(nil, value))
+		}
+	}
+	if len(p.DistinctIDs) > 0 {
+		return p.DistinctIDs[0]
+	}
+	return p.ID
+}
+
+// listPersons answers GET persons/: the newest first.
+func (s *People) listPersons(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	limit, offset, err := in.PageParams()
+	if err != nil {
+		return api.Response{}, err
+	}
+	limit = min(limit, maxPersons)
+	properties, err := filters(in, "person")
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := mayFilter(&c, properties); err != nil {
+		return api.Response{}, err
+	}
+	asked := actors(properties, personConditions(in))
+	q, err := asked.page(limit, offset)
+	if err != nil {
+		return api.Response{}, err
+	}
+	out := struct {
+		Count    *int64   `json:"count,omitempty"`
+		Next     *string  `json:"next"`
+		Previous *string  `json:"previous"`
+		Results  []listed `json:"results"`
+	}{Results: []listed{}}
+	rows, size := 0, 0
+	got, err := s.rows(ctx, &c, q, func(row []json.RawMessage) error {
+		if rows++; size > api.MaxListBytes {
+			return nil
+		}
+		p, err := personOf(&c, row[0])
+		out.Results = append(out.Results, listed{person: p, Recordings: []string{}})
+		size += len(row[0])
+		return err
+	})
+	if err != nil {
+		return api.Response{Quotas: got.Quotas}, err
+	}
+	quotas := got.Quotas
+	if api.IsTrue(in.URL.Query().Get("include_total")) {
+		var count int64
+		if q, err = asked.count(); err != nil {
+			return api.Response{Quotas: quotas}, err
+		}
+		got, err = s.rows(ctx, &c, q, func(row []json.RawMessage) error { return into(row, &count) })
+		if err != nil {
+			return api.Response{Quotas: got.Quotas}, err
+		}
+		out.Count, quotas = &count, got.Quotas
+	}
+	if rows == limit || len(out.Results) < rows {
+		out.Next = in.PageURL(limit, offset+len(out.Results))
+	}
+	if offset >= limit {
+		out.Previous = in.PageURL(limit, offset-limit)
+		if offset == limit { // which links leave out; PostHog's has it
+			out.Previous = new(*out.Previous + "&offset=0")
+		}
+	}
+	return api.JSON(http.StatusOK, out).With(quotas), nil
+}
+
+// personList is a list of people as the node of a query without its limit.
+type personList map[string]any
+
+func actors(properties any, condition string) personList {
+	list := personList{"kind": "ActorsQuery"}
+	if properties != nil {
+		list["properties"] = properties
+	}
+	if condition != "" {
+		list["fixedProperties"] = []any{map[string]any{"type": "hogql", "key": condition}}
+	}
+	return list
+}
+
+func (l personList) page(limit, offset int) (query.Node, error) {
+	l["select"], l["orderBy"], l["limit"], l["offset"] = []string{"person"}, []string{"created_at DESC", "id DESC"}, limit, offset
+	return l.node()
+}
+
+func (l personList) count() (query.Node, error) {
+	l["select"], l["orderBy"] = []string{"count()"}, []string{}
+	delete(l, "limit")
+	delete(l, "offset")
+	return l.node()
+}
+
+func (l personList) node() (query.Node, error) {
+	node, err := compiler.Parse(jsontext.Append(nil, l))
+	if err != nil {
+		return nil, mistakeOf(err)
+	}
+	return node, nil
+}
+
+// personConditions is the HogQL condition on the people that a list shows, beside property filters; empty for all.
+func personConditions(in api.Input) string {
+	given := in.URL.Query()
+	var all []string
+	if id := given.Get("distinct_id"); id != "" {
+		all = append(all, ofDistinctID(id))
+	}
+	if email := given.Get("email"); email != "" {
+		all = append(all, "properties.email = "+text(email))
+	}
+	if search := strings.TrimSpace(given.Get("search")); search != "" {
+		pattern := text(filter.Containing(search))
+		either := []string{"toString(properties.email) ilike " + pattern, "toString(properties.name) ilike " + pattern, ofDistinctID(search)}
+		if id, ok := uuidOf(search); ok {
+			either = append(either, ofID(id))
+		}
+		all = append(all, "("+strings.Join(either, " or ")+")")
+	}
+	return strings.Join(all, " and ")
+}
+
+// ofDistinctID is the condition that a person has a distinct id.
+func ofDistinctID(id string) string {
+	return "id in (select person_id from person_distinct_ids where distinct_id = " + text(id) + ")"
+}
+
+// ofID is the condition on a person's id.
+func ofID(id string) string { return "id = toUUID(" + text(id) + ")" }
+
+// text is a text as HogQL writes it.
+func text(s string) string { return hogql.PrintExpr(&hogql.Const{Value: s}) }
+
+// getPerson answers GET persons/:id/. People have no numbers here, so that a number is nobody's.
+func (s *People) getPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	id, ok := uuidOf(in.At.Name)
+	if !ok {
+		if _, err := strconv.ParseUint(in.At.Name, 10, 64); err == nil {
+			return api.Response{}, api.NotFound("Not found.")
+		}
+		return api.Response{}, api.Invalid("", "invalid_input",
+			"The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=%s instead.", in.At.Name)
+	}
+	q, err := actors(nil, ofID(id)).page(1, 0)
+	if err != nil {
+		return api.Response{}, err
+	}
+	var found *single
+	got, err := s.rows(ctx, &c, q, func(row []json.RawMessage) error {
+		p, err := personOf(&c, row[0])
+		found = &single{person: p}
+		return err
+	})
+	switch {
+	case err != nil:
+		return api.Response{Quotas: got.Quotas}, err
+	case found == nil:
+		return api.Response{Quotas: got.Quotas}, api.NotFound("Not found.")
+	}
+	got, err = s.rows(ctx, &c, taxonomy.LastSeen(id), func(row []json.RawMessage) error {
+		var at time.Time
+		err := into(row, &at)
+		found.LastSeenAt = api.OrNil(at)
+		return err
+	})
+	if err != nil {
+		return api.Response{Quotas: got.Quotas}, err
+	}
+	return api.JSON(http.StatusOK, found).With(got.Quotas), nil
+}

@@ -1,0 +1,143 @@
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
+)
+
+// The value of the parameter key that asks for names of events, and what begins the names of PostHog's own.
+const (
+	customEvents = "custom_event"
+	ownPrefix    = "$"
+)
+
+// maxOthers is how many other properties a request for values may name.
+const maxOthers = 20
+
+// suggestion is a value in JSON.
+type suggestion struct {
+	Name  any    `json:"name"`
+	Count *int64 `json:"count,omitempty"` // of people
+}
+
+// shownValue is a value that comes as text: a number or an object if it is one as JSON, else the text.
+func shownValue(text string) any {
+	var value any
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil || decoder.InputOffset() != int64(len(text)) {
+		return text
+	}
+	switch value := value.(type) {
+	case json.Number:
+		return value
+	case string: // of a list
+		return value
+	}
+	return text // null, true and what is not plain
+}
+
+// shownValues are the values that a text stands for: those of the list if it is one.
+func shownValues(text string) []any {
+	var list []json.RawMessage
+	if !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
+		return []any{shownValue(text)}
+	}
+	var out []any
+	for _, item := range list {
+		out = append(out, shownValues(string(item))...)
+	}
+	return out
+}
+
+// eventValues answers GET events/values/: values that events of the last days have, or the names of the project's own events.
+func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if err := cannotRead(in); err != nil {
+		return api.Response{}, err
+	}
+	given, out := in.URL.Query(), []suggestion{}
+	key, search := given.Get("key"), strings.TrimSpace(given.Get("value"))
+	if key == "" {
+		return api.JSON(http.StatusOK, out), nil
+	}
+	if key == customEvents {
+		events, quotas, err := contents.Events(ctx, s.Executor, &c)
+		for _, e := range events { // by name
+			if !strings.HasPrefix(e.Name, ownPrefix) && strings.Contains(strings.ToLower(e.Name), strings.ToLower(search)) {
+				out = append(out, suggestion{Name: e.Name})
+			}
+		}
+		return api.JSON(http.StatusOK, out).With(quotas), err
+	}
+	asked := taxonomy.RecentValues{Property: key, Search: search, Events: namesOf(given["event_name"])}
+	if api.IsTrue(given.Get("is_column")) {
+		if asked.Column = key; !slices.Contains(taxonomy.Columns, key) {
+			return api.Response{}, api.Invalid("key", "invalid_choice", "%q is not a column with values to choose from.", key)
+		}
+	}
+	for name, values := range given {
+		property, ok := strings.CutPrefix(name, "properties_")
+		if !ok || property == "" {
+			continue
+		}
+		if asked.Others == nil {
+			asked.Others = map[string][]string{}
+		}
+		for _, value := range values {
+			asked.Others[property] = append(asked.Others[property], namesOf([]string{value})...)
+		}
+	}
+	if len(asked.Others) > maxOthers {
+		return api.Response{}, api.Invalid("", "invalid_input", "A request for values can name %d other properties.", maxOthers)
+	}
+	var value string
+	var count int64
+	quotas, err := contents.Rows(ctx, s.Executor, &c, asked.Query(), []any{&value, &count}, func() {
+		for _, one := range shownValues(value) {
+			if !slices.ContainsFunc(out, func(had suggestion) bool { return had.Name == one }) {
+				out = append(out, suggestion{Name: one})
+			}
+		}
+	})
+	return api.JSON(http.StatusOK, out).With(quotas), err
+}
+
+// namesOf are texts that are given one by one, or as a JSON list.
+func namesOf(given []string) (out []string) {
+	for _, text := range given {
+		var list []string
+		switch {
+		case text == "":
+		case strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil:
+			out = append(out, list...)
+		default:
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// personValues answers GET persons/values/: the values of a property of people, the most frequent first.
+func (s *People) personValues(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	if err := cannotRead(in); err != nil {
+		return api.Response{}, err
+	}
+	given, out := in.URL.Query(), []suggestion{}
+	key := given.Get("key")
+	if key == "" || strings.HasPrefix(key, "$virt") { // which is computed, and kept nowhere
+		return api.JSON(http.StatusOK, out), nil
+	}
+	var value string
+	var count int64
+	quotas, err := contents.Rows(ctx, s.Executor, &c, taxonomy.SuggestedPersonValues(key, given.Get("value")), []any{&value, &count}, func() {
+		out = append(out, suggestion{Name: shownValue(value), Count: new(count)})
+	})
+	return api.JSON(http.StatusOK, out).With(quotas), err
+}
