@@ -25,7 +25,7 @@ export function navigate(to: string, { replace = false } = {}): void {
 
 /** The address of a page of the project: pageAddress("insights", id) is /project/1/insights/… */
 export function pageAddress(...parts: (string | number)[]): string {
-	return ["", "project", session.value?.project.id ?? "@current", ...parts.map((part) => encodeURIComponent(part))].join("/");
+	return ["", "project", session.value?.project.id || "@current", ...parts.map((part) => encodeURIComponent(part))].join("/");
 }
 
 /** The values of a pattern such as "dashboard/:id" in the rest of a path; null when it does not match. */

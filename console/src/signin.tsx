@@ -19,7 +19,13 @@ export async function resume(): Promise<void> {
 		return;
 	}
 	const kept = stored();
-	if (kept) await signInWith(kept.key, kept);
+	if (!kept) return;
+	try {
+		await signInWith(kept.key, kept);
+	} catch (error) {
+		if (!(error instanceof ApiError) || error.status !== 401) throw error;
+		close("Your session has ended. Sign in again.");
+	}
 }
 
 /** Signs in with a key, if it is a personal key that the server knows. */
@@ -34,7 +40,7 @@ async function projectOf(key: string): Promise<Project> {
 	try {
 		return (await send<Project>("GET", "/api/projects/@current/", { key })).data;
 	} catch (error) {
-		if (error instanceof ApiError && error.status === 403) return { id: 0, name: "Project" };
+		if (error instanceof ApiError && error.status === 403) return { id: 0, name: "Project" }; // addresses say @current
 		throw error;
 	}
 }

@@ -49,6 +49,7 @@ func run(m *testing.M) (status int, err error) {
 	if err := serveSecurely(); err != nil {
 		return 1, err
 	}
+	defer func() { err = errors.Join(err, closeDemo()) }()
 	defer closeBrowser()
 	return m.Run(), nil
 }

@@ -100,7 +100,7 @@ export function messageOf(error: unknown): string {
 }
 
 function addressOf(path: string, search: RequestOptions["search"] = {}): string {
-	const base = path.startsWith("/") ? path : `/api/projects/${session.value?.project.id ?? "@current"}/${path}`;
+	const base = path.startsWith("/") ? path : `/api/projects/${session.value?.project.id || "@current"}/${path}`;
 	const given = new URLSearchParams();
 	for (const [name, value] of Object.entries(search)) {
 		if (value !== undefined && value !== null && value !== "") given.set(name, String(value));

@@ -1,0 +1,407 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// demo is the server of `make run`, started by the first test that needs it.
+var demo struct {
+	once   sync.Once
+	folder string
+	server *harness.Demo
+	err    error
+}
+
+// demoServer is the demo, which the tests of the console share. Tests that write make projects of their own.
+func demoServer(t *testing.T) *harness.Demo {
+	t.Helper()
+	demo.once.Do(func() {
+		if demo.folder, demo.err = os.MkdirTemp("", "analytics-console-"); demo.err == nil {
+			demo.server, demo.err = harness.OpenDemo(demo.folder)
+		}
+	})
+	if demo.err != nil {
+		t.Fatalf("starting the demo: %v", demo.err)
+	}
+	return demo.server
+}
+
+// closeDemo ends the demo, if it was started.
+func closeDemo() error {
+	if demo.server == nil {
+		return nil
+	}
+	err := demo.server.Stop()
+	if removed := os.RemoveAll(demo.folder); err == nil {
+		err = removed
+	}
+	return err
+}
+
+// signInLink asks for a link that signs in to a project. No scopes are all.
+func signInLink(t *testing.T, s *harness.Server, project int64, scopes ...string) string {
+	t.Helper()
+	var out struct{ Link string }
+	err := s.Ask("/analytics/console", map[string]any{"project": project, "site": s.URL, "scopes": scopes, "expires": "1h"}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Link
+}
+
+// console is a tab with the console. When the test ends, it fails for every error in the tab's console, every violation of the page's policy
+// and every request to another host.
+type console struct {
+	*tab
+
+	server  *harness.Server
+	project int64
+
+	mu         sync.Mutex
+	complaints []string
+	expected   []string // parts of complaints that are none
+	received   map[network.RequestID]float64
+}
+
+// prelude runs in each page before its scripts.
+const prelude = `addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective + " " + e.blockedURI));`
+
+// openConsole opens an empty tab for the console of a project.
+func openConsole(t *testing.T, s *harness.Server, project int64) *console {
+	t.Helper()
+	c := &console{tab: openTab(t), server: s, project: project, received: map[network.RequestID]float64{}}
+	t.Cleanup(func() { c.check(t) })
+	if err := chromedp.Listen(c.ctx, c.notice); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chromedp.Call(c.ctx, runtime.Enable, cdp.Empty{})
+	if err == nil {
+		_, err = chromedp.Call(c.ctx, cdplog.Enable, cdp.Empty{})
+	}
+	if err == nil {
+		_, err = chromedp.Call(c.ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: prelude})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.look(t, light, wide)
+	return c
+}
+
+// signedIn opens the console of a project, signed in with some scopes, or all.
+func signedIn(t *testing.T, s *harness.Server, project int64, scopes ...string) *console {
+	t.Helper()
+	c := openConsole(t, s, project)
+	c.visit(t, signInLink(t, s, project, scopes...))
+	return c
+}
+
+// How a page is looked at: a theme, and a width in pixels.
+const (
+	light, dark  = "light", "dark"
+	wide, narrow = 1280, 360
+)
+
+// look sets the theme that the user prefers and the width of the window. Motion is reduced, so that nothing moves while it is looked at.
+func (c *console) look(t *testing.T, theme string, width int64) {
+	t.Helper()
+	_, err := chromedp.Call(c.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(c.ctx, chromedp.EmulateViewport(width, 800)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notice collects what the tab complains of.
+func (c *console) notice(event any) {
+	var complaint string
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		complaint = "exception: " + e.ExceptionDetails.Text
+		if thrown := e.ExceptionDetails.Exception; thrown != nil {
+			complaint += " " + thrown.Description
+		}
+	case *runtime.EventConsoleAPICalled:
+		if e.Type != runtime.ConsoleAPICalledTypeError && e.Type != runtime.ConsoleAPICalledTypeWarning {
+			return
+		}
+		complaint = fmt.Sprintf("console.%s:", e.Type)
+		for _, arg := range e.Args {
+			complaint += " " + string(arg.Value) + " " + arg.Description
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level != cdplog.EntryLevelError {
+			return
+		}
+		complaint = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+	case *network.EventLoadingFinished:
+		c.mu.Lock()
+		c.received[e.RequestID] = e.EncodedDataLength
+		c.mu.Unlock()
+		return
+	default:
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.complaints = append(c.complaints, complaint)
+}
+
+// expect says a part of complaints that the test means to cause.
+func (c *console) expect(part string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = append(c.expected, part)
+}
+
+// check fails the test for complaints and for requests to other hosts.
+func (c *console) check(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+next:
+	for _, complaint := range c.complaints {
+		for _, part := range c.expected {
+			if strings.Contains(complaint, part) {
+				continue next
+			}
+		}
+		t.Errorf("the tab complains: %s", complaint)
+	}
+	for _, r := range c.sent() {
+		to, err := url.Parse(r.url)
+		if err != nil || (to.Scheme == "http" || to.Scheme == "https") && to.Scheme+"://"+to.Host != c.server.URL {
+			t.Errorf("the page asked another host: %s %s", r.method, r.url)
+		}
+	}
+}
+
+// visit opens an address, or a path of the project such as "insights", and waits until all is loaded.
+func (c *console) visit(t *testing.T, to string) {
+	t.Helper()
+	if !strings.Contains(to, "://") {
+		to = fmt.Sprintf("%s/project/%d/%s", c.server.URL, c.project, to)
+	}
+	c.open(t, to)
+	c.settle(t)
+}
+
+// settled waits until the page has said for a while that nothing loads: what a click starts may begin a little later.
+const settled = `(async () => {
+	const end = Date.now() + 60_000;
+	let since = 0;
+	while (Date.now() < end) {
+		const now = Date.now();
+		if (document.documentElement.dataset.ready !== "true") since = 0;
+		else if ((since ||= now) + 200 <= now) return "";
+		await new Promise((resolve) => setTimeout(resolve, 20));
+	}
+	return document.documentElement.outerHTML.slice(0, 2000);
+})()`
+
+// settle waits until nothing loads any more.
+func (c *console) settle(t *testing.T) {
+	t.Helper()
+	if stuck := c.evaluate(t, settled); stuck != "" {
+		t.Fatalf("the page is not ready after a minute; it asked %q\n%s", c.answers("/api/"), stuck)
+	}
+}
+
+// text is what the elements of a selector show, without those that are hidden.
+func (c *console) text(t *testing.T, selector string) string {
+	t.Helper()
+	return c.evaluate(t, fmt.Sprintf(`[...document.querySelectorAll(%s)].map((e) => e.innerText).join("\n")`, quote(selector)))
+}
+
+// shows waits until the page shows a text.
+func (c *console) shows(t *testing.T, part string) {
+	t.Helper()
+	harness.Eventually(t, 30*time.Second, func() error {
+		if got := c.text(t, "body"); !strings.Contains(got, part) {
+			return fmt.Errorf("the page does not show %q but\n%s", part, got)
+		}
+		return nil
+	})
+}
+
+// quote writes a text as JavaScript has it.
+func quote(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a text is always valid
+	}
+	return string(raw)
+}
+
+// place is where an element is: the middle of it, in pixels of the window.
+type place struct {
+	X, Y    float64
+	Visible bool
+}
+
+const whereIs = `function() {
+	if (!this.checkVisibility?.({ checkVisibilityCSS: true, checkOpacity: true })) return { X: 0, Y: 0, Visible: false };
+	this.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+	const box = this.getBoundingClientRect();
+	return { X: box.x + box.width / 2, Y: box.y + box.height / 2, Visible: box.width > 0 && box.height > 0 };
+}`
+
+// find returns where the elements are that people who use a screen reader know by a role and a name, without hidden ones.
+func (c *console) find(t *testing.T, role, name string) (places []place) {
+	t.Helper()
+	root, err := chromedp.Call(c.ctx, dom.GetDocument, dom.GetDocumentParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := chromedp.Call(c.ctx, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{NodeID: root.Root.NodeID, Role: role, AccessibleName: name})
+	if err != nil {
+		t.Fatalf("looking for the %s %q: %v", role, name, err)
+	}
+	for _, node := range found.Nodes {
+		if node.Ignored {
+			continue
+		}
+		object, err := chromedp.Call(c.ctx, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: node.BackendDOMNodeID})
+		if err != nil {
+			continue // it is gone
+		}
+		at, err := chromedp.Run(c.ctx, chromedp.CallFunctionOn[place](whereIs, func(p *runtime.CallFunctionOnParams) { p.ObjectID = object.Object.ObjectID }))
+		if err == nil && at.Visible {
+			places = append(places, at)
+		}
+	}
+	return places
+}
+
+// one waits until there is one such element.
+func (c *console) one(t *testing.T, role, name string) (at place) {
+	t.Helper()
+	harness.Eventually(t, 15*time.Second, func() error {
+		places := c.find(t, role, name)
+		if len(places) != 1 {
+			return fmt.Errorf("there are %d elements with the role %s and the name %q on\n%s", len(places), role, name, c.text(t, "body"))
+		}
+		at = places[0]
+		return nil
+	})
+	return at
+}
+
+// press clicks on the element of a role, such as button, link, tab, menuitem or option, and a name, and waits until all is loaded.
+func (c *console) press(t *testing.T, role, name string) {
+	t.Helper()
+	at := c.one(t, role, name)
+	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
+		t.Fatalf("clicking on the %s %q: %v", role, name, err)
+	}
+	c.settle(t)
+}
+
+// fill writes into the field of a role, textbox, searchbox or combobox, and a name, in the place of what is there.
+func (c *console) fill(t *testing.T, role, name, text string) {
+	t.Helper()
+	at := c.one(t, role, name)
+	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
+		t.Fatalf("clicking on the %s %q: %v", role, name, err)
+	}
+	c.evaluate(t, `document.activeElement.select?.(), ""`)
+	if _, err := chromedp.Call(c.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
+		t.Fatalf("writing into %q: %v", name, err)
+	}
+	c.settle(t)
+}
+
+// key presses a key, such as kb.Enter.
+func (c *console) key(t *testing.T, key string) {
+	t.Helper()
+	if err := chromedp.Do(c.ctx, chromedp.KeyEvent(key)); err != nil {
+		t.Fatalf("pressing %q: %v", key, err)
+	}
+	c.settle(t)
+}
+
+// picture writes what the tab shows into the folder that the variable SCREENSHOTS names, if it is set.
+func (c *console) picture(t *testing.T, name string) {
+	t.Helper()
+	folder := os.Getenv("SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	raw, err := chromedp.Run(c.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, strings.NewReplacer("/", "_", " ", "-").Replace(name)+".png"), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// axe is the text of axe-core.
+var axe = sync.OnceValues(func() (string, error) {
+	root, err := harness.Root()
+	if err != nil {
+		return "", err
+	}
+	raw, err := os.ReadFile(filepath.Join(root, "console", "node_modules", "axe-core", "axe.min.js"))
+	return string(raw), err
+})
+
+// accessible checks what axe-core knows of the page as it is.
+func (c *console) accessible(t *testing.T) {
+	t.Helper()
+	source, err := axe()
+	if err != nil {
+		t.Fatalf("axe-core is not installed: %v", err)
+	}
+	c.evaluate(t, "if (!window.axe) {"+source+"\n} ''")
+	found := c.evaluate(t, `(async () => {
+		const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+		return violations.map((v) => v.id + ": " + v.help + "\n" + v.nodes.slice(0, 5).map((n) => "    " + n.target + " " + n.html.slice(0, 200)
+			+ "\n        " + (n.failureSummary ?? "").replaceAll("\n", " ")).join("\n")).join("\n");
+	})()`)
+	if found != "" {
+		t.Errorf("axe-core finds:\n%s", found)
+	}
+}
+
+// fits checks that the page is not wider than the window.
+func (c *console) fits(t *testing.T) {
+	t.Helper()
+	wider := c.evaluate(t, `(() => {
+		const root = document.documentElement;
+		if (root.scrollWidth <= root.clientWidth) return "";
+		const out = [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1);
+		return root.scrollWidth + " of " + root.clientWidth + " pixels: " + out.slice(0, 3).map((e) => e.outerHTML.slice(0, 150)).join("\n");
+	})()`)
+	if wider != "" {
+		t.Errorf("the page is wider than the window: %s", wider)
+	}
+}
