@@ -26,10 +26,13 @@ func (p *Projects) Routes() []api.Route {
 		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
 		readProject, write = "project:read", "project:write"
 		readOrganization   = "organization:read"
+		readMembers        = "organization_member:read"
 	)
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: api.ProjectsResource, Scope: readProject, Handler: listProjects},
 		{Method: http.MethodGet, Pattern: api.ProjectResource, Scope: readProject, Handler: getProject},
+
+		{Method: http.MethodPatch, Pattern: api.ProjectResource, Scope: write, Handler: p.updateProject},
 
 		{Method: http.MethodGet, Pattern: api.UsersResource + "/:name", Scope: "user:read", Handler: getUser},
 		{Method: http.MethodGet, Pattern: api.KeysResource + "/:name", Scope: api.AnyScope, Handler: getKey},
@@ -39,6 +42,9 @@ func (p *Projects) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: one, Scope: readOrganization, Handler: ofOrganization(getOrganization)},
 		{Method: http.MethodGet, Pattern: one + "/projects", Scope: readProject, Handler: ofOrganization(listProjects)},
 		{Method: http.MethodGet, Pattern: one + "/project", Scope: readProject, Handler: ofOrganization(getProject)},
+		{Method: http.MethodPatch, Pattern: one + "/project", Scope: write, Handler: ofOrganization(p.updateProject)},
+		{Method: http.MethodGet, Pattern: one + "/members", Scope: readMembers, Handler: ofOrganization(listMembers)},
+		{Method: http.MethodGet, Pattern: one + "/member", Scope: readMembers, Handler: ofOrganization(getMember)},
 
 		{Method: http.MethodGet, Pattern: keys, Scope: readProject, Handler: listSecretKeys},
 		{Method: http.MethodPost, Pattern: keys, Scope: write, Handler: p.createSecretKey},
@@ -71,6 +77,8 @@ type projectRecord struct {
 	GroupTypes               []api.GroupType `json:"group_types"`
 	TestAccountFilters       json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters      json.RawMessage `json:"path_cleaning_filters"`
+	DisplayNames             json.RawMessage `json:"person_display_name_properties"`
+	kept
 }
 
 // member is PostHog's level of membership of those who may use a project but not manage it.
@@ -82,7 +90,7 @@ func recordProject(c *api.Caller) projectRecord {
 		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, APIToken: c.Snapshot.CaptureToken(p.ID), Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		HasGroupTypes: len(groups) > 0, GroupTypes: groups, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
-		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")), DisplayNames: api.OrNone(p.DisplayNames), kept: keptOf(p),
 	}
 }
 
