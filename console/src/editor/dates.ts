@@ -127,6 +127,29 @@ export function describeRange(range: DateRangeFields | null | undefined): string
 /** The intervals that time is cut into. */
 export const intervals = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].map((value) => ({ value, label: value }));
 
+/** The most parts that a range can be cut into. */
+const mostBuckets = 10_000;
+
+const hours: Record<string, number> = { s: 1 / 3600, M: 1 / 60, h: 1, d: 24, w: 168, m: 730, q: 2184, y: 8766 };
+const lengths: Record<string, number> = { second: 1 / 3600, minute: 1 / 60, hour: 1, day: 24 };
+
+/** Reports whether an interval cuts a range into more parts than there may be. Where the range is not known it does not. */
+export function tooFine(range: DateRangeFields, interval: string): boolean {
+	const length = lengths[interval];
+	const whole = hoursOf(range);
+	return length !== undefined && whole !== null && whole / length > mostBuckets;
+}
+
+/** About how many hours a range has; null where that is not known. */
+function hoursOf(range: DateRangeFields): number | null {
+	const [from, to] = [textOf(range.date_from), textOf(range.date_to)];
+	if (from === "" && to === "") return 7 * 24;
+	const ago = to === "" ? readRelative(from) : null;
+	if (ago) return ago.count * (hours[ago.unit] ?? 0);
+	if (!fits(range, "absolute") || !to) return null;
+	return (Date.parse(to.length > 10 ? to : `${to}T24:00:00`) - Date.parse(from.length > 10 ? from : `${from}T00:00:00`)) / 3_600_000;
+}
+
 /** Reports whether a text can be a date of a query: ISO 8601, or relative such as -7d. */
 export function isDate(text: string): boolean {
 	return /^(\d{4}-\d{1,2}-\d{1,2}([T ].+)?|-?\d{0,6}[sMhdwmqy](Start|End)?|today|now)$/.test(text.trim());

@@ -1,6 +1,7 @@
 import { Plus } from "lucide-preact";
 import { Button, Segments } from "../ui/basics";
-import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FilterRow } from "./filter-row";
 import {
 	everyFilterType,
@@ -17,7 +18,7 @@ import {
 	withMember,
 	withMembers,
 } from "./filters";
-import { fieldsOf } from "./json";
+import { type Fields, fieldsOf } from "./json";
 import { MistakeAt } from "./mistakes";
 import { operatorsFor } from "./operators";
 import { PropertyPicker } from "./property-picker";
@@ -123,17 +124,27 @@ export function AddFilter({
 	types,
 	events,
 	onAdd,
+	open: opened = false,
+	onClose,
 }: {
 	label: string;
 	types: readonly FilterType[];
 	events?: readonly string[];
-	onAdd: (filter: Record<string, unknown>) => void;
+	onAdd: (filter: Fields) => void;
+	/** Whether the field is there at once. */
+	open?: boolean;
+	/** Called when the field is left without a choice. */
+	onClose?: () => void;
 }) {
-	const [open, setOpen] = useState(false);
-	const add = async (property: Property) => {
+	const [open, setOpen] = useState(opened);
+	const close = () => {
 		setOpen(false);
+		onClose?.();
+	};
+	const add = async (property: Property) => {
 		const declared = await propertyType(property);
 		onAdd(newFilter(property, operatorsFor(property.type, property.key, declared)[0]?.value ?? "exact"));
+		close();
 	};
 	if (!open) {
 		return (
@@ -143,14 +154,25 @@ export function AddFilter({
 		);
 	}
 	return (
+		<Focused class="editor-adding" onLeave={close}>
+			<PropertyPicker label={`${label}: property`} value={null} types={types} events={events} onValue={add} />
+		</Focused>
+	);
+}
+
+/** A box whose first field gets the focus when it appears. It says when the focus leaves it. */
+export function Focused({ children, onLeave, class: name }: { children: ComponentChildren; onLeave: () => void; class?: string }) {
+	const box = useRef<HTMLDivElement>(null);
+	useLayoutEffect(() => box.current?.querySelector<HTMLElement>("input, select")?.focus(), []);
+	return (
 		<div
-			class="editor-adding"
-			ref={(box) => box?.querySelector("input")?.focus()}
+			ref={box}
+			class={name}
 			onFocusOut={(event) => {
-				if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOpen(false);
+				if (!event.currentTarget.contains(event.relatedTarget as Node | null)) onLeave();
 			}}
 		>
-			<PropertyPicker label={`${label}: property`} value={null} types={types} events={events} onValue={add} />
+			{children}
 		</div>
 	);
 }

@@ -37,13 +37,22 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 	const [at, setAt] = useState(0);
 	const settled = useSettled(text ?? "", 150);
 	const editing = text !== null;
-	const found = useResource(async (signal) => (editing ? await suggest(settled, signal) : []), [settled, editing]);
+	const found = useResource(async (signal) => ({ of: settled, list: editing ? await suggest(settled, signal) : [] }), [settled, editing]);
+	// Enter is kept until there are suggestions for all that was typed.
+	const [entered, setEntered] = useState(false);
+	const current = !found.loading && found.data?.of === text;
 	const list = useId();
 	const listbox = useRef<HTMLUListElement>(null);
-	const options = editing ? offered(found.data ?? [], free ? (text ?? "") : "") : [];
+	const options = editing ? offered(found.data?.list ?? [], free ? (text ?? "") : "") : [];
 	useEffect(() => {
 		listbox.current?.children[at]?.scrollIntoView({ block: "nearest" });
 	}, [at]);
+	const failed = found.error !== undefined;
+	useEffect(() => {
+		if (!entered || (!current && !failed)) return;
+		setEntered(false);
+		if (options[0]) choose(options[0]);
+	}, [entered, current, failed]);
 	const choose = (s: Suggestion) => {
 		setText(many ? "" : null);
 		setAt(0);
@@ -61,7 +70,8 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 		} else if (event.key === "Enter" && editing) {
 			event.preventDefault();
 			const chosen = options[at];
-			if (chosen) choose(chosen);
+			if (chosen && (current || at > 0 || free)) choose(chosen);
+			else setEntered(true);
 		}
 	};
 	return (
@@ -83,11 +93,13 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 				onFocus={() => setText("")}
 				onBlur={() => {
 					setText(null);
+					setEntered(false);
 					if (keep && text) onValue(text);
 				}}
 				onInput={(event) => {
 					setText(event.currentTarget.value);
 					setAt(0);
+					setEntered(false);
 				}}
 				onKeyDown={keys}
 			/>
