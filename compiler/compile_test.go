@@ -80,6 +80,42 @@ func TestCompiledCohorts(t *testing.T) {
 	}
 }
 
+// TestCompileListed: lists of actors have the people's ids, whatever they ask for, and whatever they are behind.
+func TestCompileListed(t *testing.T) {
+	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC}, Now: compileNow}
+	tests := []struct{ name, body, want string }{
+		{"people", `{"kind": "ActorsQuery"}`, "SELECT id AS person_id FROM persons ORDER BY id"},
+		{"other columns", `{"kind": "ActorsQuery", "select": ["properties.a"], "orderBy": []}`, "SELECT id AS person_id FROM persons ORDER BY id"},
+		{
+			"of a trend", `{"kind": "ActorsQuery", "select": ["id"], "source": {"kind": "InsightActorsQuery", "day": "2024-05-01", "source":
+				{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}]}}}`, "SELECT id AS person_id, event_distinct_ids",
+		},
+		{
+			"of a funnel", `{"kind": "ActorsQuery", "source": {"kind": "FunnelsActorsQuery", "funnelStep": 1, "source":
+				{"kind": "FunnelsQuery", "series": [{"kind": "EventsNode", "event": "a"}, {"kind": "EventsNode", "event": "b"}]}}}`, "SELECT id AS person_id FROM (SELECT actor_id",
+		},
+		{"a limit", `{"kind": "ActorsQuery", "limit": 7}`, "SELECT id AS person_id FROM persons ORDER BY id LIMIT 7"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			n, err := compiler.Parse([]byte(tt.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, err := compiler.CompileListed(n, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(compiled.HogQL, tt.want) {
+				t.Errorf("HogQL %q, want it with %q", compiled.HogQL, tt.want)
+			}
+			if limited := strings.Contains(compiled.HogQL, "LIMIT"); limited != strings.Contains(tt.want, "LIMIT") {
+				t.Errorf("HogQL %q: it has a limit: %t", compiled.HogQL, limited)
+			}
+		})
+	}
+}
+
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	got, err := compiler.Variables("select {variables.b} from events where {variables.a ? 1 : {variables.b}}")

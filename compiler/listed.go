@@ -34,7 +34,7 @@ func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, column := listedColumn(withoutLimit(q, found.bound), found)
+	rows, column := listedColumn(withOwnLimit(q, found.bound), found)
 	if column == "" {
 		return nil, diag.Field(diag.QueryError, "query", "The query needs a column person_id, actor_id or id.")
 	}
@@ -52,20 +52,27 @@ func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
 // allActors is a list of actors with their ids alone.
 func allActors(list *actors.Query) *actors.Query {
 	all := *list
-	all.Select, all.OrderBy = []string{"id"}, []string{"id"}
+	all.Select, all.OrderBy = []string{"id as person_id"}, []string{"id"}
 	return &all
 }
 
-// withoutLimit removes the limit that a list of actors has by default.
-func withoutLimit(q query.Node, rows hogql.Query) hogql.Query {
+// withOwnLimit gives a list of actors the limit that its query has, without the row more that tells whether there are others, or none.
+func withOwnLimit(q query.Node, rows hogql.Query) hogql.Query {
 	list, isList := q.(*actors.Query)
 	s, isSelect := rows.(*hogql.Select)
-	if !isList || !isSelect || list.Limit > 0 || list.Offset > 0 {
+	if !isList || !isSelect || s.Limit == nil {
 		return rows
 	}
-	whole := *s
-	whole.Limit = nil
-	return &whole
+	own := *s
+	switch {
+	case list.Limit > 0:
+		limit := *s.Limit
+		limit.N = insight.Const(int64(list.Limit))
+		own.Limit = &limit
+	case list.Offset <= 0:
+		own.Limit = nil
+	}
+	return &own
 }
 
 // listedColumn finds the column of ids in the rows of a query, and gives both; an empty name if there is none.

@@ -80,7 +80,7 @@ func newWorld(tb testing.TB) *world {
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
 		tables:   new(materialize.Filler),
-		registry: reg, logs: new(runlog.Logs), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
+		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.api = w.rt.newAPI()
 	w.rt.signin = &signin.SignIn{State: new(signin.State), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}

@@ -79,7 +79,7 @@ var powers = map[string]struct{ scope, target, body string }{
 // powerless are the routes that read and write what is kept, and neither run a query nor hand out a credential.
 var powerless = strings.Fields(`
 	DELETE_query/:name GET_endpoints GET_endpoints/:name DELETE_endpoints/:name GET_endpoints/:name/openapi.json GET_endpoints/openapi.json
-	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs
+	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs GET_endpoints/:name/usage GET_endpoint_usage
 	GET_endpoints/:name/materialization_status POST_endpoints/:name/materialization_suggestion DELETE_insights/:name GET_insights/:name/activity GET_insights/activity POST_insights/viewed
 	GET_insights/my_last_viewed GET_insights/trending POST_insights/cancel GET_dashboards DELETE_dashboards/:name POST_dashboards/:name/reorder_tiles
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile

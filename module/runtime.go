@@ -268,7 +268,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: new(runlog.Logs)}
+	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

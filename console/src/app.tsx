@@ -75,7 +75,7 @@ function Shell() {
 
 function Sidebar({ open, path }: { open: boolean; path: string }) {
 	return (
-		<div class="sidebar" data-open={open}>
+		<aside class="sidebar" data-open={open} aria-label="Navigation">
 			<div class="sidebar-head">
 				<span title={session.value?.project.name}>{session.value?.project.name}</span>
 			</div>
@@ -116,7 +116,7 @@ function Sidebar({ open, path }: { open: boolean; path: string }) {
 					<LogOut size={16} />
 				</IconButton>
 			</div>
-		</div>
+		</aside>
 	);
 }
 

@@ -9,13 +9,31 @@ function here() {
 	return { path: window.location.pathname, search: window.location.search };
 }
 
+/** Asked before the page is left, while it has something that would be lost: it calls `go`, now or later, if the page may be left. */
+export const leaving = signal<((go: () => void) => void) | null>(null);
+
 window.addEventListener("popstate", () => {
-	place.value = here();
+	const next = here();
+	if (!leaving.value || next.path === place.value.path) {
+		place.value = next;
+		return;
+	}
+	window.history.pushState(null, "", place.value.path + place.value.search);
+	ask(next.path + next.search, {});
 });
 
-/** Goes to an address of this site. `replace` leaves no entry in the history. */
-export function navigate(to: string, { replace = false } = {}): void {
+/** Has the page say whether it may be left, and goes on if so. */
+function ask(to: string, options: { replace?: boolean }): void {
+	leaving.value?.(() => navigate(to, { ...options, sure: true }));
+}
+
+/** Goes to an address of this site. `replace` leaves no entry in the history; `sure` leaves the page without asking it. */
+export function navigate(to: string, { replace = false, sure = false } = {}): void {
 	if (to === window.location.pathname + window.location.search) return;
+	if (!sure && leaving.value && new URL(to, window.location.href).pathname !== place.value.path) {
+		ask(to, { replace });
+		return;
+	}
 	if (replace) window.history.replaceState(null, "", to);
 	else window.history.pushState(null, "", to);
 	const before = place.value.path;

@@ -1,4 +1,4 @@
-// Package runlog remembers the recent runs of each endpoint, in memory.
+// Package runlog remembers the recent runs of each endpoint and counts those of the last day, in memory.
 package runlog
 
 import (
@@ -20,11 +20,28 @@ const (
 )
 
 // Logs are the recent runs of each endpoint: at most 256 of each of the 2,048 endpoints that were run last. What a run was given and
-// gave is not among what is kept. The zero value is ready, for any number of goroutines.
+// gave is not among what is kept. They are for any number of goroutines.
 type Logs struct {
 	byEndpoint sync.Map // id of the endpoint → *Log
 	mu         sync.Mutex
 	count      int
+	since      atomic.Int64 // from when on all runs are known of an endpoint that has no log, in Unix microseconds
+}
+
+// New returns logs without runs, as of now.
+func New(now time.Time) *Logs {
+	l := new(Logs)
+	l.since.Store(now.UnixMicro())
+	return l
+}
+
+// Find returns the log of an endpoint, nil for one without runs, and from when on all of its runs are counted.
+func (l *Logs) Find(endpoint string) (log *Log, since time.Time) {
+	if found, ok := l.byEndpoint.Load(endpoint); ok {
+		log, _ = found.(*Log)
+		return log, time.UnixMicro(log.since).UTC()
+	}
+	return nil, time.UnixMicro(l.since.Load()).UTC()
 }
 
 // Of returns the log of the endpoint with that id, an empty one for an endpoint without runs.
@@ -35,7 +52,7 @@ func (l *Logs) Of(endpoint string) *Log {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found, loaded := l.byEndpoint.LoadOrStore(endpoint, new(Log))
+	found, loaded := l.byEndpoint.LoadOrStore(endpoint, &Log{since: l.since.Load()})
 	if !loaded {
 		l.count++
 		l.shrink(endpoint)
@@ -59,6 +76,7 @@ func (l *Logs) shrink(but string) {
 		return true
 	})
 	l.drop(oldest)
+	l.since.Store(max(last, l.since.Load())) // its runs until then are not known any more
 }
 
 // drop takes a log away. The caller holds mu.
@@ -79,13 +97,18 @@ func (l *Logs) Forget(endpoint string) {
 	l.drop(endpoint)
 }
 
-// Log holds the last runs of one endpoint, in a ring. Adding one takes no lock and allocates nothing: a cached run may be one of
-// a hundred thousand a second.
+// Log holds the last runs of one endpoint, in a ring, and the counts of those of the last day. Adding one takes no lock and allocates
+// nothing, but for the first in five minutes: a cached run may be one of a hundred thousand a second.
 type Log struct {
 	next  atomic.Uint64
 	last  atomic.Int64 // when the newest run was, in Unix microseconds
 	gone  atomic.Bool
 	slots [runsKept]runSlot
+
+	since    int64 // from when on all runs are counted, in Unix microseconds
+	mu       sync.Mutex
+	versions atomic.Pointer[[]*versionCounts]
+	others   counts // runs that are counted for no version
 }
 
 // runSlot holds one run in words, each written at once. The turn reports which run the words are of: odd while they change.
@@ -110,8 +133,9 @@ type Run struct {
 // Gone reports whether the log was forgotten: who holds on to it looks for the endpoint's new one.
 func (l *Log) Gone() bool { return l.gone.Load() }
 
-// Add remembers a run. One whose slot is being written by a run that came so much earlier is dropped.
+// Add remembers a run and counts it. One whose slot is being written by a run that came so much earlier is not remembered.
 func (l *Log) Add(r Run) {
+	l.countsOf(&r).add(&r)
 	n := l.next.Add(1)
 	at := r.At.UnixMicro()
 	l.last.Store(at)
@@ -129,8 +153,11 @@ func (l *Log) Add(r Run) {
 	slot.turn.Store(2*n + 2)
 }
 
-// All returns the runs that are remembered, newest first. One that is being written just now is left out.
+// All returns the runs that are remembered, newest first; a nil log has none. One that is being written just now is left out.
 func (l *Log) All() []Run {
+	if l == nil {
+		return nil
+	}
 	newest := l.next.Load()
 	runs := make([]Run, 0, min(newest, runsKept))
 	for n := newest; n > 0 && newest-n < runsKept; n-- {

@@ -78,7 +78,7 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 }
 
 func TestLogsForgetTheOldest(t *testing.T) {
-	var logs Logs
+	logs := New(began)
 	for i := range endpointsKept + 2 {
 		logs.Of(fmt.Sprint(i)).Add(Run{At: began.Add(time.Duration(i) * time.Second)})
 		if i == 0 {

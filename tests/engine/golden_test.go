@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
-	"github.com/caddy-analytics/caddy-analytics/internal/golden/layout"
+	"github.com/caddy-analytics/caddy-analytics/internal/sqllayout"
 )
 
 // project is the one that the golden files are compiled for.
@@ -49,7 +49,7 @@ func TestEngineTakesGoldenSQL(t *testing.T) {
 		}
 		ran++
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			q := clickhouse.Query{SQL: layout.Joined(sections["sql"]), Params: params(t, sections["args"]), Project: project}
+			q := clickhouse.Query{SQL: sqllayout.Joined(sections["sql"]), Params: params(t, sections["args"]), Project: project}
 			if _, err := client.Query(t.Context(), q, nothing{}); err != nil {
 				t.Errorf("%v (%v)\n%s", err, errors.Unwrap(err), q.SQL)
 			}

@@ -25,6 +25,7 @@ export interface Provenance {
 	cacheControl: string;
 	serverTiming: string;
 	rateLimit: string;
+	rateLimitPolicy: string;
 	requestId: string;
 	/** Milliseconds until the answer was read. */
 	elapsed: number;
@@ -53,6 +54,41 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Sends a request to a path of the project, such as "insights/", or to an absolute one, such as "/api/users/@me/". */
 export async function send<T>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<T>> {
+	return exchange(method, path, options, async (response, started) => {
+		const text = await response.text();
+		return { data: (text ? JSON.parse(text) : undefined) as T, headers: provenance(response, text.length, started) };
+	});
+}
+
+/** An answer as it was sent. */
+export interface Raw {
+	body: Blob;
+	contentType: string;
+	/** The page after a page of CSV or NDJSON. */
+	nextCursor: string;
+	headers: Provenance;
+}
+
+/** Sends a request, and leaves its answer as it is: rows as CSV, a file, or the text of JSON. */
+export async function sendRaw(method: Method, path: string, options: RequestOptions = {}): Promise<Raw> {
+	return exchange(method, path, options, async (response, started) => {
+		const body = await response.blob();
+		const header = (name: string) => response.headers.get(name) ?? "";
+		return {
+			body,
+			contentType: header("Content-Type"),
+			nextCursor: header("Next-Cursor"),
+			headers: provenance(response, body.size, started),
+		};
+	});
+}
+
+async function exchange<T>(
+	method: Method,
+	path: string,
+	options: RequestOptions,
+	read: (response: Response, started: number) => Promise<T>,
+): Promise<T> {
 	const key = options.key ?? session.value?.key;
 	const headers: Record<string, string> = { Accept: "application/json" };
 	if (key) headers.Authorization = `Bearer ${key}`;
@@ -69,9 +105,8 @@ export async function send<T>(method: Method, path: string, options: RequestOpti
 			credentials: "omit",
 			cache: "no-store",
 		});
-		const text = await response.text();
-		if (!response.ok) throw refused(response, text, key);
-		return { data: (text ? JSON.parse(text) : undefined) as T, headers: provenance(response, text, started) };
+		if (!response.ok) throw refused(response, await response.text(), key);
+		return await read(response, started);
 	} catch (error) {
 		if (error instanceof ApiError || isAbort(error)) throw error;
 		throw new ApiError(0, "unreachable", "The server cannot be reached. Check that it runs, and try again.");
@@ -131,7 +166,7 @@ function refused(response: Response, text: string, key: string | undefined): Api
 	);
 }
 
-function provenance(response: Response, text: string, started: number): Provenance {
+function provenance(response: Response, size: number, started: number): Provenance {
 	const header = (name: string) => response.headers.get(name) ?? "";
 	const age = Number.parseInt(header("Age"), 10);
 	return {
@@ -141,8 +176,9 @@ function provenance(response: Response, text: string, started: number): Provenan
 		cacheControl: header("Cache-Control"),
 		serverTiming: header("Server-Timing"),
 		rateLimit: header("RateLimit"),
+		rateLimitPolicy: header("RateLimit-Policy"),
 		requestId: header("X-Request-Id"),
 		elapsed: performance.now() - started,
-		size: text.length,
+		size,
 	};
 }

@@ -1,16 +1,22 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { QueryNode, QueryResult } from "../api/query";
+import { classes, Empty, Segments } from "../ui/basics";
 import { text } from "../ui/format";
+import { Grid } from "../ui/table";
+import { MapView } from "./map";
+import type { Behind, Picture } from "./model";
+import { FiguresView, HeatView, LegendView } from "./parts";
+import { pictureOf } from "./picture";
+import { PlotView } from "./plot";
+import { SheetView } from "./sheet";
+import { StepsView } from "./steps";
+import { unwrap } from "./unwrap";
+import { fieldsOf } from "./values";
 
-/** The people or events behind a number of a chart. */
-export interface Behind {
-	/** What was clicked, such as "pageview on 3 May". */
-	title: string;
-	/** The query for them: an InsightActorsQuery, FunnelsActorsQuery, … (docs/insights.md, "Actors"). */
-	source: QueryNode;
-}
+export type { Behind } from "./model";
 
 export interface ChartProps {
-	/** The query without the nodes around it. */
+	/** The query; nodes around it, such as an InsightVizNode, are looked through. */
 	query: QueryNode;
 	result: QueryResult;
 	/** What a click on a number asks for; without it numbers cannot be clicked. */
@@ -19,9 +25,139 @@ export interface ChartProps {
 	height?: number;
 	/** In a tile: without legends and controls that need room. */
 	small?: boolean;
+	/** Shows the chart, or the table of its numbers. */
+	view?: "chart" | "table";
+	/** Whether there is a switch between the two. */
+	switchable?: boolean;
 }
 
 /** The chart of an insight or another query that can be drawn. Its library is loaded when the first one is shown. */
-export function Chart({ result }: ChartProps) {
-	return <pre>{text(result.results)}</pre>;
+export function Chart({ query, result, ...rest }: ChartProps) {
+	const picture = useMemo(() => pictureOf(query, result), [query, result]);
+	const inner = unwrap(query).query;
+	const filter = fieldsOf(inner, filterNames[inner.kind] ?? "trendsFilter");
+	return <PictureView picture={picture} legend={filter.showLegend as boolean | undefined} {...rest} />;
+}
+
+const filterNames: Record<string, string> = {
+	StickinessQuery: "stickinessFilter",
+	LifecycleQuery: "lifecycleFilter",
+	FunnelsQuery: "funnelsFilter",
+};
+
+/** A legend of more entries is scrolled. */
+const fewEntries = 2;
+
+/** Draws a picture, with its legend, its note and the switch to the table. */
+export function PictureView({
+	picture,
+	onBehind,
+	height,
+	small = false,
+	view = "chart",
+	switchable = false,
+	legend,
+}: Omit<ChartProps, "query" | "result"> & { picture: Picture; legend?: boolean }) {
+	const [shown, setShown] = useState(view);
+	useEffect(() => setShown(view), [view]);
+	const [hidden, setHidden] = useState<ReadonlySet<number>>(() => hiddenIn(picture));
+	const names = JSON.stringify(picture.legend?.map((e) => [e.name, e.hidden]));
+	useEffect(() => setHidden(hiddenIn(picture)), [names]);
+	const toggle = (place: number) => {
+		const next = new Set(hidden);
+		if (!next.delete(place)) next.add(place);
+		setHidden(next);
+	};
+	const { body } = picture;
+	const fixed = body.is === "sheet" || body.is === "rows" || body.is === "empty";
+	const asTable = shown === "table" && !fixed;
+	const wanted = !small && (legend ?? (picture.legend?.length ?? 0) >= fewEntries);
+	return (
+		<figure class={classes("chart", small && "chart-small")}>
+			{switchable && !fixed && (
+				<div class="chart-switch">
+					<Segments
+						label="Shown as"
+						value={shown}
+						onValue={setShown}
+						choices={[
+							{ value: "chart", label: "Chart" },
+							{ value: "table", label: "Table" },
+						]}
+					/>
+				</div>
+			)}
+			{asTable ? (
+				<SheetView sheet={picture.sheet} label={picture.label} height={height ?? 420} onBehind={onBehind} />
+			) : (
+				<BodyView picture={picture} height={height} small={small} hidden={hidden} onBehind={onBehind} />
+			)}
+			{!asTable && wanted && picture.legend && body.is === "plot" && (
+				<LegendView entries={picture.legend} hidden={hidden} onToggle={toggle} />
+			)}
+			{picture.note && <p class="chart-note">{picture.note}</p>}
+		</figure>
+	);
+}
+
+const hiddenIn = (picture: Picture): ReadonlySet<number> => new Set((picture.legend ?? []).flatMap((e, i) => (e.hidden ? [i] : [])));
+
+function BodyView({
+	picture,
+	height,
+	small,
+	hidden,
+	onBehind,
+}: {
+	picture: Picture;
+	height?: number;
+	small: boolean;
+	hidden: ReadonlySet<number>;
+	onBehind?: (behind: Behind) => void;
+}) {
+	const { body, label } = picture;
+	switch (body.is) {
+		case "plot":
+			return (
+				<PlotView
+					plot={body}
+					label={label}
+					height={height ?? (small ? 200 : body.height)}
+					small={small}
+					hidden={hidden}
+					onBehind={onBehind}
+				/>
+			);
+		case "figures":
+			return <FiguresView figures={body.figures} small={small} onBehind={onBehind} />;
+		case "steps":
+			return (
+				<StepsView
+					steps={body.steps}
+					sideways={body.sideways}
+					small={small}
+					height={Math.max(60, (height ?? (small ? 220 : 300)) - 100)}
+					label={label}
+					onBehind={onBehind}
+				/>
+			);
+		case "heat":
+			return <HeatView heat={body} label={label} onBehind={onBehind} />;
+		case "map":
+			return <MapView countries={body.countries} label={label} height={height ?? 420} onBehind={onBehind} />;
+		case "sheet":
+			return <SheetView sheet={picture.sheet} label={label} height={height ?? 480} onBehind={onBehind} />;
+		case "rows":
+			return (
+				<Grid
+					label={label}
+					columns={body.columns}
+					count={body.rows.length}
+					height={height ?? 480}
+					cell={(row, column) => text(body.rows[row]?.[column])}
+				/>
+			);
+		case "empty":
+			return <Empty title={body.title}>{body.text}</Empty>;
+	}
 }

@@ -31,12 +31,20 @@ export function Menu({
 	const id = useId();
 	useEffect(() => {
 		if (!open) return;
+		if (box.current) place(box.current);
 		box.current?.querySelector<HTMLElement>("[role=menuitem]:not(:disabled)")?.focus();
+		const shut = () => setOpen(false);
 		const outside = (event: Event) => {
 			if (!box.current?.contains(event.target as Node)) setOpen(false);
 		};
 		document.addEventListener("pointerdown", outside);
-		return () => document.removeEventListener("pointerdown", outside);
+		window.addEventListener("scroll", shut, true);
+		window.addEventListener("resize", shut);
+		return () => {
+			document.removeEventListener("pointerdown", outside);
+			window.removeEventListener("scroll", shut, true);
+			window.removeEventListener("resize", shut);
+		};
 	}, [open]);
 	const close = () => {
 		setOpen(false);
@@ -93,4 +101,18 @@ export function Menu({
 			)}
 		</div>
 	);
+}
+
+/** Puts the list below its button, or above it where there is no room: over what would cut it off, such as a table that scrolls. */
+function place(box: HTMLElement): void {
+	const list = box.querySelector<HTMLElement>(".menu-list");
+	if (!list) return;
+	const button = box.getBoundingClientRect();
+	const { height, width } = list.getBoundingClientRect();
+	const below = button.bottom + 4;
+	const top = below + height > window.innerHeight ? Math.max(4, button.top - 4 - height) : below;
+	list.style.position = "fixed";
+	list.style.top = `${top}px`;
+	list.style.left = `${Math.max(4, button.right - width)}px`;
+	list.style.right = "auto";
 }

@@ -68,7 +68,7 @@ func (s *Endpoints) list(ctx context.Context, c api.Caller, in api.Input) (api.R
 		return api.Response{}, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
 	}
 	var found []*registry.Endpoint
-	for _, e := range c.Snapshot.Endpoints(c.Project.ID) {
+	for _, e := range searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID)) {
 		if filtered && e.Active != wanted {
 			continue
 		}

@@ -24,7 +24,7 @@ func (s *Runs) export(ctx context.Context, c *api.Caller, in api.Input, p *resul
 	caller := *c // so that other runs have theirs on the stack
 	return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
 		if err := s.stream(ctx, &caller, in, p, w); err != nil {
-			return s.failure(ctx, &caller, p.Endpoint, err)
+			return s.failure(ctx, &caller, p.Endpoint, p.Version.Number, err)
 		}
 		return nil
 	}}

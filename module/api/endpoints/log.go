@@ -49,11 +49,11 @@ func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status
 	s.Logs.Of(p.Endpoint.ID).Add(run)
 }
 
-// logRefusal remembers a run that was answered with an error.
-func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoint, err error) {
+// logRefusal remembers a run of a version that was answered with an error; 0 stands for a version that is not known.
+func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoint, version int, err error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return // nobody was answered
 	}
 	answer := api.ErrorOf(err)
-	s.Logs.Of(e.ID).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Rows: -1, Status: answer.Status, Code: &answer.Code})
+	s.Logs.Of(e.ID).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

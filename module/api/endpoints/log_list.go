@@ -87,7 +87,8 @@ func (s *Runs) list(_ context.Context, c api.Caller, in api.Input) (api.Response
 		return api.Response{}, err
 	}
 	entries := []logEntry{}
-	for _, run := range s.Logs.Of(e.ID).All() {
+	log, _ := s.Logs.Find(e.ID)
+	for _, run := range log.All() {
 		if entry := logEntryOf(&run, e.ID); keep(&entry) {
 			entries = append(entries, entry)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Runs run endpoints, and list their recent runs.
+// Runs run endpoints, list their recent runs, and count them.
 type Runs struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
@@ -23,9 +23,13 @@ type Runs struct {
 	Logger   *zap.Logger
 }
 
-// Routes are the addresses of a run, the plain one and one for each other format, and that of the log of runs.
+// Routes are the addresses of a run, the plain one and one for each other format, and those of the log of runs and of their counts.
 func (s *Runs) Routes() []api.Route {
-	all := []api.Route{{Method: http.MethodGet, Pattern: "endpoints/:name/logs", Scope: readScope, Handler: s.list}}
+	all := []api.Route{
+		{Method: http.MethodGet, Pattern: "endpoints/:name/logs", Scope: readScope, Handler: s.list},
+		{Method: http.MethodGet, Pattern: "endpoints/:name/usage", Scope: readScope, Handler: s.getUsage},
+		{Method: http.MethodGet, Pattern: "endpoint_usage", Scope: readScope, Handler: s.listUsage},
+	}
 	for f, names := range result.Formats {
 		pattern := "endpoints/:name/run"
 		if result.Format(f) != result.AsArrays {
@@ -47,25 +51,29 @@ func (s *Runs) run(ctx context.Context, c api.Caller, in api.Input) (api.Respons
 	if !e.Active {
 		return api.Response{}, api.NotFound("Not found.")
 	}
-	res, err := s.answer(ctx, &c, in, e)
+	p, err := s.planOf(ctx, &c, in, e)
 	if err != nil {
-		err = s.failure(ctx, &c, e, err)
+		return api.Response{}, s.failure(ctx, &c, e, 0, err)
+	}
+	res, err := s.answer(ctx, &c, in, p)
+	if err != nil {
+		err = s.failure(ctx, &c, e, p.Version.Number, err)
 	}
 	return res, err
 }
 
 // failure is what the caller of an endpoint learns of an error. It is remembered among the runs.
-func (s *Runs) failure(ctx context.Context, c *api.Caller, e *registry.Endpoint, err error) error {
+func (s *Runs) failure(ctx context.Context, c *api.Caller, e *registry.Endpoint, version int, err error) error {
 	err = api.RunFailure(fenceError(c, err))
-	s.logRefusal(ctx, c, e, err)
+	s.logRefusal(ctx, c, e, version, err)
 	return err
 }
 
-// answer runs an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
-func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) (api.Response, error) {
+// planOf understands a run of an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
+func (s *Runs) planOf(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) (*result.Plan, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer api.ReturnBody(body)
 	form, _ := askedFormat(in)
@@ -73,13 +81,18 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, e *regis
 	p, ok := result.Recall(s.Plans, memo, &c.Caller)
 	if !ok {
 		if p, err = s.Plan(ctx, c, in, e, body.Bytes()); err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 		s.Plans.Put(memo, p)
 	}
 	if p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) {
-		return api.Response{}, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
+		return nil, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
 	}
+	return p, nil
+}
+
+// answer answers a run.
+func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan) (api.Response, error) {
 	if p.Streams() {
 		return s.export(ctx, c, in, p), nil
 	}
@@ -90,7 +103,7 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, e *regis
 	if err != nil {
 		return api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 	}
-	s.Registry.Executed(e, p.Version.Number, c.Start)
+	s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
 	s.log(c, p, got.Answer)
 	page, ok := result.Stored(s.Executor.Cache, in, p, &got)
 	if !ok {

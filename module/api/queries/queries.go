@@ -118,13 +118,15 @@ func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) a
 	return api.Raw(result.Status(got.Run), append(body, '}')).With(got.Quotas)
 }
 
-// named answers POST query/{Kind}/, where the kind in the path must be the body's, and the two actions that stand beside the kinds.
+// named answers POST query/{Kind}/, where the kind in the path must be the body's, and the three actions that stand beside the kinds.
 func (q *Queries) named(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	switch {
 	case in.At.Name == "check_auth_for_async":
 		return api.JSON(http.StatusOK, map[string]string{"user": "ok"}), nil
 	case in.At.Name == "upgrade":
 		return upgrade(in)
+	case in.At.Name == "sql":
+		return q.sql(ctx, &c, in)
 	case !isKindName(in.At.Name):
 		return api.Response{}, api.NotFound("Not found.")
 	}

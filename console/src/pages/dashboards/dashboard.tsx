@@ -1,5 +1,256 @@
-import { PageHead } from "../../ui/basics";
+import { Pin, Plus, RefreshCw } from "lucide-preact";
+import { useRef, useState } from "preact/hooks";
+import { get, patch, post } from "../../api/client";
+import { type Resource, useResource } from "../../api/use";
+import { DateRange } from "../../editor/date-range";
+import { FilterGroup } from "../../editor/filter-group";
+import type { Filters, FilterType } from "../../editor/filters";
+import { same, tagsOf } from "../../insights/model";
+import { navigate, pageAddress, place } from "../../router";
+import { can } from "../../session";
+import { Button, Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
+import { attempt, FormDialog, toast } from "../../ui/dialog";
+import { Menu, type MenuItem } from "../../ui/menu";
+import { AddInsight, TextDialog } from "./add";
+import { changed, type Placed, placesOf } from "./layout";
+import { DeleteDashboard, Tags } from "./list";
+import type { Dashboard, DashboardFilters, Tile } from "./model";
+import { DashboardTiles } from "./tiles";
 
-export default function Page() {
-	return <PageHead title="" />;
+export default function DashboardPage({ id }: { id: string }) {
+	const whole = useResource((signal) => get<Dashboard>(`dashboards/${encodeURIComponent(id)}/`, {}, signal), [id]);
+	return (
+		<Loaded of={whole} rows={8}>
+			{(dashboard) => <Whole of={whole} dashboard={dashboard} />}
+		</Loaded>
+	);
+}
+
+type Open = "insight" | "text" | "details" | "delete" | Tile | null;
+
+function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboard }) {
+	const [editing, setEditing] = useState(false);
+	const [turn, setTurn] = useState(0);
+	const [open, setOpen] = useState<Open>(null);
+	const filters = overrideIn(place.value.search);
+	const writes = can("dashboard:write");
+	const path = `dashboards/${dashboard.id}/`;
+	const change = (body: unknown, done?: string) => attempt(() => patch<Dashboard>(path, body).then(of.set), done);
+	const onPlaces = useSaver(of, dashboard);
+	const shut = () => setOpen(null);
+	const menu: MenuItem[] = [
+		{ label: "Name, description, tags", disabled: !writes, onSelect: () => setOpen("details") },
+		{ label: dashboard.pinned ? "Unpin" : "Pin to home", disabled: !writes, onSelect: () => change({ pinned: !dashboard.pinned }) },
+		{ label: "Duplicate", disabled: !writes, onSelect: () => attempt(() => duplicate(dashboard)) },
+		{ label: "Delete", danger: true, disabled: !writes, onSelect: () => setOpen("delete") },
+	];
+	const tiles = dashboard.tiles ?? [];
+	return (
+		<>
+			<PageHead
+				title={
+					<>
+						{dashboard.name || "Dashboard without a name"} {dashboard.pinned && <Pin size={14} aria-label="Pinned" />}
+					</>
+				}
+				about={
+					<>
+						{dashboard.description} <Tags tags={dashboard.tags ?? []} />
+					</>
+				}
+			>
+				<Button icon={<RefreshCw size={14} aria-hidden="true" />} disabled={tiles.length === 0} onClick={() => setTurn((n) => n + 1)}>
+					Refresh all
+				</Button>
+				{writes && (
+					<>
+						<Button aria-pressed={editing} onClick={() => setEditing(!editing)} disabled={tiles.length === 0}>
+							{editing ? "Done" : "Arrange"}
+						</Button>
+						<Menu
+							label="Add"
+							items={[
+								{ label: "Insight", onSelect: () => setOpen("insight") },
+								{ label: "New insight", onSelect: () => navigate(`${pageAddress("insights", "new")}?dashboard=${dashboard.id}`) },
+								{ label: "Text", onSelect: () => setOpen("text") },
+							]}
+						>
+							<Plus size={14} aria-hidden="true" /> Add
+						</Menu>
+					</>
+				)}
+				<Menu label="More" icon items={menu}>
+					⋯
+				</Menu>
+			</PageHead>
+			<FilterBar
+				dashboard={dashboard}
+				override={filters}
+				onSave={(f) => change({ filters: f }, "The filters were saved.").then(clearOverride)}
+			/>
+			<h2 class="visually-hidden">Tiles</h2>
+			{tiles.length === 0 ? (
+				<Card>
+					<Empty title="Nothing is on this dashboard yet">{writes && <p>Add an insight or a text.</p>}</Empty>
+				</Card>
+			) : (
+				<DashboardTiles
+					dashboard={dashboard}
+					filters={filters ?? undefined}
+					turn={turn}
+					menu={writes ? (tile) => <TileMenu tile={tile} dashboard={dashboard} of={of} onEdit={() => setOpen(tile)} /> : undefined}
+					onPlaces={editing ? onPlaces : undefined}
+				/>
+			)}
+			{open === "insight" && <AddInsight dashboard={dashboard} onClose={shut} onAdded={of.set} />}
+			{open === "text" && <TextDialog dashboard={dashboard} onClose={shut} onSaved={of.reload} />}
+			{typeof open === "object" && open?.text && <TextDialog dashboard={dashboard} tile={open} onClose={shut} onSaved={of.reload} />}
+			{open === "details" && <Details dashboard={dashboard} onClose={shut} onSaved={of.set} />}
+			{open === "delete" && <DeleteDashboard dashboard={dashboard} onClose={shut} onDeleted={() => navigate(pageAddress("dashboard"))} />}
+		</>
+	);
+}
+
+/** How long places are waited for before they are saved, in milliseconds, so that pressing a key many times saves once. */
+const settle = 500;
+
+/** Saves the places of tiles that changed, once they have settled. */
+function useSaver(of: Resource<Dashboard>, dashboard: Dashboard): (places: Placed[]) => void {
+	const timer = useRef<ReturnType<typeof setTimeout>>();
+	return (places) => {
+		clearTimeout(timer.current);
+		timer.current = setTimeout(async () => {
+			const tiles = dashboard.tiles ?? [];
+			const known = new Map(tiles.map((t) => [t.id, t]));
+			const moved = changed(placesOf(tiles), places).map(({ id, ...box }) => {
+				const layouts = known.get(id)?.layouts;
+				return { id, layouts: { ...layouts, sm: { ...layouts?.sm, ...box } } };
+			});
+			if (moved.length === 0) return;
+			const saved = await attempt(() => patch<Dashboard>(`dashboards/${dashboard.id}/`, { tiles: moved }).then(of.set));
+			if (!saved) of.reload();
+		}, settle);
+	};
+}
+
+/** Filters in the address, which hold until they are saved or reset. */
+function overrideIn(search: string): DashboardFilters | null {
+	try {
+		const given: unknown = JSON.parse(new URLSearchParams(search).get("filters") ?? "null");
+		return typeof given === "object" && given !== null && !Array.isArray(given) ? (given as DashboardFilters) : null;
+	} catch {
+		return null;
+	}
+}
+
+function clearOverride(): void {
+	navigate(place.value.path, { replace: true });
+}
+
+/** The filters that can be put on all insights of a dashboard. Conditions in HogQL need a key that may run queries. */
+const filterTypes: FilterType[] = ["event", "person", "session", "cohort"];
+
+function FilterBar({
+	dashboard,
+	override,
+	onSave,
+}: {
+	dashboard: Dashboard;
+	override: DashboardFilters | null;
+	onSave: (filters: DashboardFilters) => void;
+}) {
+	const saved = dashboard.filters ?? {};
+	const shown = override ?? saved;
+	const set = (changes: DashboardFilters) => {
+		const next = { ...shown, ...changes };
+		if (same(stripped(next), stripped(saved))) clearOverride();
+		else navigate(`${place.value.path}?${new URLSearchParams({ filters: JSON.stringify(next) })}`, { replace: true });
+	};
+	return (
+		<div class="dash-filters">
+			<DateRange
+				label="Dates of all insights"
+				none="Dates of each insight"
+				value={{ date_from: shown.date_from ?? undefined, date_to: shown.date_to ?? undefined, explicitDate: shown.explicitDate }}
+				onValue={(range) => set({ ...range, date_from: text(range.date_from), date_to: text(range.date_to) })}
+			/>
+			<FilterGroup
+				label="Filters of all insights"
+				value={shown.properties as Filters}
+				types={filterTypes}
+				onValue={(properties) => set({ properties })}
+			/>
+			{override && (
+				<div class="actions">
+					{can("dashboard:write") && (
+						<Button small onClick={() => onSave(stripped(override))}>
+							Save filters
+						</Button>
+					)}
+					<Button small look="quiet" onClick={clearOverride}>
+						Reset
+					</Button>
+				</div>
+			)}
+		</div>
+	);
+}
+
+const text = (value: unknown): string | null => (typeof value === "string" && value ? value : null);
+
+/** Filters without those that say nothing. */
+function stripped(filters: DashboardFilters): DashboardFilters {
+	const says = ([, v]: [string, unknown]) => v !== null && v !== undefined && v !== false && !(Array.isArray(v) && v.length === 0);
+	return Object.fromEntries(Object.entries(filters).filter(says));
+}
+
+function TileMenu({ tile, dashboard, of, onEdit }: { tile: Tile; dashboard: Dashboard; of: Resource<Dashboard>; onEdit: () => void }) {
+	const path = `dashboards/${dashboard.id}/`;
+	const items: MenuItem[] = [];
+	if (tile.insight) items.push({ label: "Open insight", onSelect: () => navigate(pageAddress("insights", tile.insight?.short_id ?? "")) });
+	if (tile.text) items.push({ label: "Edit text", onSelect: onEdit });
+	items.push({
+		label: "Duplicate",
+		disabled: !!tile.insight && !can("insight:write"),
+		onSelect: () => attempt(() => patch<Dashboard>(path, { duplicate_tiles: [{ id: tile.id }] }).then(of.reload)),
+	});
+	items.push({
+		label: "Remove from dashboard",
+		danger: true,
+		onSelect: () => attempt(() => post(`${path}delete_tile/`, { tile_id: tile.id }).then(of.reload)),
+	});
+	return (
+		<Menu label="Tile" icon items={items}>
+			⋯
+		</Menu>
+	);
+}
+
+/** Makes a dashboard with the same insights and copies of the texts, and opens it. */
+async function duplicate(dashboard: Dashboard): Promise<void> {
+	const copy = await post<Dashboard>("dashboards/", {
+		name: `${dashboard.name || "Dashboard"} (copy)`,
+		description: dashboard.description,
+		tags: dashboard.tags,
+		use_dashboard: dashboard.id,
+	});
+	navigate(pageAddress("dashboard", copy.id));
+	toast("The dashboard was duplicated. Both show the same insights.");
+}
+
+function Details({ dashboard, onClose, onSaved }: { dashboard: Dashboard; onClose: () => void; onSaved: (d: Dashboard) => void }) {
+	const [name, setName] = useState(dashboard.name ?? "");
+	const [description, setDescription] = useState(dashboard.description ?? "");
+	const [tags, setTags] = useState((dashboard.tags ?? []).join(", "));
+	const save = async () =>
+		onSaved(await patch<Dashboard>(`dashboards/${dashboard.id}/`, { name: name.trim(), description, tags: tagsOf(tags) }));
+	return (
+		<FormDialog title="Name, description, tags" action="Save" onSubmit={save} onClose={onClose}>
+			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
+			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
+			<Field label="Tags" hint="With commas between them.">
+				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
+			</Field>
+		</FormDialog>
+	);
 }

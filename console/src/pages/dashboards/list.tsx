@@ -1,5 +1,166 @@
-import { PageHead } from "../../ui/basics";
+import { Pin, PinOff, Plus } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { get, patch, post, remove } from "../../api/client";
+import { useResource, useSettled } from "../../api/use";
+import { type PageOf, tagsOf } from "../../insights/model";
+import { Link, navigate, pageAddress, place } from "../../router";
+import { can } from "../../session";
+import { Badge, Button, Card, Empty, Field, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
+import { attempt, FormDialog } from "../../ui/dialog";
+import { ago } from "../../ui/format";
+import { Menu } from "../../ui/menu";
+import { type Column, Pager, Table } from "../../ui/table";
+import type { Dashboard } from "./model";
 
-export default function Page() {
-	return <PageHead title="" />;
+const pageSize = 50;
+
+type Shown = "all" | "pinned";
+
+export default function Dashboards() {
+	const given = new URLSearchParams(place.value.search);
+	const [search, setSearch] = useState(given.get("search") ?? "");
+	const shown: Shown = given.get("shown") === "pinned" ? "pinned" : "all";
+	const offset = Number.parseInt(given.get("offset") ?? "0", 10) || 0;
+	const wanted = useSettled(search.trim());
+	const [creating, setCreating] = useState(false);
+	const [deleting, setDeleting] = useState<Dashboard | null>(null);
+	const list = useResource(
+		(signal) =>
+			get<PageOf<Dashboard>>("dashboards/", { search: wanted, pinned: shown === "pinned" || null, limit: pageSize, offset }, signal),
+		[wanted, shown, offset],
+	);
+	const go = (changes: Record<string, string>) => {
+		const next = new URLSearchParams({ search, shown, offset: "0", ...changes });
+		for (const [name, value] of [...next]) if (!value || value === "all" || value === "0") next.delete(name);
+		navigate(`${pageAddress("dashboard")}${next.size ? `?${next}` : ""}`, { replace: !("offset" in changes) });
+	};
+	const pin = (d: Dashboard) => attempt(() => patch(`dashboards/${d.id}/`, { pinned: !d.pinned }).then(list.reload));
+	const writes = can("dashboard:write");
+	const columns: Column<Dashboard>[] = [
+		{
+			name: "name",
+			title: "Name",
+			cell: (d) => (
+				<>
+					<Link to={pageAddress("dashboard", d.id)}>{d.name || "Dashboard without a name"}</Link>
+					{d.description && <p class="hint">{d.description}</p>}
+				</>
+			),
+		},
+		{ name: "tags", title: "Tags", extra: true, cell: (d) => <Tags tags={d.tags ?? []} /> },
+		{ name: "by", title: "Created by", extra: true, cell: (d) => d.created_by?.first_name ?? "" },
+		{ name: "created", title: "Created", extra: true, cell: (d) => <time dateTime={d.created_at ?? ""}>{ago(d.created_at)}</time> },
+		{
+			name: "actions",
+			title: <span class="visually-hidden">Actions</span>,
+			cell: (d) => (
+				<div class="row-actions">
+					<IconButton label={d.pinned ? "Unpin" : "Pin"} small disabled={!writes} aria-pressed={d.pinned} onClick={() => pin(d)}>
+						{d.pinned ? <PinOff size={14} /> : <Pin size={14} />}
+					</IconButton>
+					{writes && (
+						<Menu label={`More for ${d.name}`} icon items={[{ label: "Delete", danger: true, onSelect: () => setDeleting(d) }]}>
+							⋯
+						</Menu>
+					)}
+				</div>
+			),
+		},
+	];
+	return (
+		<>
+			<PageHead title="Dashboards">
+				{writes && (
+					<Button look="primary" icon={<Plus size={14} aria-hidden="true" />} onClick={() => setCreating(true)}>
+						New dashboard
+					</Button>
+				)}
+			</PageHead>
+			<Card>
+				<div class="list-filters">
+					<TextInput
+						type="search"
+						aria-label="Search"
+						placeholder="Search in names, descriptions and tags"
+						value={search}
+						onValue={(value) => {
+							setSearch(value);
+							go({ search: value });
+						}}
+					/>
+					<Select
+						aria-label="Which are shown"
+						value={shown}
+						choices={[
+							{ value: "all", label: "All" },
+							{ value: "pinned", label: "Pinned" },
+						]}
+						onValue={(value) => go({ shown: value })}
+					/>
+				</div>
+				<Loaded of={list} rows={6}>
+					{(page) => {
+						const rows = shown === "pinned" ? page.results.filter((d) => d.pinned) : page.results;
+						if (rows.length === 0) return <Empty title={wanted || shown === "pinned" ? "No such dashboard" : "No dashboards yet"} />;
+						return (
+							<>
+								<Table label="Dashboards" columns={columns} rows={rows} keyOf={(d) => d.id} />
+								<Pager
+									offset={offset}
+									limit={pageSize}
+									count={page.count}
+									more={page.next !== null}
+									onOffset={(o) => go({ offset: `${o}` })}
+								/>
+							</>
+						);
+					}}
+				</Loaded>
+			</Card>
+			{creating && <NewDashboard onClose={() => setCreating(false)} />}
+			{deleting && <DeleteDashboard dashboard={deleting} onClose={() => setDeleting(null)} onDeleted={list.reload} />}
+		</>
+	);
+}
+
+export function Tags({ tags }: { tags: readonly string[] }) {
+	return (
+		<div class="tags">
+			{tags.map((tag) => (
+				<Badge key={tag}>{tag}</Badge>
+			))}
+		</div>
+	);
+}
+
+function NewDashboard({ onClose }: { onClose: () => void }) {
+	const [name, setName] = useState("");
+	const [description, setDescription] = useState("");
+	const [tags, setTags] = useState("");
+	const save = async () => {
+		const made = await post<Dashboard>("dashboards/", { name: name.trim(), description, tags: tagsOf(tags) });
+		navigate(pageAddress("dashboard", made.id));
+	};
+	return (
+		<FormDialog title="New dashboard" action="Create" onSubmit={save} onClose={onClose}>
+			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} autofocus />}</Field>
+			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
+			<Field label="Tags" hint="With commas between them.">
+				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
+			</Field>
+		</FormDialog>
+	);
+}
+
+/** Asks before a dashboard is deleted. */
+export function DeleteDashboard({ dashboard, onClose, onDeleted }: { dashboard: Dashboard; onClose: () => void; onDeleted: () => void }) {
+	const work = async () => {
+		await remove(`dashboards/${dashboard.id}/`);
+		onDeleted();
+	};
+	return (
+		<FormDialog title={`Delete ${dashboard.name || "the dashboard"}?`} action="Delete" danger onSubmit={work} onClose={onClose}>
+			<p>Its insights stay.</p>
+		</FormDialog>
+	);
 }

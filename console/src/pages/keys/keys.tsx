@@ -1,5 +1,31 @@
-import { PageHead } from "../../ui/basics";
+import { navigate, pageAddress, place } from "../../router";
+import { PageHead, Tabs } from "../../ui/basics";
+import { CaptureTab } from "./capture";
+import { PersonalTab } from "./personal";
+import { SecretTab } from "./secret";
 
+const tabs = [
+	{ value: "personal", label: "Personal keys" },
+	{ value: "secret", label: "Secret keys" },
+	{ value: "capture", label: "Capture token" },
+] as const;
+
+type Tab = (typeof tabs)[number]["value"];
+
+/** The keys of the project. */
 export default function Page() {
-	return <PageHead title="" />;
+	const asked = new URLSearchParams(place.value.search).get("tab");
+	const tab = tabs.find((t) => t.value === asked)?.value ?? "personal";
+	const show = (wanted: Tab) => navigate(pageAddress("keys") + (wanted === "personal" ? "" : `?tab=${wanted}`));
+	return (
+		<>
+			<PageHead title="Keys" about="Who may do what with the project. A key is shown once, when it is made or rolled." />
+			<Tabs label="Keys" value={tab} choices={tabs} onValue={show} />
+			<div role="tabpanel" aria-label={tabs.find((t) => t.value === tab)?.label}>
+				{tab === "personal" && <PersonalTab />}
+				{tab === "secret" && <SecretTab />}
+				{tab === "capture" && <CaptureTab />}
+			</div>
+		</>
+	);
 }

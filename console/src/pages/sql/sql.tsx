@@ -1,5 +1,283 @@
-import { PageHead } from "../../ui/basics";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { type Answer, ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
+import { ask, type QueryNode, type QueryResult } from "../../api/query";
+import { useResource } from "../../api/use";
+import { navigate, pageAddress, place } from "../../router";
+import { can, session } from "../../session";
+import { note } from "../../sql/history";
+import { TextEditor } from "../../sql/text-editor";
+import { fromQuery, toQuery, usedNames, type Variable, type VariableUse } from "../../sql/variables";
+import { Button, Field, PageHead, TextInput } from "../../ui/basics";
+import { attempt, FormDialog, toast } from "../../ui/dialog";
+import { duration } from "../../ui/format";
+import { Menu } from "../../ui/menu";
+import { History } from "./history";
+import { Results, type Rows } from "./results";
+import { Schema } from "./schema";
+import { Variables } from "./variables";
 
-export default function Page() {
-	return <PageHead title="" />;
+const example = "select event, count() as events, uniq(person_id) as people\nfrom events\ngroup by event\norder by events desc";
+
+/** A saved insight that the text comes from. */
+interface SavedSQL {
+	id: number;
+	short_id: string;
+	name: string | null;
+	query: { kind: string; source?: QueryNode };
 }
+
+/** A page to ask in SQL. `?q=` gives its text, `?insight=` the saved insight that it changes. */
+export default function SQLPage() {
+	const asked = new URLSearchParams(place.value.search);
+	const short = asked.get("insight");
+	const [text, setText] = useState(() => asked.get("q") ?? draft() ?? example);
+	const [given, setGiven] = useState<Record<string, unknown>>({});
+	const [dialog, setDialog] = useState<"" | "history" | "save" | "publish">("");
+	const [saved, setSaved] = useState<SavedSQL | null>(null);
+	const variables = useResource(
+		async (signal) =>
+			can("insight_variable:read") ? (await get<{ results: Variable[] }>("insight_variables/", { limit: 1000 }, signal)).results : [],
+		[],
+	);
+	const defined = variables.data ?? [];
+	const query = (): QueryNode => ({ kind: "HogQLQuery", query: text, variables: toQuery(text, defined, given) });
+	const run = useRun();
+	useEffect(() => keepDraft(text), [text]);
+	useEffect(() => {
+		if (!short) return;
+		attempt(async () => {
+			const found = (await get<{ results: SavedSQL[] }>("insights/", { short_id: short })).results[0];
+			if (typeof found?.query.source?.query !== "string") throw new Error("This insight is not written in SQL.");
+			setSaved(found);
+			setText(found.query.source.query);
+			setGiven(fromQuery(found.query.source.variables as Record<string, VariableUse>));
+		});
+	}, [short]);
+	const update = () =>
+		saved &&
+		attempt(async () => {
+			await patch(`insights/${saved.id}/`, { query: { ...saved.query, source: { ...saved.query.source, ...query() } } });
+		}, "Saved.");
+	return (
+		<>
+			<PageHead title={saved ? (saved.name ?? "SQL") : "SQL"} about="HogQL: ClickHouse's SQL over the tables of this project.">
+				<Button onClick={() => setDialog("history")}>History</Button>
+				{saved && (
+					<Button onClick={update} disabled={!can("insight:write")}>
+						Save
+					</Button>
+				)}
+				<Menu
+					label="More"
+					items={[
+						{ label: "Save as insight", onSelect: () => setDialog("save"), disabled: !can("insight:write") },
+						{ label: "Publish as endpoint", onSelect: () => setDialog("publish"), disabled: !can("endpoint:write") },
+						{ label: "Copy as JSON", onSelect: () => copy(JSON.stringify(query(), null, 2)) },
+						{ label: "Copy as curl", onSelect: () => copy(curl(query())) },
+						{ label: "Copy ClickHouse's SQL", onSelect: () => copy(String(run.answer?.data.clickhouse ?? "")), disabled: !run.answer },
+						{
+							label: "Copy a link to this text",
+							onSelect: () => copy(`${location.origin}${pageAddress("sql")}?q=${encodeURIComponent(text)}`),
+						},
+					]}
+				/>
+			</PageHead>
+			<div class="sql">
+				<Schema onName={(name) => setText(text && !/\s$/.test(text) ? `${text} ${name}` : text + name)} />
+				<div class="stack sql-work">
+					<TextEditor
+						label="Query"
+						hint="select …"
+						value={text}
+						onValue={setText}
+						onRun={() => run.start(query())}
+						context={{ language: "hogQL", variables: toQuery(text, defined, given) }}
+					/>
+					<Variables names={usedNames(text)} defined={defined} given={given} onGiven={setGiven} onMade={variables.reload} />
+					<div class="sql-bar">
+						{run.since === null ? (
+							<Button look="primary" onClick={() => run.start(query())} disabled={!text.trim()}>
+								Run <kbd>Ctrl ⏎</kbd>
+							</Button>
+						) : (
+							<>
+								<Button onClick={run.cancel}>Cancel</Button>
+								<Running since={run.since} />
+							</>
+						)}
+					</div>
+					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => setText(fix(text))} />}
+					{run.answer && (
+						<Results
+							key={run.answer.headers.requestId}
+							answer={run.answer}
+							onMore={/\blimit\b/i.test(text) ? undefined : () => rerun(`${text.trimEnd()}\nlimit 50000`)}
+							onPlan={() => run.explain(query())}
+							onFresh={() => run.start(query())}
+						/>
+					)}
+				</div>
+			</div>
+			{dialog === "history" && (
+				<History
+					onClose={() => setDialog("")}
+					onRun={(before) => {
+						setText(before.query);
+						setDialog("");
+					}}
+				/>
+			)}
+			{dialog === "save" && (
+				<NameDialog
+					title="Save as insight"
+					action="Save"
+					onClose={() => setDialog("")}
+					onName={async (name) => {
+						const made = await post<SavedSQL>("insights/", { name, query: { kind: "DataVisualizationNode", source: query() } });
+						toast("Saved.");
+						navigate(`${pageAddress("sql")}?insight=${made.short_id}`, { replace: true });
+						setSaved(made);
+					}}
+				/>
+			)}
+			{dialog === "publish" && (
+				<NameDialog
+					title="Publish as endpoint"
+					action="Publish"
+					hint="Lower-case letters, digits, - and _. It becomes part of the endpoint's address."
+					onClose={() => setDialog("")}
+					onName={async (name) => {
+						await post("endpoints/", { name, query: query() });
+						navigate(pageAddress("endpoints", name));
+					}}
+				/>
+			)}
+		</>
+	);
+
+	function rerun(next: string): void {
+		setText(next);
+		run.start({ ...query(), query: next });
+	}
+}
+
+/** A query that runs, or that ran. */
+function useRun() {
+	const [answer, setAnswer] = useState<Answer<QueryResult<Rows>>>();
+	const [error, setError] = useState<unknown>();
+	const [since, setSince] = useState<number | null>(null);
+	const control = useRef<AbortController | null>(null);
+	useEffect(() => () => control.current?.abort(), []);
+	const start = useCallback(async (query: QueryNode) => {
+		control.current?.abort();
+		const own = new AbortController();
+		control.current = own;
+		const began = Date.now();
+		setSince(began);
+		setError(undefined);
+		try {
+			const got = await ask<Rows>({ ...query, modifiers: { timings: true } }, { refresh: "force_blocking", signal: own.signal });
+			note({ query: String(query.query), at: began, rows: got.data.results.length, seconds: got.headers.elapsed / 1000 });
+			setAnswer(got);
+		} catch (failure) {
+			if (control.current !== own) return;
+			if (isAbort(failure)) {
+				toast("The query was cancelled.");
+			} else {
+				note({ query: String(query.query), at: began, error: messageOf(failure) });
+				setError(failure);
+				setAnswer(undefined);
+			}
+		}
+		if (control.current === own) setSince(null);
+	}, []);
+	const explain = useCallback(async (query: QueryNode) => {
+		await attempt(async () => {
+			const { data } = await ask<Rows>({ ...query, explain: true });
+			setAnswer((before) => before && { ...before, data: { ...before.data, explain: data.explain } });
+		});
+	}, []);
+	const cancel = useCallback(() => control.current?.abort(), []);
+	return { answer, error, since, start, explain, cancel };
+}
+
+/** How long a query has been running. */
+function Running({ since }: { since: number }) {
+	const [now, setNow] = useState(since);
+	useEffect(() => {
+		const timer = setInterval(() => setNow(Date.now()), 100);
+		return () => clearInterval(timer);
+	}, []);
+	return <span class="hint">Running for {duration(Math.max(0, now - since) / 1000)}</span>;
+}
+
+/** An error of a run, with a button for the suggested replacement. */
+function Mistake({ error, onFix }: { error: unknown; onFix: (fix: (text: string) => string) => void }) {
+	const extra = error instanceof ApiError ? error.extra : {};
+	const { hint, line, column } = extra as { hint?: string; line?: number; column?: number };
+	const metadata = extra.hogql_metadata as { errors?: { start: number; end: number; fix: string | null }[] } | undefined;
+	const fix = metadata?.errors?.find((e) => e.fix);
+	return (
+		<div class="failure" role="alert">
+			<p>
+				{messageOf(error)}
+				{line !== undefined && ` (line ${line}, column ${column})`}
+				{hint && !fix && `. ${hint}`}
+			</p>
+			{fix && (
+				<Button
+					small
+					onClick={() =>
+						onFix((text) => {
+							const points = [...text];
+							return points.slice(0, fix.start).join("") + fix.fix + points.slice(fix.end).join("");
+						})
+					}
+				>
+					Replace with {fix.fix}
+				</Button>
+			)}
+		</div>
+	);
+}
+
+function NameDialog({
+	title,
+	action,
+	hint,
+	onName,
+	onClose,
+}: {
+	title: string;
+	action: string;
+	hint?: string;
+	onName: (name: string) => Promise<void>;
+	onClose: () => void;
+}) {
+	const [name, setName] = useState("");
+	return (
+		<FormDialog title={title} action={action} onSubmit={() => onName(name.trim())} onClose={onClose}>
+			<Field label="Name" hint={hint}>
+				{(id) => <TextInput id={id} value={name} onValue={setName} required autofocus />}
+			</Field>
+		</FormDialog>
+	);
+}
+
+async function copy(text: string): Promise<void> {
+	await attempt(() => navigator.clipboard.writeText(text), "Copied.");
+}
+
+/** A command that asks a query as this page does. */
+function curl(query: QueryNode): string {
+	const body = JSON.stringify({ query }).replaceAll("'", "'\\''");
+	const address = `${location.origin}/api/projects/${session.value?.project.id ?? "@current"}/query/`;
+	return `curl -s ${address} -H "Authorization: Bearer $ANALYTICS_KEY" -H 'Content-Type: application/json' -d '${body}'`;
+}
+
+const draftAt = () => `analytics.sql.draft.${session.value?.project.id ?? 0}`;
+
+/** The text that this tab had before a reload. */
+const draft = (): string | null => sessionStorage.getItem(draftAt());
+
+const keepDraft = (text: string): void => sessionStorage.setItem(draftAt(), text);

@@ -1,0 +1,177 @@
+import { get, patch, post } from "../../api/client";
+import type { QueryNode } from "../../api/query";
+
+export interface Author {
+	first_name: string;
+	email: string;
+}
+
+export interface Column {
+	name: string;
+	type: string;
+	clickhouse_type?: string;
+}
+
+export interface Materialization {
+	enabled: boolean;
+	ready: boolean;
+	can_materialize: boolean;
+	reason: string | null;
+	status?: string;
+	last_materialized_at?: string | null;
+	error?: string;
+}
+
+/** What callers notice of a change: docs/endpoints.md, "What breaks". */
+export interface Change {
+	code: string;
+	name: string;
+	before: string | null;
+	after: string | null;
+	detail: string;
+}
+
+export interface Changes {
+	from: number;
+	to: number;
+	breaking: Change[];
+	compatible: Change[];
+}
+
+/** The record of an endpoint: its own fields, and those of its current version. */
+export interface Endpoint {
+	id: string;
+	name: string;
+	description: string;
+	query: QueryNode;
+	is_active: boolean;
+	data_freshness_seconds: number;
+	endpoint_path: string;
+	created_at: string;
+	updated_at: string;
+	created_by: Author | null;
+	is_materialized: boolean;
+	current_version: number;
+	versions_count: number;
+	last_executed_at: string | null;
+	materialization: Materialization;
+	bucket_overrides: Record<string, string> | null;
+	columns: Column[];
+	tags: string[];
+	rate_limit: string | null;
+	deprecated_at: string | null;
+	sunset_at: string | null;
+	changes?: Changes | null;
+}
+
+/** The record of a version: `is_active` is the version's. */
+export interface Version extends Endpoint {
+	version: number;
+	endpoint_is_active: boolean;
+	version_created_at: string;
+	version_created_by: Author | null;
+	is_current: boolean;
+	is_draft: boolean;
+	published_at: string | null;
+}
+
+export interface Page<T> {
+	count: number;
+	next: string | null;
+	results: T[];
+}
+
+/** Numbers of runs in an hour or a day. */
+export interface UsageWindow {
+	calls: number;
+	answered: number;
+	cached: number;
+	cache_hit_ratio: number | null;
+	p50_ms: number | null;
+	p95_ms: number | null;
+	errors: number;
+	client_errors: number;
+	server_errors: number;
+	rate_limited: number;
+	series?: { step_seconds: number; calls: number[]; cached: number[]; errors: number[]; rate_limited: number[]; p95_ms: (number | null)[] };
+}
+
+export interface Usage {
+	name: string;
+	since: string;
+	last_executed_at: string | null;
+	hour: UsageWindow;
+	day: UsageWindow;
+}
+
+/** One run of an endpoint. */
+export interface Run {
+	instance_id: string;
+	timestamp: string;
+	level: string;
+	status: number;
+	version: number | null;
+	cache: string | null;
+	duration_ms: number;
+	rows: number | null;
+	error_code: string | null;
+}
+
+/** How a version would be materialized. */
+export interface Preview {
+	can_materialize: boolean;
+	reason: string | null;
+	transformed_query: string | null;
+	display_execution_query: string | null;
+	range_pairs: { column: string; variables: string[] }[];
+	aggregates: { expression: string; reaggregate_fn: string | null }[];
+}
+
+/** The path of an endpoint below the project. */
+export const pathOf = (name: string, rest = "") => `endpoints/${encodeURIComponent(name)}/${rest}`;
+
+export const readEndpoint = (name: string, signal?: AbortSignal) => get<Endpoint>(pathOf(name), {}, signal);
+
+/** The newest versions, newest first; all but the oldest of those with more than a hundred. */
+export const readVersions = async (name: string, signal?: AbortSignal) =>
+	(await get<Page<Version>>(pathOf(name, "versions/"), { limit: 100 }, signal)).results;
+
+export const changeEndpoint = (name: string, body: Record<string, unknown>) => patch<Endpoint>(pathOf(name), body);
+export const promote = (name: string, version: number) => post<Endpoint>(pathOf(name, "promote/"), { version });
+export const rollBack = (name: string, version?: number) => post<Endpoint>(pathOf(name, "rollback/"), version ? { version } : {});
+
+/** The kind of a query in words: "HogQL", "Trends", … The nodes around it do not count. */
+export function kindOf(query: QueryNode): string {
+	const kind = core(query).kind;
+	return kind.replace(/Query$/, "");
+}
+
+/** The query within nodes that only say how it is shown. */
+export function core(query: QueryNode): QueryNode {
+	const source = query.source as QueryNode | undefined;
+	return ["InsightVizNode", "DataVisualizationNode", "DataTableNode"].includes(query.kind) && source ? source : query;
+}
+
+/** The text that stands for a query: that of HogQL, else its JSON. */
+export function textOf(query: QueryNode): string {
+	const inner = core(query);
+	return inner.kind === "HogQLQuery" ? String(inner.query ?? "") : JSON.stringify(query, null, 2);
+}
+
+/** The query that a text stands for, made from the one that it replaces. */
+export function queryOf(text: string, before: QueryNode): QueryNode {
+	if (core(before).kind === "HogQLQuery") return { kind: "HogQLQuery", query: text };
+	try {
+		return JSON.parse(text) as QueryNode;
+	} catch (error) {
+		throw new Error(`The query is not valid JSON: ${(error as Error).message}`, { cause: error });
+	}
+}
+
+/** Who made something, in a word. */
+export const authorOf = (author: Author | null | undefined) => author?.first_name || author?.email || "";
+
+/** A time in the zone of the reader's browser, to the minute or, if it is "medium", to the second. */
+export function when(time: string | null | undefined, precision: "short" | "medium" = "short"): string {
+	return time ? new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: precision }) : "";
+}

@@ -1,0 +1,84 @@
+import { useState } from "preact/hooks";
+import { send } from "../../api/client";
+import type { QueryNode, QueryResult } from "../../api/query";
+import { useResource } from "../../api/use";
+import { type Insight, sourceOf } from "../../insights/model";
+import { session } from "../../session";
+import { Loaded, Snippet, Tabs } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+
+/** What POST query/sql/ answers. */
+interface QuerySQL {
+	hogql: string | null;
+	sql: string;
+	parameters: { name: string; type: string; value: unknown }[];
+}
+
+type Form = "json" | "hogql" | "sql" | "curl";
+
+const forms: { value: Form; label: string }[] = [
+	{ value: "json", label: "JSON" },
+	{ value: "hogql", label: "HogQL" },
+	{ value: "sql", label: "ClickHouse SQL" },
+	{ value: "curl", label: "curl" },
+];
+
+interface CodeProps {
+	query: QueryNode;
+	result: QueryResult | undefined;
+	insight?: Insight;
+	onClose: () => void;
+}
+
+/** The query as JSON, as HogQL, as the SQL that ClickHouse runs, and as a command. */
+export function CodeDialog({ query, result, insight, onClose }: CodeProps) {
+	const [form, setForm] = useState<Form>("json");
+	return (
+		<Dialog title="Code" onClose={onClose} wide>
+			<Tabs label="Form" value={form} choices={forms} onValue={setForm} />
+			{form === "json" && <Snippet label="JSON" text={JSON.stringify(query, null, 2)} />}
+			{form === "hogql" && <SQL query={query} result={result} hogql />}
+			{form === "sql" && <SQL query={query} result={result} />}
+			{form === "curl" && <Snippet label="Command" text={curlOf(query, insight)} />}
+		</Dialog>
+	);
+}
+
+function SQL({ query, result, hogql }: { query: QueryNode; result: QueryResult | undefined; hogql?: boolean }) {
+	const compiled = useResource((signal) => compile(query, result, signal), [query]);
+	return (
+		<Loaded of={compiled}>
+			{(sql) => {
+				const shown = hogql ? sql.hogql : sql.sql;
+				if (!shown) return <p>This query has no {hogql ? "HogQL" : "SQL"}.</p>;
+				return (
+					<div class="stack">
+						<Snippet label={hogql ? "HogQL" : "ClickHouse SQL"} text={shown} />
+						{!hogql && sql.parameters.length > 0 && (
+							<Snippet
+								label="Parameters"
+								text={sql.parameters.map((p) => `{${p.name}:${p.type}} = ${JSON.stringify(p.value)}`).join("\n")}
+							/>
+						)}
+					</div>
+				);
+			}}
+		</Loaded>
+	);
+}
+
+async function compile(query: QueryNode, result: QueryResult | undefined, signal: AbortSignal): Promise<QuerySQL> {
+	const source = sourceOf(query);
+	const { data } = await send<QuerySQL>("POST", "query/sql/", { body: { query: source }, signal });
+	return { ...data, hogql: data.hogql ?? result?.hogql ?? null };
+}
+
+/** The command that asks the query, with the key in the variable KEY. */
+export function curlOf(query: QueryNode, insight?: Insight): string {
+	const project = `${window.location.origin}/api/projects/${session.value?.project.id ?? "@current"}`;
+	const body = JSON.stringify({ query: sourceOf(query) }, null, 2).replaceAll("'", "'\\''");
+	const ask = `curl ${project}/query/ -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '${body}'`;
+	return insight
+		? `${ask}\n\n# The saved insight with its result\ncurl "${project}/insights/${insight.short_id}/?refresh=blocking" -H "Authorization: Bearer $KEY"`
+		: ask;
+}

@@ -1,0 +1,52 @@
+import { useEffect, useState } from "preact/hooks";
+import { messageOf } from "../../api/client";
+import type { QueryNode } from "../../api/query";
+import { isNode, same } from "../../insights/model";
+import { Field } from "../../ui/basics";
+
+interface JSONEditorProps {
+	query: QueryNode;
+	onQuery: (query: QueryNode) => void;
+	/** The last error of the query. */
+	error?: unknown;
+}
+
+/** A query as JSON text. What is no query is not taken, and the text stays as it was typed. */
+export function JSONEditor({ query, onQuery, error }: JSONEditorProps) {
+	const [text, setText] = useState(() => JSON.stringify(query, null, 2));
+	const [wrong, setWrong] = useState("");
+	useEffect(() => {
+		if (!same(parsed(text), query)) {
+			setText(JSON.stringify(query, null, 2));
+			setWrong("");
+		}
+	}, [query]);
+	const edit = (next: string) => {
+		setText(next);
+		const found = parsed(next);
+		setWrong(isNode(found) ? "" : "This is no query: it has to be a JSON object with a kind.");
+		if (isNode(found)) onQuery(found);
+	};
+	return (
+		<Field label="Query" error={wrong || (error === undefined ? "" : messageOf(error))}>
+			{(id) => (
+				<textarea
+					id={id}
+					class="insight-json"
+					spellcheck={false}
+					rows={20}
+					value={text}
+					onInput={(event) => edit(event.currentTarget.value)}
+				/>
+			)}
+		</Field>
+	);
+}
+
+function parsed(text: string): unknown {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return null;
+	}
+}

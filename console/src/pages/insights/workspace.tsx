@@ -1,0 +1,231 @@
+import { RefreshCw } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { BehindDialog } from "../../actors/dialog";
+import { ApiError } from "../../api/client";
+import type { QueryNode, Warning } from "../../api/query";
+import { useSettled } from "../../api/use";
+import { type Behind, Chart } from "../../charts/chart";
+import { insightIn, QueryEditor } from "../../editor/editor";
+import { addressOfQuery, fixed, type Insight, queryOfAddress, same, sourceOf, withSource } from "../../insights/model";
+import { type Run, useNow, useRun } from "../../insights/run";
+import { Link, navigate, pageAddress, place } from "../../router";
+import { can } from "../../session";
+import { Badge, Button, Card, Empty, Failure, Loading } from "../../ui/basics";
+import { ago, duration } from "../../ui/format";
+import { JSONEditor } from "./json-editor";
+
+/** A query that is being edited, and is in the page's address. */
+export interface Draft {
+	query: QueryNode;
+	set: (query: QueryNode) => void;
+	/** Whether it differs from where it began. */
+	changed: boolean;
+	/** Whether it was edited here, and did not just come with the address. */
+	touched: boolean;
+}
+
+/** The query of the page: that in the address, or `base`. Each change, once it has settled, is a step that the back button undoes. */
+export function useDraft(base: QueryNode): Draft {
+	const { path, search } = place.value;
+	const [touched, setTouched] = useState(false);
+	const [query, set] = useState(() => whole(base, queryOfAddress(search, window.location.hash)));
+	const written = useRef(search);
+	const began = useRef(path);
+	useEffect(() => {
+		if (search === written.current || place.value.path !== began.current) return;
+		written.current = search;
+		set(whole(base, queryOfAddress(search)));
+	}, [search]);
+	const settled = useSettled(JSON.stringify(query), 600);
+	useEffect(() => {
+		if (place.value.path !== began.current) return;
+		const next: QueryNode = JSON.parse(settled);
+		if (same(whole(base, queryOfAddress(place.value.search)), next)) return;
+		const kept = new URLSearchParams(place.value.search).get("dashboard");
+		const to = new URLSearchParams(addressOfQuery(same(next, base) ? null : next));
+		if (kept) to.set("dashboard", kept);
+		written.current = to.size ? `?${to}` : "";
+		navigate(began.current + written.current, { replace: window.location.hash !== "" });
+	}, [settled]);
+	const edit = (next: QueryNode) => {
+		setTouched(true);
+		set(next);
+	};
+	return { query, set: edit, changed: !same(query, base), touched };
+}
+
+/** A query from an address in the nodes that it is saved in. */
+function whole(base: QueryNode, given: QueryNode | null): QueryNode {
+	return given ? withSource(given, sourceOf(given)) : base;
+}
+
+/** The editor of a query beside its result. `saved` is the insight that it belongs to. */
+export function Workspace({ draft, run, saved }: { draft: Draft; run: Run; saved?: Insight }) {
+	const source = sourceOf(draft.query);
+	const set = (next: QueryNode) => draft.set(withSource(draft.query, next));
+	return (
+		<div class="insight">
+			<Card class="insight-editor">
+				<h2 class="visually-hidden">Query</h2>
+				{can("query:read") ? (
+					<Editor query={source} onQuery={set} error={run.loading ? undefined : run.error} saved={saved} />
+				) : (
+					<p class="hint">Your key may see results, and not run other queries.</p>
+				)}
+			</Card>
+			<Card class="insight-result">
+				<h2 class="visually-hidden">Result</h2>
+				<Status run={run} />
+				<Warnings of={run} query={draft.query} onQuery={can("query:read") ? draft.set : undefined} />
+				<Result run={run} draft={draft} />
+			</Card>
+		</div>
+	);
+}
+
+interface EditorProps {
+	query: QueryNode;
+	onQuery: (query: QueryNode) => void;
+	error: unknown;
+	saved?: Insight;
+}
+
+function Editor({ query, onQuery, error, saved }: EditorProps) {
+	const [asText, setAsText] = useState(false);
+	const formed = !!insightIn(query);
+	return (
+		<div class="stack">
+			{query.kind === "HogQLQuery" && (
+				<p>
+					<Link to={`${pageAddress("sql")}?${new URLSearchParams(saved ? { insight: saved.short_id } : { q: String(query.query ?? "") })}`}>
+						Open in the SQL editor
+					</Link>
+				</p>
+			)}
+			{formed && !asText ? (
+				<QueryEditor query={query} onQuery={onQuery} error={error} />
+			) : (
+				<JSONEditor query={query} onQuery={onQuery} error={error} />
+			)}
+			{formed && (
+				<div class="actions">
+					<Button small look="quiet" onClick={() => setAsText(!asText)}>
+						{asText ? "Edit as a form" : "Edit as JSON"}
+					</Button>
+				</div>
+			)}
+		</div>
+	);
+}
+
+function Result({ run, draft }: { run: Run; draft: Draft }) {
+	const [behind, setBehind] = useState<Behind | null>(null);
+	const { ran } = run;
+	if (run.error !== undefined && !run.loading) {
+		return (
+			<>
+				{isMistake(run.error) ? <Empty title="The query has a mistake" /> : <Failure error={run.error} retry={run.refresh} />}
+				{ran && <p class="hint">Below is the result of the query before.</p>}
+				{ran && (
+					<div class="insight-old">
+						<Chart query={withSource(draft.query, ran.query)} result={ran.result} />
+					</div>
+				)}
+			</>
+		);
+	}
+	if (!ran) return run.loading ? <Loading rows={8} /> : null;
+	const shown = withSource(draft.query, ran.query);
+	return (
+		<div class={run.loading ? "insight-old" : undefined} aria-busy={run.loading}>
+			<Chart query={shown} result={ran.result} onBehind={can("query:read") ? setBehind : undefined} />
+			{behind && <BehindDialog behind={behind} onClose={() => setBehind(null)} />}
+		</div>
+	);
+}
+
+/** Reports whether an error is one of the query, which the editor shows at its place. */
+const isMistake = (error: unknown): boolean => error instanceof ApiError && error.status === 400 && can("query:read");
+
+/** How old the result is, whether it was computed now, and how long that took. */
+function Status({ run }: { run: Run }) {
+	const now = useNow();
+	const { ran, loading } = run;
+	return (
+		<div class="insight-status">
+			<p role="status">
+				{loading && "Running…"}
+				{!loading && ran && (
+					<Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />
+				)}
+			</p>
+			{loading && run.ran ? (
+				<Button small onClick={run.stop}>
+					Cancel
+				</Button>
+			) : (
+				<Button small look="quiet" icon={<RefreshCw size={13} aria-hidden="true" />} disabled={loading} onClick={run.refresh}>
+					Refresh
+				</Button>
+			)}
+		</div>
+	);
+}
+
+/** Reports whether a result came from the cache. */
+export const isCached = (cacheStatus: string): boolean => /;\s*hit\b/.test(cacheStatus);
+
+function Facts({ when, cached, elapsed, now }: { when: unknown; cached: boolean; elapsed: number; now: number }) {
+	const time = typeof when === "string" ? when : null;
+	const parts: ComponentChildren[] = [];
+	if (time) {
+		parts.push(
+			<time key="age" dateTime={time} title={new Date(time).toLocaleString()}>
+				Computed {ago(time, Math.max(now, new Date(time).getTime()))}
+			</time>,
+		);
+	}
+	parts.push(<span key="time"> · {duration(elapsed / 1000)}</span>);
+	return (
+		<>
+			{cached && (
+				<>
+					<Badge tone="accent">Cached</Badge>{" "}
+				</>
+			)}
+			{parts}
+		</>
+	);
+}
+
+function Warnings({ of, query, onQuery }: { of: Run; query: QueryNode; onQuery?: (query: QueryNode) => void }) {
+	const warnings = of.ran?.result.warnings ?? [];
+	if (of.loading || warnings.length === 0) return null;
+	return (
+		<ul class="insight-warnings">
+			{warnings.map((w, i) => (
+				<li key={i} class="notice">
+					<span>{w.message}</span>
+					<Fix warning={w} query={query} onQuery={onQuery} />
+				</li>
+			))}
+		</ul>
+	);
+}
+
+function Fix({ warning, query, onQuery }: { warning: Warning; query: QueryNode; onQuery?: (query: QueryNode) => void }) {
+	const next = fixed(query, warning);
+	if (!next || !onQuery) return null;
+	return (
+		<Button small onClick={() => onQuery(next)}>
+			Use {warning.fix}
+		</Button>
+	);
+}
+
+/** The draft with its run, for the pages. */
+export function useWorkspace(base: QueryNode, saved?: Insight): { draft: Draft; run: Run } {
+	const draft = useDraft(base);
+	return { draft, run: useRun(sourceOf(draft.query), draft.changed ? undefined : saved) };
+}

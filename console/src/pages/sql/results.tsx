@@ -1,0 +1,152 @@
+import { useState } from "preact/hooks";
+import type { Answer } from "../../api/client";
+import type { QueryResult } from "../../api/query";
+import { Badge, Button, CopyButton, Empty, Snippet, Tabs } from "../../ui/basics";
+import { csv, download } from "../../ui/csv";
+import { Dialog } from "../../ui/dialog";
+import { ago, duration, number, text } from "../../ui/format";
+import { Grid } from "../../ui/table";
+
+export type Rows = unknown[][];
+
+type View = "rows" | "plan" | "timings";
+
+/** The result of a query: its rows, how ClickHouse reads them, and where the time went. */
+export function Results({
+	answer,
+	onMore,
+	onPlan,
+	onFresh,
+}: {
+	answer: Answer<QueryResult<Rows>>;
+	/** Asks for more rows than a query without a LIMIT has. */
+	onMore?: () => void;
+	/** Asks for the plan. */
+	onPlan: () => void;
+	/** Computes the result again. */
+	onFresh: () => void;
+}) {
+	const [view, setView] = useState<View>("rows");
+	const [open, setOpen] = useState<{ row: number; column: number } | null>(null);
+	const { data, headers } = answer;
+	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: typeOf(data, i), number: isNumber(typeOf(data, i)) }));
+	const show = (next: View) => {
+		setView(next);
+		if (next === "plan" && !data.explain) onPlan();
+	};
+	const cell = open && data.results[open.row]?.[open.column];
+	return (
+		<section class="sql-results" aria-label="Result">
+			<div class="sql-summary">
+				<p role="status">
+					{number(data.results.length)} {data.results.length === 1 ? "row" : "rows"}
+					{data.hasMore && " (there are more)"} in {duration(headers.elapsed / 1000)}
+				</p>
+				{data.is_cached && <Badge>cached, computed {ago(data.last_refresh)}</Badge>}
+				{data.is_cached && (
+					<Button small onClick={onFresh}>
+						Compute again
+					</Button>
+				)}
+				{data.hasMore && onMore && (
+					<Button small onClick={onMore}>
+						Show up to 50,000
+					</Button>
+				)}
+				<Button
+					small
+					disabled={data.results.length === 0}
+					onClick={() => download("result.csv", csv(data.columns ?? [], data.results), "text/csv")}
+				>
+					Download CSV
+				</Button>
+			</div>
+			{data.warnings?.map((w) => (
+				<p key={w.message} class="notice">
+					{w.message}
+				</p>
+			))}
+			<Tabs
+				label="Views of the result"
+				value={view}
+				onValue={show}
+				choices={[
+					{ value: "rows", label: "Rows" },
+					{ value: "plan", label: "Plan" },
+					{ value: "timings", label: "Timings" },
+				]}
+			/>
+			{view === "rows" &&
+				(data.results.length === 0 ? (
+					<Empty title="No rows" />
+				) : (
+					<Grid
+						label="Rows of the result"
+						columns={columns}
+						count={data.results.length}
+						cell={(row, column) => text(data.results[row]?.[column])}
+						onCell={(row, column) => setOpen({ row, column })}
+					/>
+				))}
+			{view === "plan" && <Snippet label="ClickHouse's plan" text={data.explain?.join("\n") ?? "Asking for the plan…"} />}
+			{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
+			{open && (
+				<Dialog title={`${data.columns?.[open.column] ?? "Value"}, row ${open.row + 1}`} onClose={() => setOpen(null)}>
+					<div class="stack">
+						<Snippet label="Value" text={pretty(cell)} />
+						<CopyButton label="Copy the row as JSON" text={() => JSON.stringify(asObject(data, open.row), null, 2)} />
+					</div>
+				</Dialog>
+			)}
+		</section>
+	);
+}
+
+function Timings({ result, serverTiming, elapsed }: { result: QueryResult; serverTiming: string; elapsed: number }) {
+	const named: Record<string, string> = { "./compile": "Compiling the query", "./clickhouse": "ClickHouse", ".": "All of the computation" };
+	return (
+		<dl class="figures">
+			{(result.timings ?? []).map(({ k, t }) => (
+				<div key={k}>
+					<dt>{named[k] ?? k}</dt>
+					<dd>{duration(t)}</dd>
+				</div>
+			))}
+			{serverTiming && (
+				<div>
+					<dt>The server, for this request</dt>
+					<dd>{duration(Number(/total;dur=([\d.]+)/.exec(serverTiming)?.[1] ?? 0) / 1000)}</dd>
+				</div>
+			)}
+			<div>
+				<dt>Until the page had it</dt>
+				<dd>{duration(elapsed / 1000)}</dd>
+			</div>
+		</dl>
+	);
+}
+
+/** ClickHouse's type of a column. */
+function typeOf(result: QueryResult, column: number): string {
+	const type = result.types?.[column];
+	return (Array.isArray(type) ? type[1] : type) ?? "";
+}
+
+const isNumber = (type: string): boolean => /^(Nullable\()?(U?Int|Float|Decimal)/.test(type);
+
+function pretty(value: unknown): string {
+	if (typeof value === "string") {
+		try {
+			const read = JSON.parse(value);
+			if (typeof read === "object" && read !== null) return JSON.stringify(read, null, 2);
+		} catch {
+			return value;
+		}
+		return value;
+	}
+	return JSON.stringify(value ?? null, null, 2);
+}
+
+function asObject(result: QueryResult<Rows>, row: number): Record<string, unknown> {
+	return Object.fromEntries((result.columns ?? []).map((name, i) => [name, result.results[row]?.[i]]));
+}

@@ -1,0 +1,58 @@
+/** An insight variable of the project: docs/saved-insights.md. */
+export interface Variable {
+	id: string;
+	name: string;
+	code_name: string;
+	type: "String" | "Number" | "Boolean" | "List" | "Date";
+	default_value: unknown;
+	values: string[] | null;
+	is_multi: boolean;
+}
+
+/** What a HogQLQuery says of a variable. */
+export interface VariableUse {
+	variableId: string;
+	code_name: string;
+	value?: unknown;
+	isNull?: boolean;
+}
+
+/** The names of the variables that a text uses, each once, in their order. */
+export function usedNames(text: string): string[] {
+	const found = [...text.matchAll(/\{\s*variables\s*\.\s*([A-Za-z_]\w*)/g)].map((m) => m[1] ?? "");
+	return [...new Set(found)];
+}
+
+/** Reports whether a text has a place for filters. */
+export const usesFilters = (text: string): boolean => /\{\s*filters\b/.test(text);
+
+/** The field `variables` of a query: the definitions of those that it uses, with the values that were given. */
+export function toQuery(
+	text: string,
+	defined: readonly Variable[],
+	given: Record<string, unknown>,
+): Record<string, VariableUse> | undefined {
+	const used = usedNames(text)
+		.map((name) => defined.find((v) => v.code_name === name))
+		.filter((v) => v !== undefined);
+	if (used.length === 0) return undefined;
+	return Object.fromEntries(
+		used.map((v) => {
+			const use: VariableUse = { variableId: v.id, code_name: v.code_name };
+			const value = given[v.code_name];
+			if (value === null) use.isNull = true;
+			else if (value !== undefined) use.value = value;
+			return [v.id, use];
+		}),
+	);
+}
+
+/** The values in the field `variables` of a query, by name. */
+export function fromQuery(variables: Record<string, VariableUse> | undefined): Record<string, unknown> {
+	const given: Record<string, unknown> = {};
+	for (const use of Object.values(variables ?? {})) {
+		if (use.isNull) given[use.code_name] = null;
+		else if (use.value !== undefined) given[use.code_name] = use.value;
+	}
+	return given;
+}

@@ -1,0 +1,25 @@
+import { text } from "./format";
+
+/** Rows as CSV with a line of names. Texts that a spreadsheet would run as formulas get a quote before them. */
+export function csv(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
+	return [columns, ...rows]
+		.map((row) => row.map(cell).join(","))
+		.join("\r\n")
+		.concat("\r\n");
+}
+
+function cell(value: unknown): string {
+	const plain = text(value);
+	const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(plain) ? `'${plain}` : plain;
+	return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** Saves a text as a file of the browser's user. */
+export function download(name: string, content: string, type: string): void {
+	const address = URL.createObjectURL(new Blob([content], { type }));
+	const link = document.createElement("a");
+	link.href = address;
+	link.download = name;
+	link.click();
+	setTimeout(() => URL.revokeObjectURL(address), 1000);
+}

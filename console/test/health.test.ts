@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { alertsState, captureState, databaseState, queriesState, type Status, tablesState } from "../src/pages/health/api";
+
+const quiet = {
+	clickhouse: { reachable: true },
+	capture: { failing: false, dropped_events: 0, lag_seconds: 0, set_aside_events: 0, waiting_events: 0 },
+	queries: { running: 1, waiting: 0, max_running: 3, max_waiting: 24 },
+	materialized: { tables: 2, ready: 2, failing: 0 },
+	alerts: { total: 1, firing: 0, errored: 0, waiting_deliveries: 0 },
+} as unknown as Status;
+
+const tones = (status: Status) => [databaseState, captureState, queriesState, tablesState, alertsState].map((state) => state(status).tone);
+
+test("what is quiet is good", () => expect(tones(quiet)).toEqual(["good", "good", "good", "good", "good"]));
+
+test("what fails is bad", () => {
+	expect(
+		tones({
+			...quiet,
+			clickhouse: { ...quiet.clickhouse, reachable: false },
+			capture: { ...quiet.capture, failing: true },
+			queries: { ...quiet.queries, waiting: 24 },
+			materialized: { ...quiet.materialized, failing: 1 },
+			alerts: { ...quiet.alerts, errored: 1 },
+		}),
+	).toEqual(["bad", "bad", "bad", "bad", "bad"]);
+});
+
+test("what is late is a warning", () => {
+	expect(
+		tones({
+			...quiet,
+			capture: { ...quiet.capture, lag_seconds: 90 },
+			queries: { ...quiet.queries, waiting: 1 },
+			materialized: { ...quiet.materialized, ready: 1 },
+			alerts: { ...quiet.alerts, firing: 1 },
+		}),
+	).toEqual(["good", "warn", "warn", "warn", "warn"]);
+});
