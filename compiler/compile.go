@@ -49,6 +49,8 @@ type Env struct {
 	Actions *query.Actions
 	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
 	PathCleaning []query.PathCleaning
+	// DisplayNames are the properties that name a person, the best first; nil for the usual ones.
+	DisplayNames []string
 	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
 	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
@@ -66,7 +68,7 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 // world is what insights are built for.
 func (e *Env) world() *insight.World {
 	return &insight.World{
-		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning,
+		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning, DisplayNames: e.DisplayNames,
 		PlainValues: e.PlainValues, AllValues: e.AllValues, Spend: e.spend,
 	}
 }

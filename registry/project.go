@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	_ "time/tzdata" // a machine without zone files must not refuse the zones that another one stored
@@ -26,6 +29,10 @@ type Project struct {
 	TestAccountFilters string `json:"test_account_filters,omitempty"`
 	// PathCleaningFilters is a JSON list of rules that clean the names of steps (contract: paths.md); empty for none.
 	PathCleaningFilters string `json:"path_cleaning_filters,omitempty"`
+	// DisplayNames is a JSON list of the properties that name a person, the best first; empty for the usual ones.
+	DisplayNames string `json:"person_display_name_properties,omitempty"`
+	// Others is a JSON object of settings that clients keep here, and that change nothing; empty for none.
+	Others string `json:"others,omitempty"`
 }
 
 func readProject(rec *Record) (entity, error) {
@@ -38,7 +45,8 @@ func (p *Project) unique() []string { return nil }
 func (p *Project) size() int        { return 0 } // the settings count on no limit of what a project keeps
 
 func (p *Project) checkSize() error {
-	return checkSize("test_account_filters", "The settings of the project", len(p.TestAccountFilters)+len(p.PathCleaningFilters), MaxRecord)
+	return checkSize("", "The settings of the project",
+		len(p.TestAccountFilters)+len(p.PathCleaningFilters)+len(p.DisplayNames)+len(p.Others), MaxRecord)
 }
 
 func (p *Project) put(_ *draft, in *projectState) (Stored, error) {
@@ -56,6 +64,9 @@ func (p *Project) put(_ *draft, in *projectState) (Stored, error) {
 	}
 	if next.PathCleaning, err = pathCleaning(p); err != nil {
 		return Stored{}, fmt.Errorf("reading the rules of path cleaning: %w", err)
+	}
+	if next.DisplayNames, err = displayNames(p); err != nil {
+		return Stored{}, fmt.Errorf("reading the properties that name people: %w", err)
 	}
 	in.settings = next
 	in.schemaChanged()
@@ -84,6 +95,8 @@ type ProjectChange struct {
 	WeekStart           *int
 	TestAccountFilters  *string
 	PathCleaningFilters *string
+	DisplayNames        *string                    // a JSON list of texts, or empty for the usual ones
+	Others              map[string]json.RawMessage // those that change; nil is for one that goes
 	// At is when the change is made; zero leaves when the last one was.
 	At time.Time
 }
@@ -165,6 +178,26 @@ func (c *ProjectChange) apply(p *Project) {
 	if c.PathCleaningFilters != nil {
 		p.PathCleaningFilters = *c.PathCleaningFilters
 	}
+	if c.DisplayNames != nil {
+		p.DisplayNames = *c.DisplayNames
+	}
+	if len(c.Others) > 0 {
+		others := p.OtherSettings()
+		maps.Copy(others, c.Others)
+		maps.DeleteFunc(others, func(_ string, value json.RawMessage) bool { return value == nil })
+		if p.Others = ""; len(others) > 0 {
+			p.Others = string(encode(others))
+		}
+	}
+}
+
+// OtherSettings are the settings that clients keep here, and that change nothing.
+func (p *Project) OtherSettings() map[string]json.RawMessage {
+	others := map[string]json.RawMessage{}
+	if p.Others != "" {
+		_ = json.Unmarshal([]byte(p.Others), &others) // the registry wrote it
+	}
+	return others
 }
 
 // check finds what is wrong with a project. Lists that hold nothing become empty.
@@ -195,7 +228,39 @@ func (p *Project) check() error {
 	if rules == nil {
 		p.PathCleaningFilters = ""
 	}
+	names, err := displayNames(p)
+	switch {
+	case err != nil:
+		return invalid("person_display_name_properties", "%v", err)
+	case names == nil:
+		p.DisplayNames = ""
+	}
 	return nil
+}
+
+// maxDisplayNames is how many properties can name a person.
+const maxDisplayNames = 20
+
+func displayNames(p *Project) ([]string, error) {
+	if p.DisplayNames == "" {
+		return nil, nil
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(p.DisplayNames), &names); err != nil {
+		return nil, errors.New("Expected a list of names of properties.") //nolint:staticcheck // a message of the API
+	}
+	if len(names) > maxDisplayNames {
+		return nil, fmt.Errorf("There can be at most %d properties.", maxDisplayNames) //nolint:staticcheck // a message of the API
+	}
+	for _, name := range names {
+		if name == "" || utf8.RuneCountInString(name) > maxPropertyName {
+			return nil, fmt.Errorf("The name of a property has from 1 to %d characters.", maxPropertyName) //nolint:staticcheck // a message of the API
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return names, nil
 }
 
 func testAccounts(p *Project) (*query.Condition, error) {

@@ -126,6 +126,8 @@ type ProjectSchema struct {
 	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning
+	// DisplayNames are the properties that name a person, the best first; nil for the usual ones.
+	DisplayNames []string
 }
 
 // KeyByHash returns the key whose text has this hash; nil for one that is unknown or revoked. The caller looks at Expired.

@@ -27,6 +27,8 @@ type World struct {
 	Actions *query.Actions
 	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
 	PathCleaning []query.PathCleaning
+	// DisplayNames are the properties that name a person; nil for the usual ones.
+	DisplayNames []string
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
 	PlainValues bool
 	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.

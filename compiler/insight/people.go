@@ -89,4 +89,9 @@ func ReadDay(w *World, text, attr string) (time.Time, error) {
 const DisplayName = "person_display_name"
 
 // DisplayProperties are the properties of a person that name it, the best first.
-func DisplayProperties() []string { return []string{"email", "name", "username"} }
+func (w *World) DisplayProperties() []string {
+	if len(w.DisplayNames) > 0 {
+		return w.DisplayNames
+	}
+	return []string{"email", "name", "username"}
+}

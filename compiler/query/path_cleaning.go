@@ -24,11 +24,16 @@ const (
 
 // PathCleaning reads a list of rules. It refuses those that the engine could not apply, so that nothing runs.
 func (r *Reader) PathCleaning(f *Object, name string) []PathCleaning {
-	var out []PathCleaning
+	rules, _ := r.pathCleaning(f, name)
+	return rules
+}
+
+// pathCleaning also gives the fields order of the rules, by which only those of a project are applied.
+func (r *Reader) pathCleaning(f *Object, name string) (out []PathCleaning, orders []int) {
 	for i, item := range r.PathItems(f, name) {
 		c := r.Object(item, f.Field(name).Below(strconv.Itoa(i), true))
 		rule := PathCleaning{Regex: c.Need("regex"), Alias: c.Text("alias")}
-		c.Integer("order") // rules are applied in the order of the list
+		order, _ := c.Integer("order")
 		c.Close()
 		groups, wrong := readRegex(rule.Regex)
 		if wrong != "" {
@@ -36,9 +41,9 @@ func (r *Reader) PathCleaning(f *Object, name string) []PathCleaning {
 		} else if n := lastReference(rule.Alias); n > groups {
 			r.Add(c.Field("alias"), "value_error", fmt.Sprintf("The alias refers to group %d of a regular expression with %d", n, groups))
 		}
-		out = append(out, rule)
+		out, orders = append(out, rule), append(orders, order)
 	}
-	return out
+	return out, orders
 }
 
 // readRegex gives the number of a regular expression's groups, or says what is wrong with it.

@@ -1,6 +1,10 @@
 package query
 
-import "strconv"
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
 
 // This file reads the settings of a project that take part in its queries.
 
@@ -40,15 +44,24 @@ func needsValue(p *Property) bool {
 	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
 }
 
-// ParsePathCleaning reads the field path_cleaning_filters of a project: a list of rules in the order in which they are
-// applied. The error is a *diag.Error.
+// ParsePathCleaning reads the field path_cleaning_filters of a project: a list of rules, which it returns in the order in which they are
+// applied: by their field order, and those of the same order as they stand. The error is a *diag.Error.
 func ParsePathCleaning(raw []byte) ([]PathCleaning, error) {
 	const name = "path_cleaning_filters"
 	r, o, err := settings(name, raw)
 	if err != nil {
 		return nil, err
 	}
-	out := r.PathCleaning(o, name)
+	rules, orders := r.pathCleaning(o, name)
+	places := make([]int, len(rules))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(orders[a], orders[b]) })
+	var out []PathCleaning
+	for _, i := range places {
+		out = append(out, rules[i])
+	}
 	return out, r.err()
 }
 

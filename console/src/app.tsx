@@ -8,9 +8,9 @@ import { navigation, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
 import { Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session } from "./session";
-import { resume, SignIn, signOut } from "./signin";
+import { codeInAddress, resume, SignIn, signOut } from "./signin";
 import { dark, setTheme } from "./theme";
-import { Empty, IconButton, Loading } from "./ui/basics";
+import { IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
 
 /** The console: a form to sign in, or the page that the address names. */
@@ -21,6 +21,7 @@ export function App() {
 			() => setState({ resuming: false, failed: "" }),
 			(error) => setState({ resuming: false, failed: messageOf(error) }),
 		);
+		window.addEventListener("hashchange", followLink);
 		return effect(markReady);
 	}, []);
 	if (state.resuming) return <Loading />;
@@ -30,6 +31,11 @@ export function App() {
 			<Toasts />
 		</>
 	);
+}
+
+/** Signs in with a link that is opened where the console is: browsers load nothing then. */
+function followLink(): void {
+	if (codeInAddress()) window.location.reload();
 }
 
 let settling: ReturnType<typeof setTimeout> | undefined;
@@ -58,12 +64,12 @@ function Shell() {
 			<a class="skip" href="#main">
 				Skip to the page
 			</a>
-			<div class="topbar">
+			<header class="topbar">
 				<IconButton label="Navigation" aria-expanded={sidebar} onClick={() => setSidebar(!sidebar)}>
 					<MenuIcon size={18} />
 				</IconButton>
 				<span>{session.value?.project.name}</span>
-			</div>
+			</header>
 			<Sidebar open={sidebar} path={path} />
 			<main class="main" id="main" tabIndex={-1}>
 				<Page path={path} />
@@ -134,9 +140,12 @@ function Page({ path }: { path: string }) {
 		if (!values) continue;
 		if (route.scope && !can(route.scope)) {
 			return (
-				<Empty title="Your key may not see this page">
-					It needs the scope <code>{route.scope}</code>.
-				</Empty>
+				<>
+					<PageHead title="Your key may not see this page" />
+					<p>
+						It needs the scope <code>{route.scope}</code>.
+					</p>
+				</>
 			);
 		}
 		let View = loaded.get(route.pattern);
@@ -150,7 +159,12 @@ function Page({ path }: { path: string }) {
 			</Suspense>
 		);
 	}
-	return <Empty title="There is no such page">Choose another one on the left.</Empty>;
+	return (
+		<>
+			<PageHead title="There is no such page" />
+			<p>Choose another one from the navigation.</p>
+		</>
+	);
 }
 
 /** Counts the loading of code as a request, so that the page is not ready before. */

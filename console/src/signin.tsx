@@ -9,9 +9,14 @@ interface Exchanged {
 	expires_at: string;
 }
 
+/** The code of the link that opened this page. */
+export function codeInAddress(): string | null {
+	return new URLSearchParams(window.location.hash.slice(1)).get("code");
+}
+
 /** Signs in with the code in the address, or with the key that the tab had before a reload. */
 export async function resume(): Promise<void> {
-	const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
+	const code = codeInAddress();
 	if (code) {
 		window.history.replaceState(null, "", window.location.pathname + window.location.search);
 		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });

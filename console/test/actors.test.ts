@@ -67,3 +67,12 @@ test("CSV quotes what has to be, and hands no formula to a spreadsheet", () => {
 		),
 	).toBe('a,b\r\n"x ""y""","1,2"\r\n\'=HYPERLINK(1),\'@x\r\n"line\nbreak",\r\n\'-1,-1\r\n');
 });
+
+test("an actors query keeps its filters", () => {
+	const source = { kind: "InsightActorsQuery", interval: 1, source: { kind: "RetentionQuery" } };
+	const properties = [{ type: "hogql", key: "week_2 = 1" }];
+	const given = { kind: "ActorsQuery", source, properties };
+	expect(actorsQuery(given)).toMatchObject({ kind: "ActorsQuery", source, properties });
+	expect(countQuery(given)).toMatchObject({ select: ["count() over ()"], source, properties });
+	expect(listsEvents(given)).toBe(false);
+});

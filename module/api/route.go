@@ -70,7 +70,10 @@ func (m Methods) Allow() string {
 }
 
 // Address is the part of a path after the project: a resource, perhaps a name below it, perhaps an action on that.
-type Address struct{ Resource, Name, Action string }
+type Address struct {
+	Resource, Name, Action string
+	Item                   string // what follows the action, of which a route serves any; empty for most
+}
 
 // anyName is the name in a pattern of a route that serves all names.
 const anyName = ":name"
@@ -178,7 +181,7 @@ const (
 )
 
 // parseDiscovery takes the paths apart that name no resource of a project: /api/projects/[7/], /api/users/@me/,
-// /api/personal_api_keys/@current/ and /api/organizations/[id/[projects/[7/]]]. rest is what follows /api/.
+// /api/personal_api_keys/@current/ and /api/organizations/[id/[projects/[7/]]] or [id/members/[uuid/]]. rest is what follows /api/.
 func parseDiscovery(rest string) (project string, at Address, ok bool) {
 	rest = strings.TrimSuffix(rest, "/")
 	first, rest, _ := strings.Cut(rest, "/")
@@ -195,12 +198,14 @@ func parseDiscovery(rest string) (project string, at Address, ok bool) {
 	case "users", "personal_api_keys":
 		return CurrentAlias, Address{Resource: "/" + first, Name: name}, name != "" && !more
 	case "organizations":
-		action, project, below := strings.Cut(action, "/")
+		action, item, below := strings.Cut(action, "/")
 		switch {
-		case more && (name == "" || action != "projects") || below && (project == "" || strings.Contains(project, "/")):
+		case more && (name == "" || action != "projects" && action != "members") || below && (item == "" || strings.Contains(item, "/")):
 			return "", at, false
+		case below && action == "members":
+			return CurrentAlias, Address{Resource: OrganizationsResource, Name: name, Action: "member", Item: item}, true
 		case below:
-			return project, Address{Resource: OrganizationsResource, Name: name, Action: "project"}, true
+			return item, Address{Resource: OrganizationsResource, Name: name, Action: "project"}, true
 		}
 		return CurrentAlias, Address{Resource: OrganizationsResource, Name: name, Action: action}, true
 	}

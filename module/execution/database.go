@@ -72,6 +72,6 @@ func (e *Executor) compilerEnv(snap *registry.Snapshot, project int64, db *schem
 	of := snap.Schema(project)
 	return compiler.Env{
 		Database: db, Now: now, Variables: snap.VariableDefaults(project), MaxRows: MaxRows,
-		TestAccounts: of.TestAccounts, Actions: e.Databases.schemaOf(of).actions, PathCleaning: of.PathCleaning,
+		TestAccounts: of.TestAccounts, Actions: e.Databases.schemaOf(of).actions, PathCleaning: of.PathCleaning, DisplayNames: of.DisplayNames,
 	}
 }

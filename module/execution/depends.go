@@ -34,7 +34,8 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	known := &knownSchema{
 		of: of, cohorts: CohortsOf(of.Cohorts, nil), byCohort: make(map[int64]*registry.SchemaCohort, len(of.Cohorts)),
 		actions: actionsOf(of.Actions), actionMarks: make(map[int64]string, len(of.Actions)),
-		mark: digest(of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.Properties, of.GroupTypes),
+		mark: digest(of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.DisplayNames,
+			of.Properties, of.GroupTypes),
 	}
 	for i := range of.Cohorts {
 		known.byCohort[of.Cohorts[i].ID] = &of.Cohorts[i]
@@ -59,7 +60,7 @@ func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, n
 }
 
 // Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters
-// against test accounts and rules of path cleaning, its property definitions and group types, and what the query depends on: name and steps of actions,
+// against test accounts, rules of path cleaning and names of people, its property definitions and group types, and what the query depends on: name and steps of actions,
 // members of cohorts, and the names of those that label its answer.
 func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
 	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)

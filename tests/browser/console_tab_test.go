@@ -113,8 +113,18 @@ func openConsole(t *testing.T, s *harness.Server, project int64) *console {
 func signedIn(t *testing.T, s *harness.Server, project int64, scopes ...string) *console {
 	t.Helper()
 	c := openConsole(t, s, project)
-	c.visit(t, signInLink(t, s, project, scopes...))
+	c.signIn(t, scopes...)
 	return c
+}
+
+// signIn opens a link.
+func (c *console) signIn(t *testing.T, scopes ...string) {
+	t.Helper()
+	c.open(t, "about:blank") // else only the fragment of the address changes
+	c.visit(t, signInLink(t, c.server, c.project, scopes...))
+	if c.kept(t) == "" {
+		t.Fatalf("the tab is not signed in:\n%s", c.text(t, "body"))
+	}
 }
 
 // How a page is looked at: a theme, and a width in pixels.
@@ -217,7 +227,7 @@ const settled = `(async () => {
 	let since = 0;
 	while (Date.now() < end) {
 		const now = Date.now();
-		if (document.documentElement.dataset.ready !== "true") since = 0;
+		if (document.documentElement?.dataset.ready !== "true") since = 0;
 		else if ((since ||= now) + 200 <= now) return "";
 		await new Promise((resolve) => setTimeout(resolve, 20));
 	}
@@ -227,8 +237,15 @@ const settled = `(async () => {
 // settle waits until nothing loads any more.
 func (c *console) settle(t *testing.T) {
 	t.Helper()
-	if stuck := c.evaluate(t, settled); stuck != "" {
-		t.Fatalf("the page is not ready after a minute; it asked %q\n%s", c.answers("/api/"), stuck)
+	var stuck string
+	var err error
+	for range 3 { // a page that is left while it is asked does not answer
+		if stuck, err = chromedp.Run(c.ctx, chromedp.Evaluate[string](settled, chromedp.EvalAwaitPromise)); err == nil {
+			break
+		}
+	}
+	if err != nil || stuck != "" {
+		t.Fatalf("the page is not ready after a minute: %v; it asked %q\n%s", err, c.answers("/api/"), stuck)
 	}
 }
 
@@ -274,13 +291,22 @@ const whereIs = `function() {
 // find returns where the elements are that people who use a screen reader know by a role and a name, without hidden ones.
 func (c *console) find(t *testing.T, role, name string) (places []place) {
 	t.Helper()
+	harness.Eventually(t, 15*time.Second, func() (err error) {
+		places, err = c.search(role, name)
+		return err
+	})
+	return places
+}
+
+// search is find in the page as it is, which may be on its way out.
+func (c *console) search(role, name string) (places []place, err error) {
 	root, err := chromedp.Call(c.ctx, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	found, err := chromedp.Call(c.ctx, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{NodeID: root.Root.NodeID, Role: role, AccessibleName: name})
 	if err != nil {
-		t.Fatalf("looking for the %s %q: %v", role, name, err)
+		return nil, fmt.Errorf("looking for the %s %q: %w", role, name, err)
 	}
 	for _, node := range found.Nodes {
 		if node.Ignored {
@@ -295,14 +321,17 @@ func (c *console) find(t *testing.T, role, name string) (places []place) {
 			places = append(places, at)
 		}
 	}
-	return places
+	return places, nil
 }
 
 // one waits until there is one such element.
 func (c *console) one(t *testing.T, role, name string) (at place) {
 	t.Helper()
 	harness.Eventually(t, 15*time.Second, func() error {
-		places := c.find(t, role, name)
+		places, err := c.search(role, name)
+		if err != nil {
+			return err
+		}
 		if len(places) != 1 {
 			return fmt.Errorf("there are %d elements with the role %s and the name %q on\n%s", len(places), role, name, c.text(t, "body"))
 		}

@@ -73,6 +73,17 @@ func TestConsoleLink(t *testing.T) {
 	}
 }
 
+// TestConsoleLinkInPlace opens a link where the form is: only the fragment of the address changes.
+func TestConsoleLinkInPlace(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := openConsole(t, d.Server, d.Project)
+	c.visit(t, d.URL+"/")
+	c.one(t, "button", "Sign in")
+	c.open(t, signInLink(t, d.Server, d.Project))
+	c.one(t, "button", "Sign out")
+}
+
 // TestConsoleForm signs in with a personal key.
 func TestConsoleForm(t *testing.T) {
 	t.Parallel()
@@ -258,32 +269,33 @@ func pages(t *testing.T, c *harness.Client) []string {
 func TestConsoleAccessible(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
-	all := pages(t, d.Client(d.Project, d.PersonalKey))
-	for _, tt := range []struct {
-		theme string
-		width int64
-	}{{light, wide}, {dark, wide}, {light, narrow}, {dark, narrow}} {
-		t.Run(fmt.Sprintf("%s %d", tt.theme, tt.width), func(t *testing.T) {
-			c := openConsole(t, d.Server, d.Project)
-			c.expect("404") // no/such/page, and tables that are not there
-			c.look(t, tt.theme, tt.width)
-			c.visit(t, d.URL+"/")
-			t.Run("signing in", func(t *testing.T) {
-				c.accessible(t)
-				c.fits(t)
-				c.picture(t, fmt.Sprintf("%s-%d-signing-in", tt.theme, tt.width))
-			})
-			c.visit(t, signInLink(t, d.Server, d.Project))
-			for _, path := range all {
-				t.Run("/"+path, func(t *testing.T) {
-					c.visit(t, path)
-					c.accessible(t)
-					c.fits(t)
-					c.picture(t, fmt.Sprintf("%s-%d-%s", tt.theme, tt.width, path))
-				})
-			}
+	c := openConsole(t, d.Server, d.Project)
+	c.visit(t, d.URL+"/")
+	t.Run("signing in", func(t *testing.T) { c.inspect(t, "signing-in") })
+	c.signIn(t)
+	for _, path := range pages(t, d.Client(d.Project, d.PersonalKey)) {
+		t.Run("/"+path, func(t *testing.T) {
+			c.visit(t, path)
+			c.inspect(t, path)
 		})
 	}
+}
+
+// inspect looks at a page in all ways that there are.
+func (c *console) inspect(t *testing.T, name string) {
+	t.Helper()
+	for _, width := range []int64{wide, narrow} {
+		for _, theme := range []string{light, dark} {
+			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
+				c.look(t, theme, width)
+				c.settle(t)
+				c.accessible(t)
+				c.fits(t)
+				c.picture(t, fmt.Sprintf("%s-%s-%d", name, theme, width))
+			})
+		}
+	}
+	c.look(t, light, wide)
 }
 
 // hostile are texts that become code where a page takes them for HTML, an address or a template.

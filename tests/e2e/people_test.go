@@ -117,6 +117,33 @@ func TestPeopleAndEvents(t *testing.T) {
 	}
 }
 
+// TestNamesOfPeople changes the properties that name people: lists and queries follow at once.
+func TestNamesOfPeople(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"type":"person","distinct_ids":["ann"],"properties":{"nick name":"Annie","email":"ann@mail.test"}}
+{"event":"click","distinct_id":"ann","timestamp":"2024-01-01T00:00:00Z"}
+`)
+	all := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "person:read,query:read,project:write", "personal"))
+	for _, want := range []string{"ann@mail.test", "Annie"} {
+		list := mustDo(t, all, http.StatusOK, http.MethodGet, "persons/", nil)
+		wanted := any(fields{"results": []any{fields{"name": want}}})
+		if diff := cmp.Diff(wanted, harness.Only(wanted, list)); diff != "" {
+			t.Errorf("persons/ (-want +got):\n%s", diff)
+		}
+		for _, node := range []fields{
+			{"kind": "EventsQuery", "select": []string{"person_display_name"}, "after": "all", "orderBy": []string{"person_display_name"}},
+			{"kind": "ActorsQuery", "select": []string{"person_display_name"}},
+		} {
+			answer := mustDo(t, all, http.StatusOK, http.MethodPost, "query/", fields{"query": node})
+			wanted := any(fields{"results": []any{[]any{fields{"display_name": want}}}})
+			if diff := cmp.Diff(wanted, harness.Only(wanted, answer)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", node["kind"], diff)
+			}
+		}
+		mustDo(t, all, http.StatusOK, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", c.Project), fields{"person_display_name_properties": []string{"nick name"}})
+	}
+}
+
 // TestPeopleOfOthers asks for another project's people and events in every way: nothing of them is shown.
 func TestPeopleOfOthers(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)

@@ -136,7 +136,7 @@ func (b *builder) named(name string) bool {
 func (b *builder) displayTuple() hogql.Expr {
 	id := insight.Call("toString", b.of("id"))
 	var names []hogql.Expr
-	for _, property := range insight.DisplayProperties() {
+	for _, property := range b.world.DisplayProperties() {
 		names = append(names, insight.Call("toString", b.of("properties", property)))
 	}
 	return &hogql.Tuple{Items: []hogql.Expr{insight.Call("coalesce", append(names, id)...), id}}

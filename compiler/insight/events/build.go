@@ -71,7 +71,7 @@ func (b builder) columns() ([]hogql.Expr, error) {
 		if fields, ok := objectOf(text); ok {
 			tuple := &hogql.Tuple{}
 			for _, field := range fields {
-				tuple.Items = append(tuple.Items, field.expr())
+				tuple.Items = append(tuple.Items, b.field(field))
 			}
 			out[i] = insight.As(tuple, "object_"+strconv.Itoa(i+1))
 			continue
@@ -201,7 +201,8 @@ func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 		for i, text := range b.query.OrderBy {
 			text, desc := insight.Direction(text)
 			if titled(text) == insight.DisplayName {
-				text = calledBy
+				out[i] = &hogql.Order{X: b.calledBy(), Desc: desc}
+				continue
 			}
 			e, err := b.expr(text, "orderBy", i)
 			if err != nil {

@@ -10,26 +10,25 @@ import (
 // field is one member of an object: its name in the answer, and where its value comes from.
 type field struct {
 	name  string
-	chain []string
-	hogql string // in place of chain: the expression of the value
-	json  bool   // the value is JSON as text
+	chain []string // nil for what the person of the event is called
+	json  bool     // the value is JSON as text
 }
 
-func (f field) expr() hogql.Expr {
-	if f.hogql != "" {
-		return insight.TemplateExpr(f.hogql, nil)
+func (b builder) field(f field) hogql.Expr {
+	if f.chain == nil {
+		return b.calledBy()
 	}
 	return insight.Field(f.chain...)
 }
 
 // calledBy is the expression of what the person of an event is called.
-var calledBy = func() string {
-	var names []string
-	for _, property := range insight.DisplayProperties() {
-		names = append(names, "nullIf(toString(person.properties."+property+"), '')")
+func (b builder) calledBy() hogql.Expr {
+	var names []hogql.Expr
+	for _, property := range b.world.DisplayProperties() {
+		names = append(names, insight.Call("nullIf", insight.Call("toString", insight.Field("person", "properties", property)), insight.Const("")))
 	}
-	return "coalesce(" + strings.Join(names, ", ") + ", distinct_id)"
-}()
+	return insight.Call("coalesce", append(names, insight.Field("distinct_id"))...)
+}
 
 // objects are what can be selected as one value: a whole event, the person of an event, and what that is called.
 var objects = map[string][]field{
@@ -49,7 +48,7 @@ var objects = map[string][]field{
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
 	insight.DisplayName: {
-		{name: "display_name", hogql: calledBy},
+		{name: "display_name"},
 		{name: "id", chain: []string{"person_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},

@@ -36,6 +36,10 @@ const countsEvents = (source: QueryNode): boolean => insightOf(source).kind === 
 /** Reports whether the events themselves can be listed: those behind the number. Other drill-downs know their actors alone. */
 export const listsEvents = (source: QueryNode): boolean => countsEvents(source) && source.kind === "InsightActorsQuery";
 
+/** What an ActorsQuery asks: of a drill-down, or of another ActorsQuery, whose filters it keeps. */
+const within = (source: QueryNode): { source: QueryNode; properties?: unknown } =>
+	source.kind === "ActorsQuery" ? { source: source.source as QueryNode, properties: source.properties } : { source };
+
 /** The query for some of the actors behind a number, those with most events first. */
 export function actorsQuery(source: QueryNode, page: { search?: string; offset?: number; limit?: number } = {}): QueryNode {
 	const counted = countsEvents(source);
@@ -43,7 +47,7 @@ export function actorsQuery(source: QueryNode, page: { search?: string; offset?:
 		kind: "ActorsQuery",
 		select: counted ? ["actor", "event_count"] : ["actor"],
 		orderBy: counted ? ["event_count DESC"] : [],
-		source,
+		...within(source),
 		limit: page.limit ?? pageSize,
 		offset: page.offset ?? 0,
 		...(page.search && { search: page.search }),
@@ -52,11 +56,11 @@ export function actorsQuery(source: QueryNode, page: { search?: string; offset?:
 
 /** The query for how many actors there are behind a number. */
 export function countQuery(source: QueryNode, search = ""): QueryNode {
-	return { kind: "ActorsQuery", select: ["count() over ()"], orderBy: [], source, limit: 1, ...(search && { search }) };
+	return { kind: "ActorsQuery", select: ["count() over ()"], orderBy: [], ...within(source), limit: 1, ...(search && { search }) };
 }
 
 /** The query for the members of a cohort of the people behind a number. */
-export const cohortQuery = (source: QueryNode): QueryNode => ({ kind: "ActorsQuery", select: ["id"], orderBy: [], source });
+export const cohortQuery = (source: QueryNode): QueryNode => ({ kind: "ActorsQuery", select: ["id"], orderBy: [], ...within(source) });
 
 /** Asks for a page of the actors. */
 export async function loadActors(

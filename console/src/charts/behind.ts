@@ -1,5 +1,4 @@
 import type { QueryNode } from "../api/query";
-import type { Behind } from "./model";
 import { fieldsOf, listOf } from "./values";
 
 /** A point of a trend: the `order` of its series, and what else names it. */
@@ -40,12 +39,12 @@ export function funnelTrendActors(query: QueryNode, day: string, breakdown?: unk
 }
 
 /** The people in a row of a retention; `column` keeps those who came back in that column. */
-export function retentionActors(query: QueryNode, row: number, column: number, breakdown?: unknown): Omit<Behind, "title"> {
+export function retentionActors(query: QueryNode, row: number, column: number, breakdown?: unknown): QueryNode {
 	const source: QueryNode = { kind: "InsightActorsQuery", source: query, interval: row };
 	if (breakdown !== undefined && breakdown !== null) source.breakdown = [breakdown];
-	if (column === 0) return { source };
+	if (column === 0) return source;
 	const period = String(fieldsOf(query, "retentionFilter").period ?? "Day").toLowerCase();
-	return { source, properties: [{ type: "hogql", key: `${period}_${column} = 1` }] };
+	return { kind: "ActorsQuery", source, properties: [{ type: "hogql", key: `${period}_${column} = 1` }] };
 }
 
 /** The people on paths through an edge, or a node when there is one key. Keys are numbered names, such as "1_/pricing". */

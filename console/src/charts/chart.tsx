@@ -144,7 +144,7 @@ function BodyView({
 		case "heat":
 			return <HeatView heat={body} label={label} onBehind={onBehind} />;
 		case "map":
-			return <MapView countries={body.countries} label={label} height={height ?? 420} onBehind={onBehind} />;
+			return <MapView countries={body.countries} label={label} height={height ?? (small ? 220 : 420)} onBehind={onBehind} />;
 		case "sheet":
 			return <SheetView sheet={picture.sheet} label={label} height={height ?? 480} onBehind={onBehind} />;
 		case "rows":

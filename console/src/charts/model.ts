@@ -5,10 +5,11 @@ import type { QueryNode } from "../api/query";
 export interface Behind {
 	/** What was clicked, such as "pageview on 3 May". */
 	title: string;
-	/** The query for them: an InsightActorsQuery, FunnelsActorsQuery, … (docs/insights.md, "Actors"). */
+	/**
+	 * The query for them: an InsightActorsQuery, FunnelsActorsQuery, … (docs/insights.md, "Actors"), or an ActorsQuery that filters the actors of one: that of
+	 * a column of a retention, whose drill-down is a whole row.
+	 */
 	source: QueryNode;
-	/** Filters of the ActorsQuery around it. A number of a retention has one, since its source is a whole row. */
-	properties?: { type: string; key: string; value?: unknown }[];
 }
 
 /** A number or a name in a table, with what is behind it. */

@@ -20,7 +20,11 @@ export function FiguresView({ figures, small, onBehind }: { figures: Figure[]; s
 						</span>
 						{f.change !== undefined && <Change figure={f} />}
 					</dd>
-					{f.points && <Sparkline numbers={f.points} label={`${f.name} over time`} colour={f.colour} width={160} height={36} />}
+					{f.points && (
+						<dd>
+							<Sparkline numbers={f.points} label={`${f.name} over time`} colour={f.colour} width={160} height={36} />
+						</dd>
+					)}
 				</div>
 			))}
 		</dl>
@@ -118,11 +122,10 @@ export function HeatView({ heat, label, onBehind }: { heat: Heat; label: string;
 
 function HeatCellView({ cell, onBehind }: { cell: HeatCell; onBehind?: (behind: Behind) => void }) {
 	const { heat } = cell;
-	const style =
-		heat === null ? undefined : { backgroundColor: `color-mix(in srgb, var(--series-1) ${Math.round(heat * 92)}%, var(--surface))` };
+	const style = heat === null ? undefined : { "--chart-heat": heat.toFixed(3) };
 	return (
 		<td
-			class={classes("chart-heat-cell", heat !== null && heat > 0.5 && "chart-heat-dark", cell.partial && "chart-heat-open")}
+			class={classes("chart-heat-cell", heat !== null && "chart-heat-warm", cell.partial && "chart-heat-open")}
 			style={style}
 			title={cell.hint}
 		>

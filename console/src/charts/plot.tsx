@@ -97,9 +97,15 @@ export function PlotView({
 		chart.setOption(plot.option(paintOf(), { small, width, hidden }), { notMerge: true, lazyUpdate: true });
 	}, [chart, plot, small, width < 420, width > 700, hidden, theme]);
 
+	const scrolls = plot.minWidth !== undefined;
 	if (failed) return <p class="mistake">The chart could not be loaded. Reload the page to try again.</p>;
 	return (
-		<div class="chart-scroll">
+		<div
+			class="chart-scroll"
+			tabIndex={scrolls ? 0 : undefined}
+			role={scrolls ? "group" : undefined}
+			aria-label={scrolls ? label : undefined}
+		>
 			<div
 				ref={box}
 				role="img"

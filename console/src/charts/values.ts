@@ -52,9 +52,22 @@ export function formatAxis(value: number, f: ValueFormat): string {
 	return formatValue(value, f);
 }
 
+const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
+const decimals = new Map<string, Intl.NumberFormat>();
+
+/** What writes numbers with some digits after the point. Making one takes longer than using it. */
+function decimal(f: ValueFormat): Intl.NumberFormat {
+	const key = `${f.minDecimals}-${f.decimals}`;
+	let made = decimals.get(key);
+	if (!made) {
+		made = new Intl.NumberFormat("en", { maximumFractionDigits: f.decimals, minimumFractionDigits: f.minDecimals });
+		decimals.set(key, made);
+	}
+	return made;
+}
+
 function unit(value: number, f: ValueFormat): string {
-	const digits = { maximumFractionDigits: f.decimals, minimumFractionDigits: f.minDecimals };
-	const plain = (v: number) => v.toLocaleString("en", digits);
+	const plain = (v: number) => decimal(f).format(v);
 	switch (f.format) {
 		case "duration":
 			return span(value);
@@ -67,7 +80,7 @@ function unit(value: number, f: ValueFormat): string {
 		case "percentage_scaled":
 			return `${plain(value * 100)}%`;
 		case "currency":
-			return value.toLocaleString("en", { style: "currency", currency: "USD" });
+			return dollars.format(value);
 		case "short":
 			return compact(value);
 	}

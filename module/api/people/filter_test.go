@@ -159,6 +159,7 @@ func TestNames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := api.Caller{}
+			c.Snapshot, c.Project = new(registry.Snapshot), &registry.Project{ID: 1}
 			p, err := personOf(&c, json.RawMessage(`{"id": "x", "distinct_ids": ["01890000-0000-7000-8000-000000000000", "ann"], "properties": `+tt.properties+`}`))
 			if err != nil {
 				t.Fatal(err)

@@ -79,14 +79,18 @@ func namedFirst(ids []string) []string {
 	return out
 }
 
-// nameProperties are the properties whose values name a person, the best first.
+// nameProperties are the properties whose values name a person, the best first, unless the project has others.
 var nameProperties = []string{"email", "Email", "name", "Name", "username", "Username", "UserName"}
 
 // nameOf is what a person is called: by its properties, else by a distinct id, else by its id.
-func nameOf(_ *api.Caller, p *person) string {
+func nameOf(c *api.Caller, p *person) string {
 	var properties map[string]any
 	_ = json.Unmarshal(p.Properties, &properties) // without names, an id is shown
-	for _, name := range nameProperties {
+	names := nameProperties
+	if of := c.Snapshot.Schema(c.Project.ID); of != nil && len(of.DisplayNames) > 0 {
+		names = of.DisplayNames
+	}
+	for _, name := range names {
 		switch value := properties[name].(type) {
 		case nil, map[string]any, []any:
 		case string:

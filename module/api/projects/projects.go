@@ -1,5 +1,5 @@
 // Package projects tells callers about themselves and their project: the project, its organization, the user and the key who ask. It
-// also manages the secret keys of a project, and issues tokens for browsers.
+// also manages the keys of a project, and issues tokens for browsers.
 package projects
 
 import (
@@ -19,17 +19,25 @@ type Projects struct {
 	Registry *registry.Registry
 }
 
+// writeProject is the scope that keys are managed with.
+const writeProject = "project:write"
+
 // Routes are the routes of the topic. Every personal key may ask about itself.
 func (p *Projects) Routes() []api.Route {
 	const (
 		keys, oneKey       = "project_secret_api_keys", "project_secret_api_keys/:name"
+		personal           = "personal_api_keys"
+		onePersonal        = personal + "/:name"
 		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
-		readProject, write = "project:read", "project:write"
+		readProject, write = "project:read", writeProject
 		readOrganization   = "organization:read"
+		readMembers        = "organization_member:read"
 	)
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: api.ProjectsResource, Scope: readProject, Handler: listProjects},
 		{Method: http.MethodGet, Pattern: api.ProjectResource, Scope: readProject, Handler: getProject},
+
+		{Method: http.MethodPatch, Pattern: api.ProjectResource, Scope: write, Handler: p.updateProject},
 
 		{Method: http.MethodGet, Pattern: api.UsersResource + "/:name", Scope: "user:read", Handler: getUser},
 		{Method: http.MethodGet, Pattern: api.KeysResource + "/:name", Scope: api.AnyScope, Handler: getKey},
@@ -39,6 +47,9 @@ func (p *Projects) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: one, Scope: readOrganization, Handler: ofOrganization(getOrganization)},
 		{Method: http.MethodGet, Pattern: one + "/projects", Scope: readProject, Handler: ofOrganization(listProjects)},
 		{Method: http.MethodGet, Pattern: one + "/project", Scope: readProject, Handler: ofOrganization(getProject)},
+		{Method: http.MethodPatch, Pattern: one + "/project", Scope: write, Handler: ofOrganization(p.updateProject)},
+		{Method: http.MethodGet, Pattern: one + "/members", Scope: readMembers, Handler: ofOrganization(listMembers)},
+		{Method: http.MethodGet, Pattern: one + "/member", Scope: readMembers, Handler: ofOrganization(getMember)},
 
 		{Method: http.MethodGet, Pattern: keys, Scope: readProject, Handler: listSecretKeys},
 		{Method: http.MethodPost, Pattern: keys, Scope: write, Handler: p.createSecretKey},
@@ -47,6 +58,14 @@ func (p *Projects) Routes() []api.Route {
 		{Method: http.MethodPatch, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
 		{Method: http.MethodDelete, Pattern: oneKey, Scope: write, Handler: p.deleteSecretKey},
 		{Method: http.MethodPost, Pattern: oneKey + "/roll", Scope: write, Handler: p.rollSecretKey},
+
+		{Method: http.MethodGet, Pattern: personal, Scope: readProject, Handler: listPersonalKeys},
+		{Method: http.MethodPost, Pattern: personal, Scope: write, Handler: p.createPersonalKey},
+		{Method: http.MethodGet, Pattern: onePersonal, Scope: readProject, Handler: getPersonalKey},
+		{Method: http.MethodPut, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
+		{Method: http.MethodPatch, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
+		{Method: http.MethodDelete, Pattern: onePersonal, Scope: write, Handler: p.deletePersonalKey},
+		{Method: http.MethodPost, Pattern: onePersonal + "/roll", Scope: write, Handler: p.rollPersonalKey},
 
 		{Method: http.MethodPost, Pattern: "endpoint_tokens", Scope: "endpoint:read", SecretKeys: true, Handler: p.issueToken},
 	}
@@ -71,6 +90,8 @@ type projectRecord struct {
 	GroupTypes               []api.GroupType `json:"group_types"`
 	TestAccountFilters       json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters      json.RawMessage `json:"path_cleaning_filters"`
+	DisplayNames             json.RawMessage `json:"person_display_name_properties"`
+	kept
 }
 
 // member is PostHog's level of membership of those who may use a project but not manage it.
@@ -82,7 +103,7 @@ func recordProject(c *api.Caller) projectRecord {
 		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, APIToken: c.Snapshot.CaptureToken(p.ID), Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		HasGroupTypes: len(groups) > 0, GroupTypes: groups, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
-		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")), DisplayNames: api.OrNone(p.DisplayNames), kept: keptOf(p),
 	}
 }
 

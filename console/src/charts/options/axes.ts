@@ -3,6 +3,9 @@ import { formatAxis, literal, shorten, type ValueFormat } from "../values";
 
 type Options = Record<string, unknown>;
 
+/** Many series have a canvas of their own below that of the tooltip, so that a moving pointer does not draw them again. */
+export const below = (count: number): Options => (count > 12 ? { zlevel: -1 } : {});
+
 /** What all plots share. Nothing moves, and tooltips are drawn on the canvas: the page's policy forbids styles in HTML. */
 export function base(paint: Paint): Options {
 	return {
@@ -32,10 +35,17 @@ export function tooltip(paint: Paint, more: Options): Options {
 		borderWidth: 1,
 		padding: [6, 10],
 		textStyle: { color: paint.text, fontSize: 12, fontFamily: paint.font },
-		axisPointer: { type: "line", lineStyle: { color: paint.soft, type: "dashed" }, shadowStyle: { color: paint.line, opacity: 0.35 } },
 		...more,
 	};
 }
+
+/** The pointer of a tooltip that shows all series at a place. */
+export const pointer = (paint: Paint, type: "line" | "shadow"): Options => ({
+	type,
+	triggerEmphasis: false,
+	lineStyle: { color: paint.soft, type: "dashed" },
+	shadowStyle: { color: paint.line, opacity: 0.35 },
+});
 
 /** An axis of buckets or names. */
 export function categories(paint: Paint, names: readonly string[], more: Options = {}): Options {

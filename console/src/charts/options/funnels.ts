@@ -38,10 +38,16 @@ function stepsPicture(query: QueryNode, result: QueryResult, sideways: boolean):
 	if (!first) return emptyPicture("Nobody began this funnel", "No event matches its first step in the date range.");
 	const broken = first[0]?.breakdown_value !== undefined;
 	const series = listOf(query, "series");
+	// Those who left out an optional step did not drop off there.
+	const before = (i: number): number => {
+		let at = i - 1;
+		while (at > 0 && series[at]?.optionalInFunnel === true) at--;
+		return at;
+	};
 	const steps: Step[] = first.map((item, i) => ({
 		name: item.custom_name || item.name || "All events",
 		optional: series[i]?.optionalInFunnel === true,
-		bars: rows.map((row, colour) => bar(query, row, i, colour, broken)),
+		bars: rows.map((row, colour) => bar(query, row, i, before(i), colour, broken)),
 	}));
 	const ends = rows.map((row) => share(row.at(-1)?.count ?? 0, row[0]?.count ?? 0));
 	return {
@@ -77,11 +83,11 @@ function nameOf(row: StepItem[]): string {
 	return breakdownName(row[0]?.breakdown ?? row[0]?.breakdown_value);
 }
 
-function bar(query: QueryNode, row: StepItem[], i: number, colour: number, broken: boolean): StepBar {
+function bar(query: QueryNode, row: StepItem[], i: number, from: number, colour: number, broken: boolean): StepBar {
 	const item = row[i];
 	const count = item?.count ?? 0;
 	const first = row[0]?.count ?? 0;
-	const before = i === 0 ? count : (row[i - 1]?.count ?? 0);
+	const before = i === 0 ? count : (row[from]?.count ?? 0);
 	const value = row[0]?.breakdown_value;
 	const name = broken ? nameOf(row) : "";
 	const step = item?.custom_name || item?.name || "All events";

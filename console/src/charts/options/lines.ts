@@ -34,8 +34,15 @@ export interface Line {
 	points: number[];
 	/** The one number of displays of totals. */
 	total: number;
+	/** The dates that the result counts, where they are known. */
+	range?: Range;
 	/** The line of the current period that this one is compared with, and the other way round. */
 	other?: Line;
+}
+
+interface Range {
+	date_from: string;
+	date_to: string;
 }
 
 /** The lines of a trend, named and coloured. */
@@ -66,6 +73,7 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 			previous,
 			...pointsOf(item, filter.hideWeekends === true && intervalOf(query) === "day"),
 			total: item.aggregated_value ?? 0,
+			range: result.resolved_date_range as Range | undefined,
 			other,
 		};
 		if (other) other.other = line;
@@ -158,8 +166,22 @@ export function behindLine(query: QueryNode, line: Line, index?: number): Behind
 	const shown = index === undefined ? undefined : line.days[index];
 	return {
 		title: shown === undefined ? line.name : `${line.name}, ${longDay(shown, intervalOf(query))}`,
-		source: trendActors(query, { series: action.order, day, breakdown: line.item.breakdown_value, compare: line.item.compare_label }),
+		source: trendActors(index === undefined ? query : cut(query, line, index), {
+			series: action.order,
+			day,
+			breakdown: line.item.breakdown_value,
+			compare: line.item.compare_label,
+		}),
 	};
+}
+
+/** The actors of a bucket are those of all its time. The first and the last one of a line may count a part of it: the insight's own dates cut them. */
+function cut(query: QueryNode, line: Line, index: number): QueryNode {
+	const whole = ["day", "hour", "minute", "second"].includes(intervalOf(query));
+	const inside = index > 0 && index < line.days.length - 1;
+	if (whole || inside || line.item.compare || !line.range) return query;
+	const { date_from, date_to } = line.range;
+	return { ...query, dateRange: { ...fieldsOf(query, "dateRange"), date_from, date_to, explicitDate: true } };
 }
 
 /** The same for a cell of a table. */

@@ -72,7 +72,7 @@ function behindOf(scene: Scene, c: Cohort, column: number): (() => Behind) | und
 	const value = c.value === null || c.value === undefined ? "" : ` · ${breakdownName(c.value)}`;
 	return () => ({
 		title: `${dateOf(scene, c)}${value}, ${scene.columns[column]}`,
-		...retentionActors(scene.query, c.row, column, c.value),
+		source: retentionActors(scene.query, c.row, column, c.value),
 	});
 }
 

@@ -1,6 +1,6 @@
 import { type Behind, colourAt, type Cell, type Paint, type Picture, type Room } from "../model";
 import { formatValue, listed, type ValueFormat } from "../values";
-import { base, categories, grid, titled, tooltip, tooltipText, values } from "./axes";
+import { base, below, categories, grid, pointer, titled, tooltip, tooltipText, values } from "./axes";
 
 type Options = Record<string, unknown>;
 
@@ -105,7 +105,7 @@ function option(s: Simple, paint: Paint, room: Room): Options {
 		grid: grid(room),
 		tooltip: tooltip(paint, {
 			trigger: "axis",
-			axisPointer: { type: bars ? "shadow" : "line" },
+			axisPointer: pointer(paint, bars ? "shadow" : "line"),
 			formatter: (given: { dataIndex: number; seriesId: string; marker: string }[]) => {
 				const index = given[0]?.dataIndex ?? 0;
 				const markers = new Map(given.map((g) => [Number.parseInt(g.seriesId, 10), g.marker]));
@@ -147,6 +147,7 @@ function seriesOf(s: Simple, row: Row, place: number, sums: number[], paint: Pai
 		},
 		labelLayout: { hideOverlap: true },
 		emphasis: { disabled: count > 12, focus: "series" },
+		...below(count),
 	};
 	if (shape === "bar") {
 		return [

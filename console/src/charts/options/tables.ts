@@ -114,7 +114,7 @@ export function calendarPicture(result: QueryResult): Picture {
 		label: `Heat map of ${number(given.allAggregations ?? 0)} by weekday and hour`,
 		body: {
 			is: "heat",
-			heads: ["", "All"],
+			heads: ["Weekday", "All"],
 			columns: hours,
 			groups: [
 				{

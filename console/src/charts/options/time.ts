@@ -2,7 +2,7 @@ import type { QueryNode, QueryResult } from "../../api/query";
 import { colourAt, type Paint, type Picture, type Plot, type Room, type Sheet } from "../model";
 import { goesOn } from "../progress";
 import { type Fields, fieldsOf, formatValue, intervalOf, listed, longDay, shortDay, share, type ValueFormat, valueFormat } from "../values";
-import { base, categories, grid, titled, tooltip, tooltipText, values } from "./axes";
+import { base, below, categories, grid, pointer, titled, tooltip, tooltipText, values } from "./axes";
 import { behindLine, cellBehind, type Line } from "./lines";
 
 type Options = Record<string, unknown>;
@@ -127,7 +127,7 @@ function option(scene: Scene, paint: Paint, room: Room): Options {
 		grid: grid(room),
 		tooltip: tooltip(paint, {
 			trigger: "axis",
-			axisPointer: { type: look.shape === "bar" ? "shadow" : "line" },
+			axisPointer: pointer(paint, look.shape === "bar" ? "shadow" : "line"),
 			formatter: (given: { dataIndex: number; seriesId: string; marker: string }[]) => tooltipOf(scene, shown, sums, given),
 		}),
 		xAxis: categories(
@@ -168,6 +168,7 @@ function seriesOf(
 		},
 		labelLayout: { hideOverlap: true },
 		emphasis: { disabled: count > 12, focus: "series" },
+		...below(count),
 		stack: look.stacked ? (line.previous ? "previous" : "current") : undefined,
 	};
 	if (look.shape === "bar") {

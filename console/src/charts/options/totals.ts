@@ -1,7 +1,7 @@
 import type { QueryNode } from "../../api/query";
 import { type Cell, colourAt, type Figure, type Heat, type Picture, type Sheet } from "../model";
 import { changeOf, fieldsOf, formatValue, listed, share, shorten, type ValueFormat, valueFormat, breakdownName, literal } from "../values";
-import { base, categories, grid, tooltip, tooltipText, values } from "./axes";
+import { base, categories, grid, pointer, tooltip, tooltipText, values } from "./axes";
 import { behindLine, cellBehind, type Line } from "./lines";
 
 const formatOf = (query: QueryNode): ValueFormat => valueFormat(fieldsOf(query, "trendsFilter"));
@@ -150,11 +150,11 @@ export function valuePicture(query: QueryNode, lines: Line[]): Picture {
 				return wanted && behindLine(query, wanted);
 			},
 			option: (paint, room) => {
-				const bar = (id: string, totalOf: (l: Line) => number | null, opacity: number) => ({
+				const bar = (id: string, totalOf: (l: Line) => number | null, alpha: string) => ({
 					id,
 					type: "bar",
 					barMaxWidth: 24,
-					data: current.map((l) => ({ value: totalOf(l), itemStyle: { color: colourAt(paint, l.colour), opacity } })),
+					data: current.map((l) => ({ value: totalOf(l), itemStyle: { color: colourAt(paint, l.colour) + alpha } })),
 					label: {
 						show: filter.showValuesOnSeries !== false,
 						position: "right",
@@ -167,7 +167,7 @@ export function valuePicture(query: QueryNode, lines: Line[]): Picture {
 					grid: { ...grid(room), right: 72 },
 					tooltip: tooltip(paint, {
 						trigger: "axis",
-						axisPointer: { type: "shadow" },
+						axisPointer: pointer(paint, "shadow"),
 						formatter: (given: { dataIndex: number }[]) => {
 							const l = current[given[0]?.dataIndex ?? 0] as Line;
 							const rows = [{ name: "Now", text: formatValue(l.total, format), value: l.total }];
@@ -185,8 +185,8 @@ export function valuePicture(query: QueryNode, lines: Line[]): Picture {
 						{ inverse: true, axisLabel: { color: paint.text, interval: 0 } },
 					),
 					series: [
-						bar("current", (l) => (l.previous ? null : l.total), 1),
-						...(previous ? [bar("previous", (l) => (l.previous ? l.total : (l.other?.total ?? null)), 0.45)] : []),
+						bar("current", (l) => (l.previous ? null : l.total), ""),
+						...(previous ? [bar("previous", (l) => (l.previous ? l.total : (l.other?.total ?? null)), "73")] : []),
 					],
 				};
 			},
@@ -245,7 +245,7 @@ export function twoDimensionalPicture(query: QueryNode, lines: Line[]): Picture 
 	const most = Math.max(0, ...current.map((l) => l.total));
 	const body: Heat = {
 		is: "heat",
-		heads: [""],
+		heads: ["Value"],
 		columns,
 		groups: [
 			{

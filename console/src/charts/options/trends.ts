@@ -216,6 +216,10 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 				const box = bySeries[Number.parseInt(series, 10)]?.[index];
 				return box && behind(box);
 			},
+			near: (index, _, room) => {
+				const box = bySeries.find((__, i) => !room.hidden.has(i))?.[index];
+				return bySeries.length - room.hidden.size === 1 && box ? behind(box) : undefined;
+			},
 			option: (paint, room) => ({
 				...base(paint),
 				grid: grid(room),

@@ -54,9 +54,11 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 					</>
 				}
 				about={
-					<>
-						{dashboard.description} <Tags tags={dashboard.tags ?? []} />
-					</>
+					(dashboard.description || dashboard.tags?.length) && (
+						<>
+							{dashboard.description} <Tags tags={dashboard.tags ?? []} />
+						</>
+					)
 				}
 			>
 				<Button icon={<RefreshCw size={14} aria-hidden="true" />} disabled={tiles.length === 0} onClick={() => setTurn((n) => n + 1)}>
@@ -122,7 +124,8 @@ function useSaver(of: Resource<Dashboard>, dashboard: Dashboard): (places: Place
 		timer.current = setTimeout(async () => {
 			const tiles = dashboard.tiles ?? [];
 			const known = new Map(tiles.map((t) => [t.id, t]));
-			const moved = changed(placesOf(tiles), places).map(({ id, ...box }) => {
+			const loose = places.filter((p) => !known.get(p.id)?.layouts?.sm);
+			const moved = [...new Set([...changed(placesOf(tiles), places), ...loose])].map(({ id, ...box }) => {
 				const layouts = known.get(id)?.layouts;
 				return { id, layouts: { ...layouts, sm: { ...layouts?.sm, ...box } } };
 			});

@@ -56,6 +56,9 @@ export default function Page() {
 	const settled = useSettled(search.trim());
 	const page = useResource((signal) => readPage(settled, order, offset, signal), [settled, order, offset]);
 	const open = (creating: boolean) => navigate(`${pageAddress("endpoints")}${creating ? "?new" : ""}`);
+	const leave = () => {
+		if (place.value.path === pageAddress("endpoints")) open(false); // else it was created, and its page is open
+	};
 	return (
 		<>
 			<PageHead title="Endpoints" about="Named queries with versions that your products call. Their answers are cached.">
@@ -123,7 +126,7 @@ export default function Page() {
 					)
 				}
 			</Loaded>
-			{creating && <Create onClose={() => open(false)} onCreated={(name) => navigate(pageAddress("endpoints", name))} />}
+			{creating && <Create onClose={leave} onCreated={(name) => navigate(pageAddress("endpoints", name))} />}
 			{deleting && <DeleteEndpoint endpoint={deleting} onClose={() => setDeleting(null)} onDeleted={page.reload} />}
 		</>
 	);

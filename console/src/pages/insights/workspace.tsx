@@ -139,7 +139,7 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 	const shown = withSource(draft.query, ran.query);
 	return (
 		<div class={run.loading ? "insight-old" : undefined} aria-busy={run.loading}>
-			<Chart query={shown} result={ran.result} onBehind={can("query:read") ? setBehind : undefined} />
+			<Chart query={shown} result={ran.result} onBehind={can("query:read") ? setBehind : undefined} switchable />
 			{behind && <BehindDialog behind={behind} onClose={() => setBehind(null)} />}
 		</div>
 	);

@@ -1,7 +1,9 @@
+import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Answer } from "../../api/client";
 import type { QueryResult } from "../../api/query";
-import { Badge, Button, CopyButton, Empty, Snippet, Tabs } from "../../ui/basics";
+import type { ResultSettings } from "../../charts/options/result";
+import { Badge, Button, CopyButton, Empty, Loading, Snippet, Tabs } from "../../ui/basics";
 import { csv, download } from "../../ui/csv";
 import { Dialog } from "../../ui/dialog";
 import { ago, duration, number, text } from "../../ui/format";
@@ -9,7 +11,9 @@ import { Grid } from "../../ui/table";
 
 export type Rows = unknown[][];
 
-type View = "rows" | "plan" | "timings";
+type View = "rows" | "chart" | "plan" | "timings";
+
+const ResultChart = lazy(async () => (await import("../../charts/result")).ResultChart);
 
 /** The result of a query: its rows, how ClickHouse reads them, and where the time went. */
 export function Results({
@@ -17,6 +21,8 @@ export function Results({
 	onMore,
 	onPlan,
 	onFresh,
+	settings,
+	onSettings,
 }: {
 	answer: Answer<QueryResult<Rows>>;
 	/** Asks for more rows than a query without a LIMIT has. */
@@ -25,8 +31,11 @@ export function Results({
 	onPlan: () => void;
 	/** Computes the result again. */
 	onFresh: () => void;
+	/** How the rows are drawn. */
+	settings: ResultSettings;
+	onSettings: (settings: ResultSettings) => void;
 }) {
-	const [view, setView] = useState<View>("rows");
+	const [view, setView] = useState<View>(settings.display ? "chart" : "rows");
 	const [open, setOpen] = useState<{ row: number; column: number } | null>(null);
 	const { data, headers } = answer;
 	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: typeOf(data, i), number: isNumber(typeOf(data, i)) }));
@@ -72,6 +81,7 @@ export function Results({
 				onValue={show}
 				choices={[
 					{ value: "rows", label: "Rows" },
+					{ value: "chart", label: "Chart" },
 					{ value: "plan", label: "Plan" },
 					{ value: "timings", label: "Timings" },
 				]}
@@ -88,6 +98,11 @@ export function Results({
 						onCell={(row, column) => setOpen({ row, column })}
 					/>
 				))}
+			{view === "chart" && (
+				<Suspense fallback={<Loading />}>
+					<ResultChart columns={data.columns ?? []} types={data.types} rows={data.results} settings={settings} onSettings={onSettings} />
+				</Suspense>
+			)}
 			{view === "plan" && <Snippet label="ClickHouse's plan" text={data.explain?.join("\n") ?? "Asking for the plan…"} />}
 			{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
 			{open && (

@@ -2,11 +2,13 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Answer, ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
 import { ask, type QueryNode, type QueryResult } from "../../api/query";
 import { useResource } from "../../api/use";
+import type { ResultSettings } from "../../charts/options/result";
+import { DateRange } from "../../editor/date-range";
 import { navigate, pageAddress, place } from "../../router";
 import { can, session } from "../../session";
 import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
-import { fromQuery, toQuery, usedNames, type Variable, type VariableUse } from "../../sql/variables";
+import { fromQuery, toQuery, usedNames, usesFilters, type Variable, type VariableUse } from "../../sql/variables";
 import { Button, Field, PageHead, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { duration } from "../../ui/format";
@@ -23,7 +25,7 @@ interface SavedSQL {
 	id: number;
 	short_id: string;
 	name: string | null;
-	query: { kind: string; source?: QueryNode };
+	query: ResultSettings & { kind: string; source?: QueryNode };
 }
 
 /** A page to ask in SQL. `?q=` gives its text, `?insight=` the saved insight that it changes. */
@@ -34,13 +36,23 @@ export default function SQLPage() {
 	const [given, setGiven] = useState<Record<string, unknown>>({});
 	const [dialog, setDialog] = useState<"" | "history" | "save" | "publish">("");
 	const [saved, setSaved] = useState<SavedSQL | null>(null);
+	const [settings, setSettings] = useState<ResultSettings>({});
+	const [dates, setDates] = useState<Record<string, unknown>>({ date_from: "-7d" });
 	const variables = useResource(
 		async (signal) =>
 			can("insight_variable:read") ? (await get<{ results: Variable[] }>("insight_variables/", { limit: 1000 }, signal)).results : [],
 		[],
 	);
 	const defined = variables.data ?? [];
-	const query = (): QueryNode => ({ kind: "HogQLQuery", query: text, variables: toQuery(text, defined, given) });
+	const filters = usesFilters(text) ? { dateRange: dates } : undefined;
+	const query = (): QueryNode => ({ kind: "HogQLQuery", query: text, variables: toQuery(text, defined, given), filters });
+	/** The query with how its rows are drawn, as insights keep it. */
+	const drawn = (): QueryNode => ({
+		...saved?.query,
+		kind: "DataVisualizationNode",
+		source: { ...saved?.query.source, ...query() },
+		...settings,
+	});
 	const run = useRun();
 	useEffect(() => keepDraft(text), [text]);
 	useEffect(() => {
@@ -51,12 +63,15 @@ export default function SQLPage() {
 			setSaved(found);
 			setText(found.query.source.query);
 			setGiven(fromQuery(found.query.source.variables as Record<string, VariableUse>));
+			setSettings({ display: found.query.display, chartSettings: found.query.chartSettings });
+			const kept = found.query.source.filters as { dateRange?: Record<string, unknown> } | undefined;
+			if (kept?.dateRange) setDates(kept.dateRange);
 		});
 	}, [short]);
 	const update = () =>
 		saved &&
 		attempt(async () => {
-			await patch(`insights/${saved.id}/`, { query: { ...saved.query, source: { ...saved.query.source, ...query() } } });
+			await patch(`insights/${saved.id}/`, { query: drawn() });
 		}, "Saved.");
 	return (
 		<>
@@ -91,9 +106,10 @@ export default function SQLPage() {
 						value={text}
 						onValue={setText}
 						onRun={() => run.start(query())}
-						context={{ language: "hogQL", variables: toQuery(text, defined, given) }}
+						context={{ language: "hogQL", variables: toQuery(text, defined, given), filters }}
 					/>
 					<Variables names={usedNames(text)} defined={defined} given={given} onGiven={setGiven} onMade={variables.reload} />
+					{filters && <DateRange label="Dates of {filters}" value={dates} onValue={(range) => setDates({ ...range })} />}
 					<div class="sql-bar">
 						{run.since === null ? (
 							<Button look="primary" onClick={() => run.start(query())} disabled={!text.trim()}>
@@ -114,6 +130,8 @@ export default function SQLPage() {
 							onMore={/\blimit\b/i.test(text) ? undefined : () => rerun(`${text.trimEnd()}\nlimit 50000`)}
 							onPlan={() => run.explain(query())}
 							onFresh={() => run.start(query())}
+							settings={settings}
+							onSettings={setSettings}
 						/>
 					)}
 				</div>
@@ -133,7 +151,7 @@ export default function SQLPage() {
 					action="Save"
 					onClose={() => setDialog("")}
 					onName={async (name) => {
-						const made = await post<SavedSQL>("insights/", { name, query: { kind: "DataVisualizationNode", source: query() } });
+						const made = await post<SavedSQL>("insights/", { name, query: drawn() });
 						toast("Saved.");
 						navigate(`${pageAddress("sql")}?insight=${made.short_id}`, { replace: true });
 						setSaved(made);

@@ -1,0 +1,131 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestSettings changes settings by each of the addresses, and reads them again.
+func TestSettings(t *testing.T) {
+	w := newWorld(t)
+	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read", "organization:read")
+	organization := fieldOf(t, w.as(t, secret, "GET", "/api/organizations/@current/", ""), "id")
+	for _, tt := range []struct{ name, path, body, field, want string }{
+		{"the name", "/api/projects/1/", `{"name": " Shop "}`, "name", `"Shop"`},
+		{"the zone", "/api/environments/@current/", `{"timezone": "America/New_York"}`, "timezone", `"America/New_York"`},
+		{"the first day", fmt.Sprintf("/api/organizations/%v/projects/1/", organization), `{"week_start_day": 1}`, "week_start_day", "1"},
+		{"no first day", "/api/projects/1", `{"week_start_day": null}`, "week_start_day", "0"},
+		{"test accounts", "/api/projects/1/", `{"test_account_filters": [{"key": "email", "type": "person", "operator": "not_icontains", "value": "@us"}]}`, "test_account_filters", `[{"key":"email","operator":"not_icontains","type":"person","value":"@us"}]`},
+		{"no test accounts", "/api/projects/1/", `{"test_account_filters": []}`, "test_account_filters", `[]`},
+		{"path cleaning", "/api/projects/1/", `{"path_cleaning_filters": [{"alias": "x", "regex": "y", "order": 1}]}`, "path_cleaning_filters", `[{"alias":"x","order":1,"regex":"y"}]`},
+		{"names of people", "/api/projects/1/", `{"person_display_name_properties": ["nick"]}`, "person_display_name_properties", `["nick"]`},
+		{"the usual names of people", "/api/projects/1/", `{"person_display_name_properties": null}`, "person_display_name_properties", `null`},
+		{"a setting that is kept", "/api/projects/1/", `{"heatmaps_opt_in": true, "app_urls": ["https://a.test"]}`, "heatmaps_opt_in", `true`},
+		{"another beside it", "/api/projects/1/", `{"cookieless_server_hash_mode": 2}`, "app_urls", `["https://a.test"]`},
+		{"null", "/api/projects/1/", `{"heatmaps_opt_in": null}`, "heatmaps_opt_in", `null`},
+		{"what cannot be changed", "/api/projects/1/", `{"id": 7, "uuid": "x", "api_token": "x", "organization": "x", "no_such_setting": {"a": 1}}`, "id", `1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := w.as(t, secret, http.MethodPatch, tt.path, tt.body)
+			if answer.Code != http.StatusOK {
+				t.Fatalf("answers %d %s", answer.Code, answer.Body)
+			}
+			for _, answer := range []any{fieldOf(t, answer, tt.field), fieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), tt.field)} {
+				got, err := json.Marshal(answer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", tt.field, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestBadSettings: what is refused changes nothing.
+func TestBadSettings(t *testing.T) {
+	w := newWorld(t)
+	other := w.newProject(t)
+	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write")
+	for _, tt := range []struct{ name, body, want string }{
+		{"no name", `{"name": " "}`, "400 name required"},
+		{"a name that is too long", `{"name": "` + strings.Repeat("x", 201) + `"}`, "400 name max_length"},
+		{"null as name", `{"name": null}`, "400 name null"},
+		{"no zone", `{"timezone": "Mars/Olympus"}`, "400 timezone invalid_choice"},
+		{"an empty zone", `{"timezone": ""}`, "400 timezone invalid_choice"},
+		{"no such day", `{"week_start_day": 5}`, "400 week_start_day invalid_choice"},
+		{"a day that is no number", `{"week_start_day": "x"}`, "400 week_start_day invalid_input"},
+		{"test accounts that are no list", `{"test_account_filters": {}}`, "400 test_account_filters not_a_list"},
+		{"test accounts that are no filters", `{"test_account_filters": [1]}`, "400 test_account_filters invalid_input"},
+		{"a rule that is no regular expression", `{"path_cleaning_filters": [{"regex": "("}]}`, "400 path_cleaning_filters invalid_input"},
+		{"names that are no texts", `{"person_display_name_properties": [1]}`, "400 person_display_name_properties invalid_input"},
+		{"a switch that is none", `{"name": "changed", "surveys_opt_in": "perhaps"}`, "400 surveys_opt_in invalid_input"},
+		{"addresses that are no list", `{"name": "changed", "app_urls": "x"}`, "400 app_urls invalid_input"},
+		{"HogQL without the scope", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}]}`, "403 <nil> permission_denied"},
+		{"too much", `{"app_urls": ["` + strings.Repeat("x", 1<<20) + `"]}`, "400 <nil> record_too_large"},
+		{"no JSON", `{`, "400 <nil> parse_error"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := w.rt.registry.Snapshot().Revision
+			answer := w.as(t, secret, http.MethodPatch, "/api/projects/1/", tt.body)
+			got := fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "attr"), " ", fieldOf(t, answer, "code"))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", answer.Body, diff)
+			}
+			if after := w.rt.registry.Snapshot().Revision; after != before {
+				t.Error("it changed something")
+			}
+		})
+	}
+	if answer := w.as(t, secret, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", other.ID), `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
+		t.Errorf("another project answers %d %s", answer.Code, answer.Body)
+	}
+	_, reader := w.newKey(t, w.project.ID, registry.Personal, "project:read")
+	if answer := w.as(t, reader, http.MethodPatch, "/api/projects/1/", `{"name": "stolen"}`); answer.Code != http.StatusForbidden {
+		t.Errorf("a reader gets %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestMembers lists the users of a project's keys.
+func TestMembers(t *testing.T) {
+	w := newWorld(t)
+	other := w.newProject(t)
+	w.newKey(t, other.ID, registry.Personal, "query:read")
+	w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	revoked, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	if _, err := w.rt.registry.RevokeKey(t.Context(), revoked.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	key, secret := w.newKey(t, w.project.ID, registry.Personal, "organization_member:read")
+	get := func(path string) (int, any) {
+		answer := w.as(t, secret, "GET", "/api/organizations/@current/members/"+path, "")
+		return answer.Code, fieldOf(t, answer, "count")
+	}
+	for path, want := range map[string]any{
+		"": 2.0, "?search=nobody": 0.0, "?email=" + fmt.Sprintf("user-%d@analytics.invalid", key.User): 1.0, "?updated_after=2100-01-01": 0.0, "?limit=1": 2.0,
+	} {
+		if code, count := get(path); code != http.StatusOK || count != want {
+			t.Errorf("%q: %d with %v members, want %v", path, code, count, want)
+		}
+	}
+	me := w.as(t, secret, "GET", "/api/organizations/@current/members/@me/", "")
+	if user, _ := fieldOf(t, me, "user").(map[string]any); user["distinct_id"] != key.ID || fieldOf(t, me, "level") != 15.0 {
+		t.Errorf("@me is %d %s", me.Code, me.Body)
+	}
+	for path, want := range map[string]int{
+		"GET ?order=age": 400, "GET ?updated_after=soon": 400, "GET nobody/": 404, "PATCH @me/": 405, "DELETE @me/": 405, "POST ": 405,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if answer := w.as(t, secret, method, "/api/organizations/@current/members/"+path, "{}"); answer.Code != want {
+			t.Errorf("%s %s answers %d %s, want %d", method, path, answer.Code, answer.Body, want)
+		}
+	}
+}

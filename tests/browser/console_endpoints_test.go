@@ -1,0 +1,321 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// salesQuery is a query that has a variable.
+const salesQuery = "select toInt(properties.n) as n, properties.plan as plan from events where event = 'sold' and properties.plan = {variables.plan} order by n"
+
+// sellers makes a project with sales 0 to 11, of which every second is of the plan pro.
+func sellers(t *testing.T, d *harness.Demo) *harness.Client {
+	t.Helper()
+	id, _ := d.Server.Project(t, "A shop")
+	var lines strings.Builder
+	for n := range 12 {
+		line, err := json.Marshal(map[string]any{
+			"event": "sold", "distinct_id": fmt.Sprint("u", n%3), "timestamp": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
+			"properties": map[string]any{"n": n, "plan": []string{"pro", "free"}[n%2]},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(append(line, '\n'))
+	}
+	d.MustCommand(t, nil, strings.NewReader(lines.String()), "import", "--project", fmt.Sprint(id), "-")
+	return d.Client(id, d.Key(t, id, "*", "personal"))
+}
+
+// publish makes the endpoint sales, and its variable.
+func publish(t *testing.T, c *harness.Client, names ...string) {
+	t.Helper()
+	must(t, c, http.MethodPost, "insight_variables/", map[string]any{"name": "plan", "type": "String", "default_value": "pro"})
+	for _, name := range names {
+		must(t, c, http.MethodPost, "endpoints/", map[string]any{"name": name, "query": map[string]any{"kind": "HogQLQuery", "query": salesQuery}})
+	}
+}
+
+// must sends a request that has to succeed.
+func must(t *testing.T, c *harness.Client, method, path string, body any) map[string]any {
+	t.Helper()
+	answer := c.Do(t, method, path, body)
+	if answer.Status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Raw)
+	}
+	return answer.Body
+}
+
+// pick chooses a value of the list with a label.
+func (c *console) pick(t *testing.T, label, value string) {
+	t.Helper()
+	c.evaluate(t, fmt.Sprintf(`(() => {
+		const list = [...document.querySelectorAll("select")].find((s) => (s.ariaLabel ?? s.labels[0]?.innerText) === %s);
+		list.value = %s;
+		list.dispatchEvent(new Event("change", { bubbles: true }));
+		return list.value;
+	})()`, quote(label), quote(value)))
+	c.settle(t)
+}
+
+// grid is the text of each cell of a grid, without the numbers of its rows.
+func (c *console) grid(t *testing.T) (rows [][]string) {
+	t.Helper()
+	raw := c.evaluate(t, `JSON.stringify([...document.querySelectorAll(".grid tbody tr")].map((row) => [...row.cells].slice(1).map((cell) => cell.textContent)))`)
+	if err := json.Unmarshal([]byte(raw), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// row is the text of each cell of the row that a link is in.
+func (c *console) row(t *testing.T, link string) (cells []string) {
+	t.Helper()
+	raw := c.evaluate(t, fmt.Sprintf(`JSON.stringify([...[...document.querySelectorAll("main tr a")].find((a) => a.textContent === %s)?.closest("tr").cells ?? []]
+		.map((cell) => cell.innerText.trim()))`, quote(link)))
+	if err := json.Unmarshal([]byte(raw), &cells); err != nil {
+		t.Fatal(err)
+	}
+	return cells
+}
+
+// TestConsoleEndpointLife: an endpoint is made, tried, changed, brought back, and deleted on its pages.
+func TestConsoleEndpointLife(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := sellers(t, d)
+	c := signedIn(t, d.Server, client.Project)
+	c.expect("400") // a run with a wrong value
+	c.visit(t, "endpoints")
+	c.shows(t, "No endpoints yet")
+
+	c.press(t, "button", "New endpoint")
+	c.fill(t, "textbox", "Name", "sales")
+	c.fill(t, "textbox", "Description", "What was sold")
+	c.fill(t, "textbox", "SQL", salesQuery)
+	c.shows(t, "The project does not have these variables yet")
+	c.fill(t, "textbox", "Default of plan", "pro")
+	c.picture(t, "endpoint new")
+	c.press(t, "button", "Create endpoint")
+	c.shows(t, "Active")
+
+	t.Run("try", func(t *testing.T) {
+		c.fill(t, "textbox", "plan", "free")
+		c.fill(t, "textbox", "Limit", "4")
+		c.press(t, "button", "Run")
+		c.shows(t, "Computed now")
+		if diff := cmp.Diff([][]string{{"1", "free"}, {"3", "free"}, {"5", "free"}, {"7", "free"}}, c.grid(t)); diff != "" {
+			t.Errorf("the first page (-want +got):\n%s", diff)
+		}
+		c.press(t, "button", "Next page")
+		if diff := cmp.Diff([][]string{{"9", "free"}, {"11", "free"}}, c.grid(t)); diff != "" {
+			t.Errorf("the second page (-want +got):\n%s", diff)
+		}
+		c.shows(t, "From the cache")
+		c.pick(t, "Format", "csv")
+		c.press(t, "button", "Run")
+		c.shows(t, "n,plan\n1,free\n3,free")
+		c.accessible(t)
+		c.picture(t, "endpoint try")
+	})
+
+	t.Run("drafts", func(t *testing.T) {
+		c.press(t, "tab", "Versions")
+		c.press(t, "button", "New version")
+		c.fill(t, "textbox", "SQL", strings.Replace(salesQuery, "as n", "as amount", 1))
+		c.press(t, "button", "Save draft")
+		c.shows(t, "Draft")
+		c.shows(t, "column n is renamed to amount")
+		c.shows(t, "Breaks callers")
+		if got := c.text(t, ".endpoints-diff-added"); !strings.Contains(got, "as amount") {
+			t.Errorf("the comparison shows as added: %q", got)
+		}
+		c.accessible(t)
+		c.picture(t, "endpoint versions")
+		c.press(t, "button", "Actions for v2")
+		c.press(t, "menuitem", "Promote")
+		c.shows(t, "v2 is current now")
+		if got := must(t, client, http.MethodGet, "endpoints/sales/", nil)["current_version"]; got != 2.0 {
+			t.Errorf("after promoting the current version is %v", got)
+		}
+		c.press(t, "button", "Roll back")
+		if got := must(t, client, http.MethodGet, "endpoints/sales/", nil)["current_version"]; got != 1.0 {
+			t.Errorf("after rolling back the current version is %v", got)
+		}
+	})
+
+	t.Run("settings", func(t *testing.T) {
+		c.press(t, "tab", "Settings")
+		c.fill(t, "textbox", "Fresh for, in seconds", "60")
+		c.press(t, "button", "Save version")
+		c.fill(t, "textbox", "Rate limit", "30/m")
+		c.press(t, "button", "Save endpoint")
+		got := must(t, client, http.MethodGet, "endpoints/sales/", nil)
+		if got["data_freshness_seconds"] != 60.0 || got["rate_limit"] != "30/m" {
+			t.Errorf("the settings are %v and %v", got["data_freshness_seconds"], got["rate_limit"])
+		}
+	})
+
+	t.Run("materialization", func(t *testing.T) {
+		c.press(t, "tab", "Materialization")
+		c.shows(t, "What fills the table")
+		c.press(t, "button", "Materialize")
+		c.shows(t, "Runs read it.")
+		c.press(t, "button", "Drop the table")
+		c.shows(t, "Runs ask the query itself.")
+	})
+
+	t.Run("numbers", func(t *testing.T) {
+		client.Do(t, http.MethodPost, "endpoints/sales/run", map[string]any{"variables": map[string]any{"plan": []int{1}}})
+		client.Do(t, http.MethodPost, "endpoints/sales/run", map[string]any{"limit": 1})
+		client.Do(t, http.MethodPost, "endpoints/sales/run", map[string]any{"limit": 1})
+		day, _ := must(t, client, http.MethodGet, "endpoints/sales/usage/", nil)["day"].(map[string]any)
+		logs := must(t, client, http.MethodGet, "endpoints/sales/logs/", nil)
+		c.visit(t, "endpoints")
+		cells := c.row(t, "sales")
+		want := []string{fmt.Sprint(day["calls"]), fmt.Sprint(day["errors"])}
+		if len(cells) < 8 || !cmp.Equal(want, []string{cells[4], cells[7]}) {
+			t.Errorf("the list shows %q; the API says calls and errors %v", cells, want)
+		}
+		c.visit(t, "endpoints/sales?tab=runs")
+		if got := c.evaluate(t, `String(document.querySelectorAll("main tbody tr").length)`); got != fmt.Sprint(logs["count"]) {
+			t.Errorf("there are %s runs on the page, and %v in the log", got, logs["count"])
+		}
+		c.visit(t, "endpoints/sales?tab=openapi")
+		c.shows(t, "run_sales")
+		c.accessible(t)
+	})
+
+	t.Run("end", func(t *testing.T) {
+		c.visit(t, "endpoints")
+		c.press(t, "button", "Actions for sales")
+		c.press(t, "menuitem", "Deactivate")
+		c.shows(t, "Inactive")
+		if got := client.Do(t, http.MethodPost, "endpoints/sales/run", map[string]any{}); got.Status != http.StatusNotFound {
+			t.Errorf("a run of the inactive endpoint: %d %s", got.Status, got.Raw)
+		}
+		c.press(t, "button", "Actions for sales")
+		c.press(t, "menuitem", "Delete…")
+		c.press(t, "button", "Delete")
+		c.shows(t, "No endpoints yet")
+		if got := client.Do(t, http.MethodGet, "endpoints/sales/", nil); got.Status != http.StatusNotFound {
+			t.Errorf("the deleted endpoint: %d %s", got.Status, got.Raw)
+		}
+	})
+}
+
+// TestConsoleEndpointSearch: the list is searched, ordered and paged by the server.
+func TestConsoleEndpointSearch(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := sellers(t, d)
+	publish(t, client)
+	for i := range 30 {
+		must(t, client, http.MethodPost, "endpoints/", map[string]any{
+			"name": fmt.Sprintf("e%02d", i), "description": fmt.Sprint("number ", i), "query": map[string]any{"kind": "HogQLQuery", "query": salesQuery},
+		})
+	}
+	must(t, client, http.MethodPost, "endpoints/e07/run", map[string]any{})
+	c := signedIn(t, d.Server, client.Project)
+	c.visit(t, "endpoints")
+	names := func() string { return strings.Join(strings.Fields(c.text(t, "main td a")), " ") }
+	if got := names(); !strings.HasPrefix(got, "e29 e28") || !strings.HasSuffix(got, "e06 e05") {
+		t.Errorf("the first page has %s", got)
+	}
+	c.press(t, "button", "Next")
+	if got := names(); got != "e04 e03 e02 e01 e00" {
+		t.Errorf("the second page has %s", got)
+	}
+	c.pick(t, "Order", "-calls")
+	if got := names(); !strings.HasPrefix(got, "e07 ") {
+		t.Errorf("by calls the page has %s", got)
+	}
+	c.fill(t, "searchbox", "Search", "number 12")
+	harness.Eventually(t, 10*time.Second, func() error {
+		if got := names(); got != "e12" {
+			return fmt.Errorf("the search finds %s", got)
+		}
+		return nil
+	})
+	c.look(t, dark, narrow)
+	c.fits(t)
+	c.accessible(t)
+}
+
+// TestConsoleSnippets: the programs that the page shows run as they stand.
+func TestConsoleSnippets(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := sellers(t, d)
+	publish(t, client, "sales")
+	secret := d.Key(t, client.Project, "endpoint:read", "secret")
+	c := signedIn(t, d.Server, client.Project)
+	c.visit(t, "endpoints/sales")
+	c.fill(t, "textbox", "plan", `free' " $(id) \ é`)
+	c.fill(t, "textbox", "Limit", "3")
+	c.press(t, "tab", "Use")
+	shown := func(language string) string {
+		c.press(t, "button", language)
+		return c.evaluate(t, `document.querySelector("main .snippet code").textContent`)
+	}
+	root, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	esbuild := filepath.Join(root, "console", "node_modules", ".bin", "esbuild")
+	programs := []struct{ language, file, command string }{
+		{"curl", "run.sh", "sh run.sh"},
+		{"TypeScript", "run.mts", esbuild + " run.mts --log-level=error --outfile=run.mjs && node run.mjs"},
+		{"Python", "run.py", "python3 run.py"},
+		{"Go", "run.go", "go run run.go"},
+	}
+	run := func(t *testing.T, file, text, command string) (string, error) {
+		t.Helper()
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), "ANALYTICS_KEY="+secret, "NO_COLOR=1")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, values := range []struct{ plan, want string }{{`free' " $(id) \ é`, ""}, {"free", "free"}} {
+		c.press(t, "tab", "Try it")
+		c.fill(t, "textbox", "plan", values.plan)
+		c.press(t, "tab", "Use")
+		for _, p := range programs {
+			program := strings.Fields(p.command)[0]
+			if p.language == "TypeScript" {
+				program = "node"
+			}
+			if _, err := exec.LookPath(program); err != nil {
+				if os.Getenv("CI") != "" {
+					t.Fatal(err)
+				}
+				continue
+			}
+			out, err := run(t, p.file, shown(p.language), p.command)
+			if err != nil {
+				t.Errorf("%s with %s: %v\n%s", p.language, values.plan, err, out)
+			}
+			if got := strings.Count(out, "free"); values.want != "" && got != 3 || values.want == "" && got != 0 {
+				t.Errorf("%s with %s prints %s", p.language, values.plan, out)
+			}
+		}
+	}
+	if got, _ := must(t, client, http.MethodGet, "endpoints/sales/logs/", nil)["count"].(float64); got < 4 {
+		t.Errorf("the endpoint ran %v times", got)
+	}
+}

@@ -1,0 +1,212 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// sqlPage opens the page for SQL with a text.
+func (c *console) sqlPage(t *testing.T, text string) {
+	t.Helper()
+	c.visit(t, "sql?q="+url.QueryEscape(text))
+}
+
+// write replaces the text of the editor, as typing it after selecting all does.
+func (c *console) write(t *testing.T, text string) {
+	t.Helper()
+	at := c.one(t, "textbox", "Query")
+	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
+		t.Fatal(err)
+	}
+	c.stroke(t, ctrl, "a", 65)
+	if _, err := chromedp.Call(c.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	c.settle(t)
+}
+
+// ctrl is the modifier of keys that are pressed together with Ctrl.
+const ctrl = 2
+
+// stroke presses a key that writes nothing by itself.
+func (c *console) stroke(t *testing.T, modifiers int64, key string, number int64) {
+	t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{"rawKeyDown", "keyUp"} {
+		if _, err := chromedp.Call(c.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{
+			Type: kind, Modifiers: modifiers, Key: key, WindowsVirtualKeyCode: number,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.settle(t)
+}
+
+// editorText is what the editor holds.
+const editorText = `[...document.querySelector(".text-editor").shadowRoot.querySelectorAll(".cm-line")].map((l) => l.textContent).join("\n")`
+
+// gridRows are the rows of the result that are in view, without their numbers.
+func (c *console) gridRows(t *testing.T) [][]string {
+	t.Helper()
+	var rows [][]string
+	raw := c.evaluate(t, `JSON.stringify([...document.querySelectorAll(".sql-results .grid tbody tr[aria-rowindex]")].map((r) => [...r.cells].slice(1).map((e) => e.textContent)))`)
+	if err := json.Unmarshal([]byte(raw), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestConsoleSQL asks a query, and compares the page's numbers with the API's.
+func TestConsoleSQL(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	const query = "select event, count() as n, uniq(person_id) as people from events group by event order by n desc"
+	c.sqlPage(t, "select 1")
+	c.write(t, query)
+	c.stroke(t, ctrl, "Enter", 13)
+	c.shows(t, "4 rows in")
+	var want [][]string
+	for _, row := range d.Client(d.Project, d.PersonalKey).Query(t, query) {
+		var cells []string
+		for _, cell := range row.([]any) {
+			cells = append(cells, fmt.Sprint(cell))
+		}
+		want = append(want, cells)
+	}
+	if diff := cmp.Diff(want, c.gridRows(t)); diff != "" || len(want) != 4 {
+		t.Errorf("the grid (-API +page):\n%s", diff)
+	}
+	c.press(t, "tab", "Plan")
+	c.shows(t, "ReadFromMergeTree")
+	c.press(t, "tab", "Timings")
+	c.shows(t, "ClickHouse")
+	c.press(t, "tab", "Chart")
+	c.one(t, "combobox", "Chart")
+
+	c.press(t, "button", "History")
+	c.shows(t, "4 rows in")
+	c.press(t, "button", "Close")
+
+	c.press(t, "button", "More")
+	c.press(t, "menuitem", "Save as insight")
+	c.fill(t, "textbox", "Name", "Events by name")
+	c.press(t, "button", "Save")
+	answer := d.Client(d.Project, d.PersonalKey).Do(t, http.MethodGet, "insights/?search=Events+by+name", nil)
+	if !strings.Contains(string(answer.Raw), query) || !strings.Contains(c.evaluate(t, "location.search"), "?insight=") {
+		t.Errorf("what is saved: %s", answer.Raw)
+	}
+}
+
+// TestConsoleSQLMistakes: an error is shown with its place, and a click mends it.
+func TestConsoleSQLMistakes(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.expect("400")
+	c.sqlPage(t, "select '😀', evnt from events limit 3")
+	harness.Eventually(t, 15*time.Second, func() error {
+		if got := c.evaluate(t, `document.querySelector(".text-editor").shadowRoot.querySelector(".cm-lintRange-error")?.innerText ?? ""`); got != "evnt" {
+			return fmt.Errorf("what is underlined is %q", got)
+		}
+		return nil
+	})
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.shows(t, "Unable to resolve field: evnt (line 1, column")
+	c.press(t, "button", "Replace with event")
+	if got := c.evaluate(t, editorText); got != "select '😀', event from events limit 3" {
+		t.Errorf("the text is %q", got)
+	}
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.shows(t, "3 rows in")
+}
+
+// TestConsoleSQLCompletes: the editor offers the properties that there are.
+func TestConsoleSQLCompletes(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.sqlPage(t, "")
+	c.write(t, "select properties.")
+	for _, letter := range "compo" {
+		c.key(t, string(letter))
+	}
+	harness.Eventually(t, 15*time.Second, func() error {
+		if got := c.evaluate(t, `document.querySelector(".text-editor").shadowRoot.querySelector(".cm-completionLabel")?.innerText ?? ""`); got != "component" {
+			return fmt.Errorf("the first suggestion is %q", got)
+		}
+		return nil
+	})
+	c.stroke(t, 0, "Enter", 13)
+	if got := c.evaluate(t, editorText); got != "select properties.component" {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+// TestConsoleSQLMany: a result of 50,000 rows has only those in view in the page.
+func TestConsoleSQLMany(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.sqlPage(t, "select number, number * 2 from numbers(60000)")
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.shows(t, "100 rows (there are more)")
+	c.press(t, "button", "Show up to 50,000")
+	c.shows(t, "50,000 rows in")
+	c.evaluate(t, `(() => { const grid = document.querySelector(".sql-results .grid"); grid.scrollTop = grid.scrollHeight; return "" })()`)
+	harness.Eventually(t, 15*time.Second, func() error {
+		rows := c.gridRows(t)
+		if len(rows) == 0 || len(rows) > 100 || !cmp.Equal(rows[len(rows)-1], []string{"49999", "99998"}) {
+			return fmt.Errorf("%d rows are in the page, the last is %v", len(rows), rows[max(0, len(rows)-1):])
+		}
+		return nil
+	})
+}
+
+// TestConsoleSQLVariables: values of variables are typed, and go into the query.
+func TestConsoleSQLVariables(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.sqlPage(t, "select {variables.year} + 1 as next")
+	c.fill(t, "spinbutton", "year", "2030")
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.shows(t, "1 row in")
+	if diff := cmp.Diff([][]string{{"2031"}}, c.gridRows(t)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestConsoleSQLCancel: a query that is cancelled ends on the server, too.
+func TestConsoleSQLCancel(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.expect("400")
+	c.expect("ERR_ABORTED")
+	c.sqlPage(t, "select max(cityHash64(number)) from numbers(100000000000)")
+	at := c.one(t, "button", "Run Ctrl ⏎")
+	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
+		t.Fatal(err)
+	}
+	c.press(t, "button", "Cancel")
+	c.shows(t, "The query was cancelled.")
+	c.one(t, "button", "Run Ctrl ⏎")
+	var cancelled bool
+	for _, r := range c.sent() {
+		cancelled = cancelled || r.method == http.MethodDelete && strings.Contains(r.url, "/query/") && r.status == http.StatusOK
+	}
+	if !cancelled {
+		t.Error("the server was not told")
+	}
+}
