@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { Checkbox, Field, Select } from "../ui/basics";
 import { DateRange } from "./date-range";
 import { intervals, tooFine } from "./dates";
@@ -22,12 +23,13 @@ export function Section({ title, children, aside }: { title: string; children: C
 	);
 }
 
-/** A part of the editor that is seldom needed. It is open if it holds something. */
-export function More({ title, open, children }: { title: string; open?: boolean; children: ComponentChildren }) {
+/** A part of the editor that is seldom needed. `open` says whether it is open at first. What is closed shows no mistakes. */
+export function More({ title, open = false, children }: { title: string; open?: boolean; children: ComponentChildren }) {
+	const [shown, setShown] = useState(open);
 	return (
-		<details class="editor-more" open={open}>
+		<details class="editor-more" open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
 			<summary>{title}</summary>
-			<div class="editor-stack">{children}</div>
+			{shown && <div class="editor-stack">{children}</div>}
 		</details>
 	);
 }
