@@ -433,15 +433,17 @@ func TestConsoleStoredScripts(t *testing.T) {
 	for _, text := range hostile {
 		all = append(all, "insights?search="+url.QueryEscape(text), "person/"+url.PathEscape(text), "insights/"+url.PathEscape(text), url.PathEscape(text))
 	}
-	shown := false
+	shown := 0
 	for _, path := range all {
 		c.visit(t, path)
 		if got := c.evaluate(t, isPwned); got != "" {
 			t.Errorf("/%s: %s", path, got)
 		}
-		shown = shown || strings.Contains(c.text(t, "body"), hostile[0])
+		if strings.Contains(c.text(t, "main"), hostile[0]) {
+			shown++
+		}
 	}
-	if !shown {
-		t.Error("no page shows what was written, so that nothing was tried")
+	if shown < 10 {
+		t.Errorf("%d pages show what was written: little was tried", shown)
 	}
 }

@@ -8,9 +8,10 @@ import { filled } from "../../data/filters";
 import { EventList } from "../../data/list";
 import { ReferencesOf } from "../../data/references";
 import { useSettledJSON } from "../../data/use";
+import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Failure, Field, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
+import { Badge, Button, Card, Failure, Field, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { number } from "../../ui/format";
 import { StepEditor } from "./step";
@@ -22,7 +23,11 @@ export default function ActionPage({ id }: { id: string }) {
 		async (signal) => (id === "new" ? null : await get<Action>(`actions/${encodeURIComponent(id)}/`, {}, signal)),
 		[id],
 	);
-	return <Loaded of={found}>{(action) => <ActionEditor key={action?.id ?? "new"} action={action} />}</Loaded>;
+	return (
+		<LoadedPage of={found} title="Action">
+			{(action) => <ActionEditor key={action?.id ?? "new"} action={action} />}
+		</LoadedPage>
+	);
 }
 
 /** What can be changed of an action. */

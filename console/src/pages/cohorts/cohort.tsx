@@ -3,9 +3,10 @@ import { get, messageOf, patch } from "../../api/client";
 import { type Resource, useResource } from "../../api/use";
 import { References } from "../../data/references";
 import { When } from "../../data/time";
+import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Field, Loaded, PageHead, Snippet, Tabs, TextInput } from "../../ui/basics";
+import { Badge, Button, Card, Field, PageHead, Snippet, Tabs, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
@@ -29,7 +30,11 @@ function OneCohort({ id }: { id: string }) {
 		const timer = setTimeout(found.reload, 1000);
 		return () => clearTimeout(timer);
 	}, [found.data, found.loading]);
-	return <Loaded of={found}>{(cohort) => <CohortDetails cohort={cohort} of={found} />}</Loaded>;
+	return (
+		<LoadedPage of={found} title="Cohort">
+			{(cohort) => <CohortDetails cohort={cohort} of={found} />}
+		</LoadedPage>
+	);
 }
 
 type View = "members" | "criteria" | "used";

@@ -7,6 +7,7 @@ import type { Wanted } from "../../data/events";
 import { EventList } from "../../data/list";
 import { useOffset } from "../../data/paged";
 import { When } from "../../data/time";
+import { LoadedPage } from "../../data/page";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
@@ -15,7 +16,11 @@ import { Pager, Table } from "../../ui/table";
 /** One event: what it means, its properties, and some that occurred. */
 export default function EventPage({ id }: { id: string }) {
 	const found = useResource((signal) => get<EventDefinition>(`event_definitions/${encodeURIComponent(id)}/`, {}, signal), [id]);
-	return <Loaded of={found}>{(definition) => <EventDetails definition={definition} of={found} />}</Loaded>;
+	return (
+		<LoadedPage of={found} title="Event">
+			{(definition) => <EventDetails definition={definition} of={found} />}
+		</LoadedPage>
+	);
 }
 
 function EventDetails({ definition, of }: { definition: EventDefinition; of: Resource<EventDefinition> }) {

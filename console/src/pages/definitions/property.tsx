@@ -4,6 +4,7 @@ import { ask } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
 import { EditDefinition, Marks, Tags } from "../../data/definition";
 import { type PropertyDefinition, typeName } from "../../data/definitions";
+import { LoadedPage } from "../../data/page";
 import { place } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
@@ -13,7 +14,11 @@ import { Table } from "../../ui/table";
 /** One property: its type, where it occurs, and some of its values. */
 export default function PropertyPage({ id }: { id: string }) {
 	const found = useResource((signal) => get<PropertyDefinition>(`property_definitions/${encodeURIComponent(id)}/`, {}, signal), [id]);
-	return <Loaded of={found}>{(property) => <PropertyDetails property={property} of={found} />}</Loaded>;
+	return (
+		<LoadedPage of={found} title="Property">
+			{(property) => <PropertyDetails property={property} of={found} />}
+		</LoadedPage>
+	);
 }
 
 const kinds: Record<string, string> = { event: "Property of events", person: "Property of people", group: "Property of groups" };

@@ -3,7 +3,7 @@ import { aboutEvent, PersonLink } from "../../data/event";
 import type { EventRow } from "../../data/events";
 import { When } from "../../data/time";
 import { classes } from "../../ui/basics";
-import { inView, type Tail, type TailRow } from "./tail";
+import { inView, isNew, type Tail, type TailRow } from "./tail";
 
 const rowHeight = 34;
 const headHeight = 30;
@@ -13,7 +13,7 @@ export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow)
 	const box = useRef<HTMLElement>(null);
 	const [view, setView] = useState({ top: 0, height: 600 });
 	const reading = useRef<{ key: string; top: number } | null>(null);
-	const { rows, fresh } = tail;
+	const { rows } = tail;
 	useLayoutEffect(() => {
 		const element = box.current;
 		if (!element) return;
@@ -67,7 +67,7 @@ export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow)
 				<tbody>
 					{first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowHeight}px` }} />}
 					{rows.slice(first, last).map((row, i) => (
-						<Row key={row.key} row={row} index={first + i} fresh={fresh.has(row.key)} onOpen={onOpen} />
+						<Row key={row.key} row={row} index={first + i} fresh={isNew(tail, row)} onOpen={onOpen} />
 					))}
 					{last < rows.length && <tr aria-hidden="true" style={{ height: `${(rows.length - last) * rowHeight}px` }} />}
 				</tbody>

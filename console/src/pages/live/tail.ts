@@ -21,13 +21,13 @@ export interface TailRow extends EventRow {
 	/** Microseconds since 1970. */
 	arrivedAt: number;
 	happenedAt: number;
+	/** The poll that brought it. */
+	poll: number;
 }
 
 /** What was received until now: the newest events by their arrival, each once. */
 export interface Tail {
 	rows: readonly TailRow[];
-	/** The keys of those that the last poll brought. */
-	fresh: ReadonlySet<string>;
 	/** How many came since the first poll. */
 	received: number;
 	/** When the server answered last, in microseconds; null before the first answer. */
@@ -35,7 +35,15 @@ export interface Tail {
 	polls: number;
 }
 
-export const nothing: Tail = { rows: [], fresh: new Set(), received: 0, asOf: null, polls: 0 };
+export const nothing: Tail = { rows: [], received: 0, asOf: null, polls: 0 };
+
+/** For how many polls an event is marked as new. */
+const newFor = 3;
+
+/** Reports whether an event came in a moment ago. Those of the first poll are not new. */
+export function isNew(tail: Tail, row: TailRow): boolean {
+	return row.poll > 1 && tail.polls - row.poll < newFor;
+}
 
 /** The arrival from which on the next poll asks for events, in microseconds; null for the newest of all. */
 export function since(tail: Tail): number | null {
@@ -47,25 +55,18 @@ export function since(tail: Tail): number | null {
 
 /** Adds what a poll brought. What is there already is not added again, and only the newest are kept. */
 export function add(tail: Tail, got: readonly EventRow[], asOf: string): Tail {
+	const polls = tail.polls + 1;
 	const known = new Set(tail.rows.map((row) => row.key));
 	const more: TailRow[] = [];
 	for (const row of got) {
 		const key = `${row.uuid}/${row.event}/${row.distinctID}`;
 		if (known.has(key)) continue;
 		known.add(key);
-		more.push({ ...row, key, arrivedAt: micros(row.arrived), happenedAt: micros(row.timestamp) });
+		more.push({ ...row, key, arrivedAt: micros(row.arrived), happenedAt: micros(row.timestamp), poll: polls });
 	}
 	const rows = more.length ? [...tail.rows, ...more].sort(newestFirst).slice(0, most) : tail.rows;
-	const first = tail.asOf === null;
-	const kept = new Set(rows.map((row) => row.key));
-	const fresh = new Set(first ? [] : more.filter((row) => kept.has(row.key)).map((row) => row.key));
-	return {
-		rows,
-		fresh: fresh.size || tail.fresh.size ? fresh : tail.fresh,
-		received: tail.received + (first ? 0 : fresh.size),
-		asOf: Math.max(micros(asOf), tail.asOf ?? 0),
-		polls: tail.polls + 1,
-	};
+	const added = polls > 1 && more.length ? rows.filter((row) => row.poll === polls).length : 0;
+	return { rows, received: tail.received + added, asOf: Math.max(micros(asOf), tail.asOf ?? 0), polls };
 }
 
 /** The order of the server's answers: by arrival, then time, then uuid, all descending. */

@@ -6,6 +6,7 @@ import { EventNameField } from "../../data/fields";
 import { filled, PropertyFilters } from "../../data/filters";
 import { EventList } from "../../data/list";
 import { findPerson, nameOf, type Person } from "../../data/people";
+import { LoadedPage } from "../../data/page";
 import { PropertyTable } from "../../data/properties";
 import { When } from "../../data/time";
 import { useSettledJSON } from "../../data/use";
@@ -20,7 +21,11 @@ type View = "events" | "properties" | "ids" | "cohorts" | "json";
 /** One person, named by their UUID or a distinct id. */
 export default function PersonPage({ id }: { id: string }) {
 	const found = useResource((signal) => findPerson(id, signal), [id]);
-	return <Loaded of={found}>{(person) => <PersonDetails person={person} />}</Loaded>;
+	return (
+		<LoadedPage of={found} title="Person">
+			{(person) => <PersonDetails person={person} />}
+		</LoadedPage>
+	);
 }
 
 function PersonDetails({ person }: { person: Person }) {

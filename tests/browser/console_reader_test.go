@@ -1,0 +1,53 @@
+package browser_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// readScopes are those of a key that changes nothing.
+var readScopes = strings.Fields("query:read insight:read dashboard:read endpoint:read insight_variable:read user:read project:read organization:read cohort:read " +
+	"action:read alert:read event_definition:read property_definition:read group:read person:read")
+
+// changes are the names of buttons and links that change what is kept. A query can be written and run, and an insight tried, without.
+var changes = regexp.MustCompile(`(?i)^(save\b|delete|create|revoke|roll\b|roll back|rename|publish|promote|restore|new (dashboard|endpoint|action|cohort|key|alert|text)|add (to dashboard|insight|text|tile|member)|remove from|edit (dashboard|endpoint|action|cohort|name|details)|upload|pin\b|unpin)`)
+
+// offers returns the names of what changes something on the page.
+func (c *console) offers(t *testing.T) (names []string) {
+	t.Helper()
+	all := c.evaluate(t, `[...document.querySelectorAll("button, a, [role=button], [role=menuitem]")]
+		.filter((e) => e.checkVisibility() && !e.disabled).map((e) => e.getAttribute("aria-label") ?? e.innerText.trim()).join("\n")`)
+	for name := range strings.SplitSeq(all, "\n") {
+		if changes.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestConsoleReader: a key that may only read finds no button that would be refused, and asks for nothing that is.
+func TestConsoleReader(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	writer := signedIn(t, d.Server, d.Project)
+	for _, path := range []string{"insights/new", "dashboard", "keys"} {
+		writer.visit(t, path)
+		if names := writer.offers(t); len(names) == 0 {
+			t.Errorf("/%s has nothing that changes something, for a key that may", path)
+		}
+	}
+	c := signedIn(t, d.Server, d.Project, readScopes...)
+	for _, path := range pages(t, d.Client(d.Project, d.PersonalKey)) {
+		c.visit(t, path)
+		if names := c.offers(t); len(names) > 0 {
+			t.Errorf("/%s has %q", path, names)
+		}
+	}
+	for _, r := range c.sent() {
+		if r.status == http.StatusForbidden || r.method != http.MethodGet && r.method != http.MethodPost {
+			t.Errorf("%s %s answers %d", r.method, r.url, r.status)
+		}
+	}
+}
