@@ -283,8 +283,8 @@ func TestConsoleInsight(t *testing.T) {
 	}
 }
 
-// TestConsoleReader: a key that may read insights and no more sees their numbers, and nothing that would change them.
-func TestConsoleReader(t *testing.T) {
+// TestConsoleInsightReader: a key that may read insights and no more sees their numbers, and nothing that would change them.
+func TestConsoleInsightReader(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
 	client := d.Client(d.Project, d.PersonalKey)
