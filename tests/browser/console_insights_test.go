@@ -113,6 +113,8 @@ func TestConsoleFirstEvent(t *testing.T) {
 			t.Errorf("the snippet %s has no token or no address:\n%s", tab, snippet)
 		}
 	}
+	c.accessible(t)
+	c.picture(t, "first-event")
 	answer := client.Do(t, http.MethodPost, "/batch/", map[string]any{"api_key": token, "batch": []any{
 		map[string]any{"event": "it works", "distinct_id": "ann"},
 	}})
@@ -278,6 +280,46 @@ func TestConsoleInsight(t *testing.T) {
 	}
 	if got := members(record(t, client, "insights/"), "results"); len(got) != 0 {
 		t.Errorf("there still is %v", got)
+	}
+}
+
+// TestConsoleInsightReader: a key that may read insights and no more sees their numbers, and nothing that would change them.
+func TestConsoleInsightReader(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := d.Client(d.Project, d.PersonalKey)
+	var funnel map[string]any
+	for _, insight := range members(record(t, client, "insights/?refresh=blocking"), "results") {
+		if insight["name"] == "From a commit to a release" {
+			funnel = insight
+		}
+	}
+	c := signedIn(t, d.Server, d.Project, "project:read", "insight:read", "dashboard:read")
+	c.one(t, "link", "How the project is made")
+	c.visit(t, fmt.Sprint("insights/", funnel["short_id"]))
+	c.shows(t, "Your key may see results, and not run other queries.")
+	for _, step := range members(funnel, "result") {
+		if got := c.text(t, ".insight-result"); !strings.Contains(got, fmt.Sprint(step["count"])) {
+			t.Errorf("the page does not show %v:\n%s", step["count"], got)
+		}
+	}
+	if buttons := c.find(t, "button", "Save"); len(buttons) != 0 {
+		t.Error("the key may save the insight")
+	}
+	c.press(t, "button", "More")
+	if got := c.evaluate(t, `[...document.querySelectorAll("[role=menuitem]:not(:disabled)")].map((e) => e.innerText).join()`); got != "Show as code" {
+		t.Errorf("the key may %s", got)
+	}
+	c.visit(t, fmt.Sprint("dashboard/", first(t, client, "dashboards/", "id")))
+	for _, name := range []string{"Arrange", "Add", "Tile"} {
+		if buttons := c.find(t, "button", name); len(buttons) != 0 {
+			t.Errorf("the key has the button %s", name)
+		}
+	}
+	for _, r := range c.sent() {
+		if r.status >= 400 {
+			t.Errorf("%s answers %d", r.url, r.status)
+		}
 	}
 }
 

@@ -59,8 +59,14 @@ export function countQuery(source: QueryNode, search = ""): QueryNode {
 	return { kind: "ActorsQuery", select: ["count() over ()"], orderBy: [], ...within(source), limit: 1, ...(search && { search }) };
 }
 
-/** The query for the members of a cohort of the people behind a number. */
-export const cohortQuery = (source: QueryNode): QueryNode => ({ kind: "ActorsQuery", select: ["id"], orderBy: [], ...within(source) });
+/** The query for the members of a cohort of the people behind a number, or of those among them who are searched for. */
+export const cohortQuery = (source: QueryNode, search = ""): QueryNode => ({
+	kind: "ActorsQuery",
+	select: ["id"],
+	orderBy: [],
+	source,
+	...(search && { search }),
+});
 
 /** Asks for a page of the actors. */
 export async function loadActors(

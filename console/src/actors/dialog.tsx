@@ -90,7 +90,7 @@ function Actors({ behind }: { behind: Behind }) {
 					)
 				}
 			</Loaded>
-			{saving && <SaveCohort behind={behind} onClose={() => setSaving(false)} />}
+			{saving && <SaveCohort behind={behind} search={wanted} onClose={() => setSaving(false)} />}
 		</div>
 	);
 }
@@ -127,15 +127,18 @@ async function copyActors(behind: Behind, search: string): Promise<string> {
 	return actorsCSV(rows);
 }
 
-function SaveCohort({ behind, onClose }: { behind: Behind; onClose: () => void }) {
+function SaveCohort({ behind, search, onClose }: { behind: Behind; search: string; onClose: () => void }) {
 	const [name, setName] = useState(behind.title);
 	const save = async () => {
-		await post("cohorts/", { name: name.trim(), is_static: true, query: cohortQuery(behind.source) });
+		await post("cohorts/", { name: name.trim(), is_static: true, query: cohortQuery(behind.source, search) });
 		toast("The cohort was saved. Its members are being added.");
 	};
 	return (
 		<FormDialog title="Save as cohort" action="Save" onSubmit={save} onClose={onClose}>
-			<Field label="Name" hint="A static cohort: these people stay in it until they are taken out.">
+			<Field
+				label="Name"
+				hint={`A static cohort: ${search ? "the people who are found" : "these people"} stay in it until they are taken out.`}
+			>
 				{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}
 			</Field>
 		</FormDialog>

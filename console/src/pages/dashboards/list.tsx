@@ -100,11 +100,11 @@ export default function Dashboards() {
 				</div>
 				<Loaded of={list} rows={6}>
 					{(page) => {
-						const rows = shown === "pinned" ? page.results.filter((d) => d.pinned) : page.results;
-						if (rows.length === 0) return <Empty title={wanted || shown === "pinned" ? "No such dashboard" : "No dashboards yet"} />;
+						if (page.results.length === 0)
+							return <Empty title={wanted || shown === "pinned" ? "No such dashboard" : "No dashboards yet"} />;
 						return (
 							<>
-								<Table label="Dashboards" columns={columns} rows={rows} keyOf={(d) => d.id} />
+								<Table label="Dashboards" columns={columns} rows={page.results} keyOf={(d) => d.id} />
 								<Pager
 									offset={offset}
 									limit={pageSize}

@@ -50,23 +50,21 @@ export default function Home() {
 
 function Tiles() {
 	const list = useResource(
-		async (signal) => (can("dashboard:read") ? (await get<PageOf<Dashboard>>("dashboards/", { limit: 500 }, signal)).results : []),
+		async (signal) =>
+			can("dashboard:read") ? (await get<PageOf<Dashboard>>("dashboards/", { pinned: true, limit: mostPinned }, signal)).results : [],
 		[],
 	);
 	return (
 		<Loaded of={list}>
-			{(dashboards) => {
-				const pinned = dashboards.filter((d) => d.pinned).slice(0, mostPinned);
-				return (
-					<div class="home">
-						{pinned.length === 0 && dashboards.length > 0 && <NothingPinned />}
-						{pinned.map((d) => (
-							<PinnedDashboard key={d.id} dashboard={d} />
-						))}
-						<Recent without={pinned.map((d) => d.id)} />
-					</div>
-				);
-			}}
+			{(pinned) => (
+				<div class="home">
+					{pinned.length === 0 && can("dashboard:read") && <NothingPinned />}
+					{pinned.map((d) => (
+						<PinnedDashboard key={d.id} dashboard={d} />
+					))}
+					<Recent without={pinned.map((d) => d.id)} />
+				</div>
+			)}
 		</Loaded>
 	);
 }

@@ -2,7 +2,7 @@ import { RefreshCw } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../../actors/dialog";
-import { ApiError } from "../../api/client";
+import { ApiError, messageOf } from "../../api/client";
 import type { QueryNode, Warning } from "../../api/query";
 import { useSettled } from "../../api/use";
 import { type Behind, Chart } from "../../charts/chart";
@@ -125,7 +125,7 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 	if (run.error !== undefined && !run.loading) {
 		return (
 			<>
-				{isMistake(run.error) ? <Empty title="The query has a mistake" /> : <Failure error={run.error} retry={run.refresh} />}
+				{isMistake(run.error) ? <Mistake error={run.error} /> : <Failure error={run.error} retry={run.refresh} />}
 				{ran && <p class="hint">Below is the result of the query before.</p>}
 				{ran && (
 					<div class="insight-old">
@@ -142,6 +142,14 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 			<Chart query={shown} result={ran.result} onBehind={can("query:read") ? setBehind : undefined} switchable />
 			{behind && <BehindDialog behind={behind} onClose={() => setBehind(null)} />}
 		</div>
+	);
+}
+
+function Mistake({ error }: { error: unknown }) {
+	return (
+		<Empty title="The query has a mistake">
+			<p>{messageOf(error)}</p>
+		</Empty>
 	);
 }
 
