@@ -3,7 +3,7 @@ import { alertsState, captureState, databaseState, queriesState, type Status, ta
 
 const quiet = {
 	clickhouse: { reachable: true },
-	capture: { failing: false, dropped_events: 0, lag_seconds: 0, set_aside_events: 0, waiting_events: 0 },
+	capture: { dropped_events: 0, lag_seconds: 0, set_aside_events: 0, waiting_events: 0 },
 	queries: { running: 1, waiting: 0, max_running: 3, max_waiting: 24 },
 	materialized: { tables: 2, ready: 2, failing: 0 },
 	alerts: { total: 1, firing: 0, errored: 0, waiting_deliveries: 0 },
@@ -18,19 +18,20 @@ test("what fails is bad", () => {
 		tones({
 			...quiet,
 			clickhouse: { ...quiet.clickhouse, reachable: false },
-			capture: { ...quiet.capture, failing: true },
 			queries: { ...quiet.queries, waiting: 24 },
 			materialized: { ...quiet.materialized, failing: 1 },
 			alerts: { ...quiet.alerts, errored: 1 },
 		}),
-	).toEqual(["bad", "bad", "bad", "bad", "bad"]);
+	).toEqual(["bad", "good", "bad", "bad", "bad"]);
 });
+
+test("a server that captures nothing says so", () => expect(captureState({ ...quiet, capture: null }).words).toBe("Off"));
 
 test("what is late is a warning", () => {
 	expect(
 		tones({
 			...quiet,
-			capture: { ...quiet.capture, lag_seconds: 90 },
+			capture: { ...quiet.capture, lag_seconds: 90 } as Status["capture"],
 			queries: { ...quiet.queries, waiting: 1 },
 			materialized: { ...quiet.materialized, ready: 1 },
 			alerts: { ...quiet.alerts, firing: 1 },

@@ -152,7 +152,13 @@ function UsageLine({ name }: { name: string }) {
 	const usage = useResource((signal) => get<Usage>(pathOf(name, "usage/"), {}, signal), [name]);
 	if (!usage.data) return null;
 	const { day } = usage.data;
-	if (day.calls === 0) return <span class="hint">No calls in the last day</span>;
+	if (day.calls === 0) {
+		return (
+			<span class="hint">
+				No calls in the last day <ButtonReload onClick={usage.reload} />
+			</span>
+		);
+	}
 	return (
 		<span class="hint">
 			{number(day.calls)} {day.calls === 1 ? "call" : "calls"} in the last day, {share(day.cache_hit_ratio)} from the cache, p95{" "}

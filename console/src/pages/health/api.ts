@@ -14,19 +14,20 @@ export interface Status {
 		checked_at: string | null;
 	};
 	registry: { reachable: boolean };
-	cache: { hits: number; misses: number; hit_ratio: number | null; entries: number | null; bytes: number | null };
+	cache: { hits: number; misses: number; hit_ratio: number | null };
+	/** Null on a server that captures no events. */
 	capture: {
 		accepted_events: number;
 		ignored_events: number;
 		dropped_events: number;
-		refused_requests: Record<string, number>;
+		/** By reason. */
+		refused_requests: Record<string, number> | null;
 		delivered_events: number;
 		set_aside_events: number;
 		waiting_events: number;
 		waiting_bytes: number;
 		lag_seconds: number;
-		failing: boolean;
-	};
+	} | null;
 	queries: { running: number; waiting: number; max_running: number; max_waiting: number };
 	materialized: { tables: number; ready: number; failing: number; oldest_filled_at: string | null };
 	alerts: { total: number; enabled: number; firing: number; errored: number; snoozed: number; waiting_deliveries: number };
@@ -90,8 +91,8 @@ export function databaseState({ clickhouse }: Status): State {
 const late = 60;
 
 export function captureState({ capture }: Status): State {
-	if (capture.failing) return { tone: "bad", words: "Delivery fails" };
-	if (capture.dropped_events > 0) return { tone: "bad", words: "Events were dropped" };
+	if (!capture) return { tone: "good", words: "Off" };
+	if (capture.dropped_events > 0) return { tone: "warn", words: "Bad events were dropped" };
 	if (capture.lag_seconds > late) return { tone: "warn", words: "Behind" };
 	if (capture.set_aside_events > 0) return { tone: "warn", words: "Events were set aside" };
 	return { tone: "good", words: capture.waiting_events > 0 ? "Delivering" : "Nothing waits" };

@@ -71,8 +71,6 @@ function Figures({ status }: { status: Status }) {
 				figures={[
 					["Hits", number(cache.hits)],
 					["Misses", number(cache.misses)],
-					["Results", cache.entries === null ? "–" : number(cache.entries)],
-					["Size", cache.bytes === null ? "–" : bytes(cache.bytes)],
 				]}
 			/>
 			<Part
@@ -83,23 +81,7 @@ function Figures({ status }: { status: Status }) {
 					["Waiting", `${number(queries.waiting)} of ${number(queries.max_waiting)}`],
 				]}
 			/>
-			<Part
-				title="Capture"
-				state={captureState(status)}
-				figures={[
-					["Accepted", number(capture.accepted_events)],
-					["Delivered", number(capture.delivered_events)],
-					["Waiting", `${number(capture.waiting_events)} (${bytes(capture.waiting_bytes)})`],
-					["Lag", duration(capture.lag_seconds)],
-					["Ignored", number(capture.ignored_events)],
-					["Dropped", number(capture.dropped_events)],
-					["Set aside", number(capture.set_aside_events)],
-					...Object.entries(capture.refused_requests).map(([why, count]): Figure => [
-						`Refused: ${why.replaceAll("_", " ")}`,
-						number(count),
-					]),
-				]}
-			/>
+			<Part title="Capture" state={captureState(status)} figures={captureFigures(capture)} />
 			<Part
 				title="Materialized tables"
 				state={tablesState(status)}
@@ -123,6 +105,23 @@ function Figures({ status }: { status: Status }) {
 			/>
 		</div>
 	);
+}
+
+function captureFigures(capture: Status["capture"]): Figure[] {
+	if (!capture) return [];
+	return [
+		["Accepted", number(capture.accepted_events)],
+		["Delivered", number(capture.delivered_events)],
+		["Waiting", `${number(capture.waiting_events)} (${bytes(capture.waiting_bytes)})`],
+		["Lag", duration(capture.lag_seconds)],
+		["Ignored", number(capture.ignored_events)],
+		["Dropped", number(capture.dropped_events)],
+		["Set aside", number(capture.set_aside_events)],
+		...Object.entries(capture.refused_requests ?? {}).map(([why, count]): Figure => [
+			`Refused: ${why.replaceAll("_", " ")}`,
+			number(count),
+		]),
+	];
 }
 
 function Part({ title, state, figures }: { title: string; state: State; figures: Figure[] }) {

@@ -141,7 +141,7 @@ export function BindingFields({ binding, onBinding }: { binding: Binding; onBind
 			</Field>
 			<Field
 				label="Fixed variables"
-				hint="One on each line, such as customer_id = acme. Its holder cannot change them: a filter that every run has."
+				hint="One on each line, such as customer_id = acme. Its holder cannot change them: a filter that every run has. A text that looks like a number goes in quotes."
 			>
 				{(id) => (
 					<textarea
