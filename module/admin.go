@@ -208,7 +208,7 @@ func recordKey(k *registry.Key, secret string) adminapi.Key {
 	return adminapi.Key{
 		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
 		ExpiresAt: api.OrNil(k.ExpiresAt), LastUsedAt: api.OrNil(k.LastUsedAt), LastRolledAt: api.OrNil(k.LastRolledAt), RevokedAt: api.OrNil(k.RevokedAt),
-		Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
+		Parent: k.Parent, Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
 	}
 }
 

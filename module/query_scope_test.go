@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,6 +75,10 @@ var powers = map[string]struct{ scope, target, body string }{
 	"PATCH project_secret_api_keys/:name":          {"project:write endpoint:read", "project_secret_api_keys/KEY/", `{"scopes": ["query:read", "endpoint:read"]}`},
 	"PUT project_secret_api_keys/:name":            {"project:write endpoint:read", "project_secret_api_keys/KEY/", `{"scopes": ["query:read", "endpoint:read"]}`},
 	"POST project_secret_api_keys/:name/roll":      {"project:write query:read", "project_secret_api_keys/KEY/roll/", ``},
+	"POST personal_api_keys":                       {"project:write query:read", "personal_api_keys/", `{"label": "new", "scopes": ["query:read"]}`},
+	"PATCH personal_api_keys/:name":                {"project:write query:read", "personal_api_keys/@current/", `{"scopes": ["project:write", "query:read"]}`},
+	"PUT personal_api_keys/:name":                  {"project:write query:read", "personal_api_keys/@current/", `{"scopes": ["project:write", "query:read"]}`},
+	"POST personal_api_keys/:name/roll":            {"project:write query:read endpoint:write insight_variable:write insight:write dashboard:write", "personal_api_keys/PEER/roll/", ``},
 }
 
 // powerless are the routes that read and write what is kept, and neither run a query nor hand out a credential.
@@ -85,7 +90,7 @@ var powerless = strings.Fields(`
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
-	GET_alerts GET_alerts/:name DELETE_alerts/:name POST_persons
+	GET_alerts GET_alerts/:name DELETE_alerts/:name GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name POST_persons
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)
@@ -120,7 +125,7 @@ func powersWorld(t *testing.T) (*world, *registry.Key) {
 // target is the address of a row of the table of powers.
 func (w *world) target(text string, secret *registry.Key) string {
 	alert := w.rt.registry.Snapshot().Alerts(w.project.ID)[0]
-	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "ALERT", alert.ID).Replace(text)
+	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "PEER", w.key.ID, "ALERT", alert.ID).Replace(text)
 }
 
 // TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each
@@ -172,7 +177,12 @@ func TestPowersOfScopes(t *testing.T) {
 			if name == "POST endpoint_tokens" {
 				kind = registry.Secret
 			}
-			_, text := w.newKey(t, w.project.ID, kind, strings.Fields(power.scope)...)
+			_, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{ // of a session: others roll their own keys alone
+				Project: w.project.ID, Kind: kind, Scopes: strings.Fields(power.scope), Session: kind == registry.Personal, ExpiresAt: time.Now().Add(time.Hour),
+			}, began)
+			if err != nil {
+				t.Fatal(err)
+			}
 			answer := w.as(t, text, method, w.target(power.target, secret), power.body)
 			if answer.Code == http.StatusForbidden || answer.Code == http.StatusUnauthorized {
 				t.Errorf("with %s: %d %s", power.scope, answer.Code, answer.Body)

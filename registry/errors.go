@@ -62,6 +62,12 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("API key missing required %s '%s': a key can only give out scopes that it has", word, strings.Join(e.Missing, "', '"))
 }
 
+// DeniedError says that a key may not do something to another key.
+type DeniedError struct{ Message string }
+
+// Error returns the message.
+func (e *DeniedError) Error() string { return e.Message }
+
 func required(field string) *FieldError {
 	return &FieldError{Field: field, Code: CodeRequired, Message: "This field is required."}
 }

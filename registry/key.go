@@ -60,6 +60,8 @@ type Key struct {
 	CreatedBy string `json:"created_by,omitempty"`
 	// Session reports that somebody got the key by signing in, and not to keep it: it is purged soon after it ended.
 	Session bool `json:"session,omitempty"`
+	// Parent is the id of the personal key that this one ends with; empty when it ends with none.
+	Parent string `json:"parent,omitempty"`
 }
 
 // storedKey is the JSON of a key.
@@ -226,11 +228,15 @@ type NewKey struct {
 	Endpoints []string       // names; nil for all
 	CreatedBy string         // id of the personal key that asks; empty for an operator
 	Session   bool           // somebody signs in with it; it is personal and expires
-	Grantor   *Key           // who asks: the key can have only scopes that it has; nil for an operator
+	// Grantor is who asks: the key can have only scopes that it has, and a personal key ends with it unless it is of a session. Nil for an
+	// operator.
+	Grantor *Key
+
+	parent string // see inherit
 }
 
 // CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is
-// ErrNotFound. Scopes that the grantor lacks are a *ScopeError.
+// ErrNotFound. Scopes that the grantor lacks are a *ScopeError, and what else it may not do is a *DeniedError.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *Key, text string, err error) {
 	if n.Kind == "" {
 		n.Kind = Personal
@@ -240,6 +246,9 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		return nil, "", err
 	}
 	if err := n.Grantor.mayGive(n.Scopes); err != nil {
+		return nil, "", err
+	}
+	if err := n.inherit(); err != nil {
 		return nil, "", err
 	}
 	created := Key{
@@ -252,6 +261,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		ExpiresAt: moment(n.ExpiresAt),
 		CreatedBy: n.CreatedBy,
 		Session:   n.Session,
+		Parent:    n.parent,
 	}
 	if n.Endpoints != nil {
 		created.Endpoints = once(n.Endpoints)
@@ -278,6 +288,9 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		if err := p.checkLabel(&k); err != nil {
 			return err
 		}
+		if err := p.checkGrantor(&n); err != nil {
+			return err
+		}
 		created = k
 		return t.put(&k)
 	})
@@ -298,24 +311,29 @@ type KeyUpdate struct {
 }
 
 // UpdateKey changes the label and the scopes of a key. Mistakes are *FieldError; an unknown id is ErrNotFound, a revoked key
-// ErrRevoked. Scopes that are added and that the grantor lacks are a *ScopeError.
-func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate) (*Key, error) {
-	k, err := r.changeKey(ctx, id, func(k *Key) error {
+// ErrRevoked. Scopes that are added and that the grantor lacks are a *ScopeError; to a personal key only those may add some who rule it,
+// which is a *DeniedError. Keys that were made with it are revoked when they have a scope that it loses.
+func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate, now time.Time) (*Key, error) {
+	k, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
 		if !k.RevokedAt.IsZero() {
 			return ErrRevoked
 		}
 		if u.Label != nil {
 			k.Label = strings.TrimSpace(*u.Label)
 		}
-		var added []string
+		before := *k
 		if u.Scopes != nil {
-			added = slices.DeleteFunc(slices.Clone(u.Scopes), k.Allows)
 			k.Scopes = once(u.Scopes)
 		}
 		if err := checkKey(k.Kind, k.Label, k.Scopes); err != nil {
 			return err
 		}
-		return u.Grantor.mayGive(added)
+		if added := slices.DeleteFunc(slices.Clone(k.Scopes), before.Allows); len(added) > 0 {
+			if err := cmp.Or(u.Grantor.mayGive(added), u.Grantor.checkRules(k)); err != nil {
+				return err
+			}
+		}
+		return t.endFamily(k, now, func(made *Key) bool { return before.Covers(made) && !k.Covers(made) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("updating key %q: %w", id, err)
@@ -375,18 +393,19 @@ func FixedText(values map[string]any) (string, error) {
 }
 
 // RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a
-// revoked key ErrRevoked. Who rolls a key gets to use it: scopes that by lacks are a *ScopeError; by is nil for an operator.
+// revoked key ErrRevoked. Who rolls a key gets to use it: scopes that by lacks are a *ScopeError, and a personal key that it does not rule
+// is a *DeniedError; by is nil for an operator. Keys that were made with it are revoked.
 func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Time) (k *Key, text string, err error) {
-	rolled, err := r.changeKey(ctx, id, func(k *Key) error {
+	rolled, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
 		if !k.RevokedAt.IsZero() {
 			return ErrRevoked
 		}
-		if err := by.mayGive(k.Scopes); err != nil {
+		if err := cmp.Or(by.mayGive(k.Scopes), by.checkRules(k)); err != nil {
 			return err
 		}
 		text = k.renew()
 		k.LastRolledAt = moment(now)
-		return nil
+		return t.endFamily(k, now, nil)
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("rolling key %q: %w", id, err)
@@ -394,14 +413,14 @@ func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Tim
 	return rolled, text, nil
 }
 
-// RevokeKey ends a key for good; when it returns, the key no longer works on this node. Revoking one again changes nothing.
+// RevokeKey ends a key for good, and those that were made with it; when it returns, they no longer work on this node. Revoking one again changes nothing.
 // An unknown id is ErrNotFound.
 func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Key, error) {
-	revoked, err := r.changeKey(ctx, id, func(k *Key) error {
+	revoked, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
 		if k.RevokedAt.IsZero() {
 			k.RevokedAt = moment(now)
 		}
-		return nil
+		return t.endFamily(k, now, nil)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("revoking key %q: %w", id, err)
@@ -409,7 +428,7 @@ func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Ke
 	return revoked, nil
 }
 
-func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) error) (*Key, error) {
+func (r *Registry) changeKey(ctx context.Context, id string, change func(*tx, *Key) error) (*Key, error) {
 	var changed Key
 	err := r.write(ctx, 0, func(t *tx) error {
 		before := t.next.anyKey(id)
@@ -418,7 +437,7 @@ func (r *Registry) changeKey(ctx context.Context, id string, change func(*Key) e
 		}
 		t.expect(before.Project) // for its labels
 		k := before.Key
-		if err := change(&k); err != nil {
+		if err := change(t, &k); err != nil {
 			return err
 		}
 		if err := t.draft.project(k.Project).checkLabel(&k); err != nil {

@@ -92,6 +92,7 @@ type Key struct {
 	LastUsedAt   *time.Time `json:"last_used_at"`
 	LastRolledAt *time.Time `json:"last_rolled_at"`
 	RevokedAt    *time.Time `json:"revoked_at"`
+	Parent       string     `json:"parent,omitempty"` // the id of the key that it ends with
 
 	Fixed     json.RawMessage `json:"fixed,omitempty"`
 	Endpoints []string        `json:"endpoints,omitempty"`

@@ -150,6 +150,7 @@ func ErrorOf(err error) *Error {
 		engine   *clickhouse.Error
 		invalid  *registry.FieldError
 		scopes   *registry.ScopeError
+		denied   *registry.DeniedError
 		refused  *execution.LimitError
 		payload  *capture.RefusalError
 	)
@@ -180,7 +181,9 @@ func ErrorOf(err error) *Error {
 		return Invalid(invalid.Field, string(invalid.Code), "%s", invalid.Message)
 	case errors.As(err, &scopes):
 		return Forbidden("%s", scopes.Error())
-	case errors.Is(err, registry.ErrNotFound):
+	case errors.As(err, &denied):
+		return Forbidden("%s", denied.Message)
+	case errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrRevoked):
 		return NotFound("Not found.")
 	}
 	return serverError(http.StatusInternalServerError, "error", "A server error occurred.", err)

@@ -46,7 +46,7 @@ func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Co
 	if key == nil {
 		return c
 	}
-	c.quotas = append(c.quotas, quota{e.Limits.OfKey(key.ID), LimitKey, key.ID, ""})
+	c.quotas = append(c.quotas, quota{e.Limits.OfKey(key.Payer()), LimitKey, key.Payer(), ""})
 	if part != nil {
 		c.quotas = append(c.quotas, quota{part.allowance, LimitToken, part.id, ""})
 	}

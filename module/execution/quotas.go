@@ -49,7 +49,7 @@ func (x *Computation) quotas() Quotas {
 func (c *Caller) quotas(limits *Limiter) Quotas {
 	var qs Quotas
 	if c.Key != nil {
-		qs = append(qs, quota{limits.OfKey(c.Key.ID), LimitKey, c.Key.ID, ""})
+		qs = append(qs, quota{limits.OfKey(c.Key.Payer()), LimitKey, c.Key.Payer(), ""})
 	}
 	if c.Share != nil {
 		qs = append(qs, quota{c.Share.allowance, LimitToken, c.Share.id, ""})

@@ -289,7 +289,7 @@ func testMissing(t exam) {
 	for name, do := range map[string]func() error{
 		"rolling a key":  func() error { _, _, err := p.RollKey(ctx, "k", nil, at); return err },
 		"revoking a key": func() error { _, err := p.RevokeKey(ctx, "k", at); return err },
-		"changing a key": func() error { _, err := p.UpdateKey(ctx, "k", registry.KeyUpdate{}); return err },
+		"changing a key": func() error { _, err := p.UpdateKey(ctx, "k", registry.KeyUpdate{}, at); return err },
 		"changing an endpoint of another project": func() error {
 			_, err := p.UpdateEndpoint(ctx, mine.ID, "theirs", registry.EndpointUpdate{}, at)
 			return err

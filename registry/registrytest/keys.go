@@ -41,7 +41,7 @@ func testKeys(t exam) {
 	if p.other.Snapshot().KeyByHash(old) != nil {
 		t.Error("the text before it was rolled still works")
 	}
-	must(p.UpdateKey(t.Context(), full.ID, registry.KeyUpdate{Label: new("renamed"), Scopes: []string{"endpoint:read"}}))(t)
+	must(p.UpdateKey(t.Context(), full.ID, registry.KeyUpdate{Label: new("renamed"), Scopes: []string{"endpoint:read"}}, at))(t)
 	full.Label, full.Scopes = "renamed", []string{"endpoint:read"}
 	keysAre(bare, full)
 	must(p.RevokeKey(t.Context(), full.ID, at.Add(3*time.Second)))(t)
@@ -66,7 +66,7 @@ func testKeyConflicts(t exam) {
 	taken := &registry.FieldError{Field: "label", Code: registry.CodeUnique}
 	p.refused("a taken label", taken, func() error { _, _, err := p.CreateKey(t.Context(), secret(shop.ID, "backend"), at); return err })
 	p.refused("a label that is changed to a taken one", taken, func() error {
-		_, err := p.UpdateKey(t.Context(), again.ID, registry.KeyUpdate{Label: new("backend")})
+		_, err := p.UpdateKey(t.Context(), again.ID, registry.KeyUpdate{Label: new("backend")}, at)
 		return err
 	})
 	// The other registry has not seen the label that is taken when it asks for it.

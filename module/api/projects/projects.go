@@ -1,5 +1,5 @@
 // Package projects tells callers about themselves and their project: the project, its organization, the user and the key who ask. It
-// also manages the secret keys of a project, and issues tokens for browsers.
+// also manages the keys of a project, and issues tokens for browsers.
 package projects
 
 import (
@@ -19,12 +19,17 @@ type Projects struct {
 	Registry *registry.Registry
 }
 
+// writeProject is the scope that keys are managed with.
+const writeProject = "project:write"
+
 // Routes are the routes of the topic. Every personal key may ask about itself.
 func (p *Projects) Routes() []api.Route {
 	const (
 		keys, oneKey       = "project_secret_api_keys", "project_secret_api_keys/:name"
+		personal           = "personal_api_keys"
+		onePersonal        = personal + "/:name"
 		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
-		readProject, write = "project:read", "project:write"
+		readProject, write = "project:read", writeProject
 		readOrganization   = "organization:read"
 	)
 	return []api.Route{
@@ -47,6 +52,14 @@ func (p *Projects) Routes() []api.Route {
 		{Method: http.MethodPatch, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
 		{Method: http.MethodDelete, Pattern: oneKey, Scope: write, Handler: p.deleteSecretKey},
 		{Method: http.MethodPost, Pattern: oneKey + "/roll", Scope: write, Handler: p.rollSecretKey},
+
+		{Method: http.MethodGet, Pattern: personal, Scope: readProject, Handler: listPersonalKeys},
+		{Method: http.MethodPost, Pattern: personal, Scope: write, Handler: p.createPersonalKey},
+		{Method: http.MethodGet, Pattern: onePersonal, Scope: readProject, Handler: getPersonalKey},
+		{Method: http.MethodPut, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
+		{Method: http.MethodPatch, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
+		{Method: http.MethodDelete, Pattern: onePersonal, Scope: write, Handler: p.deletePersonalKey},
+		{Method: http.MethodPost, Pattern: onePersonal + "/roll", Scope: write, Handler: p.rollPersonalKey},
 
 		{Method: http.MethodPost, Pattern: "endpoint_tokens", Scope: "endpoint:read", SecretKeys: true, Handler: p.issueToken},
 	}

@@ -81,21 +81,29 @@ func (p *Projects) createSecretKey(ctx context.Context, c api.Caller, in api.Inp
 		return api.Response{}, api.Invalid("scopes", "required", "This field is required.")
 	}
 	n := registry.NewKey{Project: c.Project.ID, Kind: registry.Secret, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
-	var fix map[string]json.RawMessage
-	f := api.Fields{All: fields}
-	f.Read("fixed", &fix)
-	f.Read("endpoints", &n.Endpoints)
-	if f.Err != nil {
-		return api.Response{}, f.Err
-	}
-	if n.Fixed, err = BindKey(c.Snapshot, c.Project.ID, fix, n.Endpoints); err != nil {
-		return api.Response{}, api.Invalid("fixed", "invalid_input", "%s", err.Error())
+	if n.Fixed, n.Endpoints, err = readBinding(&c, fields); err != nil {
+		return api.Response{}, err
 	}
 	k, value, err := p.Registry.CreateKey(ctx, n, c.Start)
 	if err != nil {
 		return api.Response{}, err
 	}
 	return api.JSON(http.StatusCreated, recordSecretKey(&c, k, value)), nil
+}
+
+// readBinding reads the variables and endpoints that a new key is to be bound to.
+func readBinding(c *api.Caller, fields map[string]json.RawMessage) (fixed map[string]any, endpoints []string, err error) {
+	var fix map[string]json.RawMessage
+	f := api.Fields{All: fields}
+	f.Read("fixed", &fix)
+	f.Read("endpoints", &endpoints)
+	if f.Err != nil {
+		return nil, nil, f.Err
+	}
+	if fixed, err = BindKey(c.Snapshot, c.Project.ID, fix, endpoints); err != nil {
+		return nil, nil, api.Invalid("fixed", "invalid_input", "%s", err.Error())
+	}
+	return fixed, endpoints, nil
 }
 
 func (p *Projects) updateSecretKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
@@ -110,7 +118,7 @@ func (p *Projects) updateSecretKey(ctx context.Context, c api.Caller, in api.Inp
 	if err := checkBindingStays(k, fields); err != nil {
 		return api.Response{}, err
 	}
-	if k, err = p.Registry.UpdateKey(ctx, k.ID, update); err != nil {
+	if k, err = p.Registry.UpdateKey(ctx, k.ID, update, c.Start); err != nil {
 		return api.Response{}, err
 	}
 	return api.JSON(http.StatusOK, recordSecretKey(&c, k, "")), nil

@@ -1,0 +1,91 @@
+package registry
+
+import "time"
+
+// A personal key that is made with another one ends with it: it expires no later, has no scopes that the other lacks, and is revoked when
+// the other is revoked or rolled, or loses one of its scopes. So the holder of a key that was given away for a time keeps nothing after
+// it. A session's key stands for the operator who gave out its code, and what is made with it ends with nothing.
+
+// maxMadeKeys is how many keys that were made with one key can be there at a time.
+const maxMadeKeys = 50
+
+// Rules reports whether k may give another personal key a new text or more scopes: whoever can do that to a key can use it. It may for
+// itself, for keys that were made with it, and for all if it is of a session. A nil key is an operator.
+func (k *Key) Rules(other *Key) bool {
+	return k == nil || k.Session || k.ID == other.ID || k.ID == other.Parent
+}
+
+// Covers reports whether k has all scopes of another key.
+func (k *Key) Covers(other *Key) bool { return k.mayGive(other.Scopes) == nil }
+
+// Payer returns the id of the key on whose rate the queries of k count: a key that is made with another one shares its rate, so that
+// making keys does not raise it.
+func (k *Key) Payer() string {
+	if k.Parent != "" {
+		return k.Parent
+	}
+	return k.ID
+}
+
+// checkRules refuses a write to a personal key that only those may do who rule it. Other keys belong to the project.
+func (k *Key) checkRules(other *Key) error {
+	if other.Kind == Personal && !k.Rules(other) {
+		return &DeniedError{Message: "A key can only be rolled or given scopes by itself, by the key that it was made with, or in a session of the console."}
+	}
+	return nil
+}
+
+// inherit makes n end with the key that makes it.
+func (n *NewKey) inherit() error {
+	by := n.Grantor
+	switch {
+	case by == nil || n.Kind != Personal || by.Session:
+		return nil
+	case by.Parent != "":
+		return &DeniedError{Message: "This key was made with another key, so it can't make personal keys."}
+	case n.ExpiresAt.IsZero():
+		n.ExpiresAt = by.ExpiresAt
+	case !by.ExpiresAt.IsZero() && n.ExpiresAt.After(by.ExpiresAt):
+		return invalid("expires_at", "A key can't expire after the one that makes it: at %s.", by.ExpiresAt.Format(time.RFC3339))
+	}
+	n.parent = by.ID
+	return nil
+}
+
+// checkGrantor refuses what a key gives out that was revoked or rolled in between, or lost the scopes, and more keys than one can make.
+func (p *projectState) checkGrantor(n *NewKey) error {
+	if n.Grantor == nil {
+		return nil
+	}
+	by := p.keys.get(n.Grantor.ID)
+	if by == nil || !by.RevokedAt.IsZero() || by.Hash != n.Grantor.Hash {
+		return &DeniedError{Message: "The key that asks was revoked or rolled."}
+	}
+	if err := by.mayGive(n.Scopes); err != nil {
+		return err
+	}
+	if n.parent != "" && len(p.madeWith(n.parent)) >= maxMadeKeys {
+		return &FieldError{Code: CodeLimit, Message: "A key can make at most 50 personal keys that are in use. Revoke one first."}
+	}
+	return nil
+}
+
+// madeWith returns the keys that were made with a key and are not revoked.
+func (p *projectState) madeWith(id string) []*keyEntry {
+	return valuesOf(p.keys.byID, func(e *keyEntry) bool { return e.Parent == id && e.RevokedAt.IsZero() })
+}
+
+// endFamily revokes the keys that were made with a key, those for which ends holds; all for nil.
+func (t *tx) endFamily(of *Key, now time.Time, ends func(*Key) bool) error {
+	for _, e := range t.draft.project(of.Project).madeWith(of.ID) {
+		if ends != nil && !ends(&e.Key) {
+			continue
+		}
+		k := e.Key
+		k.RevokedAt = moment(now)
+		if err := t.put(&k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
