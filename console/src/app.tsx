@@ -58,12 +58,12 @@ function Shell() {
 			<a class="skip" href="#main">
 				Skip to the page
 			</a>
-			<div class="topbar">
+			<header class="topbar">
 				<IconButton label="Navigation" aria-expanded={sidebar} onClick={() => setSidebar(!sidebar)}>
 					<MenuIcon size={18} />
 				</IconButton>
 				<span>{session.value?.project.name}</span>
-			</div>
+			</header>
 			<Sidebar open={sidebar} path={path} />
 			<main class="main" id="main" tabIndex={-1}>
 				<Page path={path} />
