@@ -95,7 +95,7 @@ export function PlotView({
 	useEffect(() => {
 		if (!chart || width === 0) return;
 		chart.setOption(plot.option(paintOf(), { small, width, hidden }), { notMerge: true, lazyUpdate: true });
-	}, [chart, plot, small, width < 420, width > 700, hidden, theme]);
+	}, [chart, plot, small, width > 0, width < 420, width > 700, hidden, theme]);
 
 	const scrolls = plot.minWidth !== undefined;
 	if (failed) return <p class="mistake">The chart could not be loaded. Reload the page to try again.</p>;
