@@ -31,6 +31,6 @@ func adminPurgeProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	}
 	return adminapi.Purged{
 		Project: p.ID, Insights: len(purged.Insights), Dashboards: len(purged.Dashboards), Tiles: len(purged.Tiles), Endpoints: purged.Endpoints,
-		Keys: len(purged.Keys), Cohorts: purged.Cohorts, Actions: purged.Actions,
+		Keys: len(purged.Keys), Cohorts: purged.Cohorts, Actions: purged.Actions, Annotations: purged.Annotations,
 	}, nil
 }

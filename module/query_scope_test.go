@@ -44,6 +44,10 @@ var powers = map[string]struct{ scope, target, body string }{
 	"GET persons/values":                                   {"person:read", "persons/values/?key=plan", ``},
 	"GET persons/cohorts":                                  {"person:read cohort:read", "persons/cohorts/?person_id=00000000-0000-4000-8000-000000000000", ``},
 	"GET event_definitions":                                {"event_definition:read", "event_definitions/", ``},
+	"GET event_definitions/by_name":                        {"event_definition:read", "event_definitions/by_name/?name=x", ``},
+	"GET event_definitions/:name":                          {"event_definition:read", "event_definitions/00000000-0000-4000-8000-000000000000/", ``},
+	"POST event_definitions":                               {"event_definition:write", "event_definitions/", `{"name": "x"}`},
+	"PATCH event_definitions/:name":                        {"event_definition:write", "event_definitions/00000000-0000-4000-8000-000000000000/", `{"hidden": true}`},
 	"GET property_definitions":                             {"property_definition:read", "property_definitions/", ``},
 	"GET insights":                                         {"insight:read", "insights/?refresh=blocking", ``},
 	"GET insights/:name":                                   {"insight:read", "insights/1/?refresh=blocking", ``},
@@ -85,6 +89,8 @@ var powerless = strings.Fields(`
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
+	GET_annotations POST_annotations GET_annotations/:name PUT_annotations/:name PATCH_annotations/:name
+	GET_property_definitions/:name PATCH_property_definitions/:name
 	PATCH_/project PATCH_/organizations/:name/project GET_/organizations/:name/members GET_/organizations/:name/member
 	GET_alerts GET_alerts/:name DELETE_alerts/:name POST_persons
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name

@@ -6,6 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/actions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/alerts"
+	"github.com/caddy-analytics/caddy-analytics/module/api/annotations"
 	"github.com/caddy-analytics/caddy-analytics/module/api/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
@@ -29,6 +30,7 @@ func (rt *runtime) newAPI() *api.API {
 		Executor: rt.Executor, Registry: rt.registry, References: &rt.references, Calculate: rt.cohorts.Calculate,
 	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
+	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
 	a.Serve((&people.People{Executor: rt.Executor}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

@@ -114,6 +114,14 @@ var writesOf = []struct {
 		_, err := r.UpdateAction(ctx, 1, 5, registry.ActionFields{Description: registry.To("new")}, now)
 		return err
 	}},
+	{registry.KindDefinition, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.Define(ctx, registry.Definition{ID: "d5", Project: 1, Event: "d5"}, registry.DefinitionFields{Hidden: registry.To(true)}, "k5", now)
+		return err
+	}},
+	{registry.KindAnnotation, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.UpdateAnnotation(ctx, 1, 5, registry.AnnotationFields{Content: registry.To(new("new"))}, now)
+		return err
+	}},
 	{registry.KindAlert, func(ctx context.Context, r *registry.Registry) error {
 		_, err := r.UpdateAlert(ctx, 1, "a5", registry.AlertFields{Name: registry.To("new")}, now)
 		return err
@@ -212,6 +220,8 @@ func filled(tb testing.TB, many int) string {
 		put(registry.KindCohort, id, `{"$form": 1, "name": "c%d", "static": true}`, n)
 		put(registry.KindAction, id, `{"name": "a%d", "steps": [{"event": "e"}], "tags": [], "created_at": %q}`, n, at)
 		put(registry.KindAlert, "a"+id, `{"insight": %d, "enabled": true, "created_at": %q}`, n, at)
+		put(registry.KindDefinition, "d"+id, `{"event": "d%d", "updated_at": %q}`, n, at)
+		put(registry.KindAnnotation, id, `{"content": "a%d", "date_marker": %q, "scope": "project", "creation_type": "USR", "created_at": %q, "updated_at": %q}`, n, at, at, at)
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})
 	}

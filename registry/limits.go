@@ -25,7 +25,7 @@ const (
 const (
 	// MaxRecord is the most bytes of an insight, a dashboard without its tiles, a version of an endpoint, an action, or a project's settings.
 	MaxRecord = 1 << 20
-	// MaxSmallRecord is the most bytes of a variable, a tile, an alert, or what else of an endpoint is not in its versions.
+	// MaxSmallRecord is the most bytes of a variable, a tile, an alert, an annotation, a definition, or what else of an endpoint is not in its versions.
 	MaxSmallRecord = 64 << 10
 	// MaxTiles is the most tiles of a dashboard, deleted ones that are not purged yet among them.
 	MaxTiles = 500
@@ -62,6 +62,8 @@ var counted = []struct {
 	{KindCohort, "cohorts", 1},
 	{KindAction, "actions", 1},
 	{KindAlert, "alerts", 1},
+	{KindAnnotation, "annotations", 1},
+	{KindDefinition, "definitions of events and properties", 5},
 	{KindTile, "tiles of dashboards", 10},
 	{KindVersion, "versions of endpoints", 10},
 }

@@ -11,21 +11,22 @@ import (
 
 // Purged says what of a project was removed for good.
 type Purged struct {
-	Insights   []int64  // numbers
-	Dashboards []int64  // numbers
-	Tiles      []int64  // numbers
-	Endpoints  int      // with their versions
-	Keys       []string // ids
-	Cohorts    int
-	Actions    int
+	Insights    []int64  // numbers
+	Dashboards  []int64  // numbers
+	Tiles       []int64  // numbers
+	Endpoints   int      // with their versions
+	Keys        []string // ids
+	Cohorts     int
+	Actions     int
+	Annotations int
 }
 
 // Empty reports whether nothing was removed.
 func (p *Purged) Empty() bool {
-	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions == 0
+	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions+p.Annotations == 0
 }
 
-// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, and keys that were revoked or
+// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, annotations, and keys that were revoked or
 // have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
 // unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
@@ -34,6 +35,7 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 		u.dashboards()
 		u.endpoints()
 		u.actions()
+		u.annotations()
 		u.keys(logged, nil)
 		u.cohorts()
 	})
@@ -154,6 +156,13 @@ func (u *purge) actions() {
 	}
 }
 
+func (u *purge) annotations() {
+	for _, a := range valuesOf(u.p.annotations.byID, func(a *Annotation) bool { return a.Deleted && u.due(a.UpdatedAt) }) {
+		u.remove(a)
+		u.out.Annotations++
+	}
+}
+
 // authors returns the keys that something of the project names as its author.
 func (p *projectState) authors() map[string]bool {
 	named := make(map[string]bool)
@@ -172,6 +181,12 @@ func (p *projectState) authors() map[string]bool {
 		named[a.CreatedBy] = true
 	}
 	for _, a := range valuesOf(p.alerts.byID, nil) {
+		named[a.CreatedBy] = true
+	}
+	for _, d := range valuesOf(p.definitions.byID, nil) {
+		named[d.CreatedBy], named[d.UpdatedBy], named[d.VerifiedBy] = true, true, true
+	}
+	for _, a := range valuesOf(p.annotations.byID, nil) {
 		named[a.CreatedBy] = true
 	}
 	for _, v := range valuesOf(p.variables.byID, nil) {
@@ -243,6 +258,6 @@ func (r *Registry) purgeProject(ctx context.Context, project int64, now time.Tim
 		r.log.Info("purged what was deleted more than 30 days ago, and keys of sessions that ended more than a day ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
 			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions),
-			zap.Int("sessions", len(sessions.Keys)))
+			zap.Int("annotations", purged.Annotations), zap.Int("sessions", len(sessions.Keys)))
 	}
 }

@@ -62,6 +62,8 @@ var kinds = []kindOf{
 	{kind: KindCohort, read: readCohort, history: cohortHistory},
 	{kind: KindAction, read: readAction},
 	{kind: KindAlert, read: readAlert},
+	{kind: KindDefinition, read: readDefinition},
+	{kind: KindAnnotation, read: readAnnotation},
 }
 
 // The kinds of records.
@@ -81,6 +83,8 @@ const (
 	KindCohort       Kind = "cohort"
 	KindAction       Kind = "action"
 	KindAlert        Kind = "alert"
+	KindDefinition   Kind = "definition"
+	KindAnnotation   Kind = "annotation"
 
 	kindSequence Kind = "sequence"
 	kindUser     Kind = "user" // has a sequence alone

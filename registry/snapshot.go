@@ -39,15 +39,17 @@ type projectState struct {
 	tokenSecrets  []TokenSecret  // newest first
 	captureTokens []CaptureToken // newest first
 
-	keys       table[string, *keyEntry]
-	endpoints  table[string, *endpointEntry]
-	variables  table[string, *Variable]
-	insights   table[int64, *Insight]
-	dashboards table[int64, *Dashboard]
-	cohorts    table[int64, *Cohort]
-	actions    table[int64, *Action]
-	alerts     table[string, *Alert]
-	properties *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
+	keys        table[string, *keyEntry]
+	endpoints   table[string, *endpointEntry]
+	variables   table[string, *Variable]
+	insights    table[int64, *Insight]
+	dashboards  table[int64, *Dashboard]
+	cohorts     table[int64, *Cohort]
+	actions     table[int64, *Action]
+	alerts      table[string, *Alert]
+	definitions table[string, *Definition]
+	annotations table[int64, *Annotation]
+	properties  *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
 	placed *immutable.SortedMap[int64, []int64] // by insight, or minus the number of a text: the dashboards that have a tile of it, deleted or not
@@ -63,6 +65,7 @@ func newProjectState() *projectState {
 		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
 		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
 		actions: newTable[int64, *Action](), alerts: newTable[string, *Alert](),
+		definitions: newTable[string, *Definition](), annotations: newTable[int64, *Annotation](),
 		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}

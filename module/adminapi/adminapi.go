@@ -173,14 +173,15 @@ type Purge struct {
 
 // Purged says how much of a project was removed for good.
 type Purged struct {
-	Project    int64 `json:"project"`
-	Insights   int   `json:"insights"`
-	Dashboards int   `json:"dashboards"`
-	Tiles      int   `json:"tiles"`
-	Endpoints  int   `json:"endpoints"`
-	Keys       int   `json:"keys"`
-	Cohorts    int   `json:"cohorts"`
-	Actions    int   `json:"actions"`
+	Project     int64 `json:"project"`
+	Insights    int   `json:"insights"`
+	Dashboards  int   `json:"dashboards"`
+	Tiles       int   `json:"tiles"`
+	Endpoints   int   `json:"endpoints"`
+	Keys        int   `json:"keys"`
+	Cohorts     int   `json:"cohorts"`
+	Actions     int   `json:"actions"`
+	Annotations int   `json:"annotations"`
 }
 
 // Import says what an import did.

@@ -45,24 +45,26 @@ func openRegistry(t exam) *registry.Registry {
 
 // project is all that a snapshot shows of a project.
 type project struct {
-	Project    registry.Project
-	Keys       []registry.Key // newest first
-	Secrets    []registry.TokenSecret
-	Captures   []registry.CaptureToken
-	Endpoints  []registry.Endpoint // newest first
-	Variables  []registry.Variable // oldest first
-	Insights   []registry.Insight  // deleted ones too
-	Listed     []int64
-	Dashboards []registry.Dashboard // deleted ones too
-	Tiles      map[int64][]registry.Tile
-	Properties []registry.PropertyDefinition
-	GroupTypes []registry.GroupType
-	Cohorts    []registry.Cohort // deleted ones too
-	Schema     []registry.SchemaCohort
-	Actions    []registry.Action           // deleted ones too
-	Newest     []int64                     // actions in the order of a list
-	Defined    []registry.ActionDefinition // what queries follow from them
-	Alerts     []registry.Alert            // in the order of a list
+	Project     registry.Project
+	Keys        []registry.Key // newest first
+	Secrets     []registry.TokenSecret
+	Captures    []registry.CaptureToken
+	Endpoints   []registry.Endpoint // newest first
+	Variables   []registry.Variable // oldest first
+	Insights    []registry.Insight  // deleted ones too
+	Listed      []int64
+	Dashboards  []registry.Dashboard // deleted ones too
+	Tiles       map[int64][]registry.Tile
+	Properties  []registry.PropertyDefinition
+	GroupTypes  []registry.GroupType
+	Cohorts     []registry.Cohort // deleted ones too
+	Schema      []registry.SchemaCohort
+	Actions     []registry.Action           // deleted ones too
+	Newest      []int64                     // actions in the order of a list
+	Defined     []registry.ActionDefinition // what queries follow from them
+	Alerts      []registry.Alert            // in the order of a list
+	Definitions []registry.Definition       // in the order of a list
+	Annotations []registry.Annotation       // in the order of a list
 }
 
 // someNumbers is more than the numbers of insights and dashboards in these tests.
@@ -74,7 +76,7 @@ func contents(s *registry.Snapshot) []project {
 		out := project{
 			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
-			Alerts: values(s.Alerts(p.ID)),
+			Alerts: values(s.Alerts(p.ID)), Definitions: values(s.Definitions(p.ID)), Annotations: values(s.Annotations(p.ID)),
 		}
 		listed, _ := s.InsightPage(p.ID, 0, someNumbers)
 		for _, i := range listed {

@@ -77,6 +77,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"versions of cohorts", testCohortVersions},
 		{"actions", testActions},
 		{"alerts", testAlerts},
+		{"definitions of events and properties", testDefinitions},
+		{"annotations", testAnnotations},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}

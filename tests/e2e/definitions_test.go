@@ -56,6 +56,7 @@ func TestDefinitions(t *testing.T) {
 	if diff := cmp.Diff(event, harness.Only(event, results[0])); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
+	describeEvents(t, c)
 	results, _ = mustDo(t, all, http.StatusOK, http.MethodGet, "property_definitions/?search=ms&event_names=%5B%22closed%22,%22$pageview%22%5D", nil)["results"].([]any)
 	property := any(map[string]any{"name": "ms", "property_type": "Numeric", "is_numerical": true, "is_seen_on_filtered_events": true})
 	if diff := cmp.Diff(property, harness.Only(property, results[0])); diff != "" {
@@ -74,5 +75,48 @@ func TestDefinitions(t *testing.T) {
 	}
 	if answer := c.Do(t, http.MethodGet, "event_definitions/", nil); answer.Status != http.StatusForbidden {
 		t.Errorf("a key without the scope gets %d: %s", answer.Status, answer.Raw)
+	}
+}
+
+// describeEvents writes about an event that was seen, and defines one that was not.
+func describeEvents(t *testing.T, c *harness.Client) {
+	t.Helper()
+	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:write", "personal"))
+	found := mustDo(t, writer, http.StatusOK, http.MethodGet, "event_definitions/by_name/?name=sign%20up", nil)
+	path := fmt.Sprintf("event_definitions/%s/", found["id"])
+	for _, tt := range []struct{ body, want fields }{
+		{fields{"description": "A new account", "tags": []string{"Growth"}, "verified": true}, fields{"description": "A new account", "tags": []any{"growth"}, "verified": true, "hidden": false}},
+		{fields{"hidden": true}, fields{"description": "A new account", "verified": false, "verified_by": nil, "hidden": true}},
+	} {
+		for _, answer := range []any{mustDo(t, writer, http.StatusOK, http.MethodPatch, path, tt.body), mustDo(t, writer, http.StatusOK, http.MethodGet, path, nil)} {
+			if diff := cmp.Diff(any(tt.want), harness.Only(any(tt.want), answer)); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", tt.body, diff)
+			}
+		}
+	}
+	mustDo(t, writer, http.StatusOK, http.MethodPatch, path, fields{"hidden": false})
+	made := mustDo(t, writer, http.StatusCreated, http.MethodPost, "event_definitions/", fields{"name": "refunded", "description": "soon"})
+	wanted := any(fields{"name": "refunded", "description": "soon", "last_seen_at": nil})
+	if diff := cmp.Diff(wanted, harness.Only(wanted, mustDo(t, writer, http.StatusOK, http.MethodGet, fmt.Sprintf("event_definitions/%s/", made["id"]), nil))); diff != "" {
+		t.Errorf("an event that was not seen (-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		method, path string
+		body         any
+		status       int
+	}{
+		{http.MethodPost, "event_definitions/", fields{"name": "refunded"}, 400},
+		{http.MethodPost, "event_definitions/", fields{"name": "closed"}, 400},
+		{http.MethodPost, "event_definitions/", fields{"name": " "}, 400},
+		{http.MethodPatch, path, fields{"hidden": true, "verified": true}, 400},
+		{http.MethodPatch, path, fields{"tags": 7}, 400},
+		{http.MethodPatch, "event_definitions/00000000-0000-4000-8000-000000000000/", fields{"hidden": true}, 404},
+		{http.MethodGet, "event_definitions/by_name/?name=sign", nil, 404},
+		{http.MethodGet, "event_definitions/by_name/", nil, 400},
+		{http.MethodDelete, path, nil, 405},
+	} {
+		if answer := writer.Do(t, tt.method, tt.path, tt.body); answer.Status != tt.status {
+			t.Errorf("%s %s %v answers %d %s, want %d", tt.method, tt.path, tt.body, answer.Status, answer.Raw, tt.status)
+		}
 	}
 }

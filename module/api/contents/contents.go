@@ -39,6 +39,13 @@ func Events(ctx context.Context, e *execution.Executor, c *api.Caller) (events [
 	return events, quotas, err
 }
 
+// EventsNow is Events as the data are now.
+func EventsNow(ctx context.Context, e *execution.Executor, c *api.Caller) (events []Event, quotas execution.Quotas, err error) {
+	var one Event
+	quotas, err = RowsNow(ctx, e, c, taxonomy.Events(), []any{&one.Name, &one.FirstSeen, &one.LastSeen}, func() { events = append(events, one) })
+	return events, quotas, err
+}
+
 // PropertiesOf returns the names of the properties of the latest events of some names.
 func PropertiesOf(ctx context.Context, e *execution.Executor, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
 	seen, name := map[string]bool{}, ""

@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Definitions are the handlers of the topic. Events are those that are in the data; properties and group types are those that the
-// registry knows, from imports and from operators.
+// Definitions are the handlers of the topic. Events are those that are in the data or were defined before they were seen; properties and
+// group types are those that the registry knows, from imports and from operators. What people wrote about them is in the registry.
 type Definitions struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
@@ -27,7 +27,13 @@ func (d *Definitions) Routes() []api.Route {
 	const readVariables, writeVariables = "insight_variable:read", "insight_variable:write"
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: "event_definitions", Scope: "event_definition:read", Handler: d.listEvents},
+		{Method: http.MethodPost, Pattern: "event_definitions", Scope: "event_definition:write", Handler: d.createEvent},
+		{Method: http.MethodGet, Pattern: "event_definitions/by_name", Scope: "event_definition:read", Handler: d.eventByName},
+		{Method: http.MethodGet, Pattern: "event_definitions/:name", Scope: "event_definition:read", Handler: d.getEvent},
+		{Method: http.MethodPatch, Pattern: "event_definitions/:name", Scope: "event_definition:write", Handler: d.updateEvent},
 		{Method: http.MethodGet, Pattern: "property_definitions", Scope: "property_definition:read", Handler: d.listProperties},
+		{Method: http.MethodGet, Pattern: "property_definitions/:name", Scope: "property_definition:read", Handler: d.getProperty},
+		{Method: http.MethodPatch, Pattern: "property_definitions/:name", Scope: "property_definition:write", Handler: d.updateProperty},
 		{Method: http.MethodGet, Pattern: "groups_types", Scope: "group:read", Handler: d.listGroupTypes},
 
 		{Method: http.MethodGet, Pattern: "insight_variables", Scope: readVariables, Handler: d.listVariables},
@@ -39,7 +45,7 @@ func (d *Definitions) Routes() []api.Route {
 	}
 }
 
-// described is what all definitions have in JSON. Nobody describes, owns, verifies or hides them here.
+// described is what all definitions have in JSON.
 type described struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
@@ -53,8 +59,37 @@ type described struct {
 	Hidden      bool       `json:"hidden"`
 }
 
-func describe(c *api.Caller, kind, name string) described {
-	return described{ID: api.DerivedID(kind, fmt.Sprintf("%d %s", c.Project.ID, name)), Name: name, Tags: []string{}}
+// describe returns what is known of a definition beside the data, and what people wrote about it; nil for nothing.
+func describe(c *api.Caller, kind, name string) (described, *registry.Definition) {
+	out := described{ID: idOf(c, kind, name), Name: name, Tags: []string{}}
+	d := c.Snapshot.Definition(c.Project.ID, out.ID)
+	if d == nil {
+		return out, nil
+	}
+	out.Description, out.Tags, out.Hidden = d.Description, api.OrEmpty(d.Tags), d.Hidden
+	out.UpdatedAt, out.UpdatedBy = api.OrNil(d.UpdatedAt), c.User(d.UpdatedBy)
+	out.Verified, out.VerifiedAt, out.VerifiedBy = d.Verified, api.OrNil(d.VerifiedAt), c.User(d.VerifiedBy)
+	return out, d
+}
+
+// idOf is the id of a definition, which is always the same.
+func idOf(c *api.Caller, kind, name string) string {
+	return api.DerivedID(kind, fmt.Sprintf("%d %s", c.Project.ID, name))
+}
+
+// readDefinition reads the writable fields of a definition. Like PostHog it ignores others.
+func readDefinition(f *api.Fields) registry.DefinitionFields {
+	var out registry.DefinitionFields
+	out.Description, out.Tags = api.Change[*string](f, "description"), api.Change[[]string](f, "tags")
+	out.Hidden, out.Verified = api.Change[bool](f, "hidden"), api.Change[bool](f, "verified")
+	return out
+}
+
+// leftOut reports whether a list leaves out a definition: exclude_hidden and verified.
+func (d *described) leftOut(in api.Input) bool {
+	given := in.URL.Query()
+	verified := given.Get("verified")
+	return d.Hidden && api.IsTrue(given.Get("exclude_hidden")) || verified != "" && api.IsTrue(verified) != d.Verified
 }
 
 // pageOf is api.PageOf of what a query found.

@@ -3,6 +3,7 @@ package definitions
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -15,10 +16,76 @@ import (
 // propertyRecord is a property in JSON.
 type propertyRecord struct {
 	described
-	IsNumerical  bool                  `json:"is_numerical"`
-	PropertyType registry.PropertyType `json:"property_type"`
+	IsNumerical  bool                   `json:"is_numerical"`
+	PropertyType *registry.PropertyType `json:"property_type"`
 	// Seen reports whether the latest of the events that the caller names have it; null when none is named.
 	Seen *bool `json:"is_seen_on_filtered_events"`
+}
+
+func recordProperty(c *api.Caller, p registry.PropertyDefinition) propertyRecord {
+	known, written := describe(c, fmt.Sprintf("property %s %d", p.Scope, p.GroupTypeIndex), p.Name)
+	r := propertyRecord{described: known, IsNumerical: p.Type == registry.PropertyNumeric, PropertyType: &p.Type}
+	if written == nil || p.Type != registry.PropertyString {
+		return r
+	}
+	switch written.ShownType {
+	case registry.NoType:
+		r.PropertyType = nil
+	case registry.PropertyDuration:
+		r.PropertyType = &written.ShownType
+	}
+	return r
+}
+
+// findProperty finds the property of the id in the address.
+func findProperty(c *api.Caller, in api.Input) (registry.PropertyDefinition, propertyRecord, error) {
+	id := api.CanonicalID(in.At.Name)
+	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
+		if r := recordProperty(c, p); r.ID == id {
+			return p, r, nil
+		}
+	}
+	return registry.PropertyDefinition{}, propertyRecord{}, api.NotFound("Not found.")
+}
+
+func (d *Definitions) getProperty(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	_, r, err := findProperty(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusOK, r), nil
+}
+
+func (d *Definitions) updateProperty(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	p, r, err := findProperty(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	all, err := in.ReadObject()
+	if err != nil {
+		return api.Response{}, err
+	}
+	f := &api.Fields{All: all}
+	fields := readDefinition(f)
+	if typ := api.Change[*registry.PropertyType](f, "property_type"); typ.Given {
+		if fields.Type = registry.To(registry.NoType); typ.Value != nil {
+			fields.Type.Value = *typ.Value
+		}
+		if typ.Value != nil && *typ.Value == registry.NoType {
+			f.Fail("property_type", "invalid_choice", "%q is not a valid choice.", *typ.Value)
+		}
+	}
+	if f.Err != nil {
+		return api.Response{}, f.Err
+	}
+	if _, err := d.Registry.Define(ctx, registry.Definition{ID: r.ID, Project: c.Project.ID, Property: p}, fields, c.Key.ID, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	c.Snapshot = d.Registry.Snapshot()
+	if _, r, err = findProperty(&c, in); err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusOK, r), nil
 }
 
 // propertyFilter is which properties a caller asks for.
@@ -80,8 +147,7 @@ func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.I
 	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
 	records := []propertyRecord{}
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
-		kind := fmt.Sprintf("property %s %d", p.Scope, p.GroupTypeIndex)
-		record := propertyRecord{described: describe(&c, kind, p.Name), IsNumerical: p.Type == registry.PropertyNumeric, PropertyType: p.Type}
+		record := recordProperty(&c, p)
 		if seen != nil {
 			has := seen[p.Name]
 			record.Seen = &has
@@ -91,6 +157,7 @@ func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.I
 			f.names != nil && !slices.Contains(f.names, p.Name), slices.Contains(f.excluded, p.Name),
 			seen != nil && f.onlySeen && !seen[p.Name],
 			api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
+			record.leftOut(in),
 			numerical != "" && api.IsTrue(numerical) != record.IsNumerical,
 			flags != "" && api.IsTrue(flags) != strings.HasPrefix(p.Name, "$feature/"):
 			continue
