@@ -258,11 +258,10 @@ func (d PropertyDefinition) validate() error {
 	default:
 		return notChoice("type", string(d.Scope))
 	}
-	switch d.Type {
-	case PropertyString, PropertyNumeric, PropertyBoolean, PropertyDateTime:
-		return nil
+	if !slices.Contains([]PropertyType{PropertyString, PropertyNumeric, PropertyBoolean, PropertyDateTime}, d.Type) {
+		return notChoice("property_type", string(d.Type))
 	}
-	return notChoice("property_type", string(d.Type))
+	return nil
 }
 
 func (g GroupType) validate() error {

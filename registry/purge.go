@@ -257,12 +257,7 @@ func (r *Registry) purgeProject(ctx context.Context, project int64, now time.Tim
 	case !purged.Empty() || !sessions.Empty():
 		r.log.Info("purged what was deleted more than 30 days ago, and keys of sessions that ended more than a day ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
-<<<<<<< HEAD
 			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions), zap.Int("annotations", purged.Annotations),
 			zap.Int("sessions", len(sessions.Keys)))
-=======
-			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions),
-			zap.Int("annotations", purged.Annotations), zap.Int("sessions", len(sessions.Keys)))
->>>>>>> data
 	}
 }

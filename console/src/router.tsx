@@ -46,14 +46,14 @@ export function pageAddress(...parts: (string | number)[]): string {
 	return ["", "project", session.value?.project.id || "@current", ...parts.map((part) => encodeURIComponent(part))].join("/");
 }
 
-/** The values of a pattern such as "dashboard/:id" in the rest of a path; null when it does not match. */
+/** The values of a pattern such as "dashboard/:id" in the rest of a path, decoded; null when it does not match. */
 export function match(pattern: string, path: string): Record<string, string> | null {
 	const wanted = pattern.split("/");
 	const given = path.split("/");
 	if (wanted.length !== given.length) return null;
 	const values: Record<string, string> = {};
 	for (const [i, part] of wanted.entries()) {
-		const value = given[i] ?? "";
+		const value = decoded(given[i] ?? "");
 		if (part.startsWith(":")) {
 			if (!value) return null;
 			values[part.slice(1)] = value;
@@ -62,19 +62,18 @@ export function match(pattern: string, path: string): Record<string, string> | n
 	return values;
 }
 
-/** The parts of the page's path after /project/:id/, decoded where they can be. */
+/** A part of a path as it was before it was encoded; one that cannot be decoded stays as it is. */
+function decoded(part: string): string {
+	try {
+		return decodeURIComponent(part);
+	} catch {
+		return part;
+	}
+}
+
+/** What follows /project/:id/ in the page's path, still encoded: a value may hold a slash. */
 export function projectPath(path: string): string {
-	const rest = /^\/project\/[^/]+\/?(.*?)\/?$/.exec(path)?.[1] ?? "";
-	return rest
-		.split("/")
-		.map((part) => {
-			try {
-				return decodeURIComponent(part);
-			} catch {
-				return part;
-			}
-		})
-		.join("/");
+	return /^\/project\/[^/]+\/?(.*?)\/?$/.exec(path)?.[1] ?? "";
 }
 
 type LinkProps = Omit<JSX.AnchorHTMLAttributes<HTMLAnchorElement>, "href"> & { to: string; children?: ComponentChildren };

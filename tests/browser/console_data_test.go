@@ -68,18 +68,6 @@ func (c *console) column(t *testing.T, label string, column int) []string {
 		quote(fmt.Sprintf("[aria-label=%q] tbody tr:not([aria-hidden])", label)), column))
 }
 
-// pick takes a value of a list of choices, by its label.
-func (c *console) pick(t *testing.T, label, value string) {
-	t.Helper()
-	c.evaluate(t, fmt.Sprintf(`(() => {
-		const list = [...document.querySelectorAll("select")].find((e) => e.getAttribute("aria-label") === %[1]s || e.labels[0]?.innerText === %[1]s);
-		list.value = %[2]s;
-		list.dispatchEvent(new Event("change", { bubbles: true }));
-		return "";
-	})()`, quote(label), quote(value)))
-	c.settle(t)
-}
-
 // wholeTail are the uuids of all rows of the list of live events, of which the page holds only those in view.
 const wholeTail = `(async () => {
 	const box = document.querySelector(".live-box");

@@ -57,18 +57,6 @@ func must(t *testing.T, c *harness.Client, method, path string, body any) map[st
 	return answer.Body
 }
 
-// pick chooses a value of the list with a label.
-func (c *console) pick(t *testing.T, label, value string) {
-	t.Helper()
-	c.evaluate(t, fmt.Sprintf(`(() => {
-		const list = [...document.querySelectorAll("select")].find((s) => (s.ariaLabel ?? s.labels[0]?.innerText) === %s);
-		list.value = %s;
-		list.dispatchEvent(new Event("change", { bubbles: true }));
-		return list.value;
-	})()`, quote(label), quote(value)))
-	c.settle(t)
-}
-
 // grid is the text of each cell of a grid, without the numbers of its rows.
 func (c *console) grid(t *testing.T) (rows [][]string) {
 	t.Helper()

@@ -365,6 +365,18 @@ func (c *console) fill(t *testing.T, role, name, text string) {
 	c.settle(t)
 }
 
+// pick takes a value of a list of choices, by its label.
+func (c *console) pick(t *testing.T, label, value string) {
+	t.Helper()
+	c.evaluate(t, fmt.Sprintf(`(() => {
+		const list = [...document.querySelectorAll("select")].find((e) => e.getAttribute("aria-label") === %[1]s || e.labels[0]?.innerText === %[1]s);
+		list.value = %[2]s;
+		list.dispatchEvent(new Event("change", { bubbles: true }));
+		return "";
+	})()`, quote(label), quote(value)))
+	c.settle(t)
+}
+
 // key presses a key, such as kb.Enter.
 func (c *console) key(t *testing.T, key string) {
 	t.Helper()

@@ -28,10 +28,9 @@ func recordProperty(c *api.Caller, p registry.PropertyDefinition) propertyRecord
 	if written == nil || p.Type != registry.PropertyString {
 		return r
 	}
-	switch written.ShownType {
-	case registry.NoType:
+	if written.ShownType == registry.NoType {
 		r.PropertyType = nil
-	case registry.PropertyDuration:
+	} else if written.ShownType == registry.PropertyDuration {
 		r.PropertyType = &written.ShownType
 	}
 	return r
