@@ -70,3 +70,11 @@ func (c *Client) askServer(ctx context.Context) (*server, error) {
 	c.known.Store(s)
 	return s, nil
 }
+
+// ServerVersion returns the version of the server that answered last; empty when none has answered yet.
+func (c *Client) ServerVersion() string {
+	if s := c.known.Load(); s != nil {
+		return s.version
+	}
+	return ""
+}

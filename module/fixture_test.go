@@ -82,6 +82,7 @@ func newWorld(tb testing.TB) *world {
 		tables:   new(materialize.Filler),
 		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
+	w.rt.probe = w.rt.newProbe()
 	w.rt.api = w.rt.newAPI()
 	w.rt.signin = &signin.SignIn{State: new(signin.State), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}
 	w.app.runtime.Store(w.rt)

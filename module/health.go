@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/status"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
@@ -53,7 +54,8 @@ type probe struct {
 
 	looking chan struct{} // holds one token: one look at a time, by whoever put it there
 	found   readiness
-	at      time.Time // zero before the first
+	at      time.Time     // zero before the first
+	took    time.Duration // until ClickHouse answered
 }
 
 var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry: partMissing}
@@ -71,6 +73,23 @@ func (p *probe) ready(ctx context.Context) readiness {
 	case <-ctx.Done(): // nobody is there to be told
 		return notReady
 	}
+	return p.look(ctx)
+}
+
+// health is ready with when that was found, and how long ClickHouse took.
+func (p *probe) health(ctx context.Context) status.Health {
+	select {
+	case p.looking <- struct{}{}:
+		defer func() { <-p.looking }()
+	case <-ctx.Done(): // nobody is there to be told
+		return status.Health{}
+	}
+	found := p.look(ctx)
+	return status.Health{At: p.at, ClickHouse: found.ClickHouse == partReady, Registry: found.Registry == partReady, Took: p.took}
+}
+
+// look returns the state of the parts. The caller holds the token.
+func (p *probe) look(ctx context.Context) readiness {
 	if !p.at.IsZero() && time.Since(p.at) < probeEvery {
 		return p.found
 	}
@@ -78,7 +97,11 @@ func (p *probe) ready(ctx context.Context) readiness {
 	defer cancel()
 	before, now := p.found, readiness{Status: partReady}
 	var asked sync.WaitGroup
-	asked.Go(func() { now.ClickHouse = p.ask(ctx, "ClickHouse", before.ClickHouse, p.clickhouse) })
+	asked.Go(func() {
+		began := time.Now()
+		now.ClickHouse = p.ask(ctx, "ClickHouse", before.ClickHouse, p.clickhouse)
+		p.took = time.Since(began)
+	})
 	asked.Go(func() { now.Registry = p.ask(ctx, "the registry", before.Registry, p.registry) })
 	asked.Wait()
 	if now.ClickHouse != partReady || now.Registry != partReady {

@@ -90,7 +90,7 @@ var powerless = strings.Fields(`
 	GET_dashboards/widget_catalog POST_dashboards/:name/create_text_tile POST_dashboards/:name/update_text_tile POST_dashboards/:name/delete_tile
 	GET_insight_variables POST_insight_variables GET_insight_variables/:name PUT_insight_variables/:name PATCH_insight_variables/:name
 	DELETE_insight_variables/:name GET_project_secret_api_keys GET_project_secret_api_keys/:name DELETE_project_secret_api_keys/:name GET_groups_types
-	GET_alerts GET_alerts/:name DELETE_alerts/:name GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name POST_persons
+	GET_status GET_alerts GET_alerts/:name DELETE_alerts/:name GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name POST_persons
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)

@@ -1,7 +1,9 @@
 package module
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/actions"
@@ -15,6 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/people"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
+	"github.com/caddy-analytics/caddy-analytics/module/api/status"
+	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 )
 
 // newAPI makes the API of a runtime.
@@ -33,8 +37,40 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
 	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)
+	a.Serve(rt.status().Routes()...)
 	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
 	return a
+}
+
+// started is when the process did, more or less.
+var started = time.Now()
+
+// status says how the server and its projects are doing.
+func (rt *runtime) status() *status.Status {
+	return &status.Status{
+		Executor: rt.Executor, Version: buildinfo.Read().Version, Started: started, Embedded: rt.engine != nil,
+		Health:  func(ctx context.Context) status.Health { return rt.probe.health(ctx) },
+		Capture: rt.captureOf,
+	}
+}
+
+// captureOf is how the events of a project are taken in.
+func (rt *runtime) captureOf(project int64) *status.Capture {
+	c := rt.capturing
+	if c == nil {
+		return nil
+	}
+	counted, waiting, delivered := c.counters.Of(project), c.journal.Waiting(project), c.delivery.StatusOf(project)
+	out := &status.Capture{
+		Accepted: counted.Events.Load(), Ignored: counted.Ignored.Load(), Dropped: counted.Dropped.Load(), Refused: map[string]int64{},
+		Delivered: delivered.Delivered, SetAside: delivered.SetAside, Waiting: waiting.Events, Bytes: waiting.Bytes, Lag: delivered.Lag.Seconds(),
+	}
+	counted.Refused(func(reason string, requests int64) {
+		if requests > 0 {
+			out.Refused[reason] = requests
+		}
+	})
+	return out
 }
 
 // endpoints are the routes of endpoints, their runs and their documents.

@@ -56,6 +56,7 @@ type Delivery struct {
 
 	delivered, setAside atomic.Int64
 	failing             atomic.Pointer[string]
+	projects            sync.Map // project → *projectCounts
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -180,6 +181,31 @@ func (d *Delivery) Status() Status {
 	}
 	if why := d.failing.Load(); why != nil {
 		s.Failing = *why
+	}
+	return s
+}
+
+// projectCounts are the events of one project.
+type projectCounts struct{ delivered, setAside atomic.Int64 }
+
+func (d *Delivery) of(project int64) *projectCounts {
+	found, ok := d.projects.Load(project)
+	if !ok {
+		found, _ = d.projects.LoadOrStore(project, new(projectCounts))
+	}
+	counts, _ := found.(*projectCounts)
+	return counts
+}
+
+// StatusOf reports how the delivery of a project's events is doing now. Failing is not said: the reason may tell of other projects.
+func (d *Delivery) StatusOf(project int64) Status {
+	var s Status
+	if found, ok := d.projects.Load(project); ok {
+		counts, _ := found.(*projectCounts)
+		s.Delivered, s.SetAside = counts.delivered.Load(), counts.setAside.Load()
+	}
+	if oldest := d.journal.Waiting(project).Oldest; !oldest.IsZero() {
+		s.Lag = max(time.Since(oldest), 0)
 	}
 	return s
 }

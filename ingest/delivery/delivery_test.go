@@ -136,6 +136,11 @@ func TestDeliversInOrder(t *testing.T) {
 	if s := d.Status(); s.Delivered != 5 || s.SetAside != 0 || s.Lag != 0 || s.Failing != "" {
 		t.Errorf("the status is %+v", s)
 	}
+	for project, want := range map[int64]int64{1: 4, 2: 1, 3: 0} {
+		if s := d.StatusOf(project); s.Delivered != want || s.SetAside != 0 || s.Lag != 0 {
+			t.Errorf("the status of project %d is %+v", project, s)
+		}
+	}
 }
 
 func TestTriesAgain(t *testing.T) {
@@ -175,8 +180,8 @@ func TestSetsAside(t *testing.T) {
 	d.Use(g)
 	awaitEmpty(t, j)
 	check(t, g, map[int64][]string{1: {"a", "b", "c"}})
-	if s := d.Status(); s.SetAside != 6 {
-		t.Errorf("the status is %+v", s)
+	if s := d.Status(); s.SetAside != 6 || d.StatusOf(1).SetAside != 4 || d.StatusOf(13).SetAside != 2 {
+		t.Errorf("the status is %+v, of project 1 %+v, of project 13 %+v", s, d.StatusOf(1), d.StatusOf(13))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "aside", "*"))
 	if err != nil {

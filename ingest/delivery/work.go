@@ -126,6 +126,7 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 		report, err := target.Deliver(ctx, p.project, slices.Clone(p.records))
 		if err == nil {
 			w.delivered.Add(int64(report.Events))
+			w.of(p.project).delivered.Add(int64(report.Events))
 			return w.asideBad(ctx, p, report.BadLines)
 		}
 		if !errors.As(err, new(*RefusedError)) {
@@ -149,6 +150,7 @@ func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) err
 		return fmt.Errorf("setting aside what can't be delivered: %w", err)
 	}
 	w.setAside.Add(int64(entry.Events))
+	w.of(entry.Project).setAside.Add(int64(entry.Events))
 	w.logger.Error("captured events can't be delivered, and were set aside", zap.Int64("project", entry.Project), zap.Int("events", entry.Events),
 		zap.Error(reason), zap.String("file", path))
 	return nil

@@ -180,7 +180,7 @@ func (j *Journal) added(s *segment, group []*request, size int64) {
 		j.oldest = time.Unix(0, group[0].arrived).UTC()
 	}
 	for _, r := range group {
-		s.waiting.add(r.header, 1)
+		s.waiting.add(r.header)
 	}
 	s.size += size
 	j.bytes += size

@@ -87,13 +87,12 @@ func (j *Journal) skipIn(s *segment) (bool, error) {
 		}
 		s.mark = sc.off
 		upTo = max(upTo, h.id)
-		gone.add(h, 1)
+		gone.add(h)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.forgotten = upTo
-	s.waiting.entries -= gone.entries
-	s.waiting.events -= gone.events
+	s.waiting.sub(gone)
 	if s.mark == s.size {
 		s.waiting = counts{} // also those whose headers were damaged after they were counted
 	}

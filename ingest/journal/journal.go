@@ -211,6 +211,33 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
+// Waiting describes what waits of one project.
+type Waiting struct {
+	Entries, Events int64
+	Bytes           int64     // that its entries take
+	Oldest          time.Time // no entry that waits arrived before; zero when there is none
+}
+
+// Waiting reports what waits of a project. It does no I/O.
+func (j *Journal) Waiting(project int64) (w Waiting) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range j.segments {
+		of, ok := s.waiting.projects[project]
+		if !ok {
+			continue
+		}
+		if w.Entries == 0 {
+			w.Oldest = time.Unix(0, of.first).UTC()
+			if j.oldest.After(w.Oldest) { // entries are forgotten in their order
+				w.Oldest = j.oldest
+			}
+		}
+		w.Entries, w.Events, w.Bytes = w.Entries+of.entries, w.Events+of.events, w.Bytes+of.bytes
+	}
+	return w
+}
+
 // SetMaxBytes changes the limit of the journal. What is there already stays.
 func (j *Journal) SetMaxBytes(most int64) {
 	j.mu.Lock()

@@ -328,3 +328,41 @@ func TestReadEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWaitingOfAProject: what waits is known of each project by itself, also after a restart.
+func TestWaitingOfAProject(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, journal.Options{})
+	for i, project := range []int64{1, 2, 1, 1} {
+		e := journal.Entry{Project: project, Arrived: arrived.Add(time.Duration(i) * time.Second), Events: 10 * (i + 1), Data: []byte("x")}
+		if err := j.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, project, entries, events int64, oldest time.Time) {
+		t.Helper()
+		w := j.Waiting(project)
+		if w.Entries != entries || w.Events != events || (w.Bytes > 0) != (entries > 0) || !w.Oldest.Equal(oldest) {
+			t.Errorf("%s: of project %d there waits %+v, want %d entries, %d events, the oldest of %s", what, project, w, entries, events, oldest)
+		}
+	}
+	check("all", 1, 3, 80, arrived)
+	check("all", 2, 1, 20, arrived.Add(time.Second))
+	check("all", 3, 0, 0, time.Time{})
+	all := readAll(t, j, 0)
+	if err := j.Forget(t.Context(), all[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	check("two less", 1, 2, 70, arrived.Add(2*time.Second))
+	check("two less", 2, 0, 0, time.Time{})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, dir, journal.Options{})
+	check("opened again", 1, 2, 70, arrived.Add(2*time.Second))
+	check("opened again", 2, 0, 0, time.Time{})
+	if err := j.Forget(t.Context(), all[3].ID); err != nil {
+		t.Fatal(err)
+	}
+	check("none", 1, 0, 0, time.Time{})
+}

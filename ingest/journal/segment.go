@@ -32,11 +32,47 @@ type segment struct {
 	damaged  map[uint64]bool
 }
 
-type counts struct{ entries, events int64 }
+// counts are entries, in all and by project.
+type counts struct {
+	entries, events int64
+	projects        map[int64]projectCounts
+}
 
-func (c *counts) add(h header, sign int64) {
-	c.entries += sign
-	c.events += sign * int64(h.events)
+// projectCounts are the entries of one project.
+type projectCounts struct {
+	entries, events, bytes int64
+	first                  int64 // when the first of them arrived, in Unix nanoseconds; of those that are gone if there were earlier ones
+}
+
+func (c *counts) add(h header) {
+	c.entries++
+	c.events += int64(h.events)
+	if c.projects == nil {
+		c.projects = map[int64]projectCounts{}
+	}
+	of := c.projects[h.project]
+	if of.entries == 0 {
+		of.first = h.arrived
+	}
+	of.entries++
+	of.events += int64(h.events)
+	of.bytes += int64(h.bodySize)
+	c.projects[h.project] = of
+}
+
+// sub takes away what is gone.
+func (c *counts) sub(gone counts) {
+	c.entries -= gone.entries
+	c.events -= gone.events
+	for project, less := range gone.projects {
+		of := c.projects[project]
+		of.entries -= less.entries
+		of.events -= less.events
+		of.bytes -= less.bytes
+		if c.projects[project] = of; of.entries <= 0 {
+			delete(c.projects, project)
+		}
+	}
 }
 
 func segmentName(first, salt uint64) string { return fmt.Sprintf("%020d-%016x.zst", first, salt) }
@@ -108,7 +144,7 @@ func (j *Journal) scan(s *segment) error {
 			return err
 		}
 		s.last = max(s.last, h.id)
-		s.waiting.add(h, 1)
+		s.waiting.add(h)
 	}
 	s.size = sc.off
 	lost := max(0, info.Size()-s.size)

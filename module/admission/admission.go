@@ -170,6 +170,19 @@ func (s *Scheduler) Each(yield func(project int64, running, waiting int)) {
 	}
 }
 
+// Of returns how many queries of a project run and wait.
+func (s *Scheduler) Of(project int64) (running, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.projects[project]; p != nil {
+		return p.held, p.waiting()
+	}
+	return 0, 0
+}
+
+// Most is how many queries of one project run at once when it is alone.
+func (l Limits) Most() int { return max(1, min(l.Project, l.Places-l.Spare())) }
+
 func (r Request) priority() priority {
 	select {
 	case <-r.Awaited:

@@ -8,10 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 )
-
-// modulePath is what builds know this module by.
-const modulePath = "github.com/caddy-analytics/caddy-analytics"
 
 // versions is what this binary is made of.
 type versions struct {
@@ -35,32 +33,12 @@ func versionCommand() *cobra.Command {
 // versionsOf reads the versions from what the build recorded; info may be nil.
 func versionsOf(info *debug.BuildInfo) versions {
 	v := versions{
-		Version: "(devel)", Caddy: "unknown", Engine: embedded.Version, Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH,
+		Caddy: "unknown", Engine: embedded.Version, Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH,
 	}
 	if simple, _ := caddy.Version(); simple != "" {
 		v.Caddy = simple
 	}
-	if info == nil {
-		return v
-	}
-	if info.Main.Path != modulePath {
-		for _, dep := range info.Deps {
-			if dep.Path == modulePath && dep.Version != "" {
-				v.Version = dep.Version
-			}
-		}
-		return v
-	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Commit = s.Value
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		}
-	}
+	built := buildinfo.Of(info)
+	v.Version, v.Commit, v.Modified = built.Version, built.Commit, built.Modified
 	return v
 }

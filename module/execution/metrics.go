@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -91,6 +92,29 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 	found, _ := m.meters.LoadOrStore(key, made)
 	known, _ := found.(*meter)
 	return known
+}
+
+// AnswersOf are how many answers with rows a project got from the cache, and how many were computed for it.
+func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
+	m.meters.Range(func(key, value any) bool {
+		if of, _ := key.(meterKey); of.project != project {
+			return true
+		}
+		counted, _ := value.(*meter)
+		for status := cache.Hit; status <= cache.Pinned; status++ {
+			var now dto.Metric
+			if counted.answers[status].Write(&now) != nil {
+				continue // a counter can always be read
+			}
+			if n := int64(now.GetCounter().GetValue()); status.Cached() {
+				cached += n
+			} else {
+				computed += n
+			}
+		}
+		return true
+	})
+	return cached, computed
 }
 
 // forget drops the counters of an endpoint that was deleted.

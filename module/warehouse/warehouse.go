@@ -111,6 +111,9 @@ func (w *Warehouse) Reachable() bool {
 	return ok
 }
 
+// ServerVersion returns the version of ClickHouse; empty when it has not answered yet.
+func (w *Warehouse) ServerVersion() string { return w.client.ServerVersion() }
+
 // Deadline is when a query that begins now is ended, whatever ClickHouse does.
 func (w *Warehouse) Deadline(ctx context.Context) time.Time { return w.client.Deadline(ctx) }
 

@@ -160,7 +160,7 @@ func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Respo
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := c.keep(r.Context(), project, now, batch); err != nil {
+	if err := c.take(r.Context(), project, now, batch); err != nil {
 		return api.Response{}, err
 	}
 	if query.Get("beacon") == "1" {
@@ -179,9 +179,11 @@ func first(a, b string) string {
 // refusal is why a request is refused whose events have a mistake: its token comes before them.
 func (c *Capture) refusal(ctx context.Context, err error) error {
 	if mistake, ok := errors.AsType[*capture.RefusalError](err); ok && mistake.Token != "" {
-		if _, err := c.projectOf(ctx, mistake.Token); err != nil {
-			return err
+		project, unknown := c.projectOf(ctx, mistake.Token)
+		if unknown != nil {
+			return unknown
 		}
+		c.Counters.Of(project).count(err)
 	}
 	return err
 }
@@ -224,8 +226,21 @@ func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch 
 			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", brokenWait, err)
 		}
 	}
-	c.Counters.Events.Add(int64(batch.Events))
-	c.Counters.Ignored.Add(int64(batch.Ignored))
+	return nil
+}
+
+// take keeps the events of a request whose token is known, and counts them.
+func (c *Capture) take(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
+	err := c.keep(ctx, project, now, batch)
+	own := c.Counters.Of(project)
+	if own.count(err); err != nil {
+		return err
+	}
+	for _, counters := range []*Counters{c.Counters, own} {
+		counters.Events.Add(int64(batch.Events))
+		counters.Ignored.Add(int64(batch.Ignored))
+		counters.Dropped.Add(dropped(batch.Results))
+	}
 	return nil
 }
 

@@ -298,6 +298,33 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestCountersOfAProject: requests count for a project from when on its token is known, and for no other one.
+func TestCountersOfAProject(t *testing.T) {
+	s := newSite(t)
+	s.send(t, http.MethodPost, "/e/", event("a"))
+	s.send(t, http.MethodPost, "/e/", event("$snapshot"))
+	s.send(t, http.MethodPost, "/e/", event(`e","uuid":"x`))
+	s.send(t, http.MethodPost, "/e/", "{")
+	s.send(t, http.MethodPost, "/e/", strings.Replace(event("e"), token, "phc_unknown", 1))
+	s.err = capture.ErrFull
+	s.send(t, http.MethodPost, "/e/", event("b"))
+	for project, want := range map[int64]map[string]int64{7: {"events": 1, "ignored": 1, "invalid_event": 1, "buffer_full": 1}, 8: {}} {
+		of := s.Counters.Of(project)
+		got := map[string]int64{}
+		note := func(name string, n int64) {
+			if n > 0 {
+				got[name] = n
+			}
+		}
+		note("events", of.Events.Load())
+		note("ignored", of.Ignored.Load())
+		of.Refused(note)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("project %d (-want +got):\n%s", project, diff)
+		}
+	}
+}
+
 // TestNotKept refuses what the log does not take, so that clients send it again.
 func TestNotKept(t *testing.T) {
 	for _, tt := range []struct {
@@ -456,7 +483,7 @@ func TestV1(t *testing.T) {
 	if w.Code != http.StatusOK || w.Body.String() != want {
 		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
 	}
-	if diff := cmp.Diff([]string{"e"}, s.names(t)); diff != "" || s.Counters.Dropped.Load() != 1 {
+	if diff := cmp.Diff([]string{"e"}, s.names(t)); diff != "" || s.Counters.Dropped.Load() != 1 || s.Counters.Of(7).Dropped.Load() != 1 {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	// The token is looked at before the body.

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
@@ -17,6 +18,18 @@ type Counters struct {
 	Dropped  atomic.Int64 // bad ones among the good ones of a request
 
 	refused map[string]*atomic.Int64 // requests by reason; its keys never change
+
+	projects sync.Map // project → *Counters
+}
+
+// Of are the counters of one project, which count requests whose token is known.
+func (c *Counters) Of(project int64) *Counters {
+	found, ok := c.projects.Load(project)
+	if !ok {
+		found, _ = c.projects.LoadOrStore(project, NewCounters())
+	}
+	counters, _ := found.(*Counters)
+	return counters
 }
 
 // NewCounters begin at zero.

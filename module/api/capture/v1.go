@@ -22,16 +22,17 @@ func (c *Capture) eventsV1(r *http.Request, now time.Time) (api.Response, error)
 	defer lent.giveBack()
 	body, err := c.readBody(r, lent)
 	if err != nil {
+		c.Counters.Of(project).count(err)
 		return api.Response{}, err
 	}
 	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent}, headers)
 	if err != nil {
+		c.Counters.Of(project).count(err)
 		return api.Response{}, err //nolint:wrapcheck // it says it all
 	}
-	if err := c.keep(r.Context(), project, now, batch); err != nil {
+	if err := c.take(r.Context(), project, now, batch); err != nil {
 		return api.Response{}, err
 	}
-	c.Counters.Dropped.Add(dropped(batch.Results))
 	return api.Raw(http.StatusOK, appendResults(nil, batch.Results)), nil
 }
 

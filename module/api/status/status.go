@@ -1,0 +1,194 @@
+// Package status says how the server and a project are doing: what the console shows of their health. It tells nothing of other projects,
+// of hosts, and of the files of the server, because the holder of a key may be a customer.
+package status
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Status is the handler of the topic.
+type Status struct {
+	Executor *execution.Executor
+	Version  string    // of this module
+	Started  time.Time // when the process did
+	Embedded bool      // ClickHouse is the embedded engine
+	// Health asks the parts of the server, or says what they answered a moment ago.
+	Health func(context.Context) Health
+	// Capture is how the events of a project are taken in; nil for a server that takes none.
+	Capture func(project int64) *Capture
+}
+
+// Health is whether the parts of the server answer.
+type Health struct {
+	At                   time.Time
+	ClickHouse, Registry bool
+	Took                 time.Duration // until ClickHouse answered
+}
+
+// Capture is what became of the events of a project since the process started, and what waits.
+type Capture struct {
+	Accepted  int64            `json:"accepted_events"`
+	Ignored   int64            `json:"ignored_events"` // accepted, but of kinds that are not stored
+	Dropped   int64            `json:"dropped_events"` // bad ones among good ones
+	Refused   map[string]int64 `json:"refused_requests"`
+	Delivered int64            `json:"delivered_events"`
+	SetAside  int64            `json:"set_aside_events"`
+	Waiting   int64            `json:"waiting_events"`
+	Bytes     int64            `json:"waiting_bytes"`
+	Lag       float64          `json:"lag_seconds"`
+}
+
+// Routes are the routes of the topic.
+func (s *Status) Routes() []api.Route {
+	return []api.Route{{Method: http.MethodGet, Pattern: "status", Scope: "project:read", Handler: s.get}}
+}
+
+type record struct {
+	Version       string    `json:"version"`
+	StartedAt     time.Time `json:"started_at"`
+	UptimeSeconds int64     `json:"uptime_seconds"`
+	ClickHouse    database  `json:"clickhouse"`
+	Registry      part      `json:"registry"`
+	Cache         answers   `json:"cache"`
+	Capture       *Capture  `json:"capture"`
+	Queries       queries   `json:"queries"`
+	Materialized  tables    `json:"materialized"`
+	Alerts        alerts    `json:"alerts"`
+}
+
+type part struct {
+	Reachable bool `json:"reachable"`
+}
+
+type database struct {
+	part
+
+	Kind      string    `json:"kind"` // embedded or server
+	Version   *string   `json:"version"`
+	PingMS    *float64  `json:"ping_ms"`
+	CheckedAt time.Time `json:"checked_at"`
+}
+
+// answers are those with rows that the project got.
+type answers struct {
+	Hits     int64    `json:"hits"`
+	Misses   int64    `json:"misses"`
+	HitRatio *float64 `json:"hit_ratio"`
+}
+
+// queries are those of the project, now and at most.
+type queries struct {
+	Running    int `json:"running"`
+	Waiting    int `json:"waiting"`
+	MaxRunning int `json:"max_running"`
+	MaxWaiting int `json:"max_waiting"`
+}
+
+// tables are those of materialized versions of endpoints.
+type tables struct {
+	Tables         int        `json:"tables"`
+	Ready          int        `json:"ready"`   // filled at least once
+	Failing        int        `json:"failing"` // whose last fill failed
+	OldestFilledAt *time.Time `json:"oldest_filled_at"`
+}
+
+type alerts struct {
+	Total             int `json:"total"`
+	Enabled           int `json:"enabled"`
+	Firing            int `json:"firing"`
+	Errored           int `json:"errored"`
+	Snoozed           int `json:"snoozed"`
+	WaitingDeliveries int `json:"waiting_deliveries"`
+}
+
+// get answers GET status/.
+func (s *Status) get(ctx context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+	found := record{
+		Version: s.Version, StartedAt: s.Started.UTC().Truncate(time.Second), UptimeSeconds: int64(time.Since(s.Started) / time.Second),
+		Cache: s.answersOf(c.Project.ID), Queries: s.queriesOf(c.Project.ID),
+		Materialized: tablesOf(c.Snapshot.Endpoints(c.Project.ID)), Alerts: alertsOf(c.Snapshot.Alerts(c.Project.ID)),
+	}
+	if s.Capture != nil {
+		found.Capture = s.Capture(c.Project.ID)
+	}
+	health := s.Health(ctx)
+	found.Registry.Reachable = health.Registry
+	found.ClickHouse = database{
+		part: part{health.ClickHouse}, Kind: "server", Version: api.OrNull(s.Executor.Warehouse.ServerVersion()), CheckedAt: health.At.UTC(),
+	}
+	if s.Embedded {
+		found.ClickHouse.Kind = "embedded"
+	}
+	if health.ClickHouse {
+		found.ClickHouse.PingMS = new(float64(health.Took.Microseconds()) / 1000)
+	}
+	return api.JSON(http.StatusOK, found), nil
+}
+
+func (s *Status) answersOf(project int64) (a answers) {
+	a.Hits, a.Misses = s.Executor.Metrics.AnswersOf(project)
+	if all := a.Hits + a.Misses; all > 0 {
+		a.HitRatio = new(math.Round(1000*float64(a.Hits)/float64(all)) / 1000)
+	}
+	return a
+}
+
+func (s *Status) queriesOf(project int64) (q queries) {
+	limits := s.Executor.Places.Limits()
+	q.MaxRunning, q.MaxWaiting = limits.Most(), limits.Queue
+	q.Running, q.Waiting = s.Executor.Places.Of(project)
+	return q
+}
+
+func tablesOf(endpoints []*registry.Endpoint) (t tables) {
+	var oldest time.Time
+	for _, e := range endpoints {
+		for i := range e.Versions {
+			table := e.Versions[i].Table
+			if table == nil {
+				continue
+			}
+			t.Tables++
+			if table.Errors > 0 {
+				t.Failing++
+			}
+			if table.Fill == 0 {
+				continue
+			}
+			t.Ready++
+			if oldest.IsZero() || table.AsOf.Before(oldest) {
+				oldest = table.AsOf
+			}
+		}
+	}
+	t.OldestFilledAt = api.OrNil(oldest)
+	return t
+}
+
+func alertsOf(list []*registry.Alert) (a alerts) {
+	for _, one := range list {
+		a.Total++
+		a.WaitingDeliveries += len(one.Deliveries)
+		if !one.Enabled {
+			continue
+		}
+		a.Enabled++
+		switch one.State {
+		case registry.AlertFiring:
+			a.Firing++
+		case registry.AlertErrored:
+			a.Errored++
+		case registry.AlertSnoozed:
+			a.Snoozed++
+		case registry.AlertNotFiring:
+		}
+	}
+	return a
+}

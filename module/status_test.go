@@ -1,0 +1,92 @@
+package module
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestStatusIsOfOneProject: whatever another project does, a key sees the numbers of its own, and no host, path or reason.
+func TestStatusIsOfOneProject(t *testing.T) {
+	w := newWorld(t)
+	e := w.newEndpoint(t, "orders", "select 2")
+	p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1,"a"]`)
+	for range 3 {
+		w.send(t, http.MethodPost, "/api/projects/@current/endpoints/orders/run", "{}")
+	}
+	if _, err := w.rt.Places.Enter(t.Context(), admission.Request{Project: w.project.ID}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{}, w.key.ID, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, registry.AlertFields{
+		Insight: registry.To(i.ID), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)), Config: registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "series_index": 0}`)),
+		Threshold: registry.To(json.RawMessage(`{"type": "absolute", "bounds": {"upper": 1}}`)),
+	}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "orders", registry.EndpointUpdate{Table: registry.TableUpdate{On: &on}}, began); err != nil {
+		t.Fatal(err)
+	}
+	_, own := w.newKey(t, w.project.ID, registry.Personal, "project:read")
+	_, stranger := w.newKey(t, w.newProject(t).ID, registry.Personal, "*")
+	status := func(key string) map[string]any {
+		t.Helper()
+		answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
+		var out map[string]any
+		if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+		for _, secret := range []string{"127.0.0.1", "refused", "sqlite", "/", "orders"} {
+			if strings.Contains(strings.ReplaceAll(answer.Body.String(), "https://", ""), secret) {
+				t.Errorf("the status tells of %q: %s", secret, answer.Body)
+			}
+		}
+		return out
+	}
+	limits := w.rt.Places.Limits()
+	queries := func(running float64) map[string]any {
+		return map[string]any{"running": running, "waiting": 0.0, "max_running": float64(limits.Most()), "max_waiting": float64(limits.Queue)}
+	}
+	want := map[string]any{
+		"cache": map[string]any{"hits": 3.0, "misses": 0.0, "hit_ratio": 1.0}, "queries": queries(1), "registry": map[string]any{"reachable": true}, "capture": nil,
+		"materialized": map[string]any{"tables": 1.0, "ready": 0.0, "failing": 0.0, "oldest_filled_at": nil},
+		"alerts":       map[string]any{"total": 1.0, "enabled": 1.0, "firing": 0.0, "errored": 0.0, "snoozed": 0.0, "waiting_deliveries": 0.0},
+	}
+	got := status(own)
+	for name, value := range want {
+		if diff := cmp.Diff(value, got[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	database, _ := got["clickhouse"].(map[string]any)
+	if database["kind"] != "server" || database["reachable"] != false || database["ping_ms"] != nil || database["version"] != nil || got["version"] == "" {
+		t.Errorf("status: %v", got)
+	}
+	theirs := status(stranger)
+	want["cache"], want["queries"] = map[string]any{"hits": 0.0, "misses": 0.0, "hit_ratio": nil}, queries(0)
+	want["materialized"] = map[string]any{"tables": 0.0, "ready": 0.0, "failing": 0.0, "oldest_filled_at": nil}
+	want["alerts"] = map[string]any{"total": 0.0, "enabled": 0.0, "firing": 0.0, "errored": 0.0, "snoozed": 0.0, "waiting_deliveries": 0.0}
+	for name, value := range want {
+		if diff := cmp.Diff(value, theirs[name]); diff != "" {
+			t.Errorf("another project's %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if answer := w.as(t, w.secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
+		t.Errorf("without project:read: %d %s", answer.Code, answer.Body)
+	}
+}
