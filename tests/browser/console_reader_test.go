@@ -12,7 +12,7 @@ var readScopes = strings.Fields("query:read insight:read dashboard:read endpoint
 	"action:read alert:read event_definition:read property_definition:read group:read person:read")
 
 // changes are the names of buttons and links that change what is kept. A query can be written and run, and an insight tried, without.
-var changes = regexp.MustCompile(`(?i)^(save\b|delete|create|revoke|roll\b|roll back|rename|publish|promote|restore|new (dashboard|endpoint|action|cohort|key|alert|text)|add (to dashboard|insight|text|tile|member)|remove from|edit (dashboard|endpoint|action|cohort|name|details)|upload|pin\b|unpin)`)
+var changes = regexp.MustCompile(`(?i)^(save\b|delete|create|revoke|roll\b|roll back|rename|publish|promote|restore|new (\w+ )?(dashboard|endpoint|action|cohort|key|alert|text)|add (to dashboard|insight|text|tile|member)|remove from|edit (dashboard|endpoint|action|cohort|name|details)|upload|pin\b|unpin)`)
 
 // offers returns the names of what changes something on the page.
 func (c *console) offers(t *testing.T) (names []string) {
