@@ -54,7 +54,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 					</>
 				}
 				about={
-					(dashboard.description || dashboard.tags?.length) && (
+					(dashboard.description || (dashboard.tags ?? []).length > 0) && (
 						<>
 							{dashboard.description} <Tags tags={dashboard.tags ?? []} />
 						</>
