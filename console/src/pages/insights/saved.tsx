@@ -1,8 +1,9 @@
 import { Star } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
+import { sourceOf } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
-import { canAlert, firstQuery, type Insight, kindName, sourceOf, titleOf, withSource } from "../../insights/model";
+import { canAlert, firstQuery, type Insight, kindName, titleOf, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, IconButton, Loaded, PageHead } from "../../ui/basics";
