@@ -40,9 +40,9 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 	const shut = () => setOpen(null);
 	const save = async () => {
 		setBusy(true);
-		await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: draft.query }).then(of.set), "Saved");
+		const saved = await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: draft.query }).then(of.set), "Saved");
 		setBusy(false);
-		navigate(place.value.path, { replace: true });
+		if (saved) navigate(place.value.path, { replace: true });
 	};
 	const star = () => attempt(() => patch<Insight>(`insights/${insight.id}/`, { favorited: !insight.favorited }).then(of.set));
 	const go = (...to: string[]) => navigate(pageAddress("insights", ...to), { sure: true });
