@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { diffLines } from "../src/pages/endpoints/diff";
-import { controlOf, emptyForm, requestOf, runPath, type Variable, variableNames } from "../src/pages/endpoints/form";
+import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
 	fieldsOf,
 	formatsOf,
@@ -108,10 +108,6 @@ describe("the form of a run", () => {
 		expect(runPath("a b", { format: "arrays", exact: false })).toBe("endpoints/a%20b/run");
 		expect(runPath("a", { format: "csv", exact: true })).toBe("endpoints/a/run.csv");
 		expect(runPath("a", { format: "objects", exact: true })).toBe("endpoints/a/run.objects?int64=string");
-	});
-
-	test("variables of a text are found once each", () => {
-		expect(variableNames("select {variables.a}, { variables.b_2 }, {variables.a}, {filters}")).toEqual(["a", "b_2"]);
 	});
 });
 
