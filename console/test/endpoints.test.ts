@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { diffLines } from "../src/pages/endpoints/diff";
-import { controlOf, emptyForm, requestOf, runPath, type Variable, variableNames } from "../src/pages/endpoints/form";
+import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
 	fieldsOf,
 	formatsOf,
@@ -13,7 +14,7 @@ import {
 	typeOf,
 	variablesOf,
 } from "../src/pages/endpoints/openapi";
-import { pythonLiteral, quoteGo, quoteShell, snippet } from "../src/pages/endpoints/snippets";
+import { pythonLiteral, quoteGo, snippet } from "../src/pages/endpoints/snippets";
 
 describe("where an answer comes from", () => {
 	const headers = (cacheStatus: string, age: number | null = null, cacheControl = "") => ({ cacheStatus, age, cacheControl });
@@ -108,10 +109,6 @@ describe("the form of a run", () => {
 		expect(runPath("a", { format: "csv", exact: true })).toBe("endpoints/a/run.csv");
 		expect(runPath("a", { format: "objects", exact: true })).toBe("endpoints/a/run.objects?int64=string");
 	});
-
-	test("variables of a text are found once each", () => {
-		expect(variableNames("select {variables.a}, { variables.b_2 }, {variables.a}, {filters}")).toEqual(["a", "b_2"]);
-	});
 });
 
 describe("snippets", () => {
@@ -122,6 +119,11 @@ describe("snippets", () => {
 		expect(quoteShell("a'b")).toBe(`'a'\\''b'`);
 		expect(snippet("curl", call)).toContain(`-d '{"variables":{"name":"O'\\''Brien \\"x\\" \`y\` $HOME \\\\ \\n ü"`);
 		expect(snippet("curl", { ...call, format: "parquet", file: "a.parquet" })).toMatch(/ -o 'a\.parquet'$/);
+	});
+
+	test("a command without a body reads", () => {
+		expect(curlCommand("http://a/?b=1")).toBe(`curl -sS --fail-with-body 'http://a/?b=1' \\\n  -H "Authorization: Bearer $ANALYTICS_KEY"`);
+		expect(curlCommand("http://a/", { b: 1 }, { pretty: true })).toMatch(/ -d '\{\n {2}"b": 1\n\}'$/);
 	});
 
 	test("Python has its own names of constants", () => {

@@ -3,10 +3,10 @@ import type { Raw } from "../../api/client";
 import { explainCache, explainRate, explainTiming } from "../../api/provenance";
 import type { QueryNode, QueryResult } from "../../api/query";
 import { Chart } from "../../charts/chart";
+import { sourceOf } from "../../insights/model";
 import { Button, Card, Segments } from "../../ui/basics";
 import { bytes, duration, number, text } from "../../ui/format";
 import { Grid } from "../../ui/table";
-import { core } from "./api";
 import type { Ran } from "./try";
 
 /** Rows to show in a grid, whatever the format that they came in. */
@@ -59,7 +59,7 @@ export function nextCursor({ raw, format, text }: Ran): string {
 export function Answer({ ran, query, name, onNext }: { ran: Ran; query: QueryNode; name: string; onNext?: (cursor: string) => void }) {
 	const { raw, text: body, format } = ran;
 	const shown = useMemo(() => (body === null ? null : rowsOf(format, body)), [body, format]);
-	const insight = (format === "arrays" || format === "objects") && core(query).kind !== "HogQLQuery" && body !== null;
+	const insight = (format === "arrays" || format === "objects") && sourceOf(query).kind !== "HogQLQuery" && body !== null;
 	const [wanted, setWanted] = useState<"rows" | "chart" | "text">("rows");
 	const views = [
 		...(shown && !insight ? [{ value: "rows" as const, label: "Rows" }] : []),
@@ -85,7 +85,7 @@ export function Answer({ ran, query, name, onNext }: { ran: Ran; query: QueryNod
 				{view === "rows" && shown && (
 					<Grid label="Rows" columns={shown.columns} count={shown.rows.length} cell={(row, column) => text(shown.rows[row]?.[column])} />
 				)}
-				{view === "chart" && body !== null && <Chart query={core(query)} result={JSON.parse(body) as QueryResult} />}
+				{view === "chart" && body !== null && <Chart query={sourceOf(query)} result={JSON.parse(body) as QueryResult} />}
 				{view === "text" && body !== null && <AsSent body={body} />}
 				{view === undefined && <p class="hint">A file of {bytes(raw.body.size)}. Download it to read it.</p>}
 				{shown && shown.rows.length === 0 && <p class="hint">No rows.</p>}

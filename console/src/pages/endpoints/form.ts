@@ -125,8 +125,3 @@ export function runPath(name: string, form: Pick<RunForm, "format" | "exact">): 
 	const exact = form.exact && !["csv", "parquet", "arrow"].includes(form.format) ? "?int64=string" : "";
 	return `endpoints/${encodeURIComponent(name)}/run${ending}${exact}`;
 }
-
-/** The names of variables in a HogQL text, each once: those of {variables.x}. */
-export function variableNames(query: string): string[] {
-	return [...new Set([...query.matchAll(/\{\s*variables\.([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = ""]) => name))];
-}

@@ -86,7 +86,7 @@ export function RunsTab({ endpoint }: TabProps) {
 			</div>
 			<Loaded of={runs} rows={6}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title={level || settled ? "No such runs" : "No runs yet"} />
 					) : (
 						<>

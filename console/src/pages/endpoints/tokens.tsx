@@ -1,15 +1,13 @@
 import { useState } from "preact/hooks";
-import { send } from "../../api/client";
+import { messageOf, send } from "../../api/client";
+import { addressOf, curlCommand } from "../../api/curl";
 import { session } from "../../session";
 import { Button, Card, Checkbox, Field, Snippet, TextInput } from "../../ui/basics";
-import { addressOf } from "./use";
 import type { TabProps } from "./endpoint";
 import { requestOf, runPath } from "./form";
 import { runBody, variablesOf } from "./openapi";
-import { curlCommand } from "./snippets";
 import { when } from "./api";
 import { VariableFields } from "./fields";
-import { messageOf } from "../../api/client";
 
 interface Token {
 	token: string;
@@ -93,7 +91,7 @@ export function TokensTab({ endpoint, document, form, setForm }: TabProps) {
 				</div>
 			</Card>
 			<Card title="In the backend">
-				<Snippet label="Command that makes a token" text={curlCommand(addressOf("endpoint_tokens/"), wanted, { key: "SECRET" })} />
+				<Snippet label="Command that makes a token" text={curlCommand(addressOf("endpoint_tokens/"), wanted)} />
 			</Card>
 			<Card title="In the page">
 				<Snippet

@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
 import { navigate, pageAddress } from "../../router";
+import { sourceOf } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { type Column, Table } from "../../ui/table";
-import { authorOf, type Change, changeEndpoint, type Changes, core, promote, queryOf, rollBack, textOf, type Version, when } from "./api";
+import { authorOf, type Change, changeEndpoint, type Changes, promote, queryOf, rollBack, textOf, type Version, when } from "./api";
 import { MissingVariables, SQLField, useMissingVariables } from "./create";
 import { type DiffLine, diffLines } from "./diff";
 import type { TabProps } from "./endpoint";
@@ -251,7 +252,7 @@ function Editor({
 	const [text, setText] = useState(textOf(of.query));
 	const [asDraft, setAsDraft] = useState(true);
 	const [careful, setCareful] = useState(true);
-	const hogql = core(of.query).kind === "HogQLQuery";
+	const hogql = sourceOf(of.query).kind === "HogQLQuery";
 	const missing = useMissingVariables(hogql ? text : "");
 	const save = async () => {
 		const query = queryOf(text, of.query);

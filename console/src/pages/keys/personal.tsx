@@ -52,7 +52,7 @@ export function PersonalTab() {
 			</p>
 			<Loaded of={keys}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title="No personal keys" />
 					) : (
 						<>

@@ -42,7 +42,7 @@ export function SecretTab() {
 			</p>
 			<Loaded of={keys}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title="No secret keys" />
 					) : (
 						<>
