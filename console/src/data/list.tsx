@@ -52,7 +52,7 @@ export function EventList({
 					) : (
 						<>
 							<Table label={label} columns={columns} rows={rows} keyOf={(row) => `${row.uuid}${row.event}`} onRow={setOpen} />
-							<Pager offset={offset} limit={limit} more={more} onOffset={(next) => setAt({ key, offset: next, before })} />
+							<Pager offset={offset} limit={limit} shown={rows.length} more={more} onOffset={(next) => setAt({ key, offset: next, before })} />
 						</>
 					)
 				}
