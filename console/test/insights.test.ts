@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { sourceOf } from "../src/api/query";
 import {
 	addressOfQuery,
 	canAlert,
@@ -10,7 +11,6 @@ import {
 	kindName,
 	queryOfAddress,
 	same,
-	sourceOf,
 	tagsOf,
 	titleOf,
 	withSource,

@@ -88,7 +88,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 			<FilterBar
 				dashboard={dashboard}
 				override={filters}
-				onSave={(f) => change({ filters: f }, "The filters were saved.").then(clearOverride)}
+				onSave={(f) => change({ filters: f }, "Filters saved").then((ok) => ok && clearOverride())}
 			/>
 			<h2 class="visually-hidden">Tiles</h2>
 			{tiles.length === 0 ? (

@@ -100,7 +100,7 @@ export default function Dashboards() {
 				</div>
 				<Loaded of={list} rows={6}>
 					{(page) => {
-						if (page.results.length === 0)
+						if (page.results.length === 0 && offset === 0)
 							return <Empty title={wanted || shown === "pinned" ? "No such dashboard" : "No dashboards yet"} />;
 						return (
 							<>

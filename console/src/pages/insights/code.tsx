@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { send } from "../../api/client";
-import type { QueryNode, QueryResult } from "../../api/query";
+import { type QueryNode, type QueryResult, sourceOf } from "../../api/query";
 import { useResource } from "../../api/use";
-import { type Insight, sourceOf } from "../../insights/model";
+import type { Insight } from "../../insights/model";
 import { session } from "../../session";
 import { Loaded, Snippet, Tabs } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";

@@ -149,7 +149,7 @@ export default function Insights() {
 				</div>
 				<Loaded of={list} rows={8}>
 					{(page) =>
-						page.results.length === 0 ? (
+						page.results.length === 0 && offset === 0 ? (
 							<Empty title={filtered ? "No such insight" : "No insights yet"} />
 						) : (
 							<>

@@ -1,8 +1,9 @@
 import { Star } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
+import { sourceOf } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
-import { canAlert, firstQuery, type Insight, kindName, sourceOf, titleOf, withSource } from "../../insights/model";
+import { canAlert, firstQuery, type Insight, kindName, titleOf, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, IconButton, Loaded, PageHead } from "../../ui/basics";
@@ -39,9 +40,9 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 	const shut = () => setOpen(null);
 	const save = async () => {
 		setBusy(true);
-		await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: draft.query }).then(of.set), "Saved");
+		const saved = await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: draft.query }).then(of.set), "Saved");
 		setBusy(false);
-		navigate(place.value.path, { replace: true });
+		if (saved) navigate(place.value.path, { replace: true });
 	};
 	const star = () => attempt(() => patch<Insight>(`insights/${insight.id}/`, { favorited: !insight.favorited }).then(of.set));
 	const go = (...to: string[]) => navigate(pageAddress("insights", ...to), { sure: true });
