@@ -1,9 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Raw } from "../../api/client";
 import { explainCache, explainRate, explainTiming } from "../../api/provenance";
-import type { QueryNode, QueryResult } from "../../api/query";
+import { type QueryNode, type QueryResult, sourceOf } from "../../api/query";
 import { Chart } from "../../charts/chart";
-import { sourceOf } from "../../insights/model";
 import { Button, Card, Segments } from "../../ui/basics";
 import { bytes, duration, number, text } from "../../ui/format";
 import { Grid } from "../../ui/table";

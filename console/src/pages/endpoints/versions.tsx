@@ -1,6 +1,6 @@
+import { sourceOf } from "../../api/query";
 import { useState } from "preact/hooks";
 import { navigate, pageAddress } from "../../router";
-import { sourceOf } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";

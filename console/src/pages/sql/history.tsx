@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { forget, history, type Run } from "../../sql/history";
 import { Button, Empty, TextInput } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
-import { ago, duration, number } from "../../ui/format";
+import { ago, counted, duration } from "../../ui/format";
 
 /** The queries that were run in this browser. */
 export function History({ onRun, onClose }: { onRun: (run: Run) => void; onClose: () => void }) {
@@ -20,7 +20,7 @@ export function History({ onRun, onClose }: { onRun: (run: Run) => void; onClose
 							<button type="button" onClick={() => onRun(run)}>
 								<code>{run.query}</code>
 								<small class={run.error ? "mistake" : undefined}>
-									{ago(new Date(run.at).toISOString())} · {run.error ?? `${number(run.rows ?? 0)} rows in ${duration(run.seconds ?? 0)}`}
+									{ago(new Date(run.at).toISOString())} · {run.error ?? `${counted(run.rows ?? 0, "row")} in ${duration(run.seconds ?? 0)}`}
 								</small>
 							</button>
 						</li>

@@ -1,15 +1,22 @@
 import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Answer } from "../../api/client";
-import type { QueryResult } from "../../api/query";
+import { ask, type QueryNode, type QueryResult } from "../../api/query";
+import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
-import { Badge, Button, CopyButton, Empty, Loading, Snippet, Tabs } from "../../ui/basics";
+import { isNumeric, typesOf } from "../../charts/options/tables";
+import { Button, CopyButton, Empty, Loaded, Loading, Snippet, Tabs } from "../../ui/basics";
 import { csv, download } from "../../ui/csv";
 import { Dialog } from "../../ui/dialog";
-import { ago, duration, number, text } from "../../ui/format";
+import { counted, duration, text } from "../../ui/format";
 import { Grid } from "../../ui/table";
 
 export type Rows = unknown[][];
+
+/** A result with the query that it is of. */
+export interface Ran extends Answer<QueryResult<Rows>> {
+	asked: QueryNode;
+}
 
 type View = "rows" | "chart" | "plan" | "timings";
 
@@ -19,18 +26,12 @@ const ResultChart = lazy(async () => (await import("../../charts/result")).Resul
 export function Results({
 	answer,
 	onMore,
-	onPlan,
-	onFresh,
 	settings,
 	onSettings,
 }: {
-	answer: Answer<QueryResult<Rows>>;
+	answer: Ran;
 	/** Asks for more rows than a query without a LIMIT has. */
 	onMore?: () => void;
-	/** Asks for the plan. */
-	onPlan: () => void;
-	/** Computes the result again. */
-	onFresh: () => void;
 	/** How the rows are drawn. */
 	settings: ResultSettings;
 	onSettings: (settings: ResultSettings) => void;
@@ -38,25 +39,16 @@ export function Results({
 	const [view, setView] = useState<View>(settings.display ? "chart" : "rows");
 	const [open, setOpen] = useState<{ row: number; column: number } | null>(null);
 	const { data, headers } = answer;
-	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: typeOf(data, i), number: isNumber(typeOf(data, i)) }));
-	const show = (next: View) => {
-		setView(next);
-		if (next === "plan" && !data.explain) onPlan();
-	};
+	const types = typesOf(data.types, data.columns?.length ?? 0);
+	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: types[i], number: isNumeric(types[i] ?? "") }));
 	const cell = open && data.results[open.row]?.[open.column];
 	return (
 		<section class="sql-results" aria-label="Result">
 			<div class="sql-summary">
 				<p role="status">
-					{number(data.results.length)} {data.results.length === 1 ? "row" : "rows"}
+					{counted(data.results.length, "row")}
 					{data.hasMore && " (there are more)"} in {duration(headers.elapsed / 1000)}
 				</p>
-				{data.is_cached && <Badge>cached, computed {ago(data.last_refresh)}</Badge>}
-				{data.is_cached && (
-					<Button small onClick={onFresh}>
-						Compute again
-					</Button>
-				)}
 				{data.hasMore && onMore && (
 					<Button small onClick={onMore}>
 						Show up to 50,000
@@ -78,7 +70,7 @@ export function Results({
 			<Tabs
 				label="Views of the result"
 				value={view}
-				onValue={show}
+				onValue={setView}
 				choices={[
 					{ value: "rows", label: "Rows" },
 					{ value: "chart", label: "Chart" },
@@ -103,7 +95,7 @@ export function Results({
 					<ResultChart columns={data.columns ?? []} types={data.types} rows={data.results} settings={settings} onSettings={onSettings} />
 				</Suspense>
 			)}
-			{view === "plan" && <Snippet label="ClickHouse's plan" text={data.explain?.join("\n") ?? "Asking for the plan…"} />}
+			{view === "plan" && <Plan asked={answer.asked} />}
 			{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
 			{open && (
 				<Dialog title={`${data.columns?.[open.column] ?? "Value"}, row ${open.row + 1}`} onClose={() => setOpen(null)}>
@@ -115,6 +107,12 @@ export function Results({
 			)}
 		</section>
 	);
+}
+
+/** How ClickHouse reads a query. */
+function Plan({ asked }: { asked: QueryNode }) {
+	const plan = useResource(async (signal) => (await ask({ ...asked, explain: true }, { signal })).data.explain ?? [], [asked]);
+	return <Loaded of={plan}>{(lines) => <Snippet label="ClickHouse's plan" text={lines.join("\n")} />}</Loaded>;
 }
 
 function Timings({ result, serverTiming, elapsed }: { result: QueryResult; serverTiming: string; elapsed: number }) {
@@ -134,20 +132,12 @@ function Timings({ result, serverTiming, elapsed }: { result: QueryResult; serve
 				</div>
 			)}
 			<div>
-				<dt>Until the page had it</dt>
+				<dt>Until it reached this page</dt>
 				<dd>{duration(elapsed / 1000)}</dd>
 			</div>
 		</dl>
 	);
 }
-
-/** ClickHouse's type of a column. */
-function typeOf(result: QueryResult, column: number): string {
-	const type = result.types?.[column];
-	return (Array.isArray(type) ? type[1] : type) ?? "";
-}
-
-const isNumber = (type: string): boolean => /^(Nullable\()?(U?Int|Float|Decimal)/.test(type);
 
 function pretty(value: unknown): string {
 	if (typeof value === "string") {

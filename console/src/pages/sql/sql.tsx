@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type Answer, ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
-import { ask, type QueryNode, type QueryResult } from "../../api/query";
+import { ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
+import { ask, type QueryNode } from "../../api/query";
+import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
 import { DateRange } from "../../editor/date-range";
@@ -10,11 +11,13 @@ import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable, type VariableUse } from "../../sql/variables";
 import { Button, Field, PageHead, TextInput } from "../../ui/basics";
+import { copyText } from "../../ui/copy";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { duration } from "../../ui/format";
 import { Menu } from "../../ui/menu";
+import { PublishDialog } from "../insights/publish";
 import { History } from "./history";
-import { Results, type Rows } from "./results";
+import { type Ran, Results, type Rows } from "./results";
 import { Schema } from "./schema";
 import { Variables } from "./variables";
 
@@ -56,7 +59,8 @@ export default function SQLPage() {
 	const run = useRun();
 	useEffect(() => keepDraft(text), [text]);
 	useEffect(() => {
-		if (!short) return;
+		if (!short) setSaved(null);
+		if (!short || saved?.short_id === short) return;
 		attempt(async () => {
 			const found = (await get<{ results: SavedSQL[] }>("insights/", { short_id: short })).results[0];
 			if (typeof found?.query.source?.query !== "string") throw new Error("This insight is not written in SQL.");
@@ -72,7 +76,7 @@ export default function SQLPage() {
 		saved &&
 		attempt(async () => {
 			await patch(`insights/${saved.id}/`, { query: drawn() });
-		}, "Saved.");
+		}, "Saved");
 	return (
 		<>
 			<PageHead title={saved ? (saved.name ?? "SQL") : "SQL"} about="HogQL: ClickHouse's SQL over the tables of this project.">
@@ -86,9 +90,9 @@ export default function SQLPage() {
 					label="More"
 					items={[
 						{ label: "Save as insight", onSelect: () => setDialog("save"), disabled: !can("insight:write") },
-						{ label: "Publish as endpoint", onSelect: () => setDialog("publish"), disabled: !can("endpoint:write") },
+						{ label: "Publish as an endpoint", onSelect: () => setDialog("publish"), disabled: !can("endpoint:write") },
 						{ label: "Copy as JSON", onSelect: () => copy(JSON.stringify(query(), null, 2)) },
-						{ label: "Copy as curl", onSelect: () => copy(curl(query())) },
+						{ label: "Copy as curl", onSelect: () => copy(curlCommand(addressOf("query/"), { query: query() })) },
 						{ label: "Copy ClickHouse's SQL", onSelect: () => copy(String(run.answer?.data.clickhouse ?? "")), disabled: !run.answer },
 						{
 							label: "Copy a link to this text",
@@ -127,9 +131,7 @@ export default function SQLPage() {
 						<Results
 							key={run.answer.headers.requestId}
 							answer={run.answer}
-							onMore={/\blimit\b/i.test(text) ? undefined : () => rerun(`${text.trimEnd()}\nlimit 50000`)}
-							onPlan={() => run.explain(query())}
-							onFresh={() => run.start(query())}
+							onMore={hasLimit(run.answer.asked) ? undefined : () => run.answer && runMore(run.answer.asked)}
 							settings={settings}
 							onSettings={setSettings}
 						/>
@@ -152,40 +154,44 @@ export default function SQLPage() {
 					onClose={() => setDialog("")}
 					onName={async (name) => {
 						const made = await post<SavedSQL>("insights/", { name, query: drawn() });
-						toast("Saved.");
+						toast("Saved");
 						navigate(`${pageAddress("sql")}?insight=${made.short_id}`, { replace: true });
 						setSaved(made);
 					}}
 				/>
 			)}
-			{dialog === "publish" && (
-				<NameDialog
-					title="Publish as endpoint"
-					action="Publish"
-					hint="Lower-case letters, digits, - and _. It becomes part of the endpoint's address."
-					onClose={() => setDialog("")}
-					onName={async (name) => {
-						await post("endpoints/", { name, query: query() });
-						navigate(pageAddress("endpoints", name));
-					}}
-				/>
-			)}
+			{dialog === "publish" && <PublishDialog query={query()} title={saved?.name ?? ""} onClose={() => setDialog("")} />}
 		</>
 	);
 
-	function rerun(next: string): void {
+	/** Runs a query without a LIMIT for as many rows as there can be. */
+	function runMore(asked: QueryNode): void {
+		const next = `${String(asked.query).replace(/[\s;]+$/, "")}\nlimit ${maxRows}`;
 		setText(next);
-		run.start({ ...query(), query: next });
+		run.start({ ...asked, query: next });
 	}
 }
 
-/** A query that runs, or that ran. */
+/** The most rows of a result. */
+const maxRows = 50_000;
+
+/** Reports whether the text of a query says how many rows it wants. */
+const hasLimit = (asked: QueryNode): boolean => /\blimit\b/i.test(String(asked.query));
+
+/** A query that runs, or that ran. The page that is left gives it up. */
 function useRun() {
-	const [answer, setAnswer] = useState<Answer<QueryResult<Rows>>>();
+	const [answer, setAnswer] = useState<Ran>();
 	const [error, setError] = useState<unknown>();
 	const [since, setSince] = useState<number | null>(null);
 	const control = useRef<AbortController | null>(null);
-	useEffect(() => () => control.current?.abort(), []);
+	useEffect(
+		() => () => {
+			const running = control.current;
+			control.current = null;
+			running?.abort();
+		},
+		[],
+	);
 	const start = useCallback(async (query: QueryNode) => {
 		control.current?.abort();
 		const own = new AbortController();
@@ -196,11 +202,11 @@ function useRun() {
 		try {
 			const got = await ask<Rows>({ ...query, modifiers: { timings: true } }, { refresh: "force_blocking", signal: own.signal });
 			note({ query: String(query.query), at: began, rows: got.data.results.length, seconds: got.headers.elapsed / 1000 });
-			setAnswer(got);
+			if (control.current === own) setAnswer({ ...got, asked: query });
 		} catch (failure) {
 			if (control.current !== own) return;
 			if (isAbort(failure)) {
-				toast("The query was cancelled.");
+				toast("Query cancelled");
 			} else {
 				note({ query: String(query.query), at: began, error: messageOf(failure) });
 				setError(failure);
@@ -209,14 +215,8 @@ function useRun() {
 		}
 		if (control.current === own) setSince(null);
 	}, []);
-	const explain = useCallback(async (query: QueryNode) => {
-		await attempt(async () => {
-			const { data } = await ask<Rows>({ ...query, explain: true });
-			setAnswer((before) => before && { ...before, data: { ...before.data, explain: data.explain } });
-		});
-	}, []);
 	const cancel = useCallback(() => control.current?.abort(), []);
-	return { answer, error, since, start, explain, cancel };
+	return { answer, error, since, start, cancel };
 }
 
 /** How long a query has been running. */
@@ -283,14 +283,7 @@ function NameDialog({
 }
 
 async function copy(text: string): Promise<void> {
-	await attempt(() => navigator.clipboard.writeText(text), "Copied.");
-}
-
-/** A command that asks a query as this page does. */
-function curl(query: QueryNode): string {
-	const body = JSON.stringify({ query }).replaceAll("'", "'\\''");
-	const address = `${location.origin}/api/projects/${session.value?.project.id ?? "@current"}/query/`;
-	return `curl -s ${address} -H "Authorization: Bearer $ANALYTICS_KEY" -H 'Content-Type: application/json' -d '${body}'`;
+	await attempt(() => copyText(text), "Copied");
 }
 
 const draftAt = () => `analytics.sql.draft.${session.value?.project.id ?? 0}`;

@@ -150,6 +150,7 @@ function NewVariable({ name, onClose, onMade }: { name: string; onClose: () => v
 }
 
 function typed(type: Variable["type"], text: string): unknown {
+	if (type === "Number" && Number.isNaN(Number(text))) throw new Error("The default must be a number.");
 	if (type === "Number") return Number(text);
 	return type === "Boolean" ? text === "true" : text;
 }
