@@ -92,7 +92,13 @@ export function Results({
 				))}
 			{view === "chart" && (
 				<Suspense fallback={<Loading />}>
-					<ResultChart columns={data.columns ?? []} types={data.types} rows={data.results} settings={settings} onSettings={onSettings} />
+					<ResultChart
+						columns={data.columns ?? []}
+						types={data.types}
+						rows={data.results}
+						settings={{ ...settings, display: settings.display ?? "ActionsBar" }}
+						onSettings={onSettings}
+					/>
 				</Suspense>
 			)}
 			{view === "plan" && <Plan asked={answer.asked} />}
