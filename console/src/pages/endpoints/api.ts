@@ -158,8 +158,3 @@ export function queryOf(text: string, before: QueryNode): QueryNode {
 
 /** Who made something, in a word. */
 export const authorOf = (author: Author | null | undefined) => author?.first_name || author?.email || "";
-
-/** A time in the zone of the reader's browser, to the minute or, if it is "medium", to the second. */
-export function when(time: string | null | undefined, precision: "short" | "medium" = "short"): string {
-	return time ? new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: precision }) : "";
-}

@@ -11,7 +11,7 @@ export interface RunForm {
 	offset: string;
 	refresh: string;
 	format: string;
-	/** Whether whole numbers of 64 bits come as texts. */
+	/** Whether 64-bit integers come as text. */
 	exact: boolean;
 }
 

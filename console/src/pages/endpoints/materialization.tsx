@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
 import { get, post } from "../../api/client";
 import { usePoll, useResource } from "../../api/use";
+import { When } from "../../data/time";
 import { can } from "../../session";
 import { Badge, Button, Card, Field, Loaded, Select } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { ago, duration } from "../../ui/format";
-import { changeEndpoint, type Materialization, pathOf, type Preview, type Version, when } from "./api";
+import { changeEndpoint, type Materialization, pathOf, type Preview, type Version } from "./api";
 import type { TabProps } from "./endpoint";
 
 const words: Record<string, string> = {
@@ -112,8 +113,8 @@ function Status({
 			</p>
 			{status.last_materialized_at && (
 				<p class="hint">
-					Its rows are of {when(status.last_materialized_at)} ({ago(status.last_materialized_at)}). It is filled again before they are{" "}
-					{duration(freshness)} old.
+					Its rows are of <When time={status.last_materialized_at} /> ({ago(status.last_materialized_at)}). It is filled again before they
+					are {duration(freshness)} old.
 				</p>
 			)}
 			{status.error && <p class="mistake">{status.error}</p>}
