@@ -2,15 +2,15 @@ import { effect } from "@preact/signals";
 import { Command, LogOut, Menu as MenuIcon, Moon, Sun } from "lucide-preact";
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { messageOf, pending } from "./api/client";
-import { navigation, routes } from "./pages";
+import { navigation, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
 import { Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session } from "./session";
 import { codeInAddress, resume, SignIn, signOut } from "./signin";
 import { dark, setTheme } from "./theme";
-import { IconButton, Loading, PageHead } from "./ui/basics";
+import { Failure, IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
 
 /** The console: a form to sign in, or the page that the address names. */
@@ -131,9 +131,7 @@ function isAt(to: string, path: string): boolean {
 	return to === "" ? path === "" : path === to || path.startsWith(`${to}/`);
 }
 
-const loaded = new Map<string, ComponentType<Record<string, string>>>();
-
-/** The page of a path. Its code is loaded when it is opened for the first time. */
+/** The page of a path. */
 function Page({ path }: { path: string }) {
 	for (const route of routes) {
 		const values = match(route.pattern, path);
@@ -148,16 +146,7 @@ function Page({ path }: { path: string }) {
 				</>
 			);
 		}
-		let View = loaded.get(route.pattern);
-		if (!View) {
-			View = lazy(whileLoading(route.load)) as ComponentType<Record<string, string>>;
-			loaded.set(route.pattern, View);
-		}
-		return (
-			<Suspense fallback={<Loading />}>
-				<View key={path} {...values} />
-			</Suspense>
-		);
+		return <OpenPage key={path} route={route} values={values} />;
 	}
 	return (
 		<>
@@ -167,14 +156,51 @@ function Page({ path }: { path: string }) {
 	);
 }
 
-/** Counts the loading of code as a request, so that the page is not ready before. */
-function whileLoading<T>(load: () => Promise<T>): () => Promise<T> {
-	return async () => {
-		pending.value++;
-		try {
-			return await load();
-		} finally {
-			setTimeout(() => pending.value--, 0);
-		}
-	};
+/** A page, or why it cannot be shown. The navigation stays usable then. */
+function OpenPage({ route, values }: { route: PageRoute; values: Record<string, string> }) {
+	const [error, reset] = useErrorBoundary((thrown) => reportError(thrown));
+	if (error !== undefined) {
+		return (
+			<>
+				<PageHead title="This page cannot be shown" />
+				<Failure error={error} retry={error instanceof NotLoaded ? () => window.location.reload() : reset} />
+			</>
+		);
+	}
+	const View = viewOf(route);
+	return (
+		<Suspense fallback={<Loading />}>
+			<View {...values} />
+		</Suspense>
+	);
+}
+
+type View = ComponentType<Record<string, string>>;
+
+const loaded = new Map<string, View>();
+
+/** The view of a page. Its code is loaded when it is opened for the first time. */
+function viewOf(route: PageRoute): View {
+	let view = loaded.get(route.pattern);
+	if (!view) {
+		view = lazy(() => load(route)) as View;
+		loaded.set(route.pattern, view);
+	}
+	return view;
+}
+
+/** The code of a page could not be loaded. Browsers may remember that until the whole console is loaded again. */
+class NotLoaded extends Error {}
+
+/** Loads the code of a page. That counts as a request, so that the page is not ready before. */
+async function load(route: PageRoute): ReturnType<PageRoute["load"]> {
+	pending.value++;
+	try {
+		return await route.load();
+	} catch {
+		loaded.delete(route.pattern);
+		throw new NotLoaded("The code of this page could not be loaded. The server may be down, or newer than this page.");
+	} finally {
+		setTimeout(() => pending.value--, 0);
+	}
 }

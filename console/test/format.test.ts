@@ -1,11 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, compact, duration, percent, text } from "../src/ui/format";
+import { ago, bytes, compact, counted, duration, percent, text } from "../src/ui/format";
 
 describe("format", () => {
 	test.each([
 		[0, "0 ms"],
 		[0.0123, "12.3 ms"],
+		[0.99994, "999.9 ms"],
+		[0.99996, "1 s"],
 		[2.44, "2.4 s"],
+		[59.94, "59.9 s"],
+		[59.96, "1m"],
+		[119.9, "1m 59s"],
 		[200, "3m 20s"],
 		[7500, "2h 5m"],
 		[360000, "4d 4h"],
@@ -16,12 +21,22 @@ describe("format", () => {
 		[0, "0 B"],
 		[999, "999 B"],
 		[3400, "3.4 kB"],
+		[999_949, "999.9 kB"],
+		[999_999, "1 MB"],
 		[5_600_000, "5.6 MB"],
 	])("%i bytes are %s", (size, want) => expect(bytes(size)).toBe(want));
 
 	test("shares and large numbers are short", () => {
 		expect(percent(0.1234)).toBe("12.3%");
 		expect(compact(12345)).toBe("12.3K");
+	});
+
+	test("what is counted is in the singular or the plural", () => {
+		expect(counted(1, "event")).toBe("1 event");
+		expect(counted(0, "event")).toBe("0 events");
+		expect(counted(1200, "event")).toBe("1,200 events");
+		expect(counted(1, "person", "people")).toBe("1 person");
+		expect(counted(2, "person", "people")).toBe("2 people");
 	});
 
 	test("times are told from now", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../src/api/client";
 import type { EventRow } from "../src/data/events";
 import { micros } from "../src/data/time";
-import { add, canRetry, inView, isNew, most, nothing, pace, since, type Tail, waitAfter } from "../src/pages/live/tail";
+import { add, canRetry, isNew, most, nothing, pace, since, type Tail, waitAfter } from "../src/pages/live/tail";
 
 const start = Date.parse("2026-05-03T12:00:00Z");
 const at = (seconds: number) => new Date(start + seconds * 1000).toISOString();
@@ -117,17 +117,5 @@ describe("after a failure", () => {
 		expect(canRetry(new ApiError(400, "invalid", ""))).toBe(false);
 		expect(canRetry(new ApiError(403, "permission_denied", ""))).toBe(false);
 		expect([0, 429, 503].map((status) => canRetry(new ApiError(status, "", "")))).toEqual([true, true, true]);
-	});
-});
-
-describe("rows in view", () => {
-	it("are few of many", () => {
-		expect(inView(1000, 0, 340, 34)).toEqual({ first: 0, last: 18 });
-		expect(inView(1000, 3400, 340, 34)).toEqual({ first: 92, last: 118 });
-	});
-	it("stay within the list when it gets shorter", () => {
-		const { first, last } = inView(3, 90_000, 340, 34);
-		expect(first).toBeLessThanOrEqual(last);
-		expect(last).toBe(3);
 	});
 });

@@ -134,7 +134,7 @@ func TestConsoleKeyEnds(t *testing.T) {
 func TestConsoleScopes(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
-	c := signedIn(t, d.Server, d.Project, "query:read", "project:read")
+	c := signedIn(t, d.Server, d.Project, "query:read", "person:read", "project:read")
 	for name, shown := range map[string]bool{
 		"Home": true, "SQL": true, "Live events": true, "People": true, "Keys": true, "Health": true,
 		"Dashboards": false, "Insights": false, "Endpoints": false, "Cohorts": false, "Events": false, "Properties": false, "Actions": false,

@@ -80,7 +80,7 @@ function Actors({ behind }: { behind: Behind }) {
 			/>
 			<Loaded of={page} rows={8}>
 				{({ rows, more }) =>
-					rows.length === 0 ? (
+					rows.length === 0 && offset === 0 ? (
 						<Empty title={wanted ? "Nobody is called that" : "There is nobody behind this number"} />
 					) : (
 						<>
@@ -189,7 +189,7 @@ function Events({ behind }: { behind: Behind }) {
 			</div>
 			<Loaded of={page} rows={8}>
 				{({ rows, more }) =>
-					rows.length === 0 ? (
+					rows.length === 0 && offset === 0 ? (
 						<Empty title="There are no events behind this number" />
 					) : (
 						<>

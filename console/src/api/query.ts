@@ -6,6 +6,23 @@ export interface QueryNode {
 	[field: string]: unknown;
 }
 
+/** Reports whether a value can be a query: an object with a kind. */
+export function isNode(value: unknown): value is QueryNode {
+	return typeof value === "object" && value !== null && typeof (value as { kind?: unknown }).kind === "string";
+}
+
+const wrappers = new Set(["InsightVizNode", "DataVisualizationNode", "DataTableNode"]);
+
+/** Reports whether a query says how the result of its source is displayed. */
+export const isWrapper = (query: QueryNode): query is QueryNode & { source: QueryNode } => wrappers.has(query.kind) && isNode(query.source);
+
+/** The query in a saved one, without the nodes around it. */
+export function sourceOf(query: QueryNode): QueryNode {
+	let node = query;
+	while (isWrapper(node)) node = node.source;
+	return node;
+}
+
 /** A result of POST query/. Which fields it has depends on the kind. */
 export interface QueryResult<T = unknown> {
 	results: T;

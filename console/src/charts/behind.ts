@@ -1,5 +1,5 @@
 import type { QueryNode } from "../api/query";
-import { fieldsOf, listOf } from "./values";
+import { fieldsOf } from "./values";
 
 /** A point of a trend: the `order` of its series, and what else names it. */
 export interface TrendPoint {
@@ -105,6 +105,3 @@ export function correlationActors(query: QueryNode, item: string, converted: boo
 	node.funnelCorrelationPersonEntity = { kind: "EventsNode", event: item };
 	return node;
 }
-
-/** The number of series of a query. */
-export const seriesCount = (query: QueryNode): number => listOf(query, "series").length;

@@ -23,7 +23,7 @@ function endOf(day: string, interval: string): number | undefined {
 }
 
 /** How far the project's clock is before UTC at the end of the range, in milliseconds. */
-function offsetOf(result: QueryResult): number {
+export function offsetOf(result: QueryResult): number {
 	const range = result.resolved_date_range as { date_to?: string } | undefined;
 	const found = /([+-])(\d\d):(\d\d)$/.exec(range?.date_to ?? "");
 	if (!found) return 0;

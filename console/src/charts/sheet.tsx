@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { classes } from "../ui/basics";
+import { inView, Spacer } from "../ui/table";
 import type { Behind, Cell, Sheet } from "./model";
 
 /** The text of a cell, as a button if there is something behind it. */
@@ -31,8 +32,7 @@ export function SheetView({
 	const [top, setTop] = useState(0);
 	const count = sheet.rows.length;
 	const long = count > fewRows;
-	const first = long ? Math.max(0, Math.floor(top / rowHeight) - 15) : 0;
-	const last = long ? Math.min(count, first + Math.ceil(height / rowHeight) + 30) : count;
+	const { first, last } = long ? inView(count, top, height, rowHeight, 15) : { first: 0, last: count };
 	return (
 		<section
 			class={classes("table-box", "chart-sheet", long && "chart-sheet-long")}
@@ -52,7 +52,7 @@ export function SheetView({
 					</tr>
 				</thead>
 				<tbody>
-					{first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowHeight}px` }} />}
+					<Spacer rows={first} height={rowHeight} />
 					{sheet.rows.slice(first, last).map((row, i) => (
 						<tr key={first + i} aria-rowindex={long ? first + i + 2 : undefined}>
 							{row.map((cell, column) => (
@@ -62,7 +62,7 @@ export function SheetView({
 							))}
 						</tr>
 					))}
-					{last < count && <tr aria-hidden="true" style={{ height: `${(count - last) * rowHeight}px` }} />}
+					<Spacer rows={count - last} height={rowHeight} />
 				</tbody>
 			</table>
 		</section>

@@ -1,5 +1,5 @@
 import type { QueryNode } from "../api/query";
-import { compact, duration, number } from "../ui/format";
+import { compact, duration, number, percent } from "../ui/format";
 
 /** The fields of an object of a query, such as its trendsFilter. */
 export type Fields = Record<string, unknown>;
@@ -93,9 +93,9 @@ export function span(seconds: number): string {
 	return seconds < 0 ? `-${duration(-seconds)}` : duration(seconds);
 }
 
-/** A share between 0 and 1 as 12.3%. */
+/** A part of a whole as 12.3%; a dash where there is no whole. */
 export function share(part: number, whole: number): string {
-	return whole === 0 ? "–" : `${number(Math.round((part / whole) * 1000) / 10)}%`;
+	return whole === 0 ? "–" : percent(part / whole);
 }
 
 /** A change since before as a share; null without anything before. */

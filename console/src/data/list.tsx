@@ -4,6 +4,7 @@ import { Empty, Loaded } from "../ui/basics";
 import { type Column, Pager, Table } from "../ui/table";
 import { aboutEvent, EventDialog, PersonLink } from "./event";
 import { type EventRow, listEvents, type Wanted } from "./events";
+import { useOffset } from "./paged";
 import { When } from "./time";
 
 /** A list of events with pages, the newest first. A click shows all of an event. New ones don't move what is on a page. */
@@ -23,8 +24,8 @@ export function EventList({
 }) {
 	const [open, setOpen] = useState<EventRow | null>(null);
 	const key = JSON.stringify(wanted);
-	const [at, setAt] = useState({ key, offset: 0, before: later() });
-	const { offset, before } = at.key === key ? at : { offset: 0, before: at.before };
+	const [before] = useState(later);
+	const [offset, setOffset] = useOffset(key);
 	const found = useResource(
 		(signal) => listEvents({ ...wanted, before: wanted.before ?? before }, { limit, offset, signal }),
 		[key, offset, limit, before],
@@ -52,7 +53,7 @@ export function EventList({
 					) : (
 						<>
 							<Table label={label} columns={columns} rows={rows} keyOf={(row) => `${row.uuid}${row.event}`} onRow={setOpen} />
-							<Pager offset={offset} limit={limit} more={more} onOffset={(next) => setAt({ key, offset: next, before })} />
+							<Pager offset={offset} limit={limit} shown={rows.length} more={more} onOffset={setOffset} />
 						</>
 					)
 				}

@@ -31,6 +31,6 @@ export async function findPerson(id: string, signal?: AbortSignal): Promise<Pers
 	const { results } = await get<{ results: Person[] }>("persons/", { distinct_id: id, limit: 1 }, signal);
 	const [found] = results;
 	if (!found)
-		throw new ApiError(404, "not_found", `There is no person with the id “${id}”. Events that were sent without a profile have none.`);
+		throw new ApiError(404, "not_found", `There is no person with the ID “${id}”. Events that were sent without a profile have none.`);
 	return await get<Person>(`persons/${found.uuid}/`, {}, signal);
 }

@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import { clock } from "../data/time";
+import { session } from "../session";
 import { Checkbox, Select } from "../ui/basics";
 import {
 	type DateRangeFields,
@@ -17,8 +19,6 @@ import {
 import { DraftInput, NumberInput } from "./inputs";
 import { textOf } from "./json";
 import { MistakeAt } from "./mistakes";
-
-export { describeRange } from "./dates";
 
 interface DateRangeProps {
 	/** What the field is called, for screen readers. Default: "Date range". */
@@ -54,7 +54,7 @@ export function DateRange({ label = "Date range", value, onValue, all = true, at
 			onValue({ ...withEnds(range, preset.from, preset.to), ...(range.explicitDate === true && { explicitDate: false }) });
 			return;
 		}
-		const next = startOf(id as RangeMode, range, new Date().toISOString().slice(0, 10));
+		const next = startOf(id as RangeMode, range, clock(new Date().toISOString(), session.value?.project.timezone ?? "UTC").slice(0, 10));
 		setChosen(id as RangeMode);
 		if (next !== range) onValue(next);
 	};

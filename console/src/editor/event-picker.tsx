@@ -1,5 +1,5 @@
-import { useResource } from "../api/use";
 import { Combobox } from "../ui/combobox";
+import { useName } from "./name";
 import { actionName, type Entity, entities, suggested } from "./suggest";
 
 export type { Entity } from "./suggest";
@@ -14,15 +14,13 @@ interface EventPickerProps {
 	actions?: boolean;
 	/** Whether "All events" is offered. Default: yes. */
 	everything?: boolean;
-	/** Whether names that have not been seen are taken. Default: yes. */
-	unseen?: boolean;
 	placeholder?: string;
 	id?: string;
 	disabled?: boolean;
 }
 
 /** A field that chooses an event, an action or all events, with suggestions from the project's data. */
-export function EventPicker({ label, value, onValue, actions = true, everything = true, unseen = true, ...rest }: EventPickerProps) {
+export function EventPicker({ label, value, onValue, actions = true, everything = true, ...rest }: EventPickerProps) {
 	const name = useEntityName(value);
 	return (
 		<Combobox
@@ -30,7 +28,7 @@ export function EventPicker({ label, value, onValue, actions = true, everything 
 			placeholder={rest.placeholder ?? (actions ? "Choose an event or action" : "Choose an event")}
 			label={label}
 			value={name}
-			suggest={(text, signal) => entities(text, { actions, everything, unseen }, signal)}
+			suggest={(text, signal) => entities(text, { actions, everything }, signal)}
 			onValue={(_, s) => {
 				const chosen = suggested<Entity>(s);
 				if (chosen) onValue(chosen);
@@ -42,8 +40,8 @@ export function EventPicker({ label, value, onValue, actions = true, everything 
 /** What an event or action is called. The present name of an action is asked for. */
 export function useEntityName(of: Entity | null): string {
 	const action = of && "action" in of ? of : null;
-	const found = useResource(async (signal) => (action ? await actionName(action.action, signal) : ""), [action?.action]);
+	const name = useName(action ? String(action.action) : "", (signal) => actionName(action?.action ?? 0, signal));
 	if (!of) return "";
 	if ("event" in of) return of.event ?? "All events";
-	return found.data || of.name || `Action ${of.action}`;
+	return name || of.name || `Action ${of.action}`;
 }

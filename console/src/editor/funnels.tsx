@@ -120,7 +120,7 @@ function AggregateBy(props: FormProps) {
 	return (
 		<>
 			<ChoiceField
-				label="Steps of the same"
+				label="Steps belong to the same"
 				value={mode}
 				choices={[
 					{ value: "", label: "Person or group" },
@@ -310,7 +310,7 @@ function Chart(props: FormProps & { viz: string; steps: number }) {
 				<NumberField
 					label="Ranges"
 					value={filter.binCount}
-					without="as many as suit"
+					without="automatic"
 					min={1}
 					max={90}
 					at="funnelsFilter.binCount"
@@ -319,7 +319,7 @@ function Chart(props: FormProps & { viz: string; steps: number }) {
 			)}
 			{viz === "trends" && (
 				<Checkbox
-					label="Leave out periods whose time is not over"
+					label="Leave out incomplete periods"
 					checked={filter.hideIncompleteConversionWindowPeriods === true}
 					onValue={(on) => set({ hideIncompleteConversionWindowPeriods: on || undefined })}
 				/>

@@ -6,12 +6,12 @@ import { asRetentionEntity, asSeries, eventsOf } from "./series";
 
 /** The kinds of insights that can be edited. */
 export const kinds = [
-	{ value: "TrendsQuery", label: "Trends", about: "How often something happens over time." },
-	{ value: "FunnelsQuery", label: "Funnel", about: "How many get from one step to the next." },
-	{ value: "RetentionQuery", label: "Retention", about: "How many come back." },
-	{ value: "PathsQuery", label: "Paths", about: "Which ways people take." },
-	{ value: "StickinessQuery", label: "Stickiness", about: "In how many intervals people are active." },
-	{ value: "LifecycleQuery", label: "Lifecycle", about: "Who is new, returns, comes back or falls silent." },
+	{ value: "TrendsQuery", label: "Trends" },
+	{ value: "FunnelsQuery", label: "Funnel" },
+	{ value: "RetentionQuery", label: "Retention" },
+	{ value: "PathsQuery", label: "Paths" },
+	{ value: "StickinessQuery", label: "Stickiness" },
+	{ value: "LifecycleQuery", label: "Lifecycle" },
 ] as const;
 
 export type Kind = (typeof kinds)[number]["value"];

@@ -1,6 +1,6 @@
-import { useResource } from "../api/use";
 import { Combobox } from "../ui/combobox";
 import { everyFilterType, type FilterType, type Property, typeName } from "./filters";
+import { useName } from "./name";
 import { cohortName, elementKeys, properties, suggested } from "./suggest";
 
 export type { FilterType, Property } from "./filters";
@@ -19,8 +19,6 @@ interface PropertyPickerProps {
 	events?: readonly string[];
 	placeholder?: string;
 	id?: string;
-	/** Empties itself after each choice, to add several. */
-	many?: boolean;
 }
 
 /** A field that chooses a property, a cohort or an expression, with suggestions from the project's data. */
@@ -53,14 +51,14 @@ export function PropertyPicker({
 /** What a property is called: its name, and its type unless it is one of events. */
 export function usePropertyName(p: Property | null): string {
 	const cohort = p?.type === "cohort" ? p.key : "";
-	const found = useResource(async (signal) => (cohort ? await cohortName(cohort, signal) : ""), [cohort]);
+	const name = useName(cohort, (signal) => cohortName(cohort, signal));
 	if (!p?.key) return "";
 	switch (p.type) {
 		case "event":
 		case "hogql":
 			return p.key;
 		case "cohort":
-			return found.data || p.label || `Cohort ${p.key}`;
+			return name || p.label || `Cohort ${p.key}`;
 		case "element":
 			return elementKeys[p.key] ?? p.key;
 	}

@@ -149,7 +149,7 @@ export function MoreDates({ query, change }: FormProps) {
 	return (
 		<>
 			<Checkbox
-				label="Leave out periods that are not complete"
+				label="Leave out incomplete periods"
 				checked={range.excludeIncompletePeriods === true}
 				onValue={(on) => set({ excludeIncompletePeriods: on || undefined })}
 			/>

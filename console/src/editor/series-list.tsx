@@ -79,7 +79,7 @@ export function SeriesList({ series, onSeries, noun, least = 1, most = 100, at =
 }
 
 /** A button that becomes a field for the event of a new series. */
-export function AddSeries({ label, onAdd, actions }: { label: string; onAdd: (entity: Entity) => void; actions?: boolean }) {
+export function AddSeries({ label, onAdd }: { label: string; onAdd: (entity: Entity) => void }) {
 	const [open, setOpen] = useState(false);
 	if (!open) {
 		return (
@@ -95,7 +95,6 @@ export function AddSeries({ label, onAdd, actions }: { label: string; onAdd: (en
 			<EventPicker
 				label={`${label}: event`}
 				value={null}
-				actions={actions}
 				onValue={(entity) => {
 					setOpen(false);
 					onAdd(entity);

@@ -37,7 +37,7 @@ interface ActionRecord {
 /** Events and actions that match a text, then the text itself as the name of an event that has not been seen. */
 export async function entities(
 	search: string,
-	offer: { actions: boolean; everything: boolean; unseen: boolean },
+	offer: { actions: boolean; everything: boolean },
 	signal: AbortSignal,
 ): Promise<Suggested<Entity>[]> {
 	const [names, actions] = await Promise.all([
@@ -52,7 +52,7 @@ export async function entities(
 	if (offer.everything && "all events".includes(search.toLowerCase())) {
 		out.push({ value: "all", label: "All events", of: { event: null } });
 	}
-	if (offer.unseen && search && !names.includes(search)) {
+	if (search && !names.includes(search)) {
 		out.push({ value: `event ${search}`, label: search, detail: "Not seen yet", of: { event: search } });
 	}
 	return out;
@@ -117,13 +117,17 @@ interface GroupTypes {
 
 let knownGroups: GroupTypes | undefined;
 
-/** The types of groups that the project has. They are asked for once. */
+/** The types of groups that the project has. They are asked for once; again after an error. */
 export function groupTypes(): Promise<GroupType[]> {
+	if (!can("group:read")) return Promise.resolve([]);
 	const key = session.value?.key ?? "";
 	if (knownGroups?.key !== key) {
-		const types = get<GroupType[] | Page<GroupType>>("groups_types/").then(
+		const types: Promise<GroupType[]> = get<GroupType[] | Page<GroupType>>("groups_types/").then(
 			(answer) => (Array.isArray(answer) ? answer : answer.results),
-			() => [],
+			() => {
+				if (knownGroups?.types === types) knownGroups = undefined;
+				return [];
+			},
 		);
 		knownGroups = { key, types };
 	}
@@ -138,7 +142,7 @@ const knownTypes = new Map<string, Promise<PropertyType>>();
 
 const typeKey = (p: Property) => [session.value?.key, p.type, p.group_type_index, p.key].join("\n");
 
-/** The declared type of a property. It is asked for once, unless a suggestion told it before. */
+/** The declared type of a property. It is asked for once, unless a suggestion told it before; again after an error. */
 export function propertyType(p: Property): Promise<PropertyType> {
 	if (p.type === "session") return Promise.resolve(sessionProperties[p.key] ?? null);
 	if (!["event", "person", "group"].includes(p.type) || !p.key || !can("property_definition:read")) return Promise.resolve(null);
@@ -152,7 +156,10 @@ export function propertyType(p: Property): Promise<PropertyType> {
 			limit: 100,
 		}).then(
 			(page) => page.results.find((r) => r.name === p.key)?.property_type ?? null,
-			() => null,
+			() => {
+				knownTypes.delete(key);
+				return null;
+			},
 		);
 		knownTypes.set(key, known);
 	}

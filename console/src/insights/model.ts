@@ -1,4 +1,4 @@
-import type { QueryNode, QueryResult, Warning } from "../api/query";
+import { isNode, isWrapper, type QueryNode, type QueryResult, sourceOf, type Warning } from "../api/query";
 
 /** A user as records name the author of something: the label of a key. */
 export interface User {
@@ -37,20 +37,10 @@ export interface PageOf<T> {
 	results: T[];
 }
 
-/** Nodes that say how the result of their source is displayed. */
-const wrappers = new Set(["InsightVizNode", "DataVisualizationNode", "DataTableNode"]);
-
-/** The query in a saved one, without the nodes around it. */
-export function sourceOf(query: QueryNode): QueryNode {
-	let node = query;
-	while (wrappers.has(node.kind) && isNode(node.source)) node = node.source;
-	return node;
-}
-
 /** The same saved query with another source in its nodes. A bare query gets the node that displays its kind. */
 export function withSource(saved: QueryNode | null, source: QueryNode): QueryNode {
-	if (saved && wrappers.has(saved.kind) && isNode(saved.source) && fits(saved.kind, source.kind)) {
-		return { ...saved, source: wrappers.has(saved.source.kind) ? withSource(saved.source, source) : source };
+	if (saved && isWrapper(saved) && fits(saved.kind, source.kind)) {
+		return { ...saved, source: isWrapper(saved.source) ? withSource(saved.source, source) : source };
 	}
 	return { kind: wrapperOf(source.kind), source };
 }
@@ -62,11 +52,6 @@ function wrapperOf(kind: string): string {
 
 function fits(wrapper: string, kind: string): boolean {
 	return wrapper === wrapperOf(kind) || (wrapper === "DataTableNode" && kind === "HogQLQuery");
-}
-
-/** Reports whether a value can be a query: an object with a kind. */
-export function isNode(value: unknown): value is QueryNode {
-	return typeof value === "object" && value !== null && typeof (value as { kind?: unknown }).kind === "string";
 }
 
 /** Kinds that are lists of rows and no insights. */
@@ -141,18 +126,6 @@ function sorted(value: unknown): unknown {
 	const entries = Object.entries(value).filter(([, v]) => v !== undefined);
 	entries.sort(([x], [y]) => (x < y ? -1 : 1));
 	return Object.fromEntries(entries.map(([k, v]) => [k, sorted(v)]));
-}
-
-/** The tags in a text with commas between them. */
-export function tagsOf(text: string): string[] {
-	return [
-		...new Set(
-			text
-				.split(",")
-				.map((tag) => tag.trim())
-				.filter(Boolean),
-		),
-	];
 }
 
 /** Why a name cannot be that of an endpoint; an empty text when it can. */

@@ -123,7 +123,7 @@ function useTile(id: string, on: { wanted: boolean; dashboard?: number; filters?
 		);
 		return () => control.abort();
 	}, [id, on.wanted, on.dashboard, filters, on.turn, expired]);
-	useExpiry(state.insight?.cache_target_age, () => setExpired((n) => n + 1));
+	useExpiry(state, () => setExpired((n) => n + 1));
 	return state;
 }
 
@@ -136,20 +136,28 @@ async function load(id: string, search: Record<string, string | number | undefin
 	}
 }
 
-/** The least time in milliseconds after which a result is looked at again. */
+/** The least and the most time in milliseconds after which a result is looked at again. */
 const leastWait = 10_000;
+const mostWait = 600_000;
 
-/** Calls `expire` when a time has passed, while somebody looks at the page. */
-function useExpiry(time: string | null | undefined, expire: () => void): void {
+/** How long is waited in milliseconds when a new result did not come. */
+const waitAfterFailure = 60_000;
+
+/** Calls `expire` when a result is too old, while somebody looks at the page. It calls again after a time if that did not help. */
+function useExpiry({ insight, loading }: Loaded, expire: () => void): void {
+	const time = insight?.cache_target_age;
 	useEffect(() => {
 		const at = time ? new Date(time).getTime() : Number.NaN;
-		if (Number.isNaN(at)) return;
+		if (loading || Number.isNaN(at)) return;
 		let timer: ReturnType<typeof setTimeout>;
+		const wait = (milliseconds: number) => {
+			timer = setTimeout(check, Math.min(Math.max(milliseconds, leastWait), mostWait));
+		};
 		const check = () => {
 			if (Date.now() >= at && !document.hidden) expire();
-			else timer = setTimeout(check, Math.min(Math.max(at - Date.now(), leastWait), 600_000));
+			else wait(at - Date.now());
 		};
-		timer = setTimeout(check, Math.min(Math.max(at - Date.now(), leastWait), 600_000));
+		wait(Date.now() >= at ? waitAfterFailure : at - Date.now());
 		return () => clearTimeout(timer);
-	}, [time]);
+	}, [time, loading]);
 }

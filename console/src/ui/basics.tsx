@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { ApiError, messageOf } from "../api/client";
 import type { Resource } from "../api/use";
+import { copyText } from "./copy";
 
 /** Joins the names of classes that apply. */
 export const classes = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");
@@ -234,12 +235,13 @@ export function CopyButton({
 	const [done, setDone] = useState("");
 	const copy = async () => {
 		try {
-			await navigator.clipboard.writeText(typeof text === "string" ? text : await text());
+			await copyText(typeof text === "string" ? text : await text());
 			setDone("Copied");
+			setTimeout(() => setDone(""), 1500);
 		} catch (error) {
 			setDone(messageOf(error));
+			setTimeout(() => setDone(""), 5000);
 		}
-		setTimeout(() => setDone(""), 1500);
 	};
 	return (
 		<Button small={small} onClick={copy}>

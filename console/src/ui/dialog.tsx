@@ -23,6 +23,7 @@ export function Dialog({
 }) {
 	const dialog = useRef<HTMLDialogElement>(null);
 	const name = useId();
+	const pressed = useRef<EventTarget | null>(null);
 	useEffect(() => {
 		dialog.current?.showModal();
 	}, []);
@@ -32,8 +33,12 @@ export function Dialog({
 			class={classes("dialog", wide && "dialog-wide", side && "dialog-side")}
 			aria-labelledby={name}
 			onClose={onClose}
+			onPointerDown={(event) => {
+				pressed.current = event.target;
+			}}
 			onClick={(event) => {
-				if (event.target === dialog.current) onClose();
+				// Selecting text in a field can end outside the dialog.
+				if (event.target === dialog.current && pressed.current === dialog.current) onClose();
 			}}
 		>
 			<div class="dialog-body">

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { classes } from "./basics";
+import { number } from "./format";
 
 /** One column of a table. */
 export interface Column<T> {
@@ -57,14 +58,35 @@ export function Table<T>({
 	);
 }
 
-/** A click on a row that was not one on something in it. */
-function rowClicked(event: JSX.TargetedMouseEvent<HTMLElement>, act: () => void): void {
+/** A click on a row that was not one on something in it, and did not select text. */
+export function rowClicked(event: JSX.TargetedMouseEvent<HTMLElement>, act: () => void): void {
 	if (!(event.target as Element).closest("a, button, input, select, label") && !window.getSelection()?.toString()) act();
+}
+
+/** Which rows of a list are to be in the page: those in view and `around` more on either side. Rows that are gone are not in view. */
+export function inView(count: number, top: number, height: number, row: number, around: number): { first: number; last: number } {
+	const first = Math.max(0, Math.min(count, Math.floor(top / row)) - around);
+	return { first, last: Math.min(count, Math.ceil((top + height) / row) + around) };
+}
+
+/** The place of rows that are not in the page. */
+export function Spacer({ rows, height }: { rows: number; height: number }) {
+	return rows > 0 ? <tr aria-hidden="true" style={{ height: `${rows * height}px` }} /> : null;
 }
 
 const rowHeight = 28;
 
-/** A grid of any number of rows, of which only those in view are in the page. Cells are texts. */
+const steps: Record<string, readonly [number, number]> = {
+	ArrowUp: [-1, 0],
+	ArrowDown: [1, 0],
+	ArrowLeft: [0, -1],
+	ArrowRight: [0, 1],
+};
+
+/**
+ * A grid of any number of rows, of which only those in view are in the page. Cells are texts. With `onCell` they are buttons, of which
+ * one is reached with Tab and the others with the arrow keys.
+ */
 export function Grid({
 	columns,
 	count,
@@ -81,13 +103,21 @@ export function Grid({
 	height?: number;
 	onCell?: (row: number, column: number) => void;
 }) {
-	const box = useRef<HTMLElement>(null);
 	const [top, setTop] = useState(0);
-	const first = Math.max(0, Math.floor(top / rowHeight) - 10);
-	const last = Math.min(count, first + Math.ceil(height / rowHeight) + 20);
+	const [at, setAt] = useState({ row: 0, column: 0 });
+	const { first, last } = inView(count, top, height, rowHeight, 10);
+	/** The cell that the Tab key reaches; arrows go on from it. */
+	const stop = { row: Math.max(first, Math.min(at.row, last - 1)), column: Math.min(at.column, columns.length - 1) };
+	const move = (event: JSX.TargetedKeyboardEvent<HTMLElement>) => {
+		const step = steps[event.key];
+		if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
+		const row = Math.max(0, Math.min(count - 1, stop.row + step[0]));
+		const column = Math.max(0, Math.min(columns.length - 1, stop.column + step[1]));
+		event.currentTarget.querySelector<HTMLElement>(`[data-cell="${row} ${column}"]`)?.focus();
+	};
 	return (
 		<section
-			ref={box}
 			class="table-box grid"
 			aria-label={label}
 			tabIndex={0}
@@ -107,22 +137,58 @@ export function Grid({
 						))}
 					</tr>
 				</thead>
-				<tbody>
-					{first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowHeight}px` }} />}
+				<tbody onKeyDown={onCell && move}>
+					<Spacer rows={first} height={rowHeight} />
 					{Array.from({ length: last - first }, (_, i) => first + i).map((row) => (
 						<tr key={row} aria-rowindex={row + 2}>
 							<td class="number row-number">{row + 1}</td>
 							{columns.map((c, column) => (
-								<td key={column} class={c.number ? "number" : undefined} onClick={onCell && (() => onCell(row, column))}>
-									{cell(row, column)}
+								<td key={column} class={c.number ? "number" : undefined}>
+									{onCell ? (
+										<CellButton
+											text={cell(row, column)}
+											place={`${row} ${column}`}
+											stop={stop.row === row && stop.column === column}
+											onFocus={() => setAt({ row, column })}
+											onClick={() => onCell(row, column)}
+										/>
+									) : (
+										cell(row, column)
+									)}
 								</td>
 							))}
 						</tr>
 					))}
-					{last < count && <tr aria-hidden="true" style={{ height: `${(count - last) * rowHeight}px` }} />}
+					<Spacer rows={count - last} height={rowHeight} />
 				</tbody>
 			</table>
 		</section>
+	);
+}
+
+function CellButton({
+	text,
+	place,
+	stop,
+	...acts
+}: {
+	text: string;
+	place: string;
+	stop: boolean;
+	onFocus: () => void;
+	onClick: () => void;
+}) {
+	return (
+		<button
+			type="button"
+			class="grid-cell"
+			data-cell={place}
+			tabIndex={stop ? 0 : -1}
+			aria-label={text.trim() === "" ? "Empty" : undefined}
+			{...acts}
+		>
+			{text}
+		</button>
 	);
 }
 
@@ -131,6 +197,7 @@ export function Pager({
 	offset,
 	limit,
 	count,
+	shown,
 	more,
 	onOffset,
 }: {
@@ -138,6 +205,8 @@ export function Pager({
 	limit: number;
 	/** How many there are, where that is known. */
 	count?: number;
+	/** How many the page has, where it may have fewer than `limit`. */
+	shown?: number;
 	/** Whether there are more. */
 	more: boolean;
 	onOffset: (offset: number) => void;
@@ -154,8 +223,8 @@ export function Pager({
 				Previous
 			</button>
 			<span>
-				{offset + 1}–{count === undefined ? offset + limit : Math.min(count, offset + limit)}
-				{count !== undefined && ` of ${count.toLocaleString()}`}
+				{number(offset + 1)}–{number(Math.min(offset + (shown ?? limit), count ?? Number.POSITIVE_INFINITY))}
+				{count !== undefined && ` of ${number(count)}`}
 			</span>
 			<button type="button" class="button button-plain button-small" disabled={!more} onClick={() => onOffset(offset + limit)}>
 				Next

@@ -184,7 +184,7 @@ describe("funnels", () => {
 	test("times are ranges", () => {
 		const picture = pictureWith("funnel_time");
 		expect(cells(picture)[1]).toEqual(["2d 18h to 5d 13h", "16"]);
-		expect(picture.note).toBe("Mean 3d 7h, median 1d 20h");
+		expect(picture.note).toBe("Average 3d 7h, median 1d 20h");
 	});
 });
 
@@ -193,7 +193,7 @@ describe("retention", () => {
 		const { body } = pictureWith("retention");
 		if (body.is !== "heat") throw new Error("no heat map");
 		const rows = body.groups[0]?.rows.map((row) => [...row.heads, ...row.cells].map((c) => c.text));
-		expect(rows?.[0]?.slice(0, 4)).toEqual(["Mean", "89", "100%", "30.9%"]);
+		expect(rows?.[0]?.slice(0, 4)).toEqual(["Average", "89", "100%", "30.9%"]);
 		expect(rows?.[1]).toEqual(["Mar 2026", "91", "100%", "36.3%", "25.3%", "22%", "24.2%", "15.4%"]);
 		expect(rows?.[6]).toEqual(["Aug 2026", "82", "100%", "", "", "", "", ""]);
 	});
@@ -206,6 +206,33 @@ describe("retention", () => {
 		expect([mean("simple"), mean("weighted")]).toEqual(["23%", "22.9%"]);
 		const { body } = pictureWith("retention", "retentionFilter", { meanRetentionCalculation: "none" });
 		expect(body.is === "heat" && body.groups[0]?.rows).toHaveLength(6);
+	});
+
+	test("months end on the project's clock", () => {
+		const { query, result } = sample("retention");
+		const months = ["2026-01-01T00:00:00+01:00", "2026-02-01T00:00:00+01:00", "2026-03-01T00:00:00+01:00"];
+		result.results = months.map((date, row) => ({
+			date,
+			label: `Month ${row}`,
+			values: months.map((_, i) => ({ count: row + i < 3 ? 10 : 0, label: `Month ${i}` })),
+		}));
+		const stateOf = (computed: string, end: string) => {
+			const { body } = pictureOf(query, { ...result, last_refresh: computed, resolved_date_range: { date_to: end } });
+			if (body.is !== "heat") throw new Error("no heat map");
+			return body.groups[0]?.rows.slice(-3).map((row) => row.cells.map((c) => (c.text === "" ? "future" : c.partial ? "open" : "done")));
+		};
+		// March began in Berlin an hour before it did in UTC.
+		expect(stateOf("2026-02-28T23:30:00Z", "2026-03-01T23:59:59.999999+01:00")).toEqual([
+			["done", "done", "open"],
+			["done", "open", "future"],
+			["open", "future", "future"],
+		]);
+		// The clock was put forward in March, and the range ends with the month.
+		expect(stateOf("2026-05-01T12:00:00Z", "2026-03-31T23:59:59.999999+02:00")).toEqual([
+			["done", "done", "done"],
+			["done", "done", "future"],
+			["done", "future", "future"],
+		]);
 	});
 
 	test("shares can be of the column before", () => {

@@ -58,7 +58,10 @@ function stepsPicture(query: QueryNode, result: QueryResult, sideways: boolean):
 			columns: [
 				{ title: "Step" },
 				...(broken ? [{ title: "Value" }] : []),
-				...["Reached", "Of all", "Of the step before", "Dropped off", "Median time", "Mean time"].map((title) => ({ title, number: true })),
+				...["Reached", "Of all", "Of the step before", "Dropped off", "Median time", "Average time"].map((title) => ({
+					title,
+					number: true,
+				})),
 			],
 			rows: steps.flatMap((step, i) =>
 				step.bars.map((b, k): Cell[] => [
@@ -152,7 +155,7 @@ function timePicture(result: QueryResult): Picture {
 	const width = bins.length > 1 ? (bins[1]?.[0] ?? 0) - (bins[0]?.[0] ?? 0) : 0;
 	const closing = bins.at(-1)?.[1] === 0 ? bins.slice(0, -1) : bins;
 	const names = closing.map(([from]) => span(from));
-	const mean = typeof given.average_conversion_time === "number" ? `Mean ${span(given.average_conversion_time)}` : "";
+	const mean = typeof given.average_conversion_time === "number" ? `Average ${span(given.average_conversion_time)}` : "";
 	const median = typeof given.median_conversion_time === "number" ? `median ${span(given.median_conversion_time)}` : "";
 	return {
 		...simplePicture({

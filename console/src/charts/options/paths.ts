@@ -53,7 +53,7 @@ export function pathsPicture(query: QueryNode, result: QueryResult): Picture {
 				{ title: "From" },
 				{ title: "To" },
 				{ title: "Paths", number: true },
-				{ title: "Mean time", number: true },
+				{ title: "Average time", number: true },
 			],
 			rows: edges.map((e) => [
 				{ text: String(parts(e.source).step) },

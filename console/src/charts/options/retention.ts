@@ -1,6 +1,7 @@
 import type { QueryNode, QueryResult } from "../../api/query";
 import { number } from "../../ui/format";
 import { retentionActors } from "../behind";
+import { offsetOf } from "../progress";
 import { type Behind, emptyPicture, type HeatCell, type Picture, type Sheet } from "../model";
 import { breakdownName, fieldsOf, longDay, share } from "../values";
 import { plain, simplePicture } from "./simple";
@@ -131,9 +132,12 @@ function meanRow(scene: Scene, cohorts: Cohort[]) {
 		if (of.length === 0) return { text: "", heat: null };
 		const mean =
 			mode === "weighted" ? weighted(scene, of, column) : of.reduce((sum, c) => sum + (shareOf(scene, c, column) ?? 0), 0) / of.length;
-		return { text: share(mean, 1), heat: Math.min(1, mean), hint: `Mean of ${of.length} rows` };
+		return { text: share(mean, 1), heat: Math.min(1, mean), hint: `Average of ${of.length} rows` };
 	});
-	return { heads: [{ text: mode === "weighted" ? "Weighted mean" : "Mean" }, { text: number(Math.round(size / cohorts.length)) }], cells };
+	return {
+		heads: [{ text: mode === "weighted" ? "Weighted average" : "Average" }, { text: number(Math.round(size / cohorts.length)) }],
+		cells,
+	};
 }
 
 function weighted(scene: Scene, of: Cohort[], column: number): number {
@@ -189,18 +193,22 @@ function clock(query: QueryNode, result: QueryResult): Scene["ahead"] {
 	const filter = fieldsOf(query, "retentionFilter");
 	const period = String(filter.period ?? "Day").toLowerCase();
 	const range = result.resolved_date_range as { date_to?: string } | undefined;
-	const computed = Date.parse(result.last_refresh ?? "") || Number.POSITIVE_INFINITY;
-	const until = Math.min(computed, Date.parse(range?.date_to ?? "") || Number.POSITIVE_INFINITY);
+	const read = period === "hour" ? Date.parse : wallTime;
+	const computed = Date.parse(result.last_refresh ?? "") + (period === "hour" ? 0 : offsetOf(result));
+	const until = Math.min(computed || Number.POSITIVE_INFINITY, read(range?.date_to ?? "") || Number.POSITIVE_INFINITY);
 	const brackets = Array.isArray(filter.retentionCustomBrackets) ? (filter.retentionCustomBrackets as number[]) : undefined;
 	const startOf = (column: number): number =>
 		brackets ? (column === 0 ? 0 : brackets.slice(0, column - 1).reduce((sum, n) => sum + n, 1)) : column;
 	return ({ item }, column) => {
 		if (column === 0 && brackets) return "done";
-		const first = Date.parse(item.date);
+		const first = read(item.date);
 		if (later(first, period, startOf(column)) > until) return "future";
 		return later(first, period, startOf(column + 1)) > until + 1 ? "open" : "done";
 	};
 }
+
+/** What a clock in the time zone of an ISO 8601 time shows, in milliseconds as if the zone were UTC. Days and months are counted on it. */
+const wallTime = (time: string): number => Date.parse(`${time.replace(/(Z|[+-]\d\d:\d\d)$/, "")}Z`);
 
 function later(from: number, period: string, steps: number): number {
 	const at = new Date(from);

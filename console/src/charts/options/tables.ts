@@ -46,7 +46,7 @@ const statsTitles: Record<string, string> = {
 	total_conversions: "Conversions",
 	unique_conversions: "Converted visitors",
 	conversion_rate: "Conversion rate",
-	average_scroll_percentage: "Mean scroll depth",
+	average_scroll_percentage: "Average scroll depth",
 	scroll_gt80_percentage: "Deep scrolling",
 };
 

@@ -193,7 +193,7 @@ function boxPicture(query: QueryNode, result: QueryResult): Picture {
 	const days = (bySeries[0] ?? []).map((b) => b.day);
 	const names = bySeries.map((list) => list[0]?.series_label ?? "");
 	const ends = ["min", "p25", "median", "p75", "max", "mean"] as const;
-	const titles = { min: "Least", p25: "25th percentile", median: "Median", p75: "75th percentile", max: "Greatest", mean: "Mean" };
+	const titles = { min: "Least", p25: "25th percentile", median: "Median", p75: "75th percentile", max: "Greatest", mean: "Average" };
 	const behind = (b: Box) => ({
 		title: `${b.series_label}, ${longDay(b.day, interval)}`,
 		source: trendActors(query, { series: b.series_index, day: b.day }),

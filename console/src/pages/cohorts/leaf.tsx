@@ -1,10 +1,10 @@
 import { X } from "lucide-preact";
-import { useResource } from "../../api/use";
 import { PropertyFilters } from "../../data/filters";
 import { type Entity, EventPicker } from "../../editor/event-picker";
 import { FilterRow } from "../../editor/filter-row";
 import { NumberInput } from "../../editor/inputs";
 import { fieldsOf, listOf, numberOf, textOf, withFields } from "../../editor/json";
+import { useName } from "../../editor/name";
 import { cohortName, cohorts } from "../../editor/suggest";
 import { PropertyPicker } from "../../editor/property-picker";
 import { IconButton, Select, TextInput } from "../../ui/basics";
@@ -106,13 +106,13 @@ function PersonParts({ leaf, onLeaf, label }: PartsProps) {
 
 function CohortParts({ leaf, set, label }: PartsProps) {
 	const id = leaf.value === null || leaf.value === undefined ? "" : String(leaf.value);
-	const name = useResource(async (signal) => (id ? await cohortName(id, signal) : ""), [id]);
+	const name = useName(id, (signal) => cohortName(id, signal));
 	return (
 		<Combobox
 			label={`${label}: cohort`}
 			placeholder="Choose a cohort"
 			value={id}
-			shown={name.data ?? id}
+			shown={name || id}
 			suggest={async (text, signal) =>
 				(await cohorts(text, signal)).map((found) => ({ value: found.of?.key ?? found.value, label: found.label }))
 			}

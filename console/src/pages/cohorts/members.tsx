@@ -68,7 +68,7 @@ export function Members({ cohort, onChanged }: { cohort: Cohort; onChanged: () =
 										: []
 								}
 							/>
-							<Pager offset={offset} limit={limit} more={next !== null} onOffset={setOffset} />
+							<Pager offset={offset} limit={limit} shown={results.length} more={next !== null} onOffset={setOffset} />
 						</>
 					)
 				}

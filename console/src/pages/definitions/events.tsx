@@ -21,7 +21,9 @@ export default function EventsPage() {
 	const [offset, setOffset] = useOffset(search);
 	const found = useResource((signal) => eventDefinitions({ search, limit, offset }, signal), [search, offset]);
 	const names = found.data?.results.map((definition) => definition.name) ?? [];
-	const volumes = useResource((signal) => volumesOf(names, signal), [JSON.stringify(names)]);
+	const page = JSON.stringify(names);
+	const volumes = useResource(async (signal) => ({ page, counts: await volumesOf(names, signal) }), [page]);
+	const counts = volumes.data?.page === page ? volumes.data.counts : undefined;
 	return (
 		<>
 			<PageHead title="Events" about={found.data && `${number(found.data.count)} events`} />
@@ -58,7 +60,7 @@ export default function EventsPage() {
 											name: "volume",
 											title: "30 days",
 											number: true,
-											cell: (definition) => (volumes.data ? number(volumes.data.get(definition.name) ?? 0) : "–"),
+											cell: (definition) => (counts ? number(counts.get(definition.name) ?? 0) : "–"),
 										},
 										{ name: "first", title: "First seen", extra: true, cell: (definition) => <When time={definition.created_at} /> },
 										{ name: "last", title: "Last seen", cell: (definition) => <When time={definition.last_seen_at} relative /> },

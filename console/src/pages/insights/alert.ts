@@ -1,4 +1,5 @@
-import { sourceOf, type Insight } from "../../insights/model";
+import { sourceOf } from "../../api/query";
+import type { Insight } from "../../insights/model";
 import { number, percent } from "../../ui/format";
 
 /** A rule that watches an insight: docs/alerts.md. */

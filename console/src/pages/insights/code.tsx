@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { send } from "../../api/client";
 import { addressOf, curlCommand } from "../../api/curl";
-import type { QueryNode, QueryResult } from "../../api/query";
+import { type QueryNode, type QueryResult, sourceOf } from "../../api/query";
 import { useResource } from "../../api/use";
-import { type Insight, sourceOf } from "../../insights/model";
+import type { Insight } from "../../insights/model";
 import { Loaded, Snippet, Tabs } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { messageOf } from "../../api/client";
-import type { QueryNode } from "../../api/query";
-import { isNode, same } from "../../insights/model";
+import { isNode, type QueryNode } from "../../api/query";
+import { same } from "../../insights/model";
 import { Field } from "../../ui/basics";
 
 interface JSONEditorProps {

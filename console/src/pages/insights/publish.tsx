@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api/client";
-import type { QueryNode } from "../../api/query";
-import { endpointName, endpointNameMistake, endpointVariables, type Insight, sourceOf } from "../../insights/model";
+import { type QueryNode, sourceOf } from "../../api/query";
+import { endpointName, endpointNameMistake, endpointVariables, type Insight } from "../../insights/model";
 import { navigate, pageAddress } from "../../router";
 import { Field, TextInput } from "../../ui/basics";
 import { FormDialog } from "../../ui/dialog";

@@ -12,14 +12,15 @@ export interface Polling {
 	retryAt: number | null;
 }
 
-/** Polls for events while the tab can be seen and `paused` is false. It begins anew when `wanted` changes. */
+/** Polls for events while the tab can be seen and `paused` is false. It begins anew when `wanted` changes, and then asks once even while paused. */
 export function useTail(wanted: Wanted, paused: boolean): Polling {
 	const key = JSON.stringify(wanted);
 	const [state, setState] = useState<{ key: string; tail: Tail; error: unknown; retryAt: number | null }>(begin(key));
 	const held = useRef(state);
 	const visible = useVisible();
-	const running = visible && !paused;
 	if (held.current.key !== key) held.current = begin(key);
+	// A filter that changes while paused shows what there is now.
+	const running = visible && (!paused || held.current.tail.asOf === null);
 	const show = (next: Partial<typeof state>) => {
 		held.current = { ...held.current, ...next };
 		setState(held.current);

@@ -3,7 +3,8 @@ import { aboutEvent, PersonLink } from "../../data/event";
 import type { EventRow } from "../../data/events";
 import { When } from "../../data/time";
 import { classes } from "../../ui/basics";
-import { inView, isNew, type Tail, type TailRow } from "./tail";
+import { inView, rowClicked, Spacer } from "../../ui/table";
+import { isNew, type Tail, type TailRow } from "./tail";
 
 const rowHeight = 34;
 const headHeight = 30;
@@ -38,7 +39,7 @@ export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow)
 		const row = rows[Math.floor(top / rowHeight)];
 		reading.current = row ? { key: row.key, top: top % rowHeight } : null;
 	};
-	const { first, last } = inView(rows.length, view.top, view.height, rowHeight);
+	const { first, last } = inView(rows.length, view.top, view.height, rowHeight, 8);
 	return (
 		<section
 			ref={box}
@@ -65,11 +66,11 @@ export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow)
 					</tr>
 				</thead>
 				<tbody>
-					{first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowHeight}px` }} />}
+					<Spacer rows={first} height={rowHeight} />
 					{rows.slice(first, last).map((row, i) => (
 						<Row key={row.key} row={row} index={first + i} fresh={isNew(tail, row)} onOpen={onOpen} />
 					))}
-					{last < rows.length && <tr aria-hidden="true" style={{ height: `${(rows.length - last) * rowHeight}px` }} />}
+					<Spacer rows={rows.length - last} height={rowHeight} />
 				</tbody>
 			</table>
 		</section>
@@ -83,9 +84,7 @@ function Row({ row, index, fresh, onOpen }: { row: TailRow; index: number; fresh
 			class={classes("clickable", fresh && "live-new")}
 			data-uuid={row.uuid}
 			style={{ height: `${rowHeight}px` }}
-			onClick={(event) => {
-				if (!(event.target as Element).closest("a, button")) onOpen(row);
-			}}
+			onClick={(event) => rowClicked(event, () => onOpen(row))}
 		>
 			<td>
 				<button type="button" class="data-open" onClick={() => onOpen(row)}>

@@ -84,10 +84,3 @@ export function waitAfter(error: unknown, failures: number): number {
 export function canRetry(error: unknown): boolean {
 	return !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;
 }
-
-/** Which rows of a list are to be in the page: those in view and some around them. */
-export function inView(count: number, top: number, height: number, row: number): { first: number; last: number } {
-	const around = 8;
-	const first = Math.max(0, Math.min(count, Math.floor(top / row)) - around);
-	return { first, last: Math.min(count, Math.ceil((top + height) / row) + around) };
-}

@@ -3,6 +3,7 @@ import { get } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import type { Filter } from "../../data/events";
 import { filled, PropertyFilters } from "../../data/filters";
+import { useOffset } from "../../data/paged";
 import type { Person } from "../../data/people";
 import { PeopleTable } from "../../data/person";
 import { Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
@@ -24,8 +25,7 @@ export default function PersonsPage() {
 	const [filters, setFilters] = useState<Filter[]>([]);
 	const properties = filled(filters);
 	const wanted = useSettled(JSON.stringify({ search: search.trim(), properties: properties.length ? JSON.stringify(properties) : "" }));
-	const [at, setAt] = useState({ wanted, offset: 0 });
-	const offset = at.wanted === wanted ? at.offset : 0;
+	const [offset, setOffset] = useOffset(wanted);
 	const found = useResource(
 		(signal) => get<People>("persons/", { ...JSON.parse(wanted), limit, offset, include_total: true }, signal),
 		[wanted, offset],
@@ -59,13 +59,7 @@ export default function PersonsPage() {
 							) : (
 								<>
 									<PeopleTable people={results} label="People" />
-									<Pager
-										offset={offset}
-										limit={limit}
-										count={count}
-										more={next !== null}
-										onOffset={(to) => setAt({ wanted, offset: to })}
-									/>
+									<Pager offset={offset} limit={limit} count={count} more={next !== null} onOffset={setOffset} />
 								</>
 							)
 						}

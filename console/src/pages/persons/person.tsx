@@ -29,9 +29,9 @@ export default function PersonPage({ id }: { id: string }) {
 }
 
 function PersonDetails({ person }: { person: Person }) {
-	const [view, setView] = useState<View>("events");
+	const [view, setView] = useState<View>(can("query:read") ? "events" : "properties");
 	const choices: { value: View; label: string }[] = [
-		{ value: "events", label: "Events" },
+		...(can("query:read") ? [{ value: "events" as const, label: "Events" }] : []),
 		{ value: "properties", label: `Properties (${number(Object.keys(person.properties).length)})` },
 		{ value: "ids", label: `Distinct IDs (${number(person.distinct_ids.length)})` },
 		...(can("cohort:read") ? [{ value: "cohorts" as const, label: "Cohorts" }] : []),
