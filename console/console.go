@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,7 +84,9 @@ func New(dist fs.FS) (*Console, error) {
 
 // ServeHTTP answers a request whose path Serves.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	maps.Copy(w.Header(), headers)
+	for name, values := range headers {
+		w.Header()[name] = slices.Clone(values) // Caddy's header directive writes into them
+	}
 	switch f := c.files[r.URL.Path]; {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")

@@ -123,6 +123,15 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
+// TestHeadersAreItsOwn: a handler around the console may write into the headers of an answer.
+func TestHeadersAreItsOwn(t *testing.T) {
+	c := open(t, dist)
+	ask(c, http.MethodGet, "/").Header()["Content-Security-Policy"][0] = "none"
+	if got := ask(c, http.MethodGet, "/").Header().Get("Content-Security-Policy"); got != policy {
+		t.Errorf("the next answer has the policy %q", got)
+	}
+}
+
 func TestETag(t *testing.T) {
 	c := open(t, dist)
 	plain := ask(c, http.MethodGet, "/").Header().Get("Etag")

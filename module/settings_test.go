@@ -70,6 +70,7 @@ func TestBadSettings(t *testing.T) {
 		{"a switch that is none", `{"name": "changed", "surveys_opt_in": "perhaps"}`, "400 surveys_opt_in invalid_input"},
 		{"addresses that are no list", `{"name": "changed", "app_urls": "x"}`, "400 app_urls invalid_input"},
 		{"HogQL without the scope", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}]}`, "403 <nil> permission_denied"},
+		{"HogQL among more filters than an override can have", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}` + strings.Repeat(", {}", 600) + `]}`, "403 <nil> permission_denied"},
 		{"too much", `{"app_urls": ["` + strings.Repeat("x", 1<<20) + `"]}`, "400 <nil> record_too_large"},
 		{"no JSON", `{`, "400 <nil> parse_error"},
 	} {

@@ -288,7 +288,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 		if err := p.checkLabel(&k); err != nil {
 			return err
 		}
-		if err := p.checkGrantor(&n); err != nil {
+		if err := p.checkGrantor(&n, now); err != nil {
 			return err
 		}
 		created = k
@@ -329,7 +329,8 @@ func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate, now ti
 			return err
 		}
 		if added := slices.DeleteFunc(slices.Clone(k.Scopes), before.Allows); len(added) > 0 {
-			if err := cmp.Or(u.Grantor.mayGive(added), u.Grantor.checkRules(k)); err != nil {
+			by, err := t.draft.project(k.Project).asking(u.Grantor)
+			if err := cmp.Or(err, by.mayGive(added), by.checkRules(k)); err != nil {
 				return err
 			}
 		}
@@ -400,7 +401,8 @@ func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Tim
 		if !k.RevokedAt.IsZero() {
 			return ErrRevoked
 		}
-		if err := cmp.Or(by.mayGive(k.Scopes), by.checkRules(k)); err != nil {
+		by, err := t.draft.project(k.Project).asking(by)
+		if err := cmp.Or(err, by.mayGive(k.Scopes), by.checkRules(k)); err != nil {
 			return err
 		}
 		text = k.renew()

@@ -1,6 +1,9 @@
 package registry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A personal key that is made with another one ends with it: it expires no later, has no scopes that the other lacks, and is revoked when
 // the other is revoked or rolled, or loses one of its scopes. So the holder of a key that was given away for a time keeps nothing after
@@ -53,21 +56,35 @@ func (n *NewKey) inherit() error {
 }
 
 // checkGrantor refuses what a key gives out that was revoked or rolled in between, or lost the scopes, and more keys than one can make.
-func (p *projectState) checkGrantor(n *NewKey) error {
-	if n.Grantor == nil {
-		return nil
-	}
-	by := p.keys.get(n.Grantor.ID)
-	if by == nil || !by.RevokedAt.IsZero() || by.Hash != n.Grantor.Hash {
-		return &DeniedError{Message: "The key that asks was revoked or rolled."}
+func (p *projectState) checkGrantor(n *NewKey, now time.Time) error {
+	by, err := p.asking(n.Grantor)
+	if by == nil || err != nil {
+		return err
 	}
 	if err := by.mayGive(n.Scopes); err != nil {
 		return err
 	}
-	if n.parent != "" && len(p.madeWith(n.parent)) >= maxMadeKeys {
+	if n.parent == "" {
+		return nil
+	}
+	inUse := slices.DeleteFunc(p.madeWith(n.parent), func(e *keyEntry) bool { return e.Expired(now) })
+	if len(inUse) >= maxMadeKeys {
 		return &FieldError{Code: CodeLimit, Message: "A key can make at most 50 personal keys that are in use. Revoke one first."}
 	}
 	return nil
+}
+
+// asking returns the key that asks as it is now: it may have been changed since the request began. One that was revoked or rolled is a
+// *DeniedError; nil stands for an operator.
+func (p *projectState) asking(by *Key) (*Key, error) {
+	if by == nil {
+		return nil, nil //nolint:nilnil // an operator has no key
+	}
+	now := p.keys.get(by.ID)
+	if now == nil || !now.RevokedAt.IsZero() || now.Hash != by.Hash {
+		return nil, &DeniedError{Message: "The key that asks was revoked or rolled."}
+	}
+	return &now.Key, nil
 }
 
 // madeWith returns the keys that were made with a key and are not revoked.

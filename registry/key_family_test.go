@@ -197,6 +197,13 @@ func TestKeysMakeNoMoreThanTheyAre(t *testing.T) {
 	if _, err := f.RevokeKey(t.Context(), before.ID, now); err != nil {
 		t.Fatal(err)
 	}
+	made := f.mustCreate("", "another", registry.NewKey{}, "query:read").ID
+	if _, _, err := f.RollKey(t.Context(), made, before, now); !denied(err) {
+		t.Errorf("rolling with a key that was revoked since: %v", err)
+	}
+	if _, err := f.UpdateKey(t.Context(), made, registry.KeyUpdate{Scopes: []string{"*"}, Grantor: before}, now); !denied(err) {
+		t.Errorf("giving scopes with a key that was revoked since: %v", err)
+	}
 	n.Kind = registry.Secret
 	n.Scopes = []string{"query:read"}
 	if _, _, err := f.CreateKey(t.Context(), n, now); !denied(err) {

@@ -156,8 +156,14 @@ func (u *purge) actions() {
 	}
 }
 
+// annotations removes those that were deleted, and those on something that is gone for good.
 func (u *purge) annotations() {
-	for _, a := range valuesOf(u.p.annotations.byID, func(a *Annotation) bool { return a.Deleted && u.due(a.UpdatedAt) }) {
+	gone := func(a *Annotation) bool {
+		return a.Deleted && u.due(a.UpdatedAt) ||
+			a.Scope == OnInsight && a.Insight != nil && u.p.insights.get(*a.Insight) == nil ||
+			a.Scope == OnDashboard && a.Dashboard != nil && u.p.dashboards.get(*a.Dashboard) == nil
+	}
+	for _, a := range valuesOf(u.p.annotations.byID, gone) {
 		u.remove(a)
 		u.out.Annotations++
 	}

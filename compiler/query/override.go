@@ -30,16 +30,19 @@ func (ov *Overrides) HogQL() bool {
 	if ov.Breakdowns != nil && slices.ContainsFunc(ov.Breakdowns.Fields, func(b Breakdown) bool { return b.Type == "hogql" }) {
 		return true
 	}
-	return ov.Properties != nil && ov.Properties.hogql()
+	return ov.Properties.HogQL()
 }
 
-// hogql reports whether a filter of the condition is an expression, or looks at events by one.
-func (c *Condition) hogql() bool {
+// HogQL reports whether a filter of the condition is an expression, or looks at events by one. No condition has none.
+func (c *Condition) HogQL() bool {
+	if c == nil {
+		return false
+	}
 	isHogQL := func(p filter.Property) bool { return p.Type == "hogql" }
 	if c.Filter != nil {
 		return isHogQL(*c.Filter) || c.Filter.Behavior != nil && slices.ContainsFunc(c.Filter.Behavior.Filters, isHogQL)
 	}
-	return slices.ContainsFunc(c.All, func(member Condition) bool { return member.hogql() })
+	return slices.ContainsFunc(c.All, func(member Condition) bool { return member.HogQL() })
 }
 
 // ParseRunOverrides is ParseOverrides for the run of an endpoint, which tells the first mistake by its field (contract: api.md,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { diffLines } from "../src/pages/endpoints/diff";
-import { controlOf, emptyForm, requestOf, runPath, type Variable, variableNames } from "../src/pages/endpoints/form";
+import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
 	fieldsOf,
 	formatsOf,
@@ -13,7 +14,9 @@ import {
 	typeOf,
 	variablesOf,
 } from "../src/pages/endpoints/openapi";
-import { pythonLiteral, quoteGo, quoteShell, snippet } from "../src/pages/endpoints/snippets";
+import { readAnswer } from "../src/pages/endpoints/read";
+import { tokenSeconds } from "../src/pages/endpoints/tokens";
+import { pythonLiteral, quoteGo, snippet } from "../src/pages/endpoints/snippets";
 
 describe("where an answer comes from", () => {
 	const headers = (cacheStatus: string, age: number | null = null, cacheControl = "") => ({ cacheStatus, age, cacheControl });
@@ -30,7 +33,7 @@ describe("where an answer comes from", () => {
 		],
 		[headers("caddy-analytics; hit; detail=pinned", 5), "From the cache: 5 seconds old, the rows that the cursor names."],
 		[headers("caddy-analytics; fwd=miss; stored", null, "private, max-age=899"), "Computed now: fresh for 15 minutes."],
-		[headers("caddy-analytics; fwd=request; stored"), "Computed anew, as the request asked."],
+		[headers("caddy-analytics; fwd=request; stored"), "Computed again, as the request asked."],
 		[headers("caddy-analytics; fwd=miss; collapsed"), "Computed once for this and other requests."],
 		[headers(""), "Not cached: the answer was made for this request."],
 	])("%o", (given, want) => expect(explainCache(given)).toBe(want));
@@ -41,9 +44,9 @@ describe("where an answer comes from", () => {
 			"1 second",
 			"59 seconds",
 			"1 minute",
-			"2 hours",
+			"1.5 hours",
 			"1 day",
-			"2 days",
+			"2.3 days",
 		]);
 	});
 
@@ -108,10 +111,47 @@ describe("the form of a run", () => {
 		expect(runPath("a", { format: "csv", exact: true })).toBe("endpoints/a/run.csv");
 		expect(runPath("a", { format: "objects", exact: true })).toBe("endpoints/a/run.objects?int64=string");
 	});
+});
 
-	test("variables of a text are found once each", () => {
-		expect(variableNames("select {variables.a}, { variables.b_2 }, {variables.a}, {filters}")).toEqual(["a", "b_2"]);
+describe("an answer", () => {
+	const read = (format: string, text: string | null) => readAnswer({ format, text, raw: { nextCursor: "n" } });
+
+	test("rows have their types and the cursor", () => {
+		const body = {
+			results: [["a", 1]],
+			columns: ["x", "n"],
+			types: [["x", "String"], "LowCardinality(Nullable(Int64))"],
+			next_cursor: "c",
+		};
+		expect(read("arrays", JSON.stringify(body))).toEqual({
+			shown: {
+				columns: [
+					{ title: "x", detail: "String", number: false },
+					{ title: "n", detail: "LowCardinality(Nullable(Int64))", number: true },
+				],
+				rows: [["a", 1]],
+			},
+			result: body,
+			cursor: "c",
+		});
 	});
+
+	test("objects and lines have the names of their fields", () => {
+		const shown = { columns: [{ title: "n", number: true }], rows: [[1], [2]] };
+		expect(read("objects", '{"results": [{"n": 1}, {"n": 2}]}')).toMatchObject({ shown, cursor: "" });
+		expect(read("ndjson", '{"n": 1}\n{"n": 2}\n')).toEqual({ shown, result: null, cursor: "n" });
+	});
+
+	test("what is no list of rows has none", () => {
+		expect(read("arrays", '{"results": {"a": 1}}').shown).toBeNull();
+		expect(read("csv", "a,b")).toEqual({ shown: null, result: null, cursor: "n" });
+		expect(read("parquet", null).shown).toBeNull();
+	});
+});
+
+test("a token lives from a second to a day", () => {
+	expect(["15", " 0.5 ", "1440"].map(tokenSeconds)).toEqual([900, 30, 86400]);
+	expect(["", "0", "-1", "1441", "x", "1e9"].map(tokenSeconds)).toEqual([null, null, null, null, null, null]);
 });
 
 describe("snippets", () => {
@@ -122,6 +162,11 @@ describe("snippets", () => {
 		expect(quoteShell("a'b")).toBe(`'a'\\''b'`);
 		expect(snippet("curl", call)).toContain(`-d '{"variables":{"name":"O'\\''Brien \\"x\\" \`y\` $HOME \\\\ \\n ü"`);
 		expect(snippet("curl", { ...call, format: "parquet", file: "a.parquet" })).toMatch(/ -o 'a\.parquet'$/);
+	});
+
+	test("a command without a body reads", () => {
+		expect(curlCommand("http://a/?b=1")).toBe(`curl -sS --fail-with-body 'http://a/?b=1' \\\n  -H "Authorization: Bearer $ANALYTICS_KEY"`);
+		expect(curlCommand("http://a/", { b: 1 }, { pretty: true })).toMatch(/ -d '\{\n {2}"b": 1\n\}'$/);
 	});
 
 	test("Python has its own names of constants", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sourceOf } from "../src/api/query";
+import { readTags } from "../src/data/definition";
 import {
 	addressOfQuery,
 	canAlert,
@@ -11,7 +12,6 @@ import {
 	kindName,
 	queryOfAddress,
 	same,
-	tagsOf,
 	titleOf,
 	withSource,
 	withValueAt,
@@ -65,7 +65,7 @@ test("names", () => {
 	expect(kindName({ kind: "OtherQuery" })).toBe("Other");
 	expect(kindName(null)).toBe("No query");
 	expect(titleOf({ name: null, derived_name: null, query: trend })).toBe("Trend without a name");
-	expect(tagsOf(" a, b,,a ,c d")).toEqual(["a", "b", "c d"]);
+	expect(readTags(" a, b,,a ,c d")).toEqual(["a", "b", "c d"]);
 });
 
 describe("endpoints", () => {

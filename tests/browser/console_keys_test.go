@@ -54,7 +54,7 @@ func TestConsoleSecretKeyLife(t *testing.T) {
 	c.fill(t, "textbox", "Fixed variables", "plan = free")
 	c.accessible(t)
 	c.picture(t, "key new")
-	c.press(t, "button", "Make key")
+	c.press(t, "button", "Create key")
 	first := c.secretShown(t)
 	c.shows(t, "plan = free; only sales")
 	for _, run := range []struct {
@@ -109,7 +109,7 @@ func TestConsoleToken(t *testing.T) {
 	c.press(t, "checkbox", "The token fixes plan")
 	c.fill(t, "textbox", "Sites", "")
 	c.fill(t, "textbox", "Secret key", secret)
-	c.press(t, "button", "Make a token")
+	c.press(t, "button", "Create a token")
 	c.shows(t, "It works until")
 	token := c.evaluate(t, `document.querySelector(".endpoints-minted code").textContent`)
 	if status, plans := runsWith(t, client, token, "sales", map[string]any{}); status != http.StatusOK || plans != "free" {
@@ -141,7 +141,7 @@ func TestConsolePersonalKeyLife(t *testing.T) {
 	c.pick(t, "Expires", "7")
 	c.accessible(t)
 	c.picture(t, "key personal")
-	c.press(t, "button", "Make key")
+	c.press(t, "button", "Create key")
 	first := c.secretShown(t)
 	asks := func(key, path string) int {
 		return d.Client(client.Project, key).Do(t, http.MethodGet, path, nil).Status

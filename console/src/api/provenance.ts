@@ -29,7 +29,7 @@ export function readCacheStatus(header: string): CacheStatus {
 	};
 }
 
-/** A span of time in words: "1 second", "5 minutes", "2 more hours". */
+/** A span of time in words, with a tenth below three: "1 second", "5 minutes", "1.5 more hours". */
 export function span(seconds: number, more = ""): string {
 	const units: [string, number][] = [
 		["day", 86400],
@@ -38,7 +38,8 @@ export function span(seconds: number, more = ""): string {
 		["second", 1],
 	];
 	const [unit, size] = units.find(([, size]) => seconds >= size) ?? ["second", 1];
-	const count = Math.round(seconds / size);
+	const exact = seconds / size;
+	const count = exact < 3 ? Math.round(exact * 10) / 10 : Math.round(exact);
 	return `${count}${more && ` ${more}`} ${unit}${count === 1 ? "" : "s"}`;
 }
 
@@ -65,7 +66,7 @@ export function explainCache(headers: Pick<Provenance, "cacheStatus" | "cacheCon
 function originOf(status: CacheStatus): string {
 	if (status.hit) return "From the cache";
 	if (status.collapsed) return "Computed once for this and other requests";
-	if (status.fwd === "request") return "Computed anew, as the request asked";
+	if (status.fwd === "request") return "Computed again, as the request asked";
 	return "Computed now";
 }
 

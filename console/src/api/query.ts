@@ -91,3 +91,15 @@ export async function rows<T extends unknown[] = unknown[]>(
 export function newID(): string {
 	return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+/** The type of each column, which results have as a text or beside the name. */
+export function typesOf(types: unknown, count: number): string[] {
+	if (!Array.isArray(types)) return Array.from({ length: count }, () => "");
+	return types.map((t) => (Array.isArray(t) ? String(t[1] ?? "") : String(t)));
+}
+
+/** Reports whether a ClickHouse type is a number's. */
+export const isNumeric = (type: string): boolean => /^(Nullable\(|LowCardinality\()*(U?Int|Float|Decimal)/.test(type);
+
+/** Reports whether a ClickHouse type is a date's or a time's. */
+export const isTime = (type: string): boolean => /^(Nullable\(|LowCardinality\()*Date/.test(type);

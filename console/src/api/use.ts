@@ -40,6 +40,22 @@ export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, on: re
 	};
 }
 
+/** Loads something again and again, as long as `on` holds: some milliseconds after each answer, and never while the page is hidden. */
+export function usePoll<T>(of: Resource<T>, wait: number, on = true): void {
+	useEffect(() => {
+		if (!on || of.loading) return;
+		const shown = new AbortController();
+		const timer = setTimeout(() => {
+			if (document.hidden) document.addEventListener("visibilitychange", of.reload, { once: true, signal: shown.signal });
+			else of.reload();
+		}, wait);
+		return () => {
+			clearTimeout(timer);
+			shown.abort();
+		};
+	}, [on, wait, of.loading, of.data, of.error]);
+}
+
 /** A value once it has not changed for some milliseconds. */
 export function useSettled<T>(value: T, wait = 250): T {
 	const [settled, setSettled] = useState(value);

@@ -128,18 +128,6 @@ function sorted(value: unknown): unknown {
 	return Object.fromEntries(entries.map(([k, v]) => [k, sorted(v)]));
 }
 
-/** The tags in a text with commas between them. */
-export function tagsOf(text: string): string[] {
-	return [
-		...new Set(
-			text
-				.split(",")
-				.map((tag) => tag.trim())
-				.filter(Boolean),
-		),
-	];
-}
-
 /** Why a name cannot be that of an endpoint; an empty text when it can. */
 export function endpointNameMistake(name: string): string {
 	if (!name) return "";

@@ -14,8 +14,8 @@ function cell(value: unknown): string {
 	return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Saves a text as a file of the browser's user. */
-export function download(name: string, content: string, type: string): void {
+/** Saves a text or bytes as a file of the browser's user. */
+export function download(name: string, content: BlobPart, type: string): void {
 	const address = URL.createObjectURL(new Blob([content], { type }));
 	const link = document.createElement("a");
 	link.href = address;

@@ -166,7 +166,8 @@ var layouts = []string{
 func readTime(text string) (time.Time, bool) {
 	for _, layout := range layouts {
 		if at, err := time.Parse(layout, text); err == nil {
-			return at, at.Year() >= 1 && at.Year() <= 9999
+			year := at.UTC().Year()
+			return at, year >= 1 && year <= 9999
 		}
 	}
 	return time.Time{}, false

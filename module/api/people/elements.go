@@ -18,11 +18,20 @@ type element struct {
 	Order      int               `json:"order"`
 }
 
+// Bounds of a chain that is taken apart. Pages nest a few dozen elements, and anybody can send events.
+const (
+	maxChain    = 64 << 10
+	maxElements = 500
+)
+
 // elements takes the chain of an event apart: elements with a semicolon between them, each a tag, its classes after points, and its
-// attributes after a colon, such as a.link.big:href="/x"nth-child="1". What is not in this form is passed over.
+// attributes after a colon, such as a.link.big:href="/x"nth-child="1". What is not in this form is passed over, and so is a chain beyond maxChain.
 func elements(chain string) []element {
 	list := []element{}
-	for chain != "" {
+	if len(chain) > maxChain {
+		return list
+	}
+	for chain != "" && len(list) < maxElements {
 		var one element
 		one, chain = cutElement(chain)
 		one.Order = len(list)
@@ -61,12 +70,10 @@ func cutElement(chain string) (one element, rest string) {
 
 // cutAttribute reads key="value", where a quote in the value has a backslash before it. Without quotes all up to the next element is the key.
 func cutAttribute(text string) (key, value, rest string) {
-	at := strings.Index(text, `="`)
-	if end := strings.IndexByte(text, ';'); at < 0 || end >= 0 && end < at {
-		if end < 0 {
-			end = len(text)
-		}
-		return text[:end], "", text[end:]
+	head, _, _ := strings.Cut(text, ";")
+	at := strings.Index(head, `="`)
+	if at < 0 {
+		return head, "", text[len(head):]
 	}
 	key, text = text[:at], text[at+2:]
 	var plain strings.Builder

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,4 +49,17 @@ func FuzzElements(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestElementsOfStrangers takes chains apart that are made to take long, or much room.
+func TestElementsOfStrangers(t *testing.T) {
+	if got := len(elements(strings.Repeat(";", maxChain))); got != maxElements {
+		t.Errorf("a chain of empty elements has %d", got)
+	}
+	if got := elements(strings.Repeat(";", maxChain+1)); len(got) != 0 {
+		t.Errorf("a chain that is too long has %d", len(got))
+	}
+	if got := len(elements(strings.Repeat(":a;", maxChain/3))); got != maxElements {
+		t.Errorf("a chain of attributes without values has %d", got)
+	}
 }

@@ -19,6 +19,9 @@ import (
 // maxEvents is the most events of one answer.
 const maxEvents = execution.MaxRows
 
+// maxOffset is where pages end. Nobody turns that many, and sums with it fit a number.
+const maxOffset = 1_000_000_000
+
 // eventFilter is which events a caller asks for.
 type eventFilter struct {
 	taxonomy.EventPage
@@ -34,7 +37,7 @@ func readEventFilter(c *api.Caller, in api.Input) (*eventFilter, error) {
 		return nil, err
 	}
 	f.limit = min(limit, maxEvents)
-	f.Limit, f.Offset = min(f.limit+1, maxEvents), offset
+	f.Limit, f.Offset = min(f.limit+1, maxEvents), min(offset, maxOffset)
 	given := in.URL.Query()
 	f.Event, f.DistinctID = given.Get("event"), given.Get("distinct_id")
 	if id := given.Get("person_id"); id != "" {

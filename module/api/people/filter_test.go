@@ -179,6 +179,9 @@ func TestShownValues(t *testing.T) {
 		{"true", `["true"]`},
 		{`["a",["b",2]]`, `["a","b",2]`},
 		{`[broken`, `["[broken"]`},
+		{`[[[[["x"]]]]]`, `["[\"x\"]"]`},
+		{"[" + strings.Repeat("1,", 10_000) + "2]", "[" + strings.Repeat("1,", maxSuggestions-1) + "1]"},
+		{"[" + strings.Repeat(" ", maxListText) + "]", `["[` + strings.Repeat(" ", maxListText) + `]"]`},
 	}
 	for _, tt := range tests {
 		got, err := json.Marshal(shownValues(tt.in))

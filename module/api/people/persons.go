@@ -122,6 +122,7 @@ func (s *People) listPersons(ctx context.Context, c api.Caller, in api.Input) (a
 		return api.Response{}, err
 	}
 	asked := actors(properties, personConditions(in))
+	offset = min(offset, maxOffset)
 	q, err := asked.page(limit, offset)
 	if err != nil {
 		return api.Response{}, err

@@ -44,15 +44,34 @@ func shownValue(text string) any {
 	return text // null, true and what is not plain
 }
 
-// shownValues are the values that a text stands for: those of the list if it is one.
+// maxSuggestions is how many values of a property are suggested.
+const maxSuggestions = 50
+
+// maxListText is the length in bytes up to which a text is looked at as a list.
+const maxListText = 64 << 10
+
+// maxListDepth is how deep lists in lists are looked at.
+const maxListDepth = 4
+
+// shownValues are the values that a text stands for: the first ones of the list if it is one.
 func shownValues(text string) []any {
-	var list []json.RawMessage
-	if !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
-		return []any{shownValue(text)}
+	if len(text) > maxListText {
+		return []any{text}
 	}
-	var out []any
+	return listedValues(nil, text, maxListDepth)
+}
+
+// listedValues appends the values that a text stands for, up to maxSuggestions.
+func listedValues(out []any, text string, depth int) []any {
+	var list []json.RawMessage
+	if depth == 0 || !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
+		return append(out, shownValue(text))
+	}
 	for _, item := range list {
-		out = append(out, shownValues(string(item))...)
+		if len(out) >= maxSuggestions {
+			break
+		}
+		out = listedValues(out, string(item), depth-1)
 	}
 	return out
 }
@@ -101,7 +120,7 @@ func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (a
 	var count int64
 	quotas, err := contents.Rows(ctx, s.Executor, &c, asked.Query(), []any{&value, &count}, func() {
 		for _, one := range shownValues(value) {
-			if !slices.ContainsFunc(out, func(had suggestion) bool { return had.Name == one }) {
+			if len(out) < maxSuggestions && !slices.ContainsFunc(out, func(had suggestion) bool { return had.Name == one }) {
 				out = append(out, suggestion{Name: one})
 			}
 		}

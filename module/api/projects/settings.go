@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -90,9 +91,8 @@ func readSettings(c *api.Caller, in api.Input) (registry.ProjectChange, error) {
 		return change, f.Err
 	}
 	if change.TestAccountFilters != nil { // whoever asks without test accounts runs the HogQL in them
-		filters := jsontext.Append(nil, map[string]json.RawMessage{"properties": json.RawMessage(*change.TestAccountFilters)})
-		if err := result.MayOverride(c.Key, filters); err != nil {
-			return change, err
+		if filters, err := query.ParseTestAccounts([]byte(*change.TestAccountFilters)); err == nil && filters.HogQL() && !c.Key.Allows(result.QueryScope) {
+			return change, api.MissingScope(result.QueryScope)
 		}
 	}
 	return change, nil

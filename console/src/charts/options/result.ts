@@ -1,10 +1,10 @@
-import type { QueryResult } from "../../api/query";
+import { isNumeric, isTime, type QueryResult, typesOf } from "../../api/query";
 import { number, text } from "../../ui/format";
 import { emptyPicture, type Picture } from "../model";
 import { breakdownName, fieldsOf, type Fields, formatValue, share, type ValueFormat } from "../values";
 import { base } from "./axes";
 import { plain, type Row, simplePicture } from "./simple";
-import { isNumeric, isTime, rowsPicture, typesOf } from "./tables";
+import { rowsPicture } from "./tables";
 
 /** A column of numbers that is drawn. */
 export interface YColumn {

@@ -1,4 +1,4 @@
-import type { QueryNode, QueryResult } from "../../api/query";
+import { isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
 import { number, text } from "../../ui/format";
 import { correlationActors } from "../behind";
 import { emptyPicture, type Cell, type Figure, type HeatCell, type Picture } from "../model";
@@ -207,15 +207,3 @@ export function rowsPicture(result: QueryResult): Picture {
 
 const columnsOf = (rows: unknown[]): string[] =>
 	rows[0] !== null && typeof rows[0] === "object" && !Array.isArray(rows[0]) ? Object.keys(rows[0]) : [];
-
-/** The type of each column, which results have as a text or beside the name. */
-export function typesOf(types: unknown, count: number): string[] {
-	if (!Array.isArray(types)) return Array.from({ length: count }, () => "");
-	return types.map((t) => (Array.isArray(t) ? String(t[1] ?? "") : String(t)));
-}
-
-/** Reports whether a ClickHouse type is a number's. */
-export const isNumeric = (type: string): boolean => /^(Nullable\(|LowCardinality\()*(U?Int|Float|Decimal)/.test(type);
-
-/** Reports whether a ClickHouse type is a date's or a time's. */
-export const isTime = (type: string): boolean => /^(Nullable\(|LowCardinality\()*Date/.test(type);

@@ -1,6 +1,6 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get, messageOf, patch } from "../../api/client";
-import { type Resource, useResource } from "../../api/use";
+import { type Resource, usePoll, useResource } from "../../api/use";
 import { References } from "../../data/references";
 import { When } from "../../data/time";
 import { LoadedPage } from "../../data/page";
@@ -25,11 +25,7 @@ export default function CohortPage({ id }: { id: string }) {
 function OneCohort({ id }: { id: string }) {
 	const found = useResource((signal) => get<Cohort>(`cohorts/${encodeURIComponent(id)}/`, {}, signal), [id]);
 	const calculating = found.data?.is_calculating;
-	useEffect(() => {
-		if (!calculating || found.loading) return;
-		const timer = setTimeout(found.reload, 1000);
-		return () => clearTimeout(timer);
-	}, [found.data, found.loading]);
+	usePoll(found, 1000, calculating);
 	return (
 		<LoadedPage of={found} title="Cohort">
 			{(cohort) => <CohortDetails cohort={cohort} of={found} />}

@@ -1,6 +1,6 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get, type Page } from "../../api/client";
-import { useResource, useSettled } from "../../api/use";
+import { usePoll, useResource, useSettled } from "../../api/use";
 import { useOffset } from "../../data/paged";
 import { When } from "../../data/time";
 import { Link, pageAddress } from "../../router";
@@ -30,11 +30,7 @@ export default function CohortsPage() {
 		[search, type, offset],
 	);
 	const calculating = found.data?.results.some((cohort) => cohort.is_calculating);
-	useEffect(() => {
-		if (!calculating || found.loading) return;
-		const timer = setTimeout(found.reload, 2000);
-		return () => clearTimeout(timer);
-	}, [found.data, found.loading]);
+	usePoll(found, 2000, calculating);
 	return (
 		<>
 			<PageHead title="Cohorts" about="Named sets of people, for filters and breakdowns.">

@@ -2,19 +2,21 @@ import { Pin, Plus, RefreshCw } from "lucide-preact";
 import { useRef, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
 import { type Resource, useResource } from "../../api/use";
+import { type Details, DetailsDialog } from "../../data/details";
+import { Tags } from "../../data/definition";
 import { DateRange } from "../../editor/date-range";
 import { FilterGroup } from "../../editor/filter-group";
 import type { Filters, FilterType } from "../../editor/filters";
-import { same, tagsOf } from "../../insights/model";
+import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Button, Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
-import { attempt, FormDialog, toast } from "../../ui/dialog";
+import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
+import { attempt, toast } from "../../ui/dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { AddInsight, TextDialog } from "./add";
 import { changed, type Placed, placesOf } from "./layout";
-import { DeleteDashboard, Tags } from "./list";
-import type { Dashboard, DashboardFilters, Tile } from "./model";
+import { DeleteDashboard } from "./list";
+import { type Dashboard, type DashboardFilters, nameOf, type Tile } from "./model";
 import { DashboardTiles } from "./tiles";
 
 export default function DashboardPage({ id }: { id: string }) {
@@ -36,6 +38,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 	const writes = can("dashboard:write");
 	const path = `dashboards/${dashboard.id}/`;
 	const change = (body: unknown, done?: string) => attempt(() => patch<Dashboard>(path, body).then(of.set), done);
+	const saveDetails = async (details: Details) => of.set(await patch<Dashboard>(path, details));
 	const onPlaces = useSaver(of, dashboard);
 	const shut = () => setOpen(null);
 	const menu: MenuItem[] = [
@@ -50,7 +53,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 			<PageHead
 				title={
 					<>
-						{dashboard.name || "Dashboard without a name"} {dashboard.pinned && <Pin size={14} aria-label="Pinned" />}
+						{nameOf(dashboard)} {dashboard.pinned && <Pin size={14} aria-label="Pinned" />}
 					</>
 				}
 				about={
@@ -107,7 +110,7 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 			{open === "insight" && <AddInsight dashboard={dashboard} onClose={shut} onAdded={of.set} />}
 			{open === "text" && <TextDialog dashboard={dashboard} onClose={shut} onSaved={of.reload} />}
 			{typeof open === "object" && open?.text && <TextDialog dashboard={dashboard} tile={open} onClose={shut} onSaved={of.reload} />}
-			{open === "details" && <Details dashboard={dashboard} onClose={shut} onSaved={of.set} />}
+			{open === "details" && <DetailsDialog of={dashboard} onClose={shut} onSave={saveDetails} />}
 			{open === "delete" && <DeleteDashboard dashboard={dashboard} onClose={shut} onDeleted={() => navigate(pageAddress("dashboard"))} />}
 		</>
 	);
@@ -239,21 +242,4 @@ async function duplicate(dashboard: Dashboard): Promise<void> {
 	});
 	navigate(pageAddress("dashboard", copy.id));
 	toast("The dashboard was duplicated. Both show the same insights.");
-}
-
-function Details({ dashboard, onClose, onSaved }: { dashboard: Dashboard; onClose: () => void; onSaved: (d: Dashboard) => void }) {
-	const [name, setName] = useState(dashboard.name ?? "");
-	const [description, setDescription] = useState(dashboard.description ?? "");
-	const [tags, setTags] = useState((dashboard.tags ?? []).join(", "));
-	const save = async () =>
-		onSaved(await patch<Dashboard>(`dashboards/${dashboard.id}/`, { name: name.trim(), description, tags: tagsOf(tags) }));
-	return (
-		<FormDialog title="Name, description, tags" action="Save" onSubmit={save} onClose={onClose}>
-			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
-			<Field label="Tags" hint="With commas between them.">
-				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
-			</Field>
-		</FormDialog>
-	);
 }

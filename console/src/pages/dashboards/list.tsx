@@ -2,15 +2,17 @@ import { Pin, PinOff, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { get, patch, post, remove } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
-import { type PageOf, tagsOf } from "../../insights/model";
+import { type Details, DetailsDialog } from "../../data/details";
+import { Tags } from "../../data/definition";
+import type { PageOf } from "../../insights/model";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Empty, Field, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
+import { Button, Card, Empty, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
 import { ago } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { type Column, Pager, Table } from "../../ui/table";
-import type { Dashboard } from "./model";
+import { type Dashboard, nameOf } from "./model";
 
 const pageSize = 50;
 
@@ -42,7 +44,7 @@ export default function Dashboards() {
 			title: "Name",
 			cell: (d) => (
 				<>
-					<Link to={pageAddress("dashboard", d.id)}>{d.name || "Dashboard without a name"}</Link>
+					<Link to={pageAddress("dashboard", d.id)}>{nameOf(d)}</Link>
 					{d.description && <p class="hint">{d.description}</p>}
 				</>
 			),
@@ -59,7 +61,7 @@ export default function Dashboards() {
 						{d.pinned ? <PinOff size={14} /> : <Pin size={14} />}
 					</IconButton>
 					{writes && (
-						<Menu label={`More for ${d.name}`} icon items={[{ label: "Delete", danger: true, onSelect: () => setDeleting(d) }]}>
+						<Menu label={`More for ${nameOf(d)}`} icon items={[{ label: "Delete", danger: true, onSelect: () => setDeleting(d) }]}>
 							⋯
 						</Menu>
 					)}
@@ -123,33 +125,12 @@ export default function Dashboards() {
 	);
 }
 
-export function Tags({ tags }: { tags: readonly string[] }) {
-	return (
-		<div class="tags">
-			{tags.map((tag) => (
-				<Badge key={tag}>{tag}</Badge>
-			))}
-		</div>
-	);
-}
-
 function NewDashboard({ onClose }: { onClose: () => void }) {
-	const [name, setName] = useState("");
-	const [description, setDescription] = useState("");
-	const [tags, setTags] = useState("");
-	const save = async () => {
-		const made = await post<Dashboard>("dashboards/", { name: name.trim(), description, tags: tagsOf(tags) });
+	const save = async (details: Details) => {
+		const made = await post<Dashboard>("dashboards/", details);
 		navigate(pageAddress("dashboard", made.id));
 	};
-	return (
-		<FormDialog title="New dashboard" action="Create" onSubmit={save} onClose={onClose}>
-			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} autofocus />}</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
-			<Field label="Tags" hint="With commas between them.">
-				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
-			</Field>
-		</FormDialog>
-	);
+	return <DetailsDialog title="New dashboard" action="Create" onSave={save} onClose={onClose} />;
 }
 
 /** Asks before a dashboard is deleted. */
@@ -159,7 +140,7 @@ export function DeleteDashboard({ dashboard, onClose, onDeleted }: { dashboard: 
 		onDeleted();
 	};
 	return (
-		<FormDialog title={`Delete ${dashboard.name || "the dashboard"}?`} action="Delete" danger onSubmit={work} onClose={onClose}>
+		<FormDialog title={`Delete ${nameOf(dashboard)}?`} action="Delete" danger onSubmit={work} onClose={onClose}>
 			<p>Its insights stay.</p>
 		</FormDialog>
 	);

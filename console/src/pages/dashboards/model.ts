@@ -15,6 +15,9 @@ export interface Dashboard {
 	tiles?: Tile[];
 }
 
+/** What a dashboard is called. */
+export const nameOf = (dashboard: Pick<Dashboard, "name">): string => dashboard.name || "Dashboard without a name";
+
 /** The filters that a dashboard puts on its insights. */
 export interface DashboardFilters {
 	date_from?: string | null;

@@ -1,5 +1,6 @@
 import { get, patch, post } from "../../api/client";
 import type { QueryNode } from "../../api/query";
+import { sourceOf } from "../../insights/model";
 
 export interface Author {
 	first_name: string;
@@ -140,27 +141,15 @@ export const changeEndpoint = (name: string, body: Record<string, unknown>) => p
 export const promote = (name: string, version: number) => post<Endpoint>(pathOf(name, "promote/"), { version });
 export const rollBack = (name: string, version?: number) => post<Endpoint>(pathOf(name, "rollback/"), version ? { version } : {});
 
-/** The kind of a query in words: "HogQL", "Trends", … The nodes around it do not count. */
-export function kindOf(query: QueryNode): string {
-	const kind = core(query).kind;
-	return kind.replace(/Query$/, "");
-}
-
-/** The query within nodes that only say how it is shown. */
-export function core(query: QueryNode): QueryNode {
-	const source = query.source as QueryNode | undefined;
-	return ["InsightVizNode", "DataVisualizationNode", "DataTableNode"].includes(query.kind) && source ? source : query;
-}
-
 /** The text that stands for a query: that of HogQL, else its JSON. */
 export function textOf(query: QueryNode): string {
-	const inner = core(query);
+	const inner = sourceOf(query);
 	return inner.kind === "HogQLQuery" ? String(inner.query ?? "") : JSON.stringify(query, null, 2);
 }
 
 /** The query that a text stands for, made from the one that it replaces. */
 export function queryOf(text: string, before: QueryNode): QueryNode {
-	if (core(before).kind === "HogQLQuery") return { kind: "HogQLQuery", query: text };
+	if (sourceOf(before).kind === "HogQLQuery") return { kind: "HogQLQuery", query: text };
 	try {
 		return JSON.parse(text) as QueryNode;
 	} catch (error) {
@@ -170,8 +159,3 @@ export function queryOf(text: string, before: QueryNode): QueryNode {
 
 /** Who made something, in a word. */
 export const authorOf = (author: Author | null | undefined) => author?.first_name || author?.email || "";
-
-/** A time in the zone of the reader's browser, to the minute or, if it is "medium", to the second. */
-export function when(time: string | null | undefined, precision: "short" | "medium" = "short"): string {
-	return time ? new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: precision }) : "";
-}

@@ -2,25 +2,19 @@ import { useState } from "preact/hooks";
 import { get, post } from "../../api/client";
 import type { QueryNode } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
+import { endpointNameMistake, kindName, sourceOf } from "../../insights/model";
 import { can } from "../../session";
+import { usedNames, type Variable } from "../../sql/variables";
 import { Field, Segments, Select, TextInput } from "../../ui/basics";
 import { Combobox, type Suggestion } from "../../ui/combobox";
 import { FormDialog } from "../../ui/dialog";
-import { type Endpoint, kindOf, type Page } from "./api";
-import { variableNames } from "./form";
+import type { Endpoint, Page } from "./api";
 
 interface InsightRecord {
 	short_id: string;
 	name: string | null;
 	derived_name: string | null;
 	query: QueryNode | null;
-}
-
-/** A variable of the project's queries. */
-interface InsightVariable {
-	name: string;
-	code_name: string;
-	type: string;
 }
 
 const types = ["String", "Number", "Boolean", "Date"] as const;
@@ -40,7 +34,9 @@ export function Create({ onClose, onCreated }: { onClose: () => void; onCreated:
 	const [sql, setSQL] = useState("");
 	const [insight, setInsight] = useState<Suggestion | null>(null);
 	const missing = useMissingVariables(source === "sql" ? sql : "");
+	const mistake = endpointNameMistake(name.trim());
 	const create = async () => {
+		if (mistake) throw new Error(mistake);
 		await missing.define();
 		const query = source === "sql" ? { kind: "HogQLQuery", query: sql } : await queryOfInsight(insight?.value);
 		const more = source === "insight" ? { derived_from_insight: insight?.value } : {};
@@ -49,7 +45,11 @@ export function Create({ onClose, onCreated }: { onClose: () => void; onCreated:
 	};
 	return (
 		<FormDialog title="New endpoint" action="Create endpoint" wide onSubmit={create} onClose={onClose}>
-			<Field label="Name" hint="Callers use it in the address: letters, digits, - and _.">
+			<Field
+				label="Name"
+				error={mistake}
+				hint="Letters, digits, hyphens and underscores. It is in the endpoint's address and cannot change."
+			>
 				{(id) => <TextInput id={id} value={name} onValue={setName} required autofocus />}
 			</Field>
 			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} spellcheck />}</Field>
@@ -108,7 +108,7 @@ async function findInsights(text: string, signal: AbortSignal): Promise<Suggesti
 	const { results } = await get<Page<InsightRecord>>("insights/", { search: text, limit: 20, basic: true, saved: true }, signal);
 	return results
 		.filter((i): i is InsightRecord & { query: QueryNode } => i.query !== null)
-		.map((i) => ({ value: i.short_id, label: i.name || i.derived_name || "Untitled", detail: kindOf(i.query) }));
+		.map((i) => ({ value: i.short_id, label: i.name || i.derived_name || "Untitled", detail: kindName(i.query) }));
 }
 
 async function queryOfInsight(shortID: string | undefined): Promise<QueryNode> {
@@ -116,7 +116,7 @@ async function queryOfInsight(shortID: string | undefined): Promise<QueryNode> {
 	const { results } = await get<Page<InsightRecord>>("insights/", { short_id: shortID, basic: true });
 	const query = results[0]?.query;
 	if (!query) throw new Error("The insight has no query.");
-	return (query.source as QueryNode | undefined) ?? query;
+	return sourceOf(query);
 }
 
 export interface Missing {
@@ -129,7 +129,7 @@ export interface Missing {
 /** The variables that a text of SQL uses and the project does not have. */
 export function useMissingVariables(sql: string): Missing {
 	const settled = useSettled(sql, 400);
-	const names = variableNames(settled);
+	const names = usedNames(settled);
 	const [chosen, setChosen] = useState<Record<string, MissingVariable>>({});
 	const known = useResource(
 		async (signal) => (names.length > 0 && can("insight_variable:read") ? await readVariables(signal) : null),
@@ -141,7 +141,7 @@ export function useMissingVariables(sql: string): Missing {
 		variables,
 		set: (name, variable) => setChosen((before) => ({ ...before, [name]: variable })),
 		define: async () => {
-			const used = variableNames(sql);
+			const used = usedNames(sql);
 			const there = used.length > 0 && can("insight_variable:read") ? await readVariables() : [];
 			for (const name of used) {
 				const variable = variables[name];
@@ -151,10 +151,10 @@ export function useMissingVariables(sql: string): Missing {
 	};
 }
 
-async function readVariables(signal?: AbortSignal): Promise<InsightVariable[]> {
-	const all: InsightVariable[] = [];
+async function readVariables(signal?: AbortSignal): Promise<Variable[]> {
+	const all: Variable[] = [];
 	for (let more = true; more;) {
-		const page = await get<Page<InsightVariable>>("insight_variables/", { limit: 500, offset: all.length }, signal);
+		const page = await get<Page<Variable>>("insight_variables/", { limit: 500, offset: all.length }, signal);
 		all.push(...page.results);
 		more = page.next !== null && page.results.length > 0;
 	}
@@ -179,8 +179,8 @@ export function MissingVariables({ missing }: { missing: Missing }) {
 		<section class="endpoints-missing" aria-label="New variables">
 			<p class="hint">
 				{can("insight_variable:write")
-					? "The project does not have these variables yet. They are made with the endpoint."
-					: "The project does not have these variables, and your key may not make them (insight_variable:write)."}
+					? "The project does not have these variables yet. They are created with the endpoint."
+					: "The project does not have these variables, and your key may not create them (insight_variable:write)."}
 			</p>
 			{names.map(([name, variable]) => (
 				<div key={name} class="endpoints-missing-row">

@@ -1,13 +1,15 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
 import { useResource } from "../../api/use";
+import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress, place } from "../../router";
+import { kindName } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, type Choice, Loaded, Loading, PageHead, Tabs } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
-import { changeEndpoint, type Endpoint, kindOf, pathOf, readEndpoint, readVersions, type Usage, type Version } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Usage, type Version } from "./api";
 import { emptyForm, type RunForm } from "./form";
 import { DeleteEndpoint, milliseconds, share, State } from "./list";
 import { MaterializationTab } from "./materialization";
@@ -33,6 +35,9 @@ const tabs = [
 
 type Tab = (typeof tabs)[number]["value"];
 
+/** The tabs that show nothing without the OpenAPI document. */
+const needsDocument: ReadonlySet<Tab> = new Set(["try", "use", "tokens", "openapi"]);
+
 /** What each tab is given. */
 export interface TabProps {
 	endpoint: Endpoint;
@@ -55,9 +60,9 @@ export default function Page({ name }: { name: string }) {
 		[name],
 	);
 	return (
-		<Loaded of={endpoint}>
+		<LoadedPage of={endpoint} title={name}>
 			{({ record, versions }) => <EndpointPage endpoint={record} versions={versions} reload={endpoint.reload} />}
-		</Loaded>
+		</LoadedPage>
 	);
 }
 
@@ -105,14 +110,14 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 			</PageHead>
 			<p class="endpoints-summary">
 				<State endpoint={endpoint} />
-				<Badge>{kindOf(endpoint.query)}</Badge>
+				<Badge>{kindName(endpoint.query)}</Badge>
 				<Badge>v{endpoint.current_version}</Badge>
 				<UsageLine name={endpoint.name} />
 			</p>
 			<ChangedSince endpoint={endpoint} />
 			<Tabs label="Endpoint" value={tab} choices={tabs} onValue={show} />
 			<div role="tabpanel" aria-label={tabs.find((t) => t.value === tab)?.label}>
-				{document.error !== undefined && (tab === "try" || tab === "use" || tab === "openapi") ? (
+				{document.error !== undefined && needsDocument.has(tab) ? (
 					<Loaded of={document}>{() => null}</Loaded>
 				) : (
 					<TabOf tab={tab} {...props} />
@@ -126,7 +131,7 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 }
 
 function TabOf({ tab, ...props }: TabProps & { tab: Tab }) {
-	if (!props.document && (tab === "try" || tab === "use" || tab === "tokens" || tab === "openapi")) return <Loading />;
+	if (!props.document && needsDocument.has(tab)) return <Loading />;
 	switch (tab) {
 		case "try":
 			return <TryTab {...props} />;

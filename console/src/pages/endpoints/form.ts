@@ -11,7 +11,7 @@ export interface RunForm {
 	offset: string;
 	refresh: string;
 	format: string;
-	/** Whether whole numbers of 64 bits come as texts. */
+	/** Whether 64-bit integers come as text. */
 	exact: boolean;
 }
 
@@ -124,9 +124,4 @@ export function runPath(name: string, form: Pick<RunForm, "format" | "exact">): 
 	const ending = form.format === "arrays" ? "" : `.${form.format}`;
 	const exact = form.exact && !["csv", "parquet", "arrow"].includes(form.format) ? "?int64=string" : "";
 	return `endpoints/${encodeURIComponent(name)}/run${ending}${exact}`;
-}
-
-/** The names of variables in a HogQL text, each once: those of {variables.x}. */
-export function variableNames(query: string): string[] {
-	return [...new Set([...query.matchAll(/\{\s*variables\.([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = ""]) => name))];
 }

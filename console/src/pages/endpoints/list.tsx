@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { get, remove } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Link, navigate, pageAddress, place } from "../../router";
+import { kindName } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, Card, Empty, Field, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
@@ -9,7 +10,7 @@ import { ago, duration, number, percent } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { SparkBars } from "../../ui/sparkbars";
 import { type Column, Pager, Table } from "../../ui/table";
-import { changeEndpoint, type Endpoint, kindOf, type Page as PageOf, pathOf, readEndpoint, type Usage } from "./api";
+import { changeEndpoint, type Endpoint, type Page as PageOf, pathOf, readEndpoint, type Usage } from "./api";
 import { Create } from "./create";
 
 const pageSize = 25;
@@ -110,7 +111,7 @@ export default function Page() {
 			</div>
 			<Loaded of={page} rows={8}>
 				{({ count, rows }) =>
-					rows.length === 0 ? (
+					rows.length === 0 && offset === 0 ? (
 						<Nothing searched={settled !== ""} />
 					) : (
 						<Card>
@@ -133,7 +134,7 @@ export default function Page() {
 }
 
 function Nothing({ searched }: { searched: boolean }) {
-	if (searched) return <Empty title="No endpoint has these words">Search for a part of a name or a description.</Empty>;
+	if (searched) return <Empty title="No endpoint matches">Search for a part of a name or a description.</Empty>;
 	return <Empty title="No endpoints yet">Publish a query under a name, and call it with a key.</Empty>;
 }
 
@@ -157,7 +158,7 @@ function columns(span: Span, reload: () => void, onDelete: (endpoint: Endpoint) 
 			),
 		},
 		{ name: "state", title: "State", cell: ({ endpoint }) => <State endpoint={endpoint} /> },
-		{ name: "kind", title: "Kind", extra: true, cell: ({ endpoint }) => <Badge>{kindOf(endpoint.query)}</Badge> },
+		{ name: "kind", title: "Kind", extra: true, cell: ({ endpoint }) => <Badge>{kindName(endpoint.query)}</Badge> },
 		{ name: "version", title: "Version", number: true, extra: true, cell: ({ endpoint }) => `v${endpoint.current_version}` },
 		{
 			name: "runs",

@@ -1,11 +1,12 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get, post } from "../../api/client";
-import { useResource } from "../../api/use";
+import { usePoll, useResource } from "../../api/use";
+import { When } from "../../data/time";
 import { can } from "../../session";
 import { Badge, Button, Card, Field, Loaded, Select } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { ago, duration } from "../../ui/format";
-import { changeEndpoint, type Materialization, pathOf, type Preview, type Version, when } from "./api";
+import { changeEndpoint, type Materialization, pathOf, type Preview, type Version } from "./api";
 import type { TabProps } from "./endpoint";
 
 const words: Record<string, string> = {
@@ -20,7 +21,7 @@ const tones: Record<string, "good" | "warn" | "bad" | "accent"> = { Running: "ac
 /** The parts of time by which a column can be kept. */
 const buckets = ["minute", "fifteen_minutes", "hour", "day", "week", "month"];
 
-/** Seconds between two looks at a table that is being filled. */
+/** Milliseconds between two looks at a table that is being filled. */
 const patience = 2000;
 
 /** The table of a version: whether there is one, whether there can be one, and how runs read it. */
@@ -32,12 +33,7 @@ export function MaterializationTab({ endpoint, versions, reload }: TabProps) {
 		(signal) => get<Materialization>(pathOf(endpoint.name, "materialization_status/"), { version: number }, signal),
 		[endpoint.name, number, endpoint.updated_at],
 	);
-	const running = status.data?.status === "Running";
-	useEffect(() => {
-		if (!running || status.loading) return;
-		const timer = setTimeout(status.reload, patience);
-		return () => clearTimeout(timer);
-	}, [running, status.loading]);
+	usePoll(status, patience, status.data?.status === "Running");
 	return (
 		<div class="endpoints-stack">
 			<Card
@@ -117,8 +113,8 @@ function Status({
 			</p>
 			{status.last_materialized_at && (
 				<p class="hint">
-					Its rows are of {when(status.last_materialized_at)} ({ago(status.last_materialized_at)}). It is filled again before they are{" "}
-					{duration(freshness)} old.
+					Its rows are of <When time={status.last_materialized_at} /> ({ago(status.last_materialized_at)}). It is filled again before they
+					are {duration(freshness)} old.
 				</p>
 			)}
 			{status.error && <p class="mistake">{status.error}</p>}
@@ -172,7 +168,7 @@ function PreviewCard({ name, version, onChanged }: { name: string; version: Vers
 											id={id}
 											value={overrides[column] ?? ""}
 											choices={[
-												{ value: "", label: "its own part (a day for times)" },
+												{ value: "", label: "default (a day for times)" },
 												...buckets.map((b) => ({ value: b, label: b.replace("_", " ") })),
 											]}
 											onValue={(bucket) => set(column, bucket)}

@@ -1,9 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
+import { addressOf } from "../../api/curl";
 import { Badge, Card, CopyButton, Segments } from "../../ui/basics";
 import { type Column, Table } from "../../ui/table";
 import type { TabProps } from "./endpoint";
 import { type FieldRow, type NamedSchema, type Operation, operationsOf, schemasOf } from "./openapi";
-import { addressOf } from "./use";
 import { pathOf } from "./api";
 
 /** The OpenAPI document of the endpoint: its operations and schemas, or its text. */

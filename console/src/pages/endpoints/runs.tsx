@@ -1,10 +1,11 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
+import { When } from "../../data/time";
 import { Badge, Button, Card, Empty, Field, Loaded, Select, TextInput } from "../../ui/basics";
 import { ago, duration, number } from "../../ui/format";
 import { type Column, Pager, Table } from "../../ui/table";
-import { type Page, pathOf, type Run, when } from "./api";
+import { type Page, pathOf, type Run } from "./api";
 import type { TabProps } from "./endpoint";
 
 const pageSize = 50;
@@ -20,7 +21,11 @@ const columns: Column<Run>[] = [
 	{
 		name: "time",
 		title: "Time",
-		cell: (run) => <time dateTime={run.timestamp}>{`${when(run.timestamp, "medium")} (${ago(run.timestamp)})`}</time>,
+		cell: (run) => (
+			<>
+				<When time={run.timestamp} /> ({ago(run.timestamp)})
+			</>
+		),
 	},
 	{
 		name: "status",
@@ -86,7 +91,7 @@ export function RunsTab({ endpoint }: TabProps) {
 			</div>
 			<Loaded of={runs} rows={6}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title={level || settled ? "No such runs" : "No runs yet"} />
 					) : (
 						<>

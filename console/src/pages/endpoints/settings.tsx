@@ -69,12 +69,16 @@ function VersionSettings({ name, version, onSaved }: { name: string; version: Ve
 			sunset_at: timeOf(sunset, version.sunset_at),
 			...(active !== version.is_active && { is_active: active }),
 		};
-		if (await attempt(() => changeEndpoint(name, body), `v${version.version} is saved`)) onSaved();
+		if (await attempt(() => changeEndpoint(name, body), `v${version.version} saved`)) onSaved();
 	};
 	return (
 		<form class="form" onSubmit={save}>
 			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} spellcheck />}</Field>
-			<Field label="Fresh for, in seconds" error={wrong} hint={wrong ? undefined : `Results are computed anew after ${duration(seconds)}.`}>
+			<Field
+				label="Fresh for, in seconds"
+				error={wrong}
+				hint={wrong ? undefined : `Results are computed again after ${duration(seconds)}.`}
+			>
 				{(id) => <TextInput id={id} inputMode="numeric" value={freshness} onValue={setFreshness} />}
 			</Field>
 			<div class="endpoints-pair">
@@ -118,7 +122,7 @@ function EndpointSettings({
 			.map((tag) => tag.trim())
 			.filter(Boolean);
 		const body = { is_active: active, rate_limit: rate.trim() || null, tags: list };
-		if (await attempt(() => changeEndpoint(name, body), "The endpoint is saved")) onSaved();
+		if (await attempt(() => changeEndpoint(name, body), "Endpoint saved")) onSaved();
 	};
 	return (
 		<form class="form" onSubmit={save}>

@@ -1,3 +1,5 @@
+import { curlCommand, keyVariable, quoteShell } from "../../api/curl";
+
 /** A run that a snippet shows. */
 export interface Call {
 	/** The whole address. */
@@ -11,9 +13,6 @@ export interface Call {
 
 export type Language = "curl" | "typescript" | "python" | "go";
 
-/** The name of the environment variable that snippets read the key from. */
-export const keyVariable = "ANALYTICS_KEY";
-
 /** A program or command that runs an endpoint as it stands, with the key in the environment. */
 export function snippet(language: Language, call: Call): string {
 	return { curl, typescript, python, go }[language](call);
@@ -21,21 +20,6 @@ export function snippet(language: Language, call: Call): string {
 
 const isJSON = (format: string) => format === "arrays" || format === "objects";
 const isText = (format: string) => isJSON(format) || format === "csv" || format === "ndjson";
-
-/** A text in single quotes for a POSIX shell. */
-export function quoteShell(text: string): string {
-	return `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-/** A command line with curl that sends a body to an address. `key` names the variable with the key. */
-export function curlCommand(url: string, body: unknown, { key = keyVariable, more = "" } = {}): string {
-	return [
-		`curl -sS --fail-with-body ${quoteShell(url)}`,
-		`  -H "Authorization: Bearer $${key}"`,
-		`  -H 'Content-Type: application/json'`,
-		`  -d ${quoteShell(JSON.stringify(body))}${more}`,
-	].join(" \\\n");
-}
 
 function curl({ url, body, format, file }: Call): string {
 	return curlCommand(url, body, { more: isText(format) ? "" : ` -o ${quoteShell(file)}` });

@@ -1,35 +1,35 @@
 import { useState } from "preact/hooks";
-import { send } from "../../api/client";
+import { messageOf, send } from "../../api/client";
+import { addressOf, curlCommand } from "../../api/curl";
+import { When } from "../../data/time";
 import { session } from "../../session";
 import { Button, Card, Checkbox, Field, Snippet, TextInput } from "../../ui/basics";
-import { addressOf } from "./use";
 import type { TabProps } from "./endpoint";
 import { requestOf, runPath } from "./form";
 import { runBody, variablesOf } from "./openapi";
-import { curlCommand } from "./snippets";
-import { when } from "./api";
 import { VariableFields } from "./fields";
-import { messageOf } from "../../api/client";
 
 interface Token {
 	token: string;
 	expires_at: string;
 }
 
+/** Seconds of a text of minutes; null when no token can live that long. */
+export function tokenSeconds(minutes: string): number | null {
+	const seconds = Math.round(Number(minutes) * 60);
+	return seconds >= 1 && seconds <= 86400 ? seconds : null;
+}
+
 /** The body that asks for a token. */
 export function tokenRequest(
 	endpoint: string,
-	wanted: { variables: Record<string, unknown>; minutes: string; origins: string; rate: string },
+	wanted: { variables: Record<string, unknown>; seconds: number; origins: string; rate: string },
 ) {
-	const minutes = Number(wanted.minutes);
-	const origins = wanted.origins
-		.split(/[\s,]+/)
-		.map((origin) => origin.trim())
-		.filter(Boolean);
+	const origins = wanted.origins.split(/[\s,]+/).filter(Boolean);
 	return {
 		endpoints: [endpoint],
 		...(Object.keys(wanted.variables).length > 0 && { variables: wanted.variables }),
-		expires_in: Number.isFinite(minutes) && minutes > 0 ? Math.round(minutes * 60) : 900,
+		expires_in: wanted.seconds,
 		...(origins.length > 0 && { origins }),
 		...(wanted.rate.trim() && { rate: wanted.rate.trim() }),
 	};
@@ -45,7 +45,9 @@ export function TokensTab({ endpoint, document, form, setForm }: TabProps) {
 	const { body, mistakes } = requestOf(form, variables, false);
 	const given = (body.variables ?? {}) as Record<string, unknown>;
 	const values = Object.fromEntries(Object.entries(given).filter(([name]) => fixed.includes(name)));
-	const wanted = tokenRequest(endpoint.name, { variables: values, minutes, origins, rate });
+	const unset = variables.some(({ name }) => fixed.includes(name) && given[name] === undefined);
+	const seconds = tokenSeconds(minutes);
+	const wanted = unset || seconds === null ? null : tokenRequest(endpoint.name, { variables: values, seconds, origins, rate });
 	const paged = document ? runBody(document)?.properties?.limit !== undefined : false;
 	const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !fixed.includes(name)));
 	const run = { ...(Object.keys(rest).length > 0 && { variables: rest }), ...(paged && { limit: 100 }) };
@@ -74,13 +76,15 @@ export function TokensTab({ endpoint, document, form, setForm }: TabProps) {
 									/>
 								))}
 							</fieldset>
-							{fixed.some((name) => given[name] === undefined) && (
-								<p class="notice">Give a value to each variable that the token fixes. Defaults are not fixed.</p>
-							)}
+							{unset && <p class="notice">Give a value to each variable that the token fixes. Defaults are not fixed.</p>}
 						</>
 					)}
 					<div class="endpoints-pair">
-						<Field label="Minutes" hint="At most 1,440.">
+						<Field
+							label="Minutes"
+							hint={seconds === null ? undefined : "At most 1,440."}
+							error={seconds === null ? "A number of minutes, at most 1,440" : ""}
+						>
 							{(id) => <TextInput id={id} inputMode="numeric" value={minutes} onValue={setMinutes} />}
 						</Field>
 						<Field label="Rate" hint="Queries that it may cause, such as 60/m.">
@@ -93,7 +97,11 @@ export function TokensTab({ endpoint, document, form, setForm }: TabProps) {
 				</div>
 			</Card>
 			<Card title="In the backend">
-				<Snippet label="Command that makes a token" text={curlCommand(addressOf("endpoint_tokens/"), wanted, { key: "SECRET" })} />
+				{wanted ? (
+					<Snippet label="Command that creates a token" text={curlCommand(addressOf("endpoint_tokens/"), wanted)} />
+				) : (
+					<p class="hint">Complete what the token allows.</p>
+				)}
 			</Card>
 			<Card title="In the page">
 				<Snippet
@@ -118,14 +126,15 @@ function pageScript(url: string, body: unknown): string {
 	].join("\n");
 }
 
-/** Makes a token with a secret key that is used for this alone, and kept nowhere. */
-function Mint({ wanted }: { wanted: unknown }) {
+/** Creates a token with a secret key that is used for this alone, and kept nowhere. Null is a request that is not complete. */
+function Mint({ wanted }: { wanted: ReturnType<typeof tokenRequest> | null }) {
 	const [key, setKey] = useState("");
 	const [token, setToken] = useState<Token | null>(null);
 	const [wrong, setWrong] = useState("");
 	const [busy, setBusy] = useState(false);
 	const mint = async (event: Event) => {
 		event.preventDefault();
+		if (!wanted) return;
 		setBusy(true);
 		setWrong("");
 		setToken(null);
@@ -143,24 +152,26 @@ function Mint({ wanted }: { wanted: unknown }) {
 		}
 	};
 	return (
-		<Card title="Make one now">
+		<Card title="Create one now">
 			<form class="form" onSubmit={mint}>
 				<Field
 					label="Secret key"
 					error={wrong}
-					hint="It begins with phs_. It is used for this one request, and not kept. Your own key cannot make tokens."
+					hint="It begins with phs_. It is used for this one request, and not kept. Your own key cannot create tokens."
 				>
 					{(id) => <TextInput id={id} type="password" value={key} onValue={setKey} required />}
 				</Field>
 				<div class="actions">
-					<Button type="submit" busy={busy}>
-						Make a token
+					<Button type="submit" busy={busy} disabled={!wanted}>
+						Create a token
 					</Button>
 				</div>
 			</form>
 			{token && (
 				<div class="endpoints-minted">
-					<p class="hint">It works until {when(token.expires_at)}.</p>
+					<p class="hint">
+						It works until <When time={token.expires_at} />.
+					</p>
 					<Snippet label="Token" text={token.token} />
 				</div>
 			)}

@@ -16,16 +16,23 @@ export const formatNames: Record<string, string> = {
 	arrow: "Arrow",
 };
 
+/** What the pages after an answer have in common with it. */
+interface Asked {
+	version: number;
+	limit: unknown;
+	format: string;
+	exact: boolean;
+}
+
 /** The answer to a run, with its text where it has one. */
-export interface Ran {
+export interface Ran extends Asked {
 	raw: Raw;
 	text: string | null;
-	format: string;
 }
 
 const refreshNames: Record<string, string> = {
 	cache: "From the cache while it is fresh",
-	force: "Computed anew",
+	force: "Computed again",
 	direct: "By the query, not from its table",
 };
 
@@ -46,16 +53,16 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 	const variables = variablesOf(document);
 	const pages = runBody(document)?.properties?.limit !== undefined;
 	const { body, mistakes } = requestOf(form, variables, pages);
-	const run = async (request: Record<string, unknown>) => {
+	const run = async (request: Record<string, unknown>, { version, limit, format, exact }: Asked) => {
 		control.current?.abort();
 		const mine = new AbortController();
 		control.current = mine;
 		setRunning(true);
 		setFailed(undefined);
 		try {
-			const raw = await sendRaw("POST", runPath(endpoint.name, form), { body: request, signal: mine.signal });
+			const raw = await sendRaw("POST", runPath(endpoint.name, { format, exact }), { body: request, signal: mine.signal });
 			const text = /json|text\//.test(raw.contentType) ? await raw.body.text() : null;
-			setRan({ raw, text, format: form.format });
+			setRan({ raw, text, version, limit, format, exact });
 		} catch (error) {
 			if (isAbort(error)) return;
 			setRan(null);
@@ -66,9 +73,12 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 	};
 	const submit = (event: Event) => {
 		event.preventDefault();
-		if (Object.keys(mistakes).length === 0) void run(body);
+		if (Object.keys(mistakes).length > 0) return;
+		const version = Number(body.version ?? endpoint.current_version);
+		void run(body, { version, limit: body.limit, format: form.format, exact: form.exact });
 	};
-	const next = (cursor: string) => run({ cursor, ...(body.limit !== undefined && { limit: body.limit }) });
+	const next = ran && !running ? (cursor: string) => run({ cursor, limit: ran.limit }, ran) : undefined;
+	const query = versions.find((v) => v.version === ran?.version)?.query ?? endpoint.query;
 	const cancel = () => {
 		control.current?.abort();
 		setRunning(false);
@@ -120,7 +130,7 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 					<Field label="Result">
 						{(id) => <Select id={id} value={form.refresh} choices={refreshes(document)} onValue={(refresh) => setForm({ refresh })} />}
 					</Field>
-					<Checkbox label="Whole numbers of 64 bits as texts" checked={form.exact} onValue={(exact) => setForm({ exact })} />
+					<Checkbox label="64-bit integers as text" checked={form.exact} onValue={(exact) => setForm({ exact })} />
 					<div class="actions">
 						<Button type="submit" look="primary" busy={running} disabled={Object.keys(mistakes).length > 0}>
 							Run
@@ -131,7 +141,7 @@ export function TryTab({ endpoint, versions, document, form, setForm }: TabProps
 			</Card>
 			<div class="endpoints-answer" aria-live="polite" aria-busy={running}>
 				{failed !== undefined && <Failure error={failed} />}
-				{ran && <Answer ran={ran} query={endpoint.query} name={endpoint.name} onNext={running ? undefined : next} />}
+				{ran && <Answer ran={ran} query={query} name={endpoint.name} onNext={next} />}
 				{!ran && failed === undefined && <Empty title="No answer yet">Run the endpoint to see what callers get.</Empty>}
 			</div>
 		</div>

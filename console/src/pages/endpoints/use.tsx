@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
+import { addressOf, keyVariable } from "../../api/curl";
 import { Link, pageAddress } from "../../router";
-import { session } from "../../session";
 import { Card, Segments, Snippet } from "../../ui/basics";
 import type { TabProps } from "./endpoint";
 import { requestOf, runPath } from "./form";
 import { runBody, variablesOf } from "./openapi";
-import { keyVariable, type Language, snippet } from "./snippets";
+import { type Language, snippet } from "./snippets";
 import { formatNames } from "./try";
 
 const languages = [
@@ -22,9 +22,6 @@ const commands: Record<Language, string> = {
 	python: "Save it as run.py, and run it: python3 run.py. It needs no packages.",
 	go: "Save it as run.go, and run it: go run run.go. It needs no modules.",
 };
-
-/** The address of a path below the project, as programs call it. */
-export const addressOf = (path: string) => `${window.location.origin}/api/projects/${session.value?.project.id || "@current"}/${path}`;
 
 /** Programs that run the endpoint with the values of the form. */
 export function UseTab({ endpoint, document, form }: TabProps) {

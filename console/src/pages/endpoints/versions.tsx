@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks";
 import { navigate, pageAddress } from "../../router";
+import { When } from "../../data/time";
+import { sourceOf } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { type Column, Table } from "../../ui/table";
-import { authorOf, type Change, changeEndpoint, type Changes, core, promote, queryOf, rollBack, textOf, type Version, when } from "./api";
+import { authorOf, type Change, changeEndpoint, type Changes, promote, queryOf, rollBack, textOf, type Version } from "./api";
 import { MissingVariables, SQLField, useMissingVariables } from "./create";
 import { type DiffLine, diffLines } from "./diff";
 import type { TabProps } from "./endpoint";
@@ -54,7 +56,11 @@ export function VersionsTab({ endpoint, versions, reload, setForm }: TabProps) {
 				]),
 		{
 			label: v.is_active ? "Deactivate version" : "Activate version",
-			onSelect: () => act(() => changeEndpoint(endpoint.name, { version: v.version, is_active: !v.is_active }), `v${v.version} is changed`),
+			onSelect: () =>
+				act(
+					() => changeEndpoint(endpoint.name, { version: v.version, is_active: !v.is_active }),
+					`v${v.version} ${v.is_active ? "deactivated" : "activated"}`,
+				),
 		},
 	];
 	const back = async () => {
@@ -124,10 +130,20 @@ function columns(itemsOf: (v: Version) => MenuItem[]): Column<Version>[] {
 		},
 		{
 			name: "created",
-			title: "Made",
-			cell: (v) => `${when(v.version_created_at)}${authorOf(v.version_created_by) && ` by ${authorOf(v.version_created_by)}`}`,
+			title: "Created",
+			cell: (v) => (
+				<>
+					<When time={v.version_created_at} />
+					{authorOf(v.version_created_by) && ` by ${authorOf(v.version_created_by)}`}
+				</>
+			),
 		},
-		{ name: "published", title: "Last became current", extra: true, cell: (v) => (v.published_at ? when(v.published_at) : "never") },
+		{
+			name: "published",
+			title: "Last became current",
+			extra: true,
+			cell: (v) => (v.published_at ? <When time={v.published_at} /> : "never"),
+		},
 		{
 			name: "columns",
 			title: "Columns",
@@ -251,7 +267,7 @@ function Editor({
 	const [text, setText] = useState(textOf(of.query));
 	const [asDraft, setAsDraft] = useState(true);
 	const [careful, setCareful] = useState(true);
-	const hogql = core(of.query).kind === "HogQLQuery";
+	const hogql = sourceOf(of.query).kind === "HogQLQuery";
 	const missing = useMissingVariables(hogql ? text : "");
 	const save = async () => {
 		const query = queryOf(text, of.query);

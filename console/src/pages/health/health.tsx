@@ -1,5 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
-import { useResource } from "../../api/use";
+import { usePoll, useResource } from "../../api/use";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
@@ -23,17 +22,11 @@ const interval = 5000;
 
 /** How the server and the project are doing. */
 export default function Page() {
-	const [turn, setTurn] = useState(0);
-	const status = useResource((signal) => readStatus(signal), [turn]);
-	useEffect(() => {
-		const timer = setInterval(() => {
-			if (document.visibilityState === "visible") setTurn((n) => n + 1);
-		}, interval);
-		return () => clearInterval(timer);
-	}, []);
+	const status = useResource((signal) => readStatus(signal), []);
+	usePoll(status, interval);
 	return (
 		<>
-			<PageHead title="Health" about="The server, and what it does for this project. Looked at every few seconds." />
+			<PageHead title="Health" about="The server, and what it does for this project. Updated every few seconds." />
 			<Loaded of={status} rows={8}>
 				{(data) => <Figures status={data} />}
 			</Loaded>

@@ -8,7 +8,7 @@ import { Link, pageAddress } from "../../router";
 import { can, session } from "../../session";
 import { Card, Empty, Failure, Loaded, Loading, PageHead } from "../../ui/basics";
 import { toast } from "../../ui/dialog";
-import type { Dashboard } from "../dashboards/model";
+import { type Dashboard, nameOf } from "../dashboards/model";
 import { DashboardTiles } from "../dashboards/tiles";
 import { FirstEvent, findEvent } from "./first-event";
 
@@ -82,10 +82,10 @@ function NothingPinned() {
 function PinnedDashboard({ dashboard }: { dashboard: Dashboard }) {
 	const whole = useResource((signal) => get<Dashboard>(`dashboards/${dashboard.id}/`, {}, signal), [dashboard.id]);
 	return (
-		<section aria-label={dashboard.name || "Dashboard"}>
+		<section aria-label={nameOf(dashboard)}>
 			<header class="home-part-head">
 				<h2>
-					<Link to={pageAddress("dashboard", dashboard.id)}>{dashboard.name || "Dashboard without a name"}</Link>
+					<Link to={pageAddress("dashboard", dashboard.id)}>{nameOf(dashboard)}</Link>
 				</h2>
 				<Pin size={13} aria-label="Pinned" />
 			</header>

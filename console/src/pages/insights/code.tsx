@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { send } from "../../api/client";
+import { addressOf, curlCommand } from "../../api/curl";
 import { type QueryNode, type QueryResult, sourceOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { Insight } from "../../insights/model";
-import { session } from "../../session";
 import { Loaded, Snippet, Tabs } from "../../ui/basics";
 import { Dialog } from "../../ui/dialog";
 
@@ -73,12 +73,9 @@ async function compile(query: QueryNode, result: QueryResult | undefined, signal
 	return { ...data, hogql: data.hogql ?? result?.hogql ?? null };
 }
 
-/** The command that asks the query, with the key in the variable KEY. */
+/** The command that asks the query, and the one that reads the saved insight. */
 export function curlOf(query: QueryNode, insight?: Insight): string {
-	const project = `${window.location.origin}/api/projects/${session.value?.project.id ?? "@current"}`;
-	const body = JSON.stringify({ query: sourceOf(query) }, null, 2).replaceAll("'", "'\\''");
-	const ask = `curl ${project}/query/ -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '${body}'`;
-	return insight
-		? `${ask}\n\n# The saved insight with its result\ncurl "${project}/insights/${insight.short_id}/?refresh=blocking" -H "Authorization: Bearer $KEY"`
-		: ask;
+	const ask = curlCommand(addressOf("query/"), { query: sourceOf(query) }, { pretty: true });
+	if (!insight) return ask;
+	return `${ask}\n\n# The saved insight with its result\n${curlCommand(addressOf(`insights/${insight.short_id}/?refresh=blocking`))}`;
 }

@@ -2,6 +2,7 @@ import { Plus, Star } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { get, patch } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
+import { Tags } from "../../data/definition";
 import { type Insight, kindName, type PageOf, titleOf } from "../../insights/model";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
@@ -10,7 +11,6 @@ import { attempt, FormDialog } from "../../ui/dialog";
 import { ago } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { type Column, Pager, Table } from "../../ui/table";
-import { Tags } from "../dashboards/list";
 import { deleteInsight } from "./save";
 
 const pageSize = 50;
@@ -41,7 +41,7 @@ export default function Insights() {
 	const wanted = useSettled(search.trim());
 	const kind = given.get("insight") ?? "";
 	const order = given.get("order") ?? "";
-	const favourites = given.get("favorited") === "true";
+	const favorites = given.get("favorited") === "true";
 	const offset = Number.parseInt(given.get("offset") ?? "0", 10) || 0;
 	const [deleting, setDeleting] = useState<Insight | null>(null);
 	const list = useResource(
@@ -54,16 +54,16 @@ export default function Insights() {
 					insight: kind,
 					// Without an order what is searched for comes with the best first.
 					order: order || (wanted ? "" : "-last_modified_at"),
-					favorited: favourites || null,
+					favorited: favorites || null,
 					limit: pageSize,
 					offset,
 				},
 				signal,
 			),
-		[wanted, kind, order, favourites, offset],
+		[wanted, kind, order, favorites, offset],
 	);
 	const go = (changes: Record<string, string>) => {
-		const next = new URLSearchParams({ search, insight: kind, order, favorited: favourites ? "true" : "", ...changes });
+		const next = new URLSearchParams({ search, insight: kind, order, favorited: favorites ? "true" : "", ...changes });
 		for (const [name, value] of [...next]) if (!value || value === "0") next.delete(name);
 		navigate(`${pageAddress("insights")}${next.size ? `?${next}` : ""}`, { replace: !("offset" in changes) });
 	};
@@ -72,10 +72,10 @@ export default function Insights() {
 	const columns: Column<Insight>[] = [
 		{
 			name: "star",
-			title: <span class="visually-hidden">Favourite</span>,
+			title: <span class="visually-hidden">Favorite</span>,
 			cell: (i) => (
 				<IconButton
-					label={`${i.favorited ? "Remove from" : "Add to"} favourites: ${titleOf(i)}`}
+					label={`${i.favorited ? "Remove from" : "Add to"} favorites: ${titleOf(i)}`}
 					small
 					aria-pressed={i.favorited ?? false}
 					disabled={!writes}
@@ -115,7 +115,7 @@ export default function Insights() {
 				),
 		},
 	];
-	const filtered = wanted || kind || favourites;
+	const filtered = wanted || kind || favorites;
 	return (
 		<>
 			<PageHead title="Insights">
@@ -145,7 +145,7 @@ export default function Insights() {
 						choices={[{ value: "", label: wanted ? "Best match" : "Last changed" }, ...orders.slice(wanted ? 0 : 1)]}
 						onValue={(value) => go({ order: value })}
 					/>
-					<Checkbox label="Favourites" checked={favourites} onValue={(on) => go({ favorited: on ? "true" : "" })} />
+					<Checkbox label="Favorites" checked={favorites} onValue={(on) => go({ favorited: on ? "true" : "" })} />
 				</div>
 				<Loaded of={list} rows={8}>
 					{(page) =>

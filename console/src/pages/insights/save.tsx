@@ -2,12 +2,14 @@ import { useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
 import type { QueryNode } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
-import { type Insight, type PageOf, tagsOf, titleOf } from "../../insights/model";
+import { type Details, DetailsDialog } from "../../data/details";
+import { type Insight, type PageOf, titleOf } from "../../insights/model";
 import { Link, pageAddress } from "../../router";
-import { Button, Empty, Field, Loaded, TextInput } from "../../ui/basics";
-import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
+import { can } from "../../session";
+import { Button, Empty, Loaded, TextInput } from "../../ui/basics";
+import { attempt, Dialog, toast } from "../../ui/dialog";
 import { Table } from "../../ui/table";
-import type { Dashboard } from "../dashboards/model";
+import { type Dashboard, nameOf } from "../dashboards/model";
 
 interface SaveProps {
 	query: QueryNode;
@@ -21,58 +23,17 @@ interface SaveProps {
 
 /** A form that saves a query as a new insight. */
 export function SaveDialog({ query, from, dashboard, onClose, onSaved }: SaveProps) {
-	const [name, setName] = useState(from ? `${titleOf(from)} (copy)` : "");
-	const [description, setDescription] = useState(from?.description ?? "");
-	const [tags, setTags] = useState((from?.tags ?? []).join(", "));
-	const save = async () => {
-		const body = { name: name.trim(), description, tags: tagsOf(tags), query, ...(dashboard && { dashboards: [dashboard] }) };
-		onSaved(await post<Insight>("insights/", body));
-	};
+	const save = async (details: Details) =>
+		onSaved(await post<Insight>("insights/", { ...details, query, ...(dashboard && { dashboards: [dashboard] }) }));
 	return (
-		<FormDialog title={from ? "Save as a new insight" : "Save insight"} action="Save" onSubmit={save} onClose={onClose}>
-			<DetailFields {...{ name, setName, description, setDescription, tags, setTags }} />
-			{dashboard !== undefined && <p class="hint">It is put on the dashboard, too.</p>}
-		</FormDialog>
-	);
-}
-
-/** A form for the name, the description and the tags of an insight. */
-export function DetailsDialog({
-	insight,
-	onClose,
-	onSaved,
-}: {
-	insight: Insight;
-	onClose: () => void;
-	onSaved: (insight: Insight) => void;
-}) {
-	const [name, setName] = useState(insight.name ?? "");
-	const [description, setDescription] = useState(insight.description ?? "");
-	const [tags, setTags] = useState((insight.tags ?? []).join(", "));
-	const save = async () => onSaved(await patch<Insight>(`insights/${insight.id}/`, { name: name.trim(), description, tags: tagsOf(tags) }));
-	return (
-		<FormDialog title="Name, description, tags" action="Save" onSubmit={save} onClose={onClose}>
-			<DetailFields {...{ name, setName, description, setDescription, tags, setTags }} />
-		</FormDialog>
-	);
-}
-
-function DetailFields(of: {
-	name: string;
-	setName: (name: string) => void;
-	description: string;
-	setDescription: (description: string) => void;
-	tags: string;
-	setTags: (tags: string) => void;
-}) {
-	return (
-		<>
-			<Field label="Name">{(id) => <TextInput id={id} value={of.name} onValue={of.setName} required maxLength={400} />}</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={of.description} onValue={of.setDescription} />}</Field>
-			<Field label="Tags" hint="With commas between them.">
-				{(id) => <TextInput id={id} value={of.tags} onValue={of.setTags} />}
-			</Field>
-		</>
+		<DetailsDialog
+			title={from ? "Save as a new insight" : "Save insight"}
+			of={from && { ...from, name: `${titleOf(from)} (copy)` }}
+			onSave={save}
+			onClose={onClose}
+		>
+			{dashboard !== undefined && <p class="hint">It is added to the dashboard, too.</p>}
+		</DetailsDialog>
 	);
 }
 
@@ -87,16 +48,28 @@ export function DashboardsDialog({
 	onChanged: (insight: Insight) => void;
 }) {
 	const [search, setSearch] = useState("");
+	const [busy, setBusy] = useState(false);
 	const wanted = useSettled(search.trim());
 	const list = useResource((signal) => get<PageOf<Dashboard>>("dashboards/", { search: wanted, limit: 50 }, signal), [wanted]);
 	const on = new Set(insight.dashboards ?? []);
-	const change = (d: Dashboard) => {
-		const dashboards = on.has(d.id) ? [...on].filter((id) => id !== d.id) : [...on, d.id];
-		return attempt(
-			() => patch<Insight>(`insights/${insight.id}/`, { dashboards }).then(onChanged),
-			on.has(d.id) ? `Taken off ${d.name}` : `Added to ${d.name}`,
-		);
+	// A change sends all dashboards of the insight, so the next one waits for its answer.
+	const during = async (work: () => Promise<void>, done: string) => {
+		setBusy(true);
+		const worked = await attempt(work, done);
+		setBusy(false);
+		return worked;
 	};
+	const put = async (dashboards: number[]) => onChanged(await patch<Insight>(`insights/${insight.id}/`, { dashboards }));
+	const toggle = (d: Dashboard) =>
+		on.has(d.id)
+			? during(() => put([...on].filter((id) => id !== d.id)), `Taken off ${nameOf(d)}`)
+			: during(() => put([...on, d.id]), `Added to ${nameOf(d)}`);
+	const create = (name: string) =>
+		during(async () => {
+			const made = await post<Dashboard>("dashboards/", { name });
+			list.reload();
+			await put([...on, made.id]);
+		}, `Added to ${name}`);
 	return (
 		<Dialog title="Dashboards" onClose={onClose}>
 			<div class="stack">
@@ -111,13 +84,18 @@ export function DashboardsDialog({
 								rows={results}
 								keyOf={(d) => d.id}
 								columns={[
-									{ name: "name", title: "Name", cell: (d) => <Link to={pageAddress("dashboard", d.id)}>{d.name}</Link> },
+									{ name: "name", title: "Name", cell: (d) => <Link to={pageAddress("dashboard", d.id)}>{nameOf(d)}</Link> },
 									{
 										name: "change",
 										title: <span class="visually-hidden">Add or remove</span>,
 										number: true,
 										cell: (d) => (
-											<Button small onClick={() => change(d)} aria-label={`${on.has(d.id) ? "Remove from" : "Add to"} ${d.name}`}>
+											<Button
+												small
+												disabled={busy}
+												onClick={() => toggle(d)}
+												aria-label={`${on.has(d.id) ? "Remove from" : "Add to"} ${nameOf(d)}`}
+											>
 												{on.has(d.id) ? "Remove" : "Add"}
 											</Button>
 										),
@@ -127,23 +105,24 @@ export function DashboardsDialog({
 						)
 					}
 				</Loaded>
-				<NewDashboard onMade={(d) => change(d).then(list.reload)} />
+				{can("dashboard:write") && <NewDashboard busy={busy} onCreate={create} />}
 			</div>
 		</Dialog>
 	);
 }
 
-function NewDashboard({ onMade }: { onMade: (d: Dashboard) => void }) {
+function NewDashboard({ busy, onCreate }: { busy: boolean; onCreate: (name: string) => Promise<boolean> }) {
 	const [name, setName] = useState("");
-	const make = async (event: Event) => {
+	const create = async (event: Event) => {
 		event.preventDefault();
-		const made = await attempt(async () => onMade(await post<Dashboard>("dashboards/", { name: name.trim() })));
-		if (made) setName("");
+		if (await onCreate(name.trim())) setName("");
 	};
 	return (
-		<form class="insight-row" onSubmit={make}>
+		<form class="insight-row" onSubmit={create}>
 			<TextInput aria-label="Name of a new dashboard" placeholder="New dashboard" value={name} onValue={setName} required />
-			<Button type="submit">Create and add</Button>
+			<Button type="submit" busy={busy}>
+				Create and add
+			</Button>
 		</form>
 	);
 }
@@ -151,5 +130,5 @@ function NewDashboard({ onMade }: { onMade: (d: Dashboard) => void }) {
 /** Deletes an insight, and says so. It can be restored by the API. */
 export async function deleteInsight(insight: Insight): Promise<void> {
 	await patch(`insights/${insight.id}/`, { deleted: true });
-	toast(`${titleOf(insight)} was deleted.`);
+	toast(`${titleOf(insight)} was deleted`);
 }

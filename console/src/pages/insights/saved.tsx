@@ -3,6 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
 import { sourceOf } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
+import { type Details, DetailsDialog } from "../../data/details";
+import { Tags } from "../../data/definition";
 import { canAlert, firstQuery, type Insight, kindName, titleOf, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
@@ -10,11 +12,10 @@ import { Badge, Button, IconButton, Loaded, PageHead } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { Menu, type MenuItem } from "../../ui/menu";
-import { Tags } from "../dashboards/list";
 import { AlertsDialog } from "./alerts";
 import { CodeDialog } from "./code";
 import { PublishDialog } from "./publish";
-import { DashboardsDialog, DetailsDialog, deleteInsight, SaveDialog } from "./save";
+import { DashboardsDialog, deleteInsight, SaveDialog } from "./save";
 import { useWorkspace, Workspace } from "./workspace";
 
 export default function SavedInsight({ id }: { id: string }) {
@@ -44,6 +45,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 		setBusy(false);
 		if (saved) navigate(place.value.path, { replace: true });
 	};
+	const saveDetails = async (details: Details) => of.set(await patch<Insight>(`insights/${insight.id}/`, details));
 	const star = () => attempt(() => patch<Insight>(`insights/${insight.id}/`, { favorited: !insight.favorited }).then(of.set));
 	const go = (...to: string[]) => navigate(pageAddress("insights", ...to), { sure: true });
 	const menu: MenuItem[] = [
@@ -71,7 +73,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 				}
 			>
 				<IconButton
-					label={insight.favorited ? "Remove from favourites" : "Add to favourites"}
+					label={insight.favorited ? "Remove from favorites" : "Add to favorites"}
 					aria-pressed={insight.favorited}
 					disabled={!writes}
 					onClick={star}
@@ -93,7 +95,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 				</Menu>
 			</PageHead>
 			<Workspace draft={draft} run={run} saved={insight} />
-			{open === "details" && <DetailsDialog insight={insight} onClose={shut} onSaved={of.set} />}
+			{open === "details" && <DetailsDialog of={insight} onClose={shut} onSave={saveDetails} />}
 			{open === "as" && <SaveDialog query={draft.query} from={insight} onClose={shut} onSaved={(made) => go(made.short_id)} />}
 			{open === "dashboards" && <DashboardsDialog insight={insight} onClose={shut} onChanged={of.set} />}
 			{open === "publish" && (

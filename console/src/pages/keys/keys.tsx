@@ -19,7 +19,7 @@ export default function Page() {
 	const show = (wanted: Tab) => navigate(pageAddress("keys") + (wanted === "personal" ? "" : `?tab=${wanted}`));
 	return (
 		<>
-			<PageHead title="Keys" about="Who may do what with the project. A key is shown once, when it is made or rolled." />
+			<PageHead title="Keys" about="Who may do what with the project. A key is shown once, when it is created or rolled." />
 			<Tabs label="Keys" value={tab} choices={tabs} onValue={show} />
 			<div role="tabpanel" aria-label={tabs.find((t) => t.value === tab)?.label}>
 				{tab === "personal" && <PersonalTab />}

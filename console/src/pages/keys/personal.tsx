@@ -34,7 +34,7 @@ export function PersonalTab() {
 			close("You revoked the key that you were signed in with.");
 			return;
 		}
-		toast(`${key.label} is revoked`);
+		toast(`${key.label} revoked`);
 		keys.reload();
 	};
 	return (
@@ -47,12 +47,12 @@ export function PersonalTab() {
 			}
 		>
 			<p class="hint keys-about">
-				For people and the tools that they use. A key gives out only what it has itself, and a key that was made with another one ends with
-				it.
+				For people and the tools that they use. A key gives out only what it has itself, and a key that was created with another one ends
+				with it.
 			</p>
 			<Loaded of={keys}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title="No personal keys" />
 					) : (
 						<>
@@ -62,7 +62,7 @@ export function PersonalTab() {
 					)
 				}
 			</Loaded>
-			{making && <Make onClose={() => setMaking(false)} onMade={made} />}
+			{making && <Create onClose={() => setMaking(false)} onMade={made} />}
 			{doing?.what === "change" && <Change of={doing.key} onClose={() => setDoing(null)} onChanged={keys.reload} />}
 			{doing && doing.what !== "change" && (
 				<EndDialog
@@ -98,7 +98,7 @@ function columns(begin: (doing: Doing<PersonalKey>) => void): Column<PersonalKey
 		{ name: "mask", title: "Key", cell: (key) => <code>{key.mask_value}</code> },
 		{ name: "scopes", title: "May", cell: (key) => <Scopes scopes={key.scopes} bound={boundTo(key)} /> },
 		{ name: "expires", title: "Expires", extra: true, cell: (key) => (key.expires_at ? ago(key.expires_at) : "never") },
-		{ name: "created", title: "Made", extra: true, cell: (key) => ago(key.created_at) },
+		{ name: "created", title: "Created", extra: true, cell: (key) => ago(key.created_at) },
 		{ name: "used", title: "Last used", extra: true, cell: (key) => ago(key.last_used_at) },
 		{ name: "menu", title: <span class="visually-hidden">Actions</span>, cell: (key) => <KeyMenu of={key} begin={begin} /> },
 	];
@@ -148,7 +148,7 @@ const expiries = [
 	{ value: "365", label: "In a year" },
 ] as const;
 
-function Make({ onClose, onMade }: { onClose: () => void; onMade: (key: PersonalKey) => void }) {
+function Create({ onClose, onMade }: { onClose: () => void; onMade: (key: PersonalKey) => void }) {
 	const [label, setLabel] = useState("");
 	const [scopes, setScopes] = useState<string[]>([]);
 	const [days, setDays] = useState<(typeof expiries)[number]["value"]>("90");
@@ -167,7 +167,7 @@ function Make({ onClose, onMade }: { onClose: () => void; onMade: (key: Personal
 		);
 	};
 	return (
-		<FormDialog title="New personal key" action="Make key" wide onSubmit={submit} onClose={onClose}>
+		<FormDialog title="New personal key" action="Create key" wide onSubmit={submit} onClose={onClose}>
 			<Field label="Label" hint="Who or what uses it.">
 				{(id) => <TextInput id={id} value={label} onValue={setLabel} required autofocus />}
 			</Field>

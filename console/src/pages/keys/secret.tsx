@@ -42,7 +42,7 @@ export function SecretTab() {
 			</p>
 			<Loaded of={keys}>
 				{({ count, results }) =>
-					results.length === 0 ? (
+					results.length === 0 && offset === 0 ? (
 						<Empty title="No secret keys" />
 					) : (
 						<>
@@ -52,7 +52,7 @@ export function SecretTab() {
 					)
 				}
 			</Loaded>
-			{making && <Make onClose={() => setMaking(false)} onMade={made} />}
+			{making && <Create onClose={() => setMaking(false)} onMade={made} />}
 			{doing?.what === "change" && (
 				<RenameDialog
 					path={secretKeys}
@@ -70,7 +70,7 @@ export function SecretTab() {
 					onClose={() => setDoing(null)}
 					onRolled={made}
 					onRevoked={(key) => {
-						toast(`${key.label} is revoked`);
+						toast(`${key.label} revoked`);
 						keys.reload();
 					}}
 				/>
@@ -85,7 +85,7 @@ function columns(begin: (doing: Doing<SecretKey>) => void): Column<SecretKey>[] 
 		{ name: "label", title: "Label", cell: (key) => key.label },
 		{ name: "mask", title: "Key", cell: (key) => <code>{key.mask_value}</code> },
 		{ name: "bound", title: "Bound to", extra: true, cell: (key) => boundTo(key) || "nothing: every endpoint" },
-		{ name: "created", title: "Made", extra: true, cell: (key) => ago(key.created_at) },
+		{ name: "created", title: "Created", extra: true, cell: (key) => ago(key.created_at) },
 		{ name: "used", title: "Last used", cell: (key) => ago(key.last_used_at) },
 		{
 			name: "menu",
@@ -108,7 +108,7 @@ function columns(begin: (doing: Doing<SecretKey>) => void): Column<SecretKey>[] 
 	];
 }
 
-function Make({ onClose, onMade }: { onClose: () => void; onMade: (key: SecretKey) => void }) {
+function Create({ onClose, onMade }: { onClose: () => void; onMade: (key: SecretKey) => void }) {
 	const [label, setLabel] = useState("");
 	const [binding, setBinding] = useState<Binding>(unbound);
 	const submit = async () => {
@@ -123,7 +123,7 @@ function Make({ onClose, onMade }: { onClose: () => void; onMade: (key: SecretKe
 		);
 	};
 	return (
-		<FormDialog title="New secret key" action="Make key" onSubmit={submit} onClose={onClose}>
+		<FormDialog title="New secret key" action="Create key" onSubmit={submit} onClose={onClose}>
 			<Field label="Label" hint="Who holds it, such as the name of a backend or a customer.">
 				{(id) => <TextInput id={id} value={label} onValue={setLabel} required autofocus />}
 			</Field>

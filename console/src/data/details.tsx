@@ -1,0 +1,46 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Field, TextInput } from "../ui/basics";
+import { FormDialog } from "../ui/dialog";
+import { readTags } from "./definition";
+
+/** What people say of an insight or a dashboard. */
+export interface Details {
+	name: string;
+	description: string;
+	tags: string[];
+}
+
+/** A form for the name, the description and the tags of something. */
+export function DetailsDialog({
+	title = "Name, description, tags",
+	action = "Save",
+	of,
+	children,
+	onSave,
+	onClose,
+}: {
+	title?: string;
+	action?: string;
+	/** What the form begins with. */
+	of?: { name?: string | null; description?: string | null; tags?: readonly string[] };
+	children?: ComponentChildren;
+	/** Saves it. The dialog closes unless it throws. */
+	onSave: (details: Details) => Promise<void>;
+	onClose: () => void;
+}) {
+	const [name, setName] = useState(of?.name ?? "");
+	const [description, setDescription] = useState(of?.description ?? "");
+	const [tags, setTags] = useState((of?.tags ?? []).join(", "));
+	const save = () => onSave({ name: name.trim(), description, tags: readTags(tags) });
+	return (
+		<FormDialog title={title} action={action} onSubmit={save} onClose={onClose}>
+			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} autofocus />}</Field>
+			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
+			<Field label="Tags" hint="Separated by commas.">
+				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
+			</Field>
+			{children}
+		</FormDialog>
+	);
+}
