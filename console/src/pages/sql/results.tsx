@@ -1,10 +1,9 @@
 import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Answer } from "../../api/client";
-import { ask, type QueryNode, type QueryResult } from "../../api/query";
+import { ask, isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
-import { isNumeric, typesOf } from "../../charts/options/tables";
 import { Button, CopyButton, Empty, Loaded, Loading, Snippet, Tabs } from "../../ui/basics";
 import { csv, download } from "../../ui/csv";
 import { Dialog } from "../../ui/dialog";
