@@ -210,3 +210,24 @@ func TestConsoleSQLCancel(t *testing.T) {
 		t.Error("the server was not told")
 	}
 }
+
+// TestConsoleGoTo goes to a page by its name, from the keyboard alone.
+func TestConsoleGoTo(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.stroke(t, ctrl, "k", 75)
+	for _, letter := range "heal" {
+		c.key(t, string(letter))
+	}
+	harness.Eventually(t, 15*time.Second, func() error {
+		if got := c.text(t, "dialog [role=option]"); !strings.HasPrefix(got, "Health") {
+			return fmt.Errorf("the suggestions are %q", got)
+		}
+		return nil
+	})
+	c.stroke(t, 0, "Enter", 13)
+	if got := c.evaluate(t, "location.pathname"); got != "/project/1/health" {
+		t.Errorf("the path is %s", got)
+	}
+}
