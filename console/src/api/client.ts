@@ -38,6 +38,15 @@ export interface Answer<T> {
 	headers: Provenance;
 }
 
+/** A page of a list of the API. */
+export interface Page<T> {
+	/** How many there are in all. */
+	count: number;
+	/** The address of the page after; null for the last. */
+	next: string | null;
+	results: T[];
+}
+
 export interface RequestOptions {
 	/** What is sent as JSON; a FormData as it is. */
 	body?: unknown;

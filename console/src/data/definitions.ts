@@ -1,4 +1,4 @@
-import { get } from "../api/client";
+import { get, type Page } from "../api/client";
 
 /** What definitions of events and properties share: docs/api.md. */
 export interface Definition {
@@ -22,12 +22,6 @@ export interface PropertyDefinition extends Definition {
 	property_type: string | null;
 	is_numerical: boolean;
 	is_seen_on_filtered_events: boolean | null;
-}
-
-export interface Page<T> {
-	count: number;
-	next: string | null;
-	results: T[];
 }
 
 /** How a page of definitions is asked for. */

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../api/use";
 import { Link, pageAddress } from "../router";
+import { can } from "../session";
 import { Empty, Loaded, Snippet, Tabs } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { parseElements, tagOf } from "./elements";
@@ -8,9 +9,11 @@ import { type EventRow, type FullEvent, fullEvent } from "./events";
 import { PropertyTable } from "./properties";
 import { When } from "./time";
 
-/** The link to the person of an event. */
-export function PersonLink({ event, children }: { event: { personID: string | null; distinctID: string }; children?: string }) {
-	return <Link to={pageAddress("person", event.personID ?? event.distinctID)}>{children ?? event.distinctID}</Link>;
+/** The link to the person of an event; a text for keys that may not see people. */
+export function PersonLink({ event }: { event: { personID: string | null; distinctID: string } }) {
+	const { personID, distinctID } = event;
+	if (!can("person:read")) return <>{distinctID}</>;
+	return <Link to={pageAddress("person", personID ?? distinctID)}>{distinctID}</Link>;
 }
 
 /** What an event is about: its address, or its screen. */

@@ -1,13 +1,9 @@
-import { get } from "../api/client";
+import { get, type Page } from "../api/client";
 import { can, session } from "../session";
 import type { Suggestion } from "../ui/combobox";
 import { text } from "../ui/format";
 import { type FilterType, type Property, typeName } from "./filters";
 import type { PropertyType } from "./operators";
-
-interface Page<T> {
-	results: T[];
-}
 
 /** What a series counts: an event by its name (null for every event), or an action by its number. */
 export type Entity = { event: string | null } | { action: number; name: string };
@@ -42,10 +38,10 @@ export async function entities(
 ): Promise<Suggested<Entity>[]> {
 	const [names, actions] = await Promise.all([
 		eventNames(search, signal),
-		offer.actions && can("action:read") ? get<Page<ActionRecord>>("actions/", { search, limit: some }, signal) : { results: [] },
+		offer.actions && can("action:read") ? get<Page<ActionRecord>>("actions/", { search, limit: some }, signal) : null,
 	]);
 	const out: Suggested<Entity>[] = names.map((name) => ({ value: `event ${name}`, label: name, of: { event: name } }));
-	for (const a of actions.results) {
+	for (const a of actions?.results ?? []) {
 		const name = a.name || `Action ${a.id}`;
 		out.push({ value: `action ${a.id}`, label: name, detail: "Action", of: { action: a.id, name } });
 	}

@@ -212,6 +212,7 @@ export function Pager({
 	onOffset: (offset: number) => void;
 }) {
 	if (offset === 0 && !more) return null;
+	const last = Math.min(offset + (shown ?? limit), count ?? Number.POSITIVE_INFINITY);
 	return (
 		<nav class="pager" aria-label="Pages">
 			<button
@@ -223,7 +224,7 @@ export function Pager({
 				Previous
 			</button>
 			<span>
-				{number(offset + 1)}–{number(Math.min(offset + (shown ?? limit), count ?? Number.POSITIVE_INFINITY))}
+				{last > offset ? `${number(offset + 1)}–${number(last)}` : "None"}
 				{count !== undefined && ` of ${number(count)}`}
 			</span>
 			<button type="button" class="button button-plain button-small" disabled={!more} onClick={() => onOffset(offset + limit)}>

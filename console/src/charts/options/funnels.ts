@@ -1,5 +1,5 @@
 import type { QueryNode, QueryResult } from "../../api/query";
-import { number } from "../../ui/format";
+import { counted, number } from "../../ui/format";
 import { funnelActors, funnelTrendActors } from "../behind";
 import { emptyPicture, type Cell, type Picture, type Step, type StepBar } from "../model";
 import { goesOn } from "../progress";
@@ -51,7 +51,7 @@ function stepsPicture(query: QueryNode, result: QueryResult, sideways: boolean):
 	}));
 	const ends = rows.map((row) => share(row.at(-1)?.count ?? 0, row[0]?.count ?? 0));
 	return {
-		label: `Funnel of ${steps.length} steps from ${steps[0]?.name} to ${steps.at(-1)?.name}: ${broken ? `${rows.length} values` : `${ends[0]} converted`}`,
+		label: `Funnel of ${counted(steps.length, "step")} from ${steps[0]?.name} to ${steps.at(-1)?.name}: ${broken ? counted(rows.length, "value") : `${ends[0]} converted`}`,
 		body: { is: "steps", steps, sideways },
 		legend: broken ? rows.map((row, colour) => ({ name: nameOf(row), colour })) : undefined,
 		sheet: {

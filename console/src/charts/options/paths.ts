@@ -1,5 +1,5 @@
 import type { QueryNode, QueryResult } from "../../api/query";
-import { number } from "../../ui/format";
+import { counted, number } from "../../ui/format";
 import { pathActors } from "../behind";
 import { type Behind, colourAt, emptyPicture, type Picture } from "../model";
 import { literal, shorten, span } from "../values";
@@ -46,7 +46,7 @@ export function pathsPicture(query: QueryNode, result: QueryResult): Picture {
 		source: pathActors(query, { end: key }),
 	});
 	return {
-		label: `Paths of ${steps} steps over ${keys.length} places. The heaviest goes from ${parts(edges[0]?.source ?? "").name} to ${parts(edges[0]?.target ?? "").name}: ${number(edges[0]?.value ?? 0)}`,
+		label: `Paths of ${counted(steps, "step")} over ${counted(keys.length, "place")}. The heaviest goes from ${parts(edges[0]?.source ?? "").name} to ${parts(edges[0]?.target ?? "").name}: ${number(edges[0]?.value ?? 0)}`,
 		sheet: {
 			columns: [
 				{ title: "Step", number: true },
@@ -80,11 +80,11 @@ export function pathsPicture(query: QueryNode, result: QueryResult): Picture {
 				tooltip: tooltip(paint, {
 					trigger: "item",
 					formatter: (p: { dataType: string; data: Edge & { name: string } }) => {
-						if (p.dataType !== "edge") return `${literal(shorten(parts(p.data.name).name, 60))}\n${number(flow(p.data.name))} paths`;
+						if (p.dataType !== "edge") return `${literal(shorten(parts(p.data.name).name, 60))}\n${counted(flow(p.data.name), "path")}`;
 						const edge = edges.find((e) => e.source === p.data.source && e.target === p.data.target);
 						const from = literal(shorten(parts(p.data.source).name, 60));
 						const to = literal(shorten(parts(p.data.target).name, 60));
-						return `${from}\n→ ${to}\n${number(p.data.value)} paths, ${span((edge?.average_conversion_time ?? 0) / 1000)} on average`;
+						return `${from}\n→ ${to}\n${counted(p.data.value, "path")}, ${span((edge?.average_conversion_time ?? 0) / 1000)} on average`;
 					},
 				}),
 				series: [

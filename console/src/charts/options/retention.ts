@@ -1,5 +1,5 @@
 import type { QueryNode, QueryResult } from "../../api/query";
-import { number } from "../../ui/format";
+import { counted, number } from "../../ui/format";
 import { retentionActors } from "../behind";
 import { offsetOf } from "../progress";
 import { type Behind, emptyPicture, type HeatCell, type Picture, type Sheet } from "../model";
@@ -97,7 +97,7 @@ function heatPicture(scene: Scene): Picture {
 		};
 	});
 	return {
-		label: `Retention of ${scene.cohorts.length} ${scene.cohorts.length === 1 ? "row" : "rows"} over ${scene.columns.length} columns`,
+		label: `Retention of ${counted(scene.cohorts.length, "row")} over ${counted(scene.columns.length, "column")}`,
 		body: { is: "heat", heads: ["Began", "People"], columns: scene.columns, groups },
 		sheet: sheet(scene),
 	};
@@ -111,7 +111,7 @@ function heatCell(scene: Scene, c: Cohort, column: number): HeatCell {
 	if (state === "future" && value === 0) return { text: "", heat: null };
 	const part = shareOf(scene, c, column);
 	const hint = scene.aggregated
-		? `${number(value)} from ${number(c.item.values[column]?.count ?? 0)} people`
+		? `${number(value)} from ${counted(c.item.values[column]?.count ?? 0, "person", "people")}`
 		: `${number(value)} of ${number(c.item.values[0]?.count ?? 0)}`;
 	return {
 		text: scene.aggregated ? number(Math.round(value * 100) / 100) : part === null ? "–" : share(part, 1),
@@ -132,7 +132,7 @@ function meanRow(scene: Scene, cohorts: Cohort[]) {
 		if (of.length === 0) return { text: "", heat: null };
 		const mean =
 			mode === "weighted" ? weighted(scene, of, column) : of.reduce((sum, c) => sum + (shareOf(scene, c, column) ?? 0), 0) / of.length;
-		return { text: share(mean, 1), heat: Math.min(1, mean), hint: `Average of ${of.length} rows` };
+		return { text: share(mean, 1), heat: Math.min(1, mean), hint: `Average of ${counted(of.length, "row")}` };
 	});
 	return {
 		heads: [{ text: mode === "weighted" ? "Weighted average" : "Average" }, { text: number(Math.round(size / cohorts.length)) }],

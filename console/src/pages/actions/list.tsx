@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
-import { get } from "../../api/client";
+import { get, type Page } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Tags } from "../../data/definition";
-import type { Page } from "../../data/definitions";
 import { useOffset } from "../../data/paged";
 import { When } from "../../data/time";
 import { Link, pageAddress } from "../../router";

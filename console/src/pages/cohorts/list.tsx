@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import { get } from "../../api/client";
+import { get, type Page } from "../../api/client";
 import { usePoll, useResource, useSettled } from "../../api/use";
-import type { Page } from "../../data/definitions";
 import { useOffset } from "../../data/paged";
 import { When } from "../../data/time";
 import { Link, pageAddress } from "../../router";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, patch, send } from "../../api/client";
+import { get, type Page, patch, send } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { useOffset } from "../../data/paged";
 import { nameOf, type Person } from "../../data/people";
@@ -20,7 +20,7 @@ export function Members({ cohort, onChanged }: { cohort: Cohort; onChanged: () =
 	const [adding, setAdding] = useState(false);
 	const [offset, setOffset] = useOffset(search);
 	const found = useResource(
-		(signal) => get<{ results: Person[]; next: string | null }>(`cohorts/${cohort.id}/persons/`, { search, limit, offset }, signal),
+		(signal) => get<Omit<Page<Person>, "count">>(`cohorts/${cohort.id}/persons/`, { search, limit, offset }, signal),
 		[cohort.id, cohort.last_calculation, cohort.count, search, offset],
 	);
 	const editable = cohort.is_static && !cohort.deleted && can("cohort:write");

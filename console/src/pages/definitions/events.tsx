@@ -9,7 +9,7 @@ import { When } from "../../data/time";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
-import { number } from "../../ui/format";
+import { counted, number } from "../../ui/format";
 import { Pager, Table } from "../../ui/table";
 
 const limit = 50;
@@ -26,7 +26,7 @@ export default function EventsPage() {
 	const counts = volumes.data?.page === page ? volumes.data.counts : undefined;
 	return (
 		<>
-			<PageHead title="Events" about={found.data && `${number(found.data.count)} events`} />
+			<PageHead title="Events" about={found.data && counted(found.data.count, "event")} />
 			<div class="data-bar">
 				<Field label="Search events" hideLabel>
 					{(id) => <TextInput id={id} type="search" placeholder="Search by name" value={typed} onValue={setTyped} maxLength={200} />}

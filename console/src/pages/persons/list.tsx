@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get } from "../../api/client";
+import { get, type Page } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import type { Filter } from "../../data/events";
 import { filled, PropertyFilters } from "../../data/filters";
@@ -7,14 +7,8 @@ import { useOffset } from "../../data/paged";
 import type { Person } from "../../data/people";
 import { PeopleTable } from "../../data/person";
 import { Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
-import { number } from "../../ui/format";
+import { counted } from "../../ui/format";
 import { Pager } from "../../ui/table";
-
-interface People {
-	results: Person[];
-	next: string | null;
-	count?: number;
-}
 
 const limit = 50;
 const people = ["person"] as const;
@@ -27,12 +21,12 @@ export default function PersonsPage() {
 	const wanted = useSettled(JSON.stringify({ search: search.trim(), properties: properties.length ? JSON.stringify(properties) : "" }));
 	const [offset, setOffset] = useOffset(wanted);
 	const found = useResource(
-		(signal) => get<People>("persons/", { ...JSON.parse(wanted), limit, offset, include_total: true }, signal),
+		(signal) => get<Page<Person>>("persons/", { ...JSON.parse(wanted), limit, offset, include_total: true }, signal),
 		[wanted, offset],
 	);
 	return (
 		<>
-			<PageHead title="People" about={found.data?.count === undefined ? undefined : `${number(found.data.count)} people`} />
+			<PageHead title="People" about={found.data && counted(found.data.count, "person", "people")} />
 			<div class="data-bar">
 				<Field label="Search" hideLabel>
 					{(id) => (
