@@ -5,7 +5,7 @@ import { type QueryNode, sourceOf } from "../../api/query";
 import { Chart } from "../../charts/chart";
 import { Button, Card, Segments } from "../../ui/basics";
 import { download } from "../../ui/csv";
-import { bytes, duration, number, text } from "../../ui/format";
+import { bytes, counted, duration, number, text } from "../../ui/format";
 import { Grid } from "../../ui/table";
 import { readAnswer } from "./read";
 import type { Ran } from "./try";
@@ -81,7 +81,7 @@ function Origin({ raw: { headers }, rows }: { raw: Raw; rows?: number }) {
 			<dl>
 				<dt>Size</dt>
 				<dd>
-					{rows !== undefined && `${number(rows)} ${rows === 1 ? "row" : "rows"}, `}
+					{rows !== undefined && `${counted(rows, "row")}, `}
 					{bytes(headers.size)}
 				</dd>
 				<dt>Time</dt>

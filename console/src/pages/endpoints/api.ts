@@ -1,4 +1,4 @@
-import { get, patch, post } from "../../api/client";
+import { get, type Page, patch, post } from "../../api/client";
 import { type QueryNode, sourceOf } from "../../api/query";
 
 export interface Author {
@@ -73,12 +73,6 @@ export interface Version extends Endpoint {
 	is_current: boolean;
 	is_draft: boolean;
 	published_at: string | null;
-}
-
-export interface Page<T> {
-	count: number;
-	next: string | null;
-	results: T[];
 }
 
 /** Numbers of runs in an hour or a day. */

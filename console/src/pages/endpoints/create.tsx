@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, post } from "../../api/client";
+import { get, type Page, post } from "../../api/client";
 import { type QueryNode, sourceOf } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
 import { endpointNameMistake, kindName } from "../../insights/model";
@@ -8,7 +8,7 @@ import { usedNames, type Variable } from "../../sql/variables";
 import { Field, Segments, Select, TextInput } from "../../ui/basics";
 import { Combobox, type Suggestion } from "../../ui/combobox";
 import { FormDialog } from "../../ui/dialog";
-import type { Endpoint, Page } from "./api";
+import type { Endpoint } from "./api";
 
 interface InsightRecord {
 	short_id: string;

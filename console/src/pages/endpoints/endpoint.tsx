@@ -7,7 +7,7 @@ import { kindName } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, type Choice, Loaded, Loading, PageHead, Tabs } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
-import { number } from "../../ui/format";
+import { counted, number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Usage, type Version } from "./api";
 import { emptyForm, type RunForm } from "./form";
@@ -166,8 +166,8 @@ function UsageLine({ name }: { name: string }) {
 	}
 	return (
 		<span class="hint">
-			{number(day.calls)} {day.calls === 1 ? "call" : "calls"} in the last day, {share(day.cache_hit_ratio)} from the cache, p95{" "}
-			{milliseconds(day.p95_ms)}, {number(day.errors)} {day.errors === 1 ? "error" : "errors"}
+			{counted(day.calls, "call")} in the last day, {share(day.cache_hit_ratio)} from the cache, p95 {milliseconds(day.p95_ms)},{" "}
+			{counted(day.errors, "error")}
 			{day.rate_limited > 0 && `, ${number(day.rate_limited)} over a limit`} <ButtonReload onClick={usage.reload} />
 		</span>
 	);

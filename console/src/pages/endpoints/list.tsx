@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, remove } from "../../api/client";
+import { get, type Page as PageOf, remove } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { kindName } from "../../insights/model";
@@ -10,7 +10,7 @@ import { ago, duration, number, percent } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { SparkBars } from "../../ui/sparkbars";
 import { type Column, Pager, Table } from "../../ui/table";
-import { changeEndpoint, type Endpoint, type Page as PageOf, pathOf, readEndpoint, type Usage } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readEndpoint, type Usage } from "./api";
 import { Create } from "./create";
 
 const pageSize = 25;

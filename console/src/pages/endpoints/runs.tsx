@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import { get } from "../../api/client";
+import { get, type Page } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { When } from "../../data/time";
 import { Badge, Button, Card, Empty, Field, Loaded, Select, TextInput } from "../../ui/basics";
 import { ago, duration, number } from "../../ui/format";
 import { type Column, Pager, Table } from "../../ui/table";
-import { type Page, pathOf, type Run } from "./api";
+import { pathOf, type Run } from "./api";
 import type { TabProps } from "./endpoint";
 
 const pageSize = 50;

@@ -1,4 +1,4 @@
-import { get, patch, post, remove } from "../../api/client";
+import { get, type Page, patch, post, remove } from "../../api/client";
 
 interface KeyRecord {
 	id: string;
@@ -30,12 +30,6 @@ export interface PersonalKey extends KeyRecord {
 
 /** A key that can only run endpoints. */
 export type SecretKey = KeyRecord & { created_by: { first_name: string; email: string } | null };
-
-export interface Page<T> {
-	count: number;
-	next: string | null;
-	results: T[];
-}
 
 /** The lists of keys, by their path below the project. */
 export const personalKeys = "personal_api_keys/";
