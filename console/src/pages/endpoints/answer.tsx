@@ -1,9 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Raw } from "../../api/client";
 import { explainCache, explainRate, explainTiming } from "../../api/provenance";
-import type { QueryNode } from "../../api/query";
+import { type QueryNode, sourceOf } from "../../api/query";
 import { Chart } from "../../charts/chart";
-import { sourceOf } from "../../insights/model";
 import { Button, Card, Segments } from "../../ui/basics";
 import { download } from "../../ui/csv";
 import { bytes, duration, number, text } from "../../ui/format";

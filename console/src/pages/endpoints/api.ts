@@ -1,6 +1,5 @@
 import { get, patch, post } from "../../api/client";
-import type { QueryNode } from "../../api/query";
-import { sourceOf } from "../../insights/model";
+import { type QueryNode, sourceOf } from "../../api/query";
 
 export interface Author {
 	first_name: string;

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { get, post } from "../../api/client";
-import type { QueryNode } from "../../api/query";
+import { type QueryNode, sourceOf } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
-import { endpointNameMistake, kindName, sourceOf } from "../../insights/model";
+import { endpointNameMistake, kindName } from "../../insights/model";
 import { can } from "../../session";
 import { usedNames, type Variable } from "../../sql/variables";
 import { Field, Segments, Select, TextInput } from "../../ui/basics";

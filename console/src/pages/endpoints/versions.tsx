@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { navigate, pageAddress } from "../../router";
 import { When } from "../../data/time";
-import { sourceOf } from "../../insights/model";
+import { sourceOf } from "../../api/query";
 import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
