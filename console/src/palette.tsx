@@ -27,6 +27,7 @@ export function Palette() {
 				label="Page, insight, dashboard or endpoint"
 				placeholder="Type a name"
 				value=""
+				autofocus
 				suggest={find}
 				onValue={(address) => {
 					shut();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { actorsCSV, actorsQuery, countQuery, csv, insightOf, isGroup, listsEvents, nameOf, rowsOf } from "../src/actors/actors";
+import { actorsCSV, actorsQuery, countQuery, insightOf, isGroup, listsEvents, nameOf, rowsOf } from "../src/actors/actors";
+import { csv } from "../src/ui/csv";
 
 const trend = { kind: "InsightActorsQuery", day: "2024-01-01", source: { kind: "TrendsQuery", series: [] } };
 const funnel = { kind: "FunnelsActorsQuery", funnelStep: 1, source: { kind: "FunnelsQuery", series: [] } };

@@ -344,6 +344,7 @@ func TestConsoleAlerts(t *testing.T) {
 		t.Fatalf("the alerts are %v", made)
 	}
 	c.press(t, "button", "Delete Visits")
+	c.press(t, "button", "Delete")
 	c.shows(t, "No alerts yet")
 	if got := members(record(t, client, "alerts/"), "results"); len(got) != 0 {
 		t.Errorf("there still is %v", got)

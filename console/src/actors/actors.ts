@@ -1,4 +1,5 @@
 import { ask, type QueryNode } from "../api/query";
+import { csv } from "../ui/csv";
 import { text } from "../ui/format";
 
 /** A person or a group behind a number, or one that is in no table any more: then there is the id alone. */
@@ -113,17 +114,6 @@ export function nameOf(actor: Actor): string {
 		if (value) return value;
 	}
 	return actor.distinct_ids?.[0] ?? actor.id;
-}
-
-/** A table as CSV text. Cells that a spreadsheet would take for a formula get an apostrophe. */
-export function csv(header: string[], rows: (string | number | null)[][]): string {
-	const cell = (value: string | number | null): string => {
-		if (value === null) return "";
-		if (typeof value === "number") return String(value);
-		const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-		return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-	};
-	return [header, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
 /** Actors as CSV text. */

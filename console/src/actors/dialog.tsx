@@ -3,25 +3,15 @@ import { post } from "../api/client";
 import { ask } from "../api/query";
 import { useResource, useSettled } from "../api/use";
 import type { Behind } from "../charts/chart";
+import { When } from "../data/time";
 import { Link, pageAddress } from "../router";
 import { can } from "../session";
 import { Button, CopyButton, Empty, Field, Loaded, Tabs, TextInput } from "../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../ui/dialog";
-import { number, text } from "../ui/format";
+import { csv } from "../ui/csv";
+import { counted, number, text } from "../ui/format";
 import { type Column, Pager, Table } from "../ui/table";
-import {
-	type ActorRow,
-	actorsCSV,
-	cohortQuery,
-	countActors,
-	csv,
-	isGroup,
-	listsEvents,
-	loadActors,
-	mostRows,
-	nameOf,
-	pageSize,
-} from "./actors";
+import { type ActorRow, actorsCSV, cohortQuery, countActors, isGroup, listsEvents, loadActors, mostRows, nameOf, pageSize } from "./actors";
 
 /** Shows who or what is behind a number. */
 export function BehindDialog({ behind, onClose }: { behind: Behind; onClose: () => void }) {
@@ -57,7 +47,11 @@ function Actors({ behind }: { behind: Behind }) {
 		<div class="stack">
 			<div class="actors-head">
 				<p class="actors-count" aria-live="polite">
-					{count.data !== undefined && !count.loading ? counted(count.data, groups) : " "}
+					{count.data !== undefined && !count.loading
+						? groups
+							? counted(count.data, "group")
+							: counted(count.data, "person", "people")
+						: " "}
 				</p>
 				<div class="actions">
 					<CopyButton label="Copy as CSV" text={() => copyActors(behind, wanted)} />
@@ -71,7 +65,7 @@ function Actors({ behind }: { behind: Behind }) {
 			<TextInput
 				type="search"
 				aria-label="Search"
-				placeholder="Part of an email, a name or an id"
+				placeholder="Part of an email, a name or an ID"
 				value={search}
 				onValue={(value) => {
 					setSearch(value);
@@ -95,12 +89,6 @@ function Actors({ behind }: { behind: Behind }) {
 	);
 }
 
-/** The number of people or groups, in words. */
-function counted(count: number, groups: boolean): string {
-	if (groups) return `${number(count)} ${count === 1 ? "group" : "groups"}`;
-	return `${number(count)} ${count === 1 ? "person" : "people"}`;
-}
-
 function columns(rows: ActorRow[]): Column<ActorRow>[] {
 	const all: Column<ActorRow>[] = [
 		{
@@ -110,7 +98,7 @@ function columns(rows: ActorRow[]): Column<ActorRow>[] {
 		},
 		{
 			name: "id",
-			title: "Distinct id",
+			title: "Distinct ID",
 			extra: true,
 			cell: ({ actor }) => <code>{isGroup(actor) ? (actor.group_key ?? actor.id) : (actor.distinct_ids?.[0] ?? actor.id)}</code>,
 		},
@@ -174,11 +162,11 @@ function Events({ behind }: { behind: Behind }) {
 	};
 	const shown: Column<EventRow>[] = [
 		{ name: "event", title: "Event", cell: (row) => row.event },
-		{ name: "person", title: "Distinct id", cell: (row) => <Link to={pageAddress("person", row.distinct_id)}>{row.distinct_id}</Link> },
+		{ name: "person", title: "Distinct ID", cell: (row) => <Link to={pageAddress("person", row.distinct_id)}>{row.distinct_id}</Link> },
 		{
 			name: "time",
 			title: "Time",
-			cell: (row) => <time dateTime={row.timestamp}>{row.timestamp.replace("T", " ").replace("Z", "")}</time>,
+			cell: (row) => <When time={row.timestamp} />,
 		},
 	];
 	return (

@@ -37,7 +37,7 @@ function Change({ figure }: { figure: Figure }) {
 	const tone = !change ? "" : up !== (inverse === true) ? "chart-change-good" : "chart-change-bad";
 	return (
 		<span class={classes("chart-change", tone)}>
-			{change === null || change === undefined ? "No change can be told" : `${up ? "▲" : change < 0 ? "▼" : ""} ${signedShare(change)}`}
+			{change === null || change === undefined ? "Change unknown" : `${up ? "▲" : change < 0 ? "▼" : ""} ${signedShare(change)}`}
 			{previous !== undefined && <small> before: {previous}</small>}
 		</span>
 	);

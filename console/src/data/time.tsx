@@ -19,13 +19,23 @@ export function clock(time: string, zone: string): string {
 }
 
 /** A time in the project's time zone. */
-export function When({ time, relative }: { time: string | null | undefined; relative?: boolean }) {
+export function When({
+	time,
+	relative,
+	now,
+}: {
+	time: string | null | undefined;
+	relative?: boolean;
+	/** What ages are told from, in milliseconds; the clock if nothing. */
+	now?: number;
+}) {
 	if (!time) return <span class="data-none">{relative ? "never" : "–"}</span>;
 	const zone = session.value?.project.timezone ?? "UTC";
 	const text = clock(time, zone);
+	const age = ago(time, now);
 	return (
-		<time dateTime={time} title={relative ? `${text} (${zone})` : `${zone}, ${ago(time)}`} class="data-time">
-			{relative ? ago(time) : text}
+		<time dateTime={time} title={relative ? `${text} (${zone})` : `${zone}, ${age}`} class="data-time">
+			{relative ? age : text}
 		</time>
 	);
 }

@@ -67,7 +67,7 @@ const kindNames: Record<string, string> = {
 	WebOverviewQuery: "Web overview",
 	WebStatsTableQuery: "Web table",
 	FunnelCorrelationQuery: "Correlation",
-	CalendarHeatmapQuery: "Heatmap",
+	CalendarHeatmapQuery: "Heat map",
 	HogQLQuery: "SQL",
 	EventsQuery: "Events",
 	ActorsQuery: "People",

@@ -4,10 +4,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../actors/dialog";
 import { isAbort, pending, send } from "../api/client";
 import { type Behind, Chart } from "../charts/chart";
+import { When } from "../data/time";
 import { Link, pageAddress } from "../router";
 import { can } from "../session";
 import { Empty, Failure, IconButton, Loading } from "../ui/basics";
-import { ago } from "../ui/format";
 import { type Insight, resultOf, titleOf } from "./model";
 import { tileQueue } from "./queue";
 import { useNow } from "./run";
@@ -82,9 +82,9 @@ function Age({ insight }: { insight: Insight | undefined }) {
 	const now = useNow();
 	if (!insight?.last_refresh) return null;
 	return (
-		<time class="tile-age" dateTime={insight.last_refresh} title={`Computed ${new Date(insight.last_refresh).toLocaleString()}`}>
-			{ago(insight.last_refresh, now)}
-		</time>
+		<span class="tile-age">
+			<When time={insight.last_refresh} relative now={Math.max(now, Date.parse(insight.last_refresh))} />
+		</span>
 	);
 }
 

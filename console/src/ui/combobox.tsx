@@ -29,10 +29,12 @@ type ComboboxProps = {
 	many?: boolean;
 	id?: string;
 	disabled?: boolean;
+	/** Has the focus when the dialog around it opens. */
+	autofocus?: boolean;
 };
 
 /** A text field with suggestions from the server. Arrow keys and Enter choose, Escape gives up. */
-export function Combobox({ label, value, shown, placeholder, suggest, onValue, free, keep, many, id, disabled }: ComboboxProps) {
+export function Combobox({ label, value, shown, placeholder, suggest, onValue, free, keep, many, id, disabled, autofocus }: ComboboxProps) {
 	const [text, setText] = useState<string | null>(null); // null while it is not being edited
 	const [at, setAt] = useState(0);
 	const settled = useSettled(text ?? "", 150);
@@ -88,9 +90,14 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 				autocomplete="off"
 				spellcheck={false}
 				disabled={disabled}
+				autofocus={autofocus}
 				placeholder={editing ? shown || value || placeholder : placeholder}
 				value={text ?? (many ? "" : (shown ?? value))}
 				onFocus={() => setText("")}
+				onClick={() => {
+					// It keeps the focus after a choice.
+					if (!editing) setText("");
+				}}
 				onBlur={() => {
 					setText(null);
 					setEntered(false);

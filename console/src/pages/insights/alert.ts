@@ -1,4 +1,5 @@
 import { sourceOf } from "../../api/query";
+import { letterOf } from "../../editor/series";
 import type { Insight } from "../../insights/model";
 import { number, percent } from "../../ui/format";
 
@@ -96,5 +97,5 @@ export function seriesOf(insight: Insight): { value: string; label: string }[] {
 		formulas.length > 0
 			? formulas
 			: series.map((s) => String(s.custom_name || s.name || s.event || (s.id === undefined ? "All events" : `Action ${s.id}`)));
-	return labels.map((label, i) => ({ value: String(i), label: `${String.fromCharCode(65 + (i % 26))}: ${label}` }));
+	return labels.map((label, i) => ({ value: String(i), label: `${letterOf(i)}: ${label}` }));
 }

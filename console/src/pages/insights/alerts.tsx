@@ -13,9 +13,9 @@ import { type Alert, alertBody, type AlertForm, conditions, intervals, ruleOf, s
 export function AlertsDialog({ insight, onClose }: { insight: Insight; onClose: () => void }) {
 	const list = useResource((signal) => get<PageOf<Alert>>("alerts/", { insight_id: insight.id, limit: 100 }, signal), [insight.id]);
 	const [creating, setCreating] = useState(false);
+	const [deleting, setDeleting] = useState<Alert | null>(null);
 	const writes = can("alert:write");
 	const toggle = (a: Alert) => attempt(() => patch(`alerts/${a.id}/`, { enabled: !a.enabled }).then(list.reload));
-	const drop = (a: Alert) => attempt(() => remove(`alerts/${a.id}/`).then(list.reload), `${a.name} was deleted.`);
 	const columns: Column<Alert>[] = [
 		{ name: "name", title: "Name", cell: (a) => a.name },
 		{ name: "rule", title: "Fires when", cell: ruleOf },
@@ -30,7 +30,7 @@ export function AlertsDialog({ insight, onClose }: { insight: Insight; onClose: 
 						<Button small onClick={() => toggle(a)}>
 							{a.enabled ? "Disable" : "Enable"}
 						</Button>
-						<Button small look="danger" onClick={() => drop(a)} aria-label={`Delete ${a.name}`}>
+						<Button small look="danger" onClick={() => setDeleting(a)} aria-label={`Delete ${a.name}`}>
 							Delete
 						</Button>
 					</div>
@@ -60,6 +60,17 @@ export function AlertsDialog({ insight, onClose }: { insight: Insight; onClose: 
 				)}
 			</div>
 			{creating && <NewAlert insight={insight} onClose={() => setCreating(false)} onMade={list.reload} />}
+			{deleting && (
+				<FormDialog
+					title={`Delete ${deleting.name}?`}
+					action="Delete"
+					danger
+					onSubmit={() => remove(`alerts/${deleting.id}/`).then(list.reload)}
+					onClose={() => setDeleting(null)}
+				>
+					<p>Its rule is no longer checked.</p>
+				</FormDialog>
+			)}
 		</Dialog>
 	);
 }

@@ -50,7 +50,7 @@ export function PublishDialog({ query, title, insight, onClose }: PublishProps) 
 				) : (
 					<p>None</p>
 				)}
-				<p class="hint">Who runs the endpoint can give values for these.</p>
+				<p class="hint">Callers can set these.</p>
 			</div>
 		</FormDialog>
 	);

@@ -6,13 +6,14 @@ import { ApiError, messageOf } from "../../api/client";
 import { type QueryNode, sourceOf, type Warning } from "../../api/query";
 import { useSettled } from "../../api/use";
 import { type Behind, Chart } from "../../charts/chart";
+import { When } from "../../data/time";
 import { insightIn, QueryEditor } from "../../editor/editor";
 import { addressOfQuery, fixed, type Insight, queryOfAddress, same, withSource } from "../../insights/model";
 import { type Run, useNow, useRun } from "../../insights/run";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, Card, Empty, Failure, Loading } from "../../ui/basics";
-import { ago, duration } from "../../ui/format";
+import { duration } from "../../ui/format";
 import { JSONEditor } from "./json-editor";
 
 /** A query that is being edited, and is in the page's address. */
@@ -71,7 +72,7 @@ export function Workspace({ draft, run, saved }: { draft: Draft; run: Run; saved
 				{can("query:read") ? (
 					<Editor query={source} onQuery={set} error={run.loading ? undefined : run.error} saved={saved} />
 				) : (
-					<p class="hint">Your key may see results, and not run other queries.</p>
+					<p class="hint">Your key may see results but not run other queries.</p>
 				)}
 			</Card>
 			<Card class="insight-result">
@@ -135,7 +136,7 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 			</>
 		);
 	}
-	if (!ran) return run.loading ? <Loading rows={8} /> : null;
+	if (!ran) return run.loading ? <Loading rows={8} /> : <Empty title="The query was cancelled" />;
 	const shown = withSource(draft.query, ran.query);
 	return (
 		<div class={run.loading ? "insight-old" : undefined} aria-busy={run.loading}>
@@ -168,12 +169,12 @@ function Status({ run }: { run: Run }) {
 					<Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />
 				)}
 			</p>
-			{loading && run.ran ? (
+			{loading ? (
 				<Button small onClick={run.stop}>
 					Cancel
 				</Button>
 			) : (
-				<Button small look="quiet" icon={<RefreshCw size={13} aria-hidden="true" />} disabled={loading} onClick={run.refresh}>
+				<Button small look="quiet" icon={<RefreshCw size={13} aria-hidden="true" />} onClick={run.refresh}>
 					Refresh
 				</Button>
 			)}
@@ -189,9 +190,9 @@ function Facts({ when, cached, elapsed, now }: { when: unknown; cached: boolean;
 	const parts: ComponentChildren[] = [];
 	if (time) {
 		parts.push(
-			<time key="age" dateTime={time} title={new Date(time).toLocaleString()}>
-				Computed {ago(time, Math.max(now, new Date(time).getTime()))}
-			</time>,
+			<span key="age">
+				Computed <When time={time} relative now={Math.max(now, Date.parse(time))} />
+			</span>,
 		);
 	}
 	parts.push(<span key="time"> · {duration(elapsed / 1000)}</span>);
