@@ -18,6 +18,9 @@ export function clock(time: string, zone: string): string {
 	return Number.isNaN(at.getTime()) ? time : formatOf(zone).format(at);
 }
 
+/** The project's time zone; UTC for keys that may not ask for it. */
+export const projectZone = (): string => session.value?.project.timezone ?? "UTC";
+
 /** A time in the project's time zone. */
 export function When({
 	time,
@@ -30,7 +33,7 @@ export function When({
 	now?: number;
 }) {
 	if (!time) return <span class="data-none">{relative ? "never" : "–"}</span>;
-	const zone = session.value?.project.timezone ?? "UTC";
+	const zone = projectZone();
 	const text = clock(time, zone);
 	const age = ago(time, now);
 	return (

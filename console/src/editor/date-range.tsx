@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
-import { clock } from "../data/time";
-import { session } from "../session";
+import { clock, projectZone } from "../data/time";
 import { Checkbox, Select } from "../ui/basics";
 import {
 	type DateRangeFields,
@@ -54,7 +53,7 @@ export function DateRange({ label = "Date range", value, onValue, all = true, at
 			onValue({ ...withEnds(range, preset.from, preset.to), ...(range.explicitDate === true && { explicitDate: false }) });
 			return;
 		}
-		const next = startOf(id as RangeMode, range, clock(new Date().toISOString(), session.value?.project.timezone ?? "UTC").slice(0, 10));
+		const next = startOf(id as RangeMode, range, clock(new Date().toISOString(), projectZone()).slice(0, 10));
 		setChosen(id as RangeMode);
 		if (next !== range) onValue(next);
 	};

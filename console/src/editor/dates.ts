@@ -113,17 +113,6 @@ export function setTimes(range: DateRangeFields, on: boolean): DateRangeFields {
 	return withFields(withEnds(range, `${from}T00:00:00`, to ? `${to}T23:59:59` : null), { explicitDate: true });
 }
 
-/** What people call a range: "Last 30 days", "1 to 31 January". */
-export function describeRange(range: DateRangeFields | null | undefined): string {
-	const r = range ?? {};
-	const preset = presetOf(r);
-	if (preset) return preset.id === "default" ? "Last 7 days" : preset.label;
-	const ago = fits(r, "relative") ? readRelative(textOf(r.date_from)) : null;
-	if (ago) return `Last ${ago.count} ${units.find((u) => u.value === ago.unit)?.label ?? ago.unit}`;
-	const [from, to] = [textOf(r.date_from), textOf(r.date_to)];
-	return to ? `${from || "7 days before"} to ${to}` : `Since ${from}`;
-}
-
 /** The intervals that time is cut into. */
 export const intervals = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].map((value) => ({ value, label: value }));
 

@@ -5,9 +5,8 @@ import { filled, PropertyFilters } from "../../data/filters";
 import type { EventRow, Filter, Wanted } from "../../data/events";
 import { EventDialog } from "../../data/event";
 import { EventNameField } from "../../data/fields";
-import { clock } from "../../data/time";
+import { clock, projectZone } from "../../data/time";
 import { useSettledJSON } from "../../data/use";
-import { session } from "../../session";
 import { Button, Empty, Field, Loading, PageHead, Select, TextInput } from "../../ui/basics";
 import { number } from "../../ui/format";
 import { type Polling, useTail } from "./poll";
@@ -60,7 +59,7 @@ export default function Live() {
 }
 
 function Status({ polling: { tail, error, retryAt }, paused }: { polling: Polling; paused: boolean }) {
-	const zone = session.value?.project.timezone ?? "UTC";
+	const zone = projectZone();
 	if (error !== undefined) {
 		return (
 			<div class="failure" role="alert">

@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { groupTypes, propertyType } from "../src/editor/suggest";
+import { session } from "../src/session";
+
+const companies = { group_type_index: 0, group_type: "company" };
+
+beforeEach(() => {
+	session.value = { key: crypto.randomUUID(), label: "", scopes: ["*"], own: false, project: { id: 1, name: "" } };
+});
+afterEach(() => {
+	session.value = null;
+	vi.unstubAllGlobals();
+});
+
+/** Answers requests: the first with an error, the others with a body. */
+function failsOnce(body: unknown) {
+	const asked = vi.fn(async () => Response.json(body));
+	asked.mockImplementationOnce(async () => Response.json({ detail: "Not now." }, { status: 503 }));
+	vi.stubGlobal("fetch", asked);
+	return asked;
+}
+
+describe("look-ups that are kept", () => {
+	it("asks for types of groups again after an error, and then no more", async () => {
+		const asked = failsOnce([companies]);
+		expect([await groupTypes(), await groupTypes(), await groupTypes()]).toEqual([[], [companies], [companies]]);
+		expect(asked).toHaveBeenCalledTimes(2);
+	});
+	it("does not ask for types of groups without the scope", async () => {
+		const asked = failsOnce([companies]);
+		if (session.value) session.value = { ...session.value, scopes: ["query:read"] };
+		expect(await groupTypes()).toEqual([]);
+		expect(asked).not.toHaveBeenCalled();
+	});
+	it("asks for the type of a property again after an error, and then no more", async () => {
+		const asked = failsOnce({ results: [{ name: "paid", property_type: "Boolean" }] });
+		const paid = { type: "event", key: "paid" } as const;
+		expect([await propertyType(paid), await propertyType(paid), await propertyType(paid)]).toEqual([null, "Boolean", "Boolean"]);
+		expect(asked).toHaveBeenCalledTimes(2);
+	});
+});
