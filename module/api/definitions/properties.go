@@ -30,7 +30,8 @@ func recordProperty(c *api.Caller, p registry.PropertyDefinition) propertyRecord
 	}
 	if written.ShownType == registry.NoType {
 		r.PropertyType = nil
-	} else if written.ShownType == registry.PropertyDuration {
+	}
+	if written.ShownType == registry.PropertyDuration {
 		r.PropertyType = &written.ShownType
 	}
 	return r
