@@ -182,7 +182,7 @@ function Events({ behind }: { behind: Behind }) {
 					) : (
 						<>
 							<Table label="Events behind the number" columns={shown} rows={rows} keyOf={(row) => row.uuid} />
-							<Pager offset={offset} limit={pageSize} more={more} onOffset={setOffset} />
+							<Pager offset={offset} limit={pageSize} shown={rows.length} more={more} onOffset={setOffset} />
 						</>
 					)
 				}
