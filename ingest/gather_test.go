@@ -66,10 +66,12 @@ func TestGathering(t *testing.T) {
 		}
 		// delivery inserts into tables one after another, after a pause.
 		var all sync.WaitGroup
+		start := make(chan struct{}) // so that none begins before all have entered
 		delivery := func(key string, after time.Duration, tables ...string) {
-			leave := g.enter()
+			leave, start := g.enter(), start
 			all.Go(func() {
 				defer leave()
+				<-start
 				time.Sleep(after)
 				for _, table := range tables {
 					if err := one(t.Context(), layout, table, key, 1); err != nil {
@@ -81,7 +83,9 @@ func TestGathering(t *testing.T) {
 		began := time.Now()
 		took := func(want time.Duration) {
 			t.Helper()
+			close(start)
 			all.Wait()
+			start = make(chan struct{})
 			if got := time.Since(began); got != want {
 				t.Errorf("it takes %s, want %s", got, want)
 			}
