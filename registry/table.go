@@ -94,7 +94,10 @@ func (t *table[K, V]) page(offset, limit int) []V {
 
 // valuesOf returns the values of a tree in its order for which keep holds; all for nil.
 func valuesOf[K, V any](tree *immutable.SortedMap[K, V], keep func(V) bool) []V {
-	values := make([]V, 0, tree.Len())
+	values := []V{}
+	if keep == nil {
+		values = make([]V, 0, tree.Len())
+	}
 	for each := tree.Iterator(); !each.Done(); {
 		if _, v, _ := each.Next(); keep == nil || keep(v) {
 			values = append(values, v)

@@ -88,8 +88,8 @@ func testAnnotations(t exam) {
 	same(t, "without the one that is deleted", []registry.Annotation{want}, p.settled()[0].Annotations)
 	must(p.UpdateInsight(ctx, shop.ID, i.ID, registry.InsightFields{Deleted: registry.To(true)}, false, "key", at))(t)
 	same(t, "without that of a deleted insight", 0, len(p.settled()[0].Annotations))
-	if purged := must(p.Purge(ctx, shop.ID, at.Add(time.Hour)))(t); purged.Annotations != 1 {
-		t.Errorf("%d annotations were purged, want 1", purged.Annotations)
+	if purged := must(p.Purge(ctx, shop.ID, at.Add(time.Hour)))(t); purged.Annotations != 2 {
+		t.Errorf("%d annotations were purged, want the one that was deleted and that of the insight", purged.Annotations)
 	}
 	p.settled()
 }
