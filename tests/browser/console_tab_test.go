@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -227,7 +228,7 @@ const settled = `(async () => {
 	let since = 0;
 	while (Date.now() < end) {
 		const now = Date.now();
-		if (document.documentElement?.dataset.ready !== "true" || document.querySelector("main [aria-busy=true]")) since = 0;
+		if (document.documentElement?.dataset.ready !== "true") since = 0;
 		else if ((since ||= now) + 200 <= now) return "";
 		await new Promise((resolve) => setTimeout(resolve, 20));
 	}
@@ -422,7 +423,13 @@ func (c *console) accessible(t *testing.T) {
 	if err != nil {
 		t.Fatalf("axe-core is not installed: %v", err)
 	}
-	c.settle(t) // what is asked anew is pale until it is there
+	harness.Eventually(t, 30*time.Second, func() error { // what is asked anew is pale until it is there
+		c.settle(t)
+		if c.evaluate(t, `String(document.querySelector(".insight-old") === null)`) != "true" {
+			return errors.New("the page still asks")
+		}
+		return nil
+	})
 	c.evaluate(t, "if (!window.axe) {"+source+"\n} ''")
 	found := c.evaluate(t, `(async () => {
 		const { violations } = await axe.run(document, { resultTypes: ["violations"] });
