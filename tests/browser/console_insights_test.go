@@ -297,7 +297,7 @@ func TestConsoleInsightReader(t *testing.T) {
 	c := signedIn(t, d.Server, d.Project, "project:read", "insight:read", "dashboard:read")
 	c.one(t, "link", "How the project is made")
 	c.visit(t, fmt.Sprint("insights/", funnel["short_id"]))
-	c.shows(t, "Your key may see results, and not run other queries.")
+	c.shows(t, "Your key may see results but not run other queries.")
 	for _, step := range members(funnel, "result") {
 		if got := c.text(t, ".insight-result"); !strings.Contains(got, fmt.Sprint(step["count"])) {
 			t.Errorf("the page does not show %v:\n%s", step["count"], got)
