@@ -648,6 +648,7 @@ func TestDeliverTogether(t *testing.T) {
 	}
 	i := ingest.New(c)
 	i.Intents = ingest.IntentDir(t.TempDir())
+	ingest.Patient(i) // a busy machine takes longer until all of them wait
 	all := func(middle func(n int) string) (ids []int64, reports []ingest.Report) {
 		ids, reports = make([]int64, projects), make([]ingest.Report, projects)
 		var delivering sync.WaitGroup
@@ -689,7 +690,7 @@ func TestDeliverTogether(t *testing.T) {
 	if err := admin.QueryRow(t.Context(), "SELECT max(max_block_number) FROM system.parts WHERE database = '"+database+"' AND table = 'events'").Scan(&inserted); err != nil {
 		t.Fatal(err)
 	}
-	if inserted >= projects { // how many fewer depends on what else the machine does
+	if inserted > projects/2 {
 		t.Errorf("the events of %d projects took %d inserts", projects, inserted)
 	}
 	ids, reports := all(func(n int) string {

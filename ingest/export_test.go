@@ -34,3 +34,6 @@ func PersonUUID(project int64, distinctID string) uuid.UUID { return personUUID(
 func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 	return i.room(project).seen.surelyNew(id, dayOf(at))
 }
+
+// Patient has blocks wait for those of other projects until all of these wait, or ten seconds.
+func Patient(i *Ingester) { i.gathering.patience = 10 * time.Second }

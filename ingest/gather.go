@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -20,6 +21,8 @@ const gatherFor = 100 * time.Millisecond
 // same goes for what is looked up.
 type gathering struct {
 	run func(ctx context.Context, blocks []*gathered) error
+	// How long a block waits at most; gatherFor by default.
+	patience time.Duration
 
 	mu        sync.Mutex
 	active    int // deliveries under way
@@ -61,7 +64,7 @@ func (g *gathering) insert(ctx context.Context, s *store, b block) error {
 func (g *gathering) share(ctx context.Context, one *gathered) error {
 	one.ctx, one.done = ctx, make(chan error, 1)
 	g.add(one)
-	timer := time.NewTimer(gatherFor)
+	timer := time.NewTimer(cmp.Or(g.patience, gatherFor))
 	defer timer.Stop()
 	for {
 		select {
