@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/elements"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
@@ -29,9 +30,9 @@ type odds struct {
 
 // event is what a sign is called, and for the elements of a click what these are.
 type event struct {
-	Event      string            `json:"event"`
-	Properties map[string]string `json:"properties"`
-	Elements   []element         `json:"elements"`
+	Event      string             `json:"event"`
+	Properties map[string]string  `json:"properties"`
+	Elements   []elements.Element `json:"elements"`
 }
 
 // mostSkewed is how many times as many of one kind of actors there may be as of the other.
@@ -112,10 +113,10 @@ func (r *row) called() event {
 	if r.property != "" {
 		parts = append(parts, r.property, r.text)
 	}
-	out := event{Event: strings.Join(parts, "::"), Properties: map[string]string{}, Elements: []element{}}
+	out := event{Event: strings.Join(parts, "::"), Properties: map[string]string{}, Elements: []elements.Element{}}
 	if r.event == autocapture && r.property == elementsChain {
 		if kind, chain, ok := strings.Cut(r.text, divider); ok {
-			out.Properties[eventType], out.Elements = kind, elementsOf(chain)
+			out.Properties[eventType], out.Elements = kind, elements.Of(chain)
 		}
 	}
 	return out

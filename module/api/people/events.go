@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/elements"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -13,15 +14,15 @@ import (
 
 // event is an event in JSON.
 type event struct {
-	ID            string          `json:"id"`
-	DistinctID    string          `json:"distinct_id"`
-	Properties    json.RawMessage `json:"properties"`
-	Event         string          `json:"event"`
-	Timestamp     time.Time       `json:"timestamp"`
-	PersonID      string          `json:"person_id"`
-	Person        *eventPerson    `json:"person"` // null for nobody
-	Elements      []element       `json:"elements"`
-	ElementsChain string          `json:"elements_chain"`
+	ID            string             `json:"id"`
+	DistinctID    string             `json:"distinct_id"`
+	Properties    json.RawMessage    `json:"properties"`
+	Event         string             `json:"event"`
+	Timestamp     time.Time          `json:"timestamp"`
+	PersonID      string             `json:"person_id"`
+	Person        *eventPerson       `json:"person"` // null for nobody
+	Elements      []elements.Element `json:"elements"`
+	ElementsChain string             `json:"elements_chain"`
 }
 
 // eventPerson is what is shown of the person of an event.
@@ -82,7 +83,7 @@ func (s *People) listEvents(ctx context.Context, c api.Caller, in api.Input) (ap
 	body, shown := []byte(`"results":[`), 0
 	for ; shown < min(len(found), f.limit); shown++ {
 		one := found[shown]
-		one.Elements = elements(one.ElementsChain)
+		one.Elements = elements.Of(one.ElementsChain)
 		record := jsontext.Append(nil, one)
 		if shown > 0 {
 			if len(body)+len(record) > api.MaxListBytes {
@@ -118,7 +119,7 @@ func (s *People) getEvent(ctx context.Context, c api.Caller, in api.Input) (api.
 	case found == nil:
 		return api.Response{Quotas: got.Quotas}, api.NotFound("No events exist for event UUID " + in.At.Name)
 	}
-	found.Elements = elements(found.ElementsChain)
+	found.Elements = elements.Of(found.ElementsChain)
 	if !api.IsTrue(in.URL.Query().Get("include_person")) {
 		found.Person = nil
 	}

@@ -1,13 +1,22 @@
-package correlation
+// Package elements reads chains: the elements of a page that an event is about, as autocapture sends them and the column elements_chain
+// keeps them.
+package elements
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// element is an element of a page, as the API shows it.
-type element struct {
+// Bounds of a chain that is taken apart. Pages nest a few dozen elements, and anybody can send events.
+const (
+	maxChain    = 64 << 10 // bytes
+	maxElements = 500
+)
+
+// Element is an element of a page, as the API shows it.
+type Element struct {
 	Text       *string           `json:"text"`
 	TagName    *string           `json:"tag_name"`
 	Class      []string          `json:"attr_class"`
@@ -19,42 +28,46 @@ type element struct {
 	Order      int               `json:"order"`
 }
 
-// elementsOf reads a chain of elements, the innermost first: name.class:key="value"key="value", with semicolons between the elements.
-// What is not like that is left out.
-func elementsOf(chain string) []element {
-	out := []element{}
-	for _, text := range splitChain(chain) {
+// Of reads a chain of elements, the innermost first: name.class:key="value"key="value", with semicolons between the elements.
+// What is not like that is left out, and so are elements after the first 500. A chain of more than 64 KiB has none.
+func Of(chain string) []Element {
+	out := []Element{}
+	if len(chain) > maxChain {
+		return out
+	}
+	for text := range splitChain(chain) {
+		if len(out) == maxElements {
+			break
+		}
 		out = append(out, elementOf(text, len(out)))
 	}
 	return out
 }
 
 // splitChain cuts a chain at semicolons and spaces, but not inside of quotes.
-func splitChain(chain string) []string {
-	var out []string
-	start, quoted := 0, false
-	cut := func(end int) {
-		if end > start {
-			out = append(out, chain[start:end])
+func splitChain(chain string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, quoted := 0, false
+		cut := func(end int) bool { return end <= start || yield(chain[start:end]) }
+		for i := 0; i < len(chain); i++ {
+			switch c := chain[i]; {
+			case quoted && c == '\\':
+				i++
+			case c == '"':
+				quoted = !quoted
+			case !quoted && (c == ';' || c < 0x80 && unicode.IsSpace(rune(c))):
+				if !cut(i) {
+					return
+				}
+				start = i + 1
+			}
 		}
+		cut(len(chain))
 	}
-	for i := 0; i < len(chain); i++ {
-		switch c := chain[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == ';' || c < 0x80 && unicode.IsSpace(rune(c))):
-			cut(i)
-			start = i + 1
-		}
-	}
-	cut(len(chain))
-	return out
 }
 
-func elementOf(text string, order int) element {
-	out := element{Attributes: map[string]string{}, Order: order}
+func elementOf(text string, order int) Element {
+	out := Element{Attributes: map[string]string{}, Order: order}
 	head, attributes := splitElement(text)
 	if head != "" {
 		name, classes, classed := strings.Cut(head, ".")
@@ -110,7 +123,7 @@ func attribute(text string) (key, value, rest string, ok bool) {
 	return "", "", "", false
 }
 
-func (e *element) set(key, value string) {
+func (e *Element) set(key, value string) {
 	switch key {
 	case "text":
 		e.Text = &value

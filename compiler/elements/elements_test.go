@@ -1,4 +1,4 @@
-package correlation
+package elements_test
 
 import (
 	"encoding/json"
@@ -7,9 +7,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/elements"
 )
 
-func TestElementsOf(t *testing.T) {
+func TestOf(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, chain, want string }{
 		{"nothing", "", `[]`},
@@ -27,6 +29,11 @@ func TestElementsOf(t *testing.T) {
 			`[{"text":null,"tag_name":"p","attr_class":null,"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":0}]`,
 		},
 		{
+			"a quote and a semicolon in a text", `a:href="/x;y"text="say \"hi\"; go";body`,
+			`[{"text":"say \\\"hi\\\"; go","tag_name":"a","attr_class":null,"href":"/x;y","attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":0},
+			{"text":null,"tag_name":"body","attr_class":null,"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":1}]`,
+		},
+		{
 			"a name alone", `span`,
 			`[{"text":null,"tag_name":"span","attr_class":null,"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":0}]`,
 		},
@@ -34,7 +41,7 @@ func TestElementsOf(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := json.Marshal(elementsOf(tt.chain))
+			got, err := json.Marshal(elements.Of(tt.chain))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,8 +53,27 @@ func TestElementsOf(t *testing.T) {
 	}
 }
 
-// FuzzElements checks that any text is a chain of elements, each with a number of its own, and none longer than the text.
-func FuzzElements(f *testing.F) {
+// TestStrangers takes chains apart that are made to take long, or much room.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, chain string
+		want        int
+	}{
+		{"many elements", strings.Repeat("a;", 32<<10), 500},
+		{"nothing but semicolons", strings.Repeat(";", 64<<10), 0},
+		{"too long", strings.Repeat("a;", 32<<10) + "a", 0},
+		{"many attributes without values", strings.Repeat(":a", 32<<10), 1},
+		{"many halves of attributes", strings.Repeat(`a="`, 20<<10), 1},
+	} {
+		if got := len(elements.Of(tt.chain)); got != tt.want {
+			t.Errorf("%s: %d elements, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// FuzzOf checks that any text is a chain of elements, each with a number of its own, and none longer than the text.
+func FuzzOf(f *testing.F) {
 	for _, seed := range []string{`a.b:c="d"`, `a:b="c\"d";e`, `:="`, `"`, `\`, "a b;;c", `a:b:c="x"`, `p:text="é"`} {
 		f.Add(seed)
 	}
@@ -56,7 +82,7 @@ func FuzzElements(f *testing.F) {
 			return
 		}
 		size := 0
-		for i, e := range elementsOf(chain) {
+		for i, e := range elements.Of(chain) {
 			if e.Order != i {
 				t.Errorf("element %d has the number %d", i, e.Order)
 			}
