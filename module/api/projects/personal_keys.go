@@ -1,9 +1,7 @@
 package projects
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
 
@@ -53,6 +51,18 @@ func powersOver(c *api.Caller, k *registry.Key) []string {
 	return can
 }
 
+// personalKeys are the routes of the personal keys of a project. PostHog has them outside of projects, for people who are signed in.
+func (p *Projects) personalKeys() *keyRoutes {
+	return &keyRoutes{
+		registry: p.Registry, kind: registry.Personal, fields: projectKeyFields, find: personalKey, findToWrite: coveredKey,
+		list: func(c *api.Caller) []*registry.Key {
+			return slices.DeleteFunc(c.Snapshot.Keys(c.Project.ID), func(k *registry.Key) bool { return k.Kind != registry.Personal || !k.RevokedAt.IsZero() })
+		},
+		record: func(c *api.Caller, k *registry.Key, value string) any { return recordProjectKey(c, k, value) },
+		check:  checkScoped, expiry: readExpiry, checkStays: checkExpiryStays,
+	}
+}
+
 // projectKeyFields are the fields of a record, which a body may have. Those that cannot be written are ignored.
 var projectKeyFields = []string{
 	"id", "label", "value", "mask_value", "created_at", "last_used_at", "last_rolled_at", "user_id", "scopes", "scoped_teams", "scoped_organizations",
@@ -78,105 +88,6 @@ func coveredKey(c *api.Caller, in api.Input) (*registry.Key, error) {
 		return nil, api.Forbidden("This key has scopes that yours lacks.")
 	}
 	return k, err
-}
-
-// listPersonalKeys answers GET personal_api_keys/, newest first. PostHog has this list outside of projects, for people who are signed in.
-func listPersonalKeys(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	keys := slices.DeleteFunc(c.Snapshot.Keys(c.Project.ID), func(k *registry.Key) bool { return k.Kind != registry.Personal || !k.RevokedAt.IsZero() })
-	return api.PageBy(in, keys, func(k *registry.Key) projectKeyRecord { return recordProjectKey(&c, k, "") })
-}
-
-func getPersonalKey(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := personalKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return api.JSON(http.StatusOK, recordProjectKey(&c, k, "")), nil
-}
-
-func (p *Projects) createPersonalKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, update, err := readPersonalKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	switch {
-	case update.Label == nil || *update.Label == "":
-		return api.Response{}, api.Invalid("label", "required", "This field is required.")
-	case update.Scopes == nil:
-		return api.Response{}, api.Invalid("scopes", "required", "This field is required.")
-	}
-	n := registry.NewKey{Project: c.Project.ID, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
-	if n.ExpiresAt, err = readExpiry(&c, fields); err != nil {
-		return api.Response{}, err
-	}
-	if n.Fixed, n.Endpoints, err = readBinding(&c, fields); err != nil {
-		return api.Response{}, err
-	}
-	k, value, err := p.Registry.CreateKey(ctx, n, c.Start)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return api.JSON(http.StatusCreated, recordProjectKey(&c, k, value)), nil
-}
-
-func (p *Projects) updatePersonalKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := coveredKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	fields, update, err := readPersonalKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	if err := checkBindingStays(k, fields); err != nil {
-		return api.Response{}, err
-	}
-	if err := checkExpiryStays(&c, k, fields); err != nil {
-		return api.Response{}, err
-	}
-	if k, err = p.Registry.UpdateKey(ctx, k.ID, update, c.Start); err != nil {
-		return api.Response{}, err
-	}
-	return api.JSON(http.StatusOK, recordProjectKey(&c, k, "")), nil
-}
-
-func (p *Projects) deletePersonalKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := coveredKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	if _, err := p.Registry.RevokeKey(ctx, k.ID, c.Start); err != nil {
-		return api.Response{}, err
-	}
-	return api.NoContent(), nil
-}
-
-func (p *Projects) rollPersonalKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := personalKey(&c, in)
-	if err != nil {
-		return api.Response{}, err
-	}
-	rolled, value, err := p.Registry.RollKey(ctx, k.ID, c.Key, c.Start)
-	if err != nil {
-		return api.Response{}, err
-	}
-	return api.JSON(http.StatusOK, recordProjectKey(&c, rolled, value)), nil
-}
-
-// readPersonalKey reads the body of a write: its fields, and the changes that they ask for.
-func readPersonalKey(c *api.Caller, in api.Input) (map[string]json.RawMessage, registry.KeyUpdate, error) {
-	update := registry.KeyUpdate{Grantor: c.Key}
-	fields, err := in.ReadFields(projectKeyFields...)
-	if err != nil {
-		return nil, update, err
-	}
-	if err := api.Optional(fields, "label", &update.Label); err != nil {
-		return nil, update, err
-	}
-	if _, err := api.Field(fields, "scopes", &update.Scopes); err != nil {
-		return nil, update, err
-	}
-	return fields, update, checkScoped(c, fields)
 }
 
 // checkScoped refuses a key for more, or for others, than its project.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,15 +26,12 @@ const writeProject = "project:write"
 // Routes are the routes of the topic. Every personal key may ask about itself.
 func (p *Projects) Routes() []api.Route {
 	const (
-		keys, oneKey       = "project_secret_api_keys", "project_secret_api_keys/:name"
-		personal           = "personal_api_keys"
-		onePersonal        = personal + "/:name"
 		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
 		readProject, write = "project:read", writeProject
 		readOrganization   = "organization:read"
 		readMembers        = "organization_member:read"
 	)
-	return []api.Route{
+	own := []api.Route{
 		{Method: http.MethodGet, Pattern: api.ProjectsResource, Scope: readProject, Handler: listProjects},
 		{Method: http.MethodGet, Pattern: api.ProjectResource, Scope: readProject, Handler: getProject},
 
@@ -51,24 +49,9 @@ func (p *Projects) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: one + "/members", Scope: readMembers, Handler: ofOrganization(listMembers)},
 		{Method: http.MethodGet, Pattern: one + "/member", Scope: readMembers, Handler: ofOrganization(getMember)},
 
-		{Method: http.MethodGet, Pattern: keys, Scope: readProject, Handler: listSecretKeys},
-		{Method: http.MethodPost, Pattern: keys, Scope: write, Handler: p.createSecretKey},
-		{Method: http.MethodGet, Pattern: oneKey, Scope: readProject, Handler: getSecretKey},
-		{Method: http.MethodPut, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
-		{Method: http.MethodPatch, Pattern: oneKey, Scope: write, Handler: p.updateSecretKey},
-		{Method: http.MethodDelete, Pattern: oneKey, Scope: write, Handler: p.deleteSecretKey},
-		{Method: http.MethodPost, Pattern: oneKey + "/roll", Scope: write, Handler: p.rollSecretKey},
-
-		{Method: http.MethodGet, Pattern: personal, Scope: readProject, Handler: listPersonalKeys},
-		{Method: http.MethodPost, Pattern: personal, Scope: write, Handler: p.createPersonalKey},
-		{Method: http.MethodGet, Pattern: onePersonal, Scope: readProject, Handler: getPersonalKey},
-		{Method: http.MethodPut, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
-		{Method: http.MethodPatch, Pattern: onePersonal, Scope: write, Handler: p.updatePersonalKey},
-		{Method: http.MethodDelete, Pattern: onePersonal, Scope: write, Handler: p.deletePersonalKey},
-		{Method: http.MethodPost, Pattern: onePersonal + "/roll", Scope: write, Handler: p.rollPersonalKey},
-
 		{Method: http.MethodPost, Pattern: "endpoint_tokens", Scope: "endpoint:read", SecretKeys: true, Handler: p.issueToken},
 	}
+	return slices.Concat(own, p.secretKeys().routes("project_secret_api_keys"), p.personalKeys().routes("personal_api_keys"))
 }
 
 // projectRecord is what clients read of a project, which PostHog calls a team in some places.

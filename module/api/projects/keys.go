@@ -1,0 +1,172 @@
+package projects
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// keyRoutes manage the keys of a project that are of one kind.
+type keyRoutes struct {
+	registry *registry.Registry
+	kind     registry.KeyKind
+	fields   []string // that a body may have
+
+	list        func(*api.Caller) []*registry.Key
+	find        func(*api.Caller, api.Input) (*registry.Key, error)                // the key that the path names
+	findToWrite func(*api.Caller, api.Input) (*registry.Key, error)                // the same, for one that is changed or revoked
+	record      func(c *api.Caller, k *registry.Key, value string) any             // value is the key's text when it is made or rolled
+	check       func(*api.Caller, map[string]json.RawMessage) error                // what else a body has to hold; nil for nothing
+	expiry      func(*api.Caller, map[string]json.RawMessage) (time.Time, error)   // when a new key expires; nil for never
+	checkStays  func(*api.Caller, *registry.Key, map[string]json.RawMessage) error // what else of a key cannot change; nil for nothing
+}
+
+// routes are those below a path, such as project_secret_api_keys.
+func (s *keyRoutes) routes(path string) []api.Route {
+	const read, write = "project:read", writeProject
+	one := path + "/:name"
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: path, Scope: read, Handler: s.listKeys},
+		{Method: http.MethodPost, Pattern: path, Scope: write, Handler: s.create},
+		{Method: http.MethodGet, Pattern: one, Scope: read, Handler: s.get},
+		{Method: http.MethodPut, Pattern: one, Scope: write, Handler: s.update},
+		{Method: http.MethodPatch, Pattern: one, Scope: write, Handler: s.update},
+		{Method: http.MethodDelete, Pattern: one, Scope: write, Handler: s.revoke},
+		{Method: http.MethodPost, Pattern: one + "/roll", Scope: write, Handler: s.roll},
+	}
+}
+
+func (s *keyRoutes) listKeys(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	return api.PageBy(in, s.list(&c), func(k *registry.Key) any { return s.record(&c, k, "") })
+}
+
+func (s *keyRoutes) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	k, err := s.find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusOK, s.record(&c, k, "")), nil
+}
+
+func (s *keyRoutes) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	fields, update, err := s.read(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	switch {
+	case update.Label == nil || *update.Label == "":
+		return api.Response{}, api.Invalid("label", "required", "This field is required.")
+	case update.Scopes == nil:
+		return api.Response{}, api.Invalid("scopes", "required", "This field is required.")
+	}
+	n := registry.NewKey{Project: c.Project.ID, Kind: s.kind, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
+	if s.expiry != nil {
+		if n.ExpiresAt, err = s.expiry(&c, fields); err != nil {
+			return api.Response{}, err
+		}
+	}
+	if n.Fixed, n.Endpoints, err = readBinding(&c, fields); err != nil {
+		return api.Response{}, err
+	}
+	k, value, err := s.registry.CreateKey(ctx, n, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusCreated, s.record(&c, k, value)), nil
+}
+
+func (s *keyRoutes) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	k, err := s.findToWrite(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	fields, update, err := s.read(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if err := checkBindingStays(k, fields); err != nil {
+		return api.Response{}, err
+	}
+	if s.checkStays != nil {
+		if err := s.checkStays(&c, k, fields); err != nil {
+			return api.Response{}, err
+		}
+	}
+	if k, err = s.registry.UpdateKey(ctx, k.ID, update, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusOK, s.record(&c, k, "")), nil
+}
+
+func (s *keyRoutes) revoke(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	k, err := s.findToWrite(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if _, err := s.registry.RevokeKey(ctx, k.ID, c.Start); err != nil {
+		return api.Response{}, err
+	}
+	return api.NoContent(), nil
+}
+
+func (s *keyRoutes) roll(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	k, err := s.find(&c, in)
+	if err != nil {
+		return api.Response{}, err
+	}
+	rolled, value, err := s.registry.RollKey(ctx, k.ID, c.Key, c.Start)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return api.JSON(http.StatusOK, s.record(&c, rolled, value)), nil
+}
+
+// read reads the body of a write: its fields, and the changes that they ask for.
+func (s *keyRoutes) read(c *api.Caller, in api.Input) (map[string]json.RawMessage, registry.KeyUpdate, error) {
+	update := registry.KeyUpdate{Grantor: c.Key}
+	fields, err := in.ReadFields(s.fields...)
+	if err != nil {
+		return nil, update, err
+	}
+	if err := api.Optional(fields, "label", &update.Label); err != nil {
+		return nil, update, err
+	}
+	if _, err := api.Field(fields, "scopes", &update.Scopes); err != nil || s.check == nil {
+		return fields, update, err
+	}
+	return fields, update, s.check(c, fields)
+}
+
+// readBinding reads the variables and endpoints that a new key is to be bound to.
+func readBinding(c *api.Caller, fields map[string]json.RawMessage) (fixed map[string]any, endpoints []string, err error) {
+	var fix map[string]json.RawMessage
+	f := api.Fields{All: fields}
+	f.Read("fixed", &fix)
+	f.Read("endpoints", &endpoints)
+	if f.Err != nil {
+		return nil, nil, f.Err
+	}
+	if fixed, err = BindKey(c.Snapshot, c.Project.ID, fix, endpoints); err != nil {
+		return nil, nil, api.Invalid("fixed", "invalid_input", "%s", err.Error())
+	}
+	return fixed, endpoints, nil
+}
+
+// checkBindingStays refuses fields that would change what a key is bound to. A client may send back a record as it read it.
+func checkBindingStays(k *registry.Key, fields map[string]json.RawMessage) error {
+	var fixed json.RawMessage
+	var endpoints []string
+	f := api.Fields{All: fields}
+	if f.Read("fixed", &fixed) && (k.Fixed == "" || string(api.CompactJSON(fixed)) != string(api.CompactJSON(api.OrNone(k.Fixed)))) {
+		return api.Invalid("fixed", "invalid_input", "What a key is bound to cannot change. Make another key.")
+	}
+	if f.Read("endpoints", &endpoints) && !slices.Equal(endpoints, k.Endpoints) {
+		return api.Invalid("endpoints", "invalid_input", "What a key is bound to cannot change. Make another key.")
+	}
+	return f.Err
+}
