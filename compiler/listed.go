@@ -56,7 +56,8 @@ func allActors(list *actors.Query) *actors.Query {
 	return &all
 }
 
-// withOwnLimit gives a list of actors the limit that its query has, without the row more that tells whether there are others, or none.
+// withOwnLimit gives a list of actors the limit that its query has, and none if the query has none. The limit of a plan is one row
+// higher: so the server learns whether there are more.
 func withOwnLimit(q query.Node, rows hogql.Query) hogql.Query {
 	list, isList := q.(*actors.Query)
 	s, isSelect := rows.(*hogql.Select)

@@ -67,7 +67,7 @@ func TestBadAnnotations(t *testing.T) {
 		{"a moment", "POST", "", `{"date_marker": "soon"}`, "400 date_marker invalid"},
 		{"a dashboard", "POST", "", `{"dashboard_id": 9}`, "400 dashboard_id invalid_input"},
 		{"an insight", "POST", "", `{"dashboard_item": 9}`, "400 dashboard_item does_not_exist"},
-		{"an insight that is no number", "POST", "", `{"dashboard_item": "x"}`, "400 dashboard_item invalid_input"},
+		{"an insight that is not a number", "POST", "", `{"dashboard_item": "x"}`, "400 dashboard_item invalid_input"},
 		{"a text that is too long", "POST", "", `{"content": "` + strings.Repeat("x", 8193) + `"}`, "400 content max_length"},
 		{"an origin", "POST", "", `{"creation_type": "BOT"}`, "400 creation_type invalid_choice"},
 		{"no JSON", "POST", "", `{`, "400 <nil> parse_error"},
