@@ -282,8 +282,8 @@ func (s *store) dropKnown(ctx context.Context, b *block) error {
 		keys[n] = eventOfDay{eventKey{id, name, person}, dayOf(at)}
 		wanted.add(keys[n].eventKey, keys[n].day)
 	}
-	known, err := s.lookUp(ctx, wanted)
-	if err != nil {
+	known := knownEvents{}
+	if err := s.lookUp(ctx, wanted, known); err != nil {
 		return err
 	}
 	kept := b.rows[:0]

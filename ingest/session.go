@@ -101,7 +101,20 @@ func (s *session) leftOut(line int) {
 const (
 	maxState      = 50_000
 	maxStateBytes = 64 << 20
+
+	// An import has larger batches, and would otherwise look up the people of each.
+	maxImportState = 2 * maxState
 )
+
+// tooMuch reports whether more is kept than should be.
+func (s *session) tooMuch() bool {
+	most := maxState
+	if !s.options.Captured {
+		most = maxImportState
+	}
+	things, bytes := s.kept()
+	return things > most || bytes > maxStateBytes
+}
 
 // kept is how much is kept.
 func (s *session) kept() (things, bytes int) {
@@ -120,8 +133,11 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 			s.groups.learn(e.Record, s.options.Captured && e.personless)
 		}
 	}
-	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
+	if s.tooMuch() {
 		s.forget()
+	}
+	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
+		return err
 	}
 	if err := s.people.load(ctx, records); err != nil {
 		return err

@@ -229,7 +229,7 @@ func chunk(rows []row) int {
 }
 
 // maxBlock is how many bytes of text a block holds, unless a single row has more.
-const maxBlock = 32 << 20
+const maxBlock = 48 << 20
 
 // insert writes a block, with those of other projects if it is gathered.
 func (s *store) insert(ctx context.Context, b block) error {
