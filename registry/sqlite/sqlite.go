@@ -41,6 +41,13 @@ func init() {
 			}
 			return Open(ctx, path)
 		},
+		Inspect: func(ctx context.Context, dsn, dataDir string) (registry.StoreState, error) {
+			path, err := Path(dsn, dataDir)
+			if err != nil {
+				return registry.StoreState{}, err
+			}
+			return inspect(ctx, path)
+		},
 		Check: func(dsn string) error {
 			_, err := Path(dsn, "")
 			return err
@@ -114,10 +121,6 @@ func create(path string) error {
 }
 
 func connect(path, option, value string) *sql.DB {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/…
-	}
 	options := url.Values{
 		"_busy_timeout": {busyTimeout},
 		"_journal_mode": {"WAL"},
@@ -127,11 +130,20 @@ func connect(path, option, value string) *sql.DB {
 		"_dqs":          {"0"},
 		option:          {value},
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
+	db, err := sql.Open("sqlite", fileURL(path, options))
 	if err != nil {
 		panic("BUG: the SQLite driver is not registered: " + err.Error())
 	}
 	return db
+}
+
+// fileURL is what SQLite opens a file by.
+func fileURL(path string, options url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
 }
 
 // Close closes the file.
