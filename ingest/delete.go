@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,7 +75,7 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 		return err
 	}
 	s.people.captured = true // their created_at may be unknown, and nothing else depends on it
-	if err := s.take(ctx, room); err != nil {
+	if err := s.complete(ctx, room); err != nil {
 		return err
 	}
 	room.last, room.settled, room.delivery = nil, false, nil
@@ -86,8 +87,8 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 	return nil
 }
 
-// take completes what another batch left, and forgets which events ClickHouse refused: their keys have distinct ids.
-func (s *session) take(ctx context.Context, room *room) error {
+// complete finishes what another batch left, and forgets which events ClickHouse refused: their keys have distinct ids.
+func (s *session) complete(ctx context.Context, room *room) error {
 	s.refusals = room.refused
 	if room.changed.Swap(false) || !room.settled {
 		if room.seen != nil {
@@ -134,7 +135,7 @@ func (p *people) named(ctx context.Context, who Named) ([]*person, error) {
 		for _, name := range who.DistinctIDs {
 			unknown[name] = true
 		}
-		if err := p.loadIDs(ctx, unknown); err != nil {
+		if err := p.loadIDs(ctx, slices.Sorted(maps.Keys(unknown)), unknown); err != nil {
 			return nil, err
 		}
 	}

@@ -24,9 +24,12 @@ type Intents interface {
 	Load(ctx context.Context, project int64) ([]byte, error)
 }
 
+// IntentForm is the form in which batches are kept, and the newest that is understood.
+const IntentForm = 2
+
 // What is kept begins with the version of its form. The first one had no refusals.
 const (
-	intentVersion = 2
+	intentVersion = IntentForm
 	firstVersion  = 1
 )
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -60,7 +59,11 @@ type runtime struct {
 
 // open takes a share of everything that the config names, from the bottom up.
 func (a *App) open(ctx context.Context) (*runtime, error) {
-	engine, err := a.startEngine(ctx)
+	folder, err := a.openFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := a.startEngine(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -172,23 +175,10 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	rt.api = rt.newAPI()
 	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	rt.capture = a.newCapture(rt)
-	return rt, nil
-}
-
-// startEngine takes a share of the embedded engine, unless the config names a server.
-func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
-	if a.ClickHouse != "" {
-		return nil, nil
+	if err := a.upgraded(folder, engine); err != nil {
+		return nil, err
 	}
-	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
-		e, err := embedded.Start(ctx, embedded.Config{
-			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
-		}, a.logger.Named("engine"))
-		if err != nil {
-			return nil, nil, err
-		}
-		return e, e.Close, nil
-	})
+	return rt, nil
 }
 
 // openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.

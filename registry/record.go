@@ -152,6 +152,16 @@ func (k *kindOf) entity(rec *Record) (entity, error) {
 	return e, nil
 }
 
+// Form numbers what records hold: it grows with each kind that is added, and with each step of a kind's history. A program doesn't
+// understand records of a greater form than its own.
+func Form() int {
+	form := len(kinds)
+	for i := range kinds {
+		form += len(kinds[i].history)
+	}
+	return form
+}
+
 // encode writes a value as JSON whose texts stay as they are: queries are compared byte for byte.
 func encode(v any) []byte {
 	var b bytes.Buffer

@@ -42,6 +42,13 @@ func init() {
 			}
 			return Open(ctx, path)
 		},
+		Inspect: func(ctx context.Context, dsn, dataDir string) (registry.StoreState, error) {
+			path, err := Path(dsn, dataDir)
+			if err != nil {
+				return registry.StoreState{}, err
+			}
+			return inspect(ctx, path)
+		},
 		Check: func(dsn string) error {
 			_, err := Path(dsn, "")
 			return err
@@ -115,10 +122,6 @@ func create(path string) error {
 }
 
 func connect(path, option, value string) *sql.DB {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/…
-	}
 	options := url.Values{
 		"_busy_timeout": {busyTimeout},
 		"_journal_mode": {"WAL"},
@@ -129,7 +132,7 @@ func connect(path, option, value string) *sql.DB {
 		"_pragma":       {"secure_delete(1)"}, // what is removed does not stay in free pages
 		option:          {value},
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
+	db, err := sql.Open("sqlite", fileURL(path, options))
 	if err != nil {
 		panic("BUG: the SQLite driver is not registered: " + err.Error())
 	}
@@ -160,6 +163,15 @@ func (s *Store) EraseRemoved(ctx context.Context) error {
 
 // checkpointTries is how often to try again to empty the log, a second apart, while others read it.
 const checkpointTries = 30
+
+// fileURL is what SQLite opens a file by.
+func fileURL(path string, options url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
+}
 
 // Close closes the file.
 func (s *Store) Close() error { return errors.Join(s.read.Close(), s.write.Close()) }
