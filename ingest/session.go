@@ -23,7 +23,7 @@ type session struct {
 	refusals *refusals    // of the room
 	// What was deleted of the project, as of this batch.
 	deletions Deletions
-	intents  Intents
+	intents   Intents
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
