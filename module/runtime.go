@@ -21,6 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
@@ -50,6 +51,7 @@ type runtime struct {
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
 
+	backups   *backups.Backups
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
 
@@ -167,6 +169,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	rt.capture = a.newCapture(rt)
+	if rt.backups, err = a.openBackups(rt, cacheKey); err != nil {
+		return nil, err
+	}
 	return rt, nil
 }
 
@@ -177,7 +182,7 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 	}
 	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
 		e, err := embedded.Start(ctx, embedded.Config{
-			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
+			DataDir: a.engineDir(), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
 		}, a.logger.Named("engine"))
 		if err != nil {
 			return nil, nil, err
@@ -185,6 +190,9 @@ func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
 		return e, e.Close, nil
 	})
 }
+
+// engineDir is the data folder of the embedded engine.
+func (a *App) engineDir() string { return filepath.Join(a.DataDir, "engine") }
 
 // openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
 func (a *App) openWarehouse(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Warehouse, error) {
