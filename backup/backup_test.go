@@ -353,7 +353,7 @@ func sealed(inner []byte) []byte {
 }
 
 // written is the text of a manifest's file as the package writes it.
-func written(t testing.TB, m *backup.Manifest) []byte {
+func written(t *testing.T, m *backup.Manifest) []byte {
 	t.Helper()
 	inner, err := json.Marshal(m)
 	if err != nil {

@@ -151,8 +151,8 @@ type moment struct {
 
 // freeze copies what is small, and links what is large, while nothing is written to the tables of people and events. The registry comes
 // first: what it says of members of cohorts and tables of endpoints is in ClickHouse before it says so.
-func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.NewBackup, report Progress) (s *moment, err error) {
-	s = &moment{folders: map[string]string{}}
+func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.NewBackup, report Progress) (_ *moment, err error) {
+	s := &moment{folders: map[string]string{}}
 	if s.registry, err = w.Stage(registryFolder); err != nil {
 		return nil, err
 	}
