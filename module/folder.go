@@ -28,6 +28,9 @@ func (a *App) openFolder(ctx context.Context) (*datafolder.Folder, error) {
 	})
 }
 
+// engineDir is the data folder of the embedded engine.
+func (a *App) engineDir() string { return filepath.Join(a.DataDir, "engine") }
+
 // startEngine takes a share of the embedded engine, unless the config names a server.
 func (a *App) startEngine(ctx context.Context, folder *datafolder.Folder) (*embedded.Engine, error) {
 	if a.ClickHouse != "" {
@@ -46,7 +49,7 @@ func (a *App) startEngine(ctx context.Context, folder *datafolder.Folder) (*embe
 			return nil, nil, err
 		}
 		e, err := embedded.Start(ctx, embedded.Config{
-			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
+			DataDir: a.engineDir(), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
 		}, logger)
 		if err != nil {
 			return nil, nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -51,6 +52,7 @@ type runtime struct {
 	alerts  *alerts.Checker
 	deleter *deletions.Deleter
 
+	backups   *backups.Backups
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
 
@@ -176,6 +178,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	rt.capture = a.newCapture(rt)
 	if err := a.upgraded(folder, engine); err != nil {
+		return nil, err
+	}
+	if rt.backups, err = a.openBackups(rt, cacheKey); err != nil {
 		return nil, err
 	}
 	return rt, nil

@@ -35,6 +35,18 @@ const Version = "26.7.3-stable.1"
 // Database is the database in the DSN. The child creates it if it is missing.
 const Database = "analytics"
 
+// The engine's own folder in the data folder, and the one below it where ALTER TABLE … FREEZE WITH NAME puts links to parts.
+const (
+	enginePath   = "clickhouse"
+	shadowFolder = enginePath + "/shadow"
+)
+
+// Folder is the engine's own folder, which has the tables in store/, in a data folder.
+func Folder(dataDir string) string { return filepath.Join(dataDir, enginePath) }
+
+// ShadowFolder is where ALTER TABLE … FREEZE WITH NAME links parts to. It is emptied when the engine starts.
+func ShadowFolder(dataDir string) string { return filepath.Join(dataDir, shadowFolder) }
+
 // Subcommand is the argument with which Start runs this executable, unless Config.Command is set. The executable must pass the
 // arguments after it to [ChildMain].
 const Subcommand = "analytics-engine"

@@ -56,6 +56,9 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 		return err
 	}
 	defer unlock()
+	if err := os.RemoveAll(filepath.Join(cfg.DataDir, shadowFolder)); err != nil { // of a backup that was broken off
+		return fmt.Errorf("removing frozen parts: %w", err)
+	}
 	s, err := newServer(cfg)
 	if err != nil {
 		return err
@@ -147,7 +150,7 @@ func newServer(cfg serveConfig) (*server, error) {
 	}
 	s := &server{
 		lib:   lib,
-		path:  filepath.Join(cfg.DataDir, "clickhouse"),
+		path:  filepath.Join(cfg.DataDir, enginePath),
 		user:  sha256.Sum256([]byte(cfg.User)),
 		key:   sha256.Sum256([]byte(cfg.Password)),
 		slots: make(chan struct{}, n),
