@@ -52,6 +52,11 @@ type Options struct {
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
 	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
 	Captured bool
+	// Read and count, look up what is there, and write nothing. What the records say is remembered as if it were written, for as long as
+	// people are remembered between batches.
+	DryRun bool
+	// Called after each batch of an import with what became of the records so far, without types and group types.
+	Progress func(Report)
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
 }
@@ -61,6 +66,11 @@ type Report struct {
 	Events     int               // events that are in ClickHouse now, duplicates included
 	Duplicates int               // of these, events that were there before
 	Persons    int               // records that describe a person
+	People     int               // people that were not there before; in a dry run two million of them at most
+	Merged     int               // people that were there and became one with another
+	First      time.Time         // of the events' times, also of those that were there before; zero without events
+	Last       time.Time         // of the events' times
+	Line       int               // up to which all records are taken in
 	Groups     int               // records that describe a group
 	Cohorts    int               // records that put people into a cohort
 	Members    int               // people that are in a cohort now and were not before
@@ -209,6 +219,10 @@ func (s *session) flush(ctx context.Context, b *batch, room *room) error {
 	}
 	if err := room.write(ctx, s, b.records); err != nil {
 		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
+	}
+	s.noteTimes(b.records)
+	if s.options.Progress != nil {
+		s.options.Progress(s.report)
 	}
 	b.reset()
 	return nil

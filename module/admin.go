@@ -21,6 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -62,7 +63,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/alerts/{id}/check", map[string]adminHandler{http.MethodPost: adminCheckAlert}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
-		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
+		route("/analytics/import", map[string]adminHandler{http.MethodGet: adminImportProgress, http.MethodPost: adminImport}),
 	}
 }
 
@@ -94,7 +95,10 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 func adminError(err error) error {
 	status := http.StatusInternalServerError
 	var mistake *registry.FieldError
+	var file *imports.Failure
 	switch {
+	case errors.As(err, &file):
+		status = http.StatusBadRequest
 	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked):
 		status = http.StatusBadRequest
 	case errors.Is(err, registry.ErrNotFound):

@@ -49,6 +49,7 @@ type runtime struct {
 	cohorts *cohorts.Calculator
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
+	imports *importing
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
@@ -158,6 +159,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
+		return nil, err
+	}
+	if rt.imports, err = a.openImports(rt, cacheKey); err != nil {
 		return nil, err
 	}
 	rt.probe = rt.newProbe()
