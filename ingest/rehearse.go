@@ -49,7 +49,7 @@ func (s *session) noteTimes(records []record.Record) {
 func (s *session) countPeople() {
 	for id, one := range s.people.persons {
 		switch {
-		case !one.changed || one.stored == one.deleted:
+		case !one.changed || one.stored != one.deleted:
 		case !one.deleted && s.counts(id):
 			s.report.People++
 		case one.deleted:

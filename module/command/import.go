@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -58,7 +58,7 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		report, err := importFile(cmd, name, query)
 		if err != nil {
 			if n > 0 {
-				err = fmt.Errorf("%w (the %d files before it are in)", err, n)
+				err = fmt.Errorf("%w (what was named before it is in)", err)
 			}
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 		fmt.Fprintf(stderr, "and %d more bad lines\n", more)
 	}
 	for _, field := range report.Unknown {
-		fmt.Fprintf(stderr, "%s: %s lines%s\n", field.Name, humanize.Comma(int64(field.Lines)), meant(field.Meant))
+		fmt.Fprintf(stderr, "%s: %s%s\n", field.Name, english.Plural(field.Lines, "line", ""), meant(field.Meant))
 	}
 	switch {
 	case report.MoreFields > 0:
