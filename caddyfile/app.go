@@ -50,6 +50,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			endpoint_rate      <number>/<s|m|h>
 //			records            <number>
 //			records_size       <size>
+//			import_size        <size>
 //		}
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -141,5 +142,6 @@ func parseLimits(d *caddyfile.Dispenser, l *module.Limits) error {
 		"endpoint_rate":      value(d, &l.EndpointRate, module.ParseRate),
 		"records":            value(d, &l.Records, positive),
 		"records_size":       value(d, &l.RecordsSize, within(module.ParseSize, module.CheckRecordsSize)),
+		"import_size":        value(d, &l.ImportSize, within(module.ParseSize, module.CheckImportSize)),
 	})
 }

@@ -108,5 +108,9 @@ func (s *session) flush(ctx context.Context, b *batch, room *room) error {
 	if err := room.write(ctx, s, b.records); err != nil {
 		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
 	}
+	s.noteTimes(b.records)
+	if s.options.Progress != nil {
+		s.options.Progress(s.report)
+	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *session) complete(ctx context.Context, room *room) error {
 }
 
 func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
-	persons, err := s.people.named(ctx, who)
+	persons, err := s.people.find(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 	return hide(ctx, list)
 }
 
-// named looks up the persons that are named and there, with all their distinct ids.
-func (p *people) named(ctx context.Context, who Named) ([]*person, error) {
+// find looks up the persons that are named and there, with all their distinct ids.
+func (p *people) find(ctx context.Context, who Named) ([]*person, error) {
 	if len(who.DistinctIDs) > 0 {
 		unknown := map[string]bool{}
 		for _, name := range who.DistinctIDs {

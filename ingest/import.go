@@ -49,6 +49,11 @@ type Options struct {
 	Captured bool
 	// What was deleted of the project. It is called in the turn of each batch. Default: nothing.
 	Deletions func() Deletions
+	// Read and count, look up what is there, and write nothing. What the records say is remembered as if it were written, for as long as
+	// people are remembered between batches.
+	DryRun bool
+	// Called after each batch of an import with what became of the records so far, without types and group types.
+	Progress func(Report)
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
 }
@@ -58,6 +63,11 @@ type Report struct {
 	Events     int               // events that are in ClickHouse now, duplicates included
 	Duplicates int               // of these, events that were there before
 	Persons    int               // records that describe a person
+	People     int               // people that were not there before; in a dry run two million of them at most
+	Merged     int               // people that were there and became one with another
+	First      time.Time         // of the events' times, also of those that were there before; zero without events
+	Last       time.Time         // of the events' times
+	Line       int               // up to which all records are taken in
 	Groups     int               // records that describe a group
 	Cohorts    int               // records that put people into a cohort
 	Members    int               // people that are in a cohort now and were not before

@@ -10,6 +10,9 @@ import (
 // mergedID returns the other distinct id that an event joins to its own, and whether it does so even when the
 // other one is identified. It is empty if there is nothing to join.
 func (p *people) mergedID(r *record.Record) (id string, force bool) {
+	if r.OtherID != "" && r.OtherID != r.DistinctID {
+		return r.OtherID, false
+	}
 	name := ""
 	switch r.Event {
 	case "$identify":

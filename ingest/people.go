@@ -24,6 +24,7 @@ type person struct {
 	line       int           // that changed it last
 	ids        []*distinctID // those that are known
 	whole      bool          // all its distinct ids are known
+	asOf       time.Time     // of the latest event that said which properties the person had
 }
 
 func (p *person) change(line int) {
@@ -58,8 +59,9 @@ type people struct {
 	ids     map[string]*distinctID
 	persons map[uuid.UUID]*person
 	merged  map[uuid.UUID]*person // the persons of this batch that became another one, which takes their place
-	noRoom  func(line int)        // called for each property that is left out
-	fresh   *fresh                // nil if people are always looked up
+	became  map[uuid.UUID]uuid.UUID
+	noRoom  func(line int) // called for each property that is left out
+	fresh   *fresh         // nil if people are always looked up
 	// The records are captured events: see Options.Captured.
 	captured bool
 }
@@ -139,10 +141,14 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 // describe applies a record that describes a person: all its ids belong to one person from now on.
 func (p *people) describe(ctx context.Context, r *record.Record) error {
 	var target *person
+	if r.PersonID != uuid.Nil {
+		target = p.named(r.Line, r.PersonID, r.DistinctIDs[0])
+	}
 	for _, name := range r.DistinctIDs {
-		if target = p.of(name); target != nil {
+		if target != nil {
 			break
 		}
+		target = p.of(name)
 	}
 	if target == nil {
 		target = p.owner(r.Line, r.DistinctIDs[0])
@@ -195,6 +201,7 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 		p.merged = map[uuid.UUID]*person{}
 	}
 	p.merged[source.id] = target
+	p.remember(source.id, target.id)
 	delete(p.merged, target.id) // it is there again
 	source.deleted = true
 	source.profile = profile{}

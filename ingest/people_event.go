@@ -33,6 +33,9 @@ func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
 	if e.personless {
 		return p.withoutProfile(e.Record, name), nil
 	}
+	if err := p.claim(ctx, e.Record, e.DistinctID); err != nil {
+		return eventPerson{}, err
+	}
 	if err := p.merge(ctx, e.Record); err != nil {
 		return eventPerson{}, err
 	}
@@ -41,6 +44,7 @@ func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
 		p.updateCaptured(of, e)
 	} else {
 		of.seen(e.Line, e.Timestamp)
+		p.takeSnapshot(of, e)
 		p.update(of, e)
 	}
 	return eventPerson{of.id, modeFull, of, name}, nil

@@ -28,6 +28,9 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 			return err
 		}
 	}
+	if err := p.loadPersons(ctx, p.namedPersons(records)); err != nil {
+		return err
+	}
 	return p.loadMerging(ctx, records)
 }
 

@@ -78,6 +78,9 @@ func (r *room) inTurn(ctx context.Context, s *session, records []record.Record) 
 }
 
 func (r *room) writeNow(ctx context.Context, s *session, records []record.Record) error {
+	if s.options.DryRun {
+		return s.rehearse(ctx, records) // it leaves nothing in the room
+	}
 	if r.changed.Swap(false) {
 		r.last, r.settled = nil, false
 	}

@@ -24,6 +24,7 @@ type session struct {
 	// What was deleted of the project, as of this batch.
 	deletions Deletions
 	intents   Intents
+	tally     tally
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -64,7 +65,7 @@ func (s *session) loadGroupTypes(ctx context.Context) error {
 
 // keepGroupTypes keeps the group types that a batch brings, before anything is written by their index.
 func (s *session) keepGroupTypes(ctx context.Context) error {
-	if s.options.KeepGroupTypes == nil || !s.groups.found {
+	if s.options.KeepGroupTypes == nil || !s.groups.found || s.options.DryRun {
 		return nil
 	}
 	if _, err := s.options.KeepGroupTypes(ctx, s.groups.list()); err != nil {
@@ -173,6 +174,13 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 			return err
 		}
 	}
+	if s.options.DryRun {
+		s.members = nil
+		s.countPeople()
+		s.people.written()
+		s.groups.written()
+		return nil
+	}
 	if err := s.keepGroupTypes(ctx); err != nil {
 		return err
 	}
@@ -196,6 +204,7 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	if err := s.finish(ctx, state, events); err != nil {
 		return err
 	}
+	s.countPeople()
 	s.people.written()
 	s.groups.written()
 	return nil
@@ -348,6 +357,7 @@ func (s *session) identifyGroup(e *event) {
 // that wrote them may have broken off before anyone kept what it had learned.
 func (s *session) learn(e *event) {
 	s.types.observe(eventScope, 0, e.Properties)
+	s.types.observe(personScope, 0, e.PersonProperties)
 	s.types.observe(personScope, 0, e.setOnce)
 	s.types.observe(personScope, 0, e.set)
 }

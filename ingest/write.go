@@ -88,6 +88,9 @@ func (s *session) eventRow(e *event, p eventPerson, groups [physical.GroupTypes]
 	createdAt, properties := noTime, noObject
 	if p.person != nil {
 		createdAt, properties = p.person.createdAt, p.person.json()
+		if e.PersonProperties != nil {
+			properties = e.PersonProperties.JSON()
+		}
 	}
 	values := make([]any, 0, 3+len(eventColumns))
 	values = append(values, s.store.project, s.store.now, uint64(0),

@@ -22,6 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -66,7 +67,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/persons/delete", map[string]adminHandler{http.MethodPost: adminDeletePersons}),
 		route("/analytics/persons/deletions", map[string]adminHandler{http.MethodGet: adminListDeletions}),
 		route("/analytics/persons/erase", map[string]adminHandler{http.MethodPost: adminErase}),
-		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
+		route("/analytics/import", map[string]adminHandler{http.MethodGet: adminImportProgress, http.MethodPost: adminImport}),
 		streamed("/analytics/backups/create", adminCreateBackup),
 		streamed("/analytics/backups/list", adminListBackups),
 		streamed("/analytics/backups/restore", adminRestoreBackup),
@@ -108,7 +109,10 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 func adminError(err error) error {
 	status := http.StatusInternalServerError
 	var mistake *registry.FieldError
+	var file *imports.Failure
 	switch {
+	case errors.As(err, &file):
+		status = http.StatusBadRequest
 	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked), errors.As(err, new(*backups.RefusedError)):
 		status = http.StatusBadRequest
 	case errors.As(err, new(*backups.BrokenOffError)):

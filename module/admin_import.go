@@ -8,56 +8,52 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// adminImport reads NDJSON from the request's body into a project. What it learns of properties is recorded even when the import breaks
-// off: those lines are in.
+// adminImport reads a file from the request's body into a project.
 func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
 	// Caddy gives admin requests ten seconds; an import takes as long as its file, as long as its lines come.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
 	bePatient(w, r, importPause)
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.URL.Query().Get("project"))
+	query := r.URL.Query()
+	project, err := adminProject(rt.registry.Snapshot(), query.Get("project"))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rt.Warehouse.Layout(r.Context()); err != nil {
-		return nil, err
+	format, err := formats.ParseFormat(query.Get("format"))
+	if err != nil {
+		return nil, badRequest("%w", err)
 	}
-	options := rt.ingestOptions(snap, project.ID)
-	options.LearnTypes = r.URL.Query().Get("learn_types") != "false"
-	report, err := rt.Warehouse.Import(r.Context(), rt.Places, options, r.Body)
-	if learnErr := rt.learn(r.Context(), project.ID, &report); err == nil {
-		err = learnErr
+	mapping, err := formats.ParseMapping(query["map"])
+	if err != nil {
+		return nil, badRequest("%w", err)
 	}
-	if countErr := rt.countMembers(r.Context(), project.ID, report.Filled); err == nil {
-		err = countErr
+	request := imports.Request{
+		Project: project.ID, Name: query.Get("name"), Format: string(format), Map: mapping,
+		DryRun: query.Get("dry_run") == "true", LearnTypes: query.Get("learn_types") != "false",
 	}
-	rt.Cache.Purge(project.ID)
+	progress, end := rt.imports.runs.begin(query.Get("run"))
+	defer end()
+	report, err := rt.imports.run(r.Context(), request, r.Body, progress)
 	if err != nil {
 		return nil, err
 	}
-	out := adminapi.Import{
-		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
-		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{},
-		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
-		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(options.Now).Seconds(),
+	return report, nil
+}
+
+// adminImportProgress says how far an import of a command has come.
+func adminImportProgress(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	found, ok := rt.imports.runs.of(r.URL.Query().Get("run"))
+	if !ok {
+		return nil, fmt.Errorf("the import: %w", registry.ErrNotFound)
 	}
-	for _, bad := range report.BadLines {
-		out.BadLines = append(out.BadLines, adminapi.BadLine(bad))
-	}
-	for _, g := range report.GroupTypes {
-		out.GroupTypes = append(out.GroupTypes, adminapi.GroupType(g))
-	}
-	for _, l := range report.Learned {
-		out.Learned = append(out.Learned, adminapi.Property{Project: project.ID, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
-	}
-	return out, nil
+	return found, nil
 }
 
 // countMembers records that static cohorts have new members.

@@ -109,6 +109,9 @@ type Limits struct {
 	Records int `json:"records,omitempty"`
 	// What all records of a project may take together, in memory as on disk. Default: 256MiB.
 	RecordsSize Size `json:"records_size,omitempty"`
+	// The largest file that may be imported over HTTP, as it is sent. The files of a project that wait may take twice as much of the data
+	// folder, those of all projects four times as much. Default: 4GiB.
+	ImportSize Size `json:"import_size,omitempty"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -183,6 +186,9 @@ func (a *App) setDefaults() {
 	}
 	if a.Limits.RecordsSize == 0 {
 		a.Limits.RecordsSize = registry.DefaultRecordsBytes
+	}
+	if a.Limits.ImportSize == 0 {
+		a.Limits.ImportSize = 4 << 30
 	}
 	if a.Limits.Rate == (Rate{}) {
 		a.Limits.Rate = Rate{Queries: 240, Per: time.Minute}

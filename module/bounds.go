@@ -22,6 +22,9 @@ func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
 // CheckRecordsSize reports what is wrong with what the records of a project may take.
 func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord) }
 
+// CheckImportSize reports what is wrong with the size of a file that is imported.
+func CheckImportSize(size Size) error { return atLeast(size, 1<<20) }
+
 // CheckBuffer reports what is wrong with the size of the log of captured events.
 func CheckBuffer(size Size) error { return atLeast(size, 64<<20) }
 
@@ -103,6 +106,7 @@ func (a *App) Validate() error {
 		check("limits records", errNotPositive)
 	}
 	check("limits records_size", CheckRecordsSize(a.Limits.RecordsSize))
+	check("limits import_size", CheckImportSize(a.Limits.ImportSize))
 	if a.Limits.Places < 0 {
 		check("limits places", errNotPositive)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -82,6 +83,7 @@ func newWorld(tb testing.TB) *world {
 		tables:   new(materialize.Filler),
 		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
+	w.rt.imports = w.newImports(tb)
 	w.rt.probe = w.rt.newProbe()
 	w.rt.api = w.rt.newAPI()
 	w.rt.signin = &signin.SignIn{State: new(signin.State), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}
@@ -90,6 +92,22 @@ func newWorld(tb testing.TB) *world {
 	w.project = w.newProject(tb)
 	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "query:read", "endpoint:write", "insight_variable:write")
 	return w
+}
+
+// newImports keeps files in a folder of the test.
+func (w *world) newImports(tb testing.TB) *importing {
+	tb.Helper()
+	one := &importer{rt: w.rt, folder: tb.TempDir()}
+	service, err := imports.New(imports.Config{Folder: one.folder, Logger: zap.NewNop(), Run: one.file, Pause: 10 * time.Millisecond})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := service.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &importing{one, service, 1 << 20}
 }
 
 // nowhere is a ClickHouse that does not answer.

@@ -100,6 +100,7 @@ var powerless = strings.Fields(`
 	GET_status GET_alerts GET_alerts/:name DELETE_alerts/:name POST_persons
 	DELETE_persons/:name POST_persons/:name/delete_events POST_persons/bulk_delete GET_persons/deletion_status
 	GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name
+	GET_imports POST_imports GET_imports/:name DELETE_imports/:name
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project`)

@@ -51,6 +51,7 @@ type runtime struct {
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
 	deleter *deletions.Deleter
+	imports *importing
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -165,6 +166,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
+		return nil, err
+	}
+	if rt.imports, err = a.openImports(rt, cacheKey); err != nil {
 		return nil, err
 	}
 	if rt.capturing, err = a.openCapture(); err != nil {

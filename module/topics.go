@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/definitions"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
+	"github.com/caddy-analytics/caddy-analytics/module/api/imports"
 	"github.com/caddy-analytics/caddy-analytics/module/api/insights"
 	"github.com/caddy-analytics/caddy-analytics/module/api/mcp"
 	"github.com/caddy-analytics/caddy-analytics/module/api/people"
@@ -36,6 +37,7 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
 	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter}).Routes()...)
+	a.Serve((&imports.Imports{Service: rt.imports.service, MaxSize: rt.imports.maxSize}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
 	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)

@@ -62,7 +62,7 @@ func TestReader(t *testing.T) {
 		{"a long line", event + "\n" + strings.Repeat("x", 9<<20) + "\n" + event, "1; line 2: the line is longer than 8 MiB; 3; EOF"},
 		{"a long line at the end", strings.Repeat("x", 9<<20), "line 1: the line is longer than 8 MiB; EOF"},
 		{"gzip", packed, "1; 2; EOF"},
-		{"gzip that ends too early", packed[:len(packed)-9], "1; line 2: unexpected EOF; reading line 3 of the import: unexpected EOF"},
+		{"gzip that ends too early", packed[:len(packed)-9], "1; reading line 2 of the import: the compressed data ends too early, as if the file were cut off: unexpected EOF"},
 		{"no gzip after all", "\x1f\x8b and more than ten bytes", "reading the import: gzip: invalid header"},
 	}
 	for _, tt := range tests {

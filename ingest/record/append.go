@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
-// Append appends the record as a line of JSON, without its end, that Parse reads back as the same record. Its line number and its source
-// are left out. The texts and times of the record must be such as Parse accepts.
+// Append appends the record as a line of JSON, without its end, that Parse reads back as the same record. Its line number, its source, and
+// what only formats other than lines say of it (PersonProperties, OtherID) are left out. The texts and times of the record must be such as Parse accepts.
 func Append(dst []byte, r *Record) []byte {
 	switch r.Kind {
 	case Person:
@@ -26,6 +26,9 @@ func Append(dst []byte, r *Record) []byte {
 		dst = appendTexts(append(dst, `,"distinct_ids":`...), r.DistinctIDs)
 	case Event:
 		dst = r.appendEvent(dst)
+	}
+	if r.PersonID != uuid.Nil {
+		dst = append(appendUUID(append(dst, `,"person_id":"`...), r.PersonID), '"')
 	}
 	if !r.CreatedAt.IsZero() {
 		dst = appendTime(append(dst, `,"created_at":`...), r.CreatedAt)

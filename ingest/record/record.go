@@ -39,6 +39,14 @@ type Record struct {
 	Elements   string
 	Arrived    time.Time // when it came in; zero when that is not known
 
+	// PersonID is the person of an event, or the person that is described, where the record comes from says which it is. Nil when it is
+	// not given: then the distinct ids decide.
+	PersonID uuid.UUID
+	// PersonProperties are the properties that the person had at the time of the event; nil when they are not given.
+	PersonProperties Object
+	// OtherID is another distinct id of the event's person. It joins people as $anon_distinct_id of an $identify does.
+	OtherID string
+
 	// A person, or people of a cohort.
 	DistinctIDs []string
 	Cohort      int64
@@ -65,6 +73,9 @@ func (e *Error) Unwrap() error { return e.Reason }
 
 // Parser reads records one after another, which share the names of their properties. Its zero value is ready for use.
 type Parser struct {
+	// Unknown is called for each field that no record has. Default: it is passed over.
+	Unknown func(name string)
+
 	keys   map[string]string
 	fields Object
 	size   int // how many properties the last record had
@@ -73,30 +84,13 @@ type Parser struct {
 // Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text, and each value of its
 // properties keeps all of them.
 func (p *Parser) Parse(text []byte) (Record, error) {
-	if p.keys == nil {
-		p.keys = map[string]string{}
-	}
 	r := Record{GroupIndex: -1, Source: text}
-	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames, shared: true, keys: p.keys}
-	if in.Kind() != '{' {
-		return r, errNoObject
-	}
-	o, properties, err := in.members(p.fields[:0], propertiesField, make(Object, 0, p.size))
-	p.fields, p.size = o, len(properties)
-	if err == nil {
-		err = in.End()
-	}
+	o, properties, err := p.Fields(text)
 	if err != nil {
 		return r, err
 	}
-	switch given := o.Get(propertiesField); {
-	case !given.given():
-	case given[0] != '{':
-		return r, errors.New("its properties are not a JSON object")
-	case properties.Names() > MaxNames:
-		return r, errManyNames
-	default:
-		r.Properties = properties
+	if r.Properties, err = propertiesOf(o, properties); err != nil {
+		return r, err
 	}
 	kind, _, err := textField(o, "type")
 	if err != nil {
@@ -116,6 +110,13 @@ func (p *Parser) Parse(text []byte) (Record, error) {
 		err = r.parseCohort(o)
 	default:
 		err = fmt.Errorf("its type %s is not event, person, group or cohort", Quoted(kind))
+	}
+	if p.Unknown != nil && err == nil {
+		for _, m := range o {
+			if !r.Kind.hasField(m.Key) {
+				p.Unknown(m.Key)
+			}
+		}
 	}
 	return r, err
 }
@@ -146,6 +147,9 @@ func (r *Record) parseEvent(o Object) error {
 		}
 		r.HasUUID = true
 	}
+	if r.PersonID, err = personField(o); err != nil {
+		return err
+	}
 	r.Elements, _, err = textField(o, "elements_chain")
 	if chain, ok := r.Properties.Get("$elements_chain").unquote(); ok && r.Elements == "" {
 		r.Elements = chain
@@ -154,6 +158,10 @@ func (r *Record) parseEvent(o Object) error {
 }
 
 func (r *Record) parsePerson(o Object) error {
+	var err error
+	if r.PersonID, err = personField(o); err != nil {
+		return err
+	}
 	ids := o.Get("distinct_ids")
 	if ids == nil {
 		id, err := neededField(o, "distinct_id")
@@ -163,7 +171,6 @@ func (r *Record) parsePerson(o Object) error {
 		r.DistinctIDs = []string{id}
 		return r.parseCreatedAt(o)
 	}
-	var err error
 	if r.DistinctIDs, err = distinctIDsOf(ids); err != nil {
 		return err
 	}

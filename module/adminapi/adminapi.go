@@ -187,20 +187,46 @@ type Purged struct {
 
 // Import says what an import did.
 type Import struct {
+	Files      []Import    `json:"files,omitempty"` // of each file, if there are several
+	File       string      `json:"file,omitempty"`
+	Format     string      `json:"format,omitempty"` // that was told from the file; of several files, of the first
+	DryRun     bool        `json:"dry_run,omitempty"`
 	Events     int         `json:"events"`
 	Duplicates int         `json:"duplicates"`
+	First      *time.Time  `json:"first_timestamp,omitempty"` // of the events
+	Last       *time.Time  `json:"last_timestamp,omitempty"`
 	Persons    int         `json:"persons"`
+	People     int         `json:"new_people"`
+	Merged     int         `json:"merged_people"` // that were there before and became one with another
 	Groups     int         `json:"groups"`
 	Cohorts    int         `json:"cohorts"`                       // lines
 	Members    int         `json:"members"`                       // people that are new in cohorts
 	LeftOut    int         `json:"left_out_properties"`           // of people and groups that have as many as they can
 	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with one
 	Untyped    bool        `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
+	Unknown    []Unknown   `json:"unknown_fields"`                // that became nothing; the most frequent of them
+	MoreFields int         `json:"more_unknown_fields,omitempty"` // that are not listed
+	Columns    []string    `json:"columns_as_properties,omitempty"`
+	Skipped    int         `json:"skipped,omitempty"` // persons of an export that were deleted there
 	Bad        int         `json:"bad"`
 	BadLines   []BadLine   `json:"bad_lines"` // the first of them
 	Learned    []Property  `json:"learned_properties"`
 	GroupTypes []GroupType `json:"group_types"` // all that the project has
 	Seconds    float64     `json:"seconds"`
+}
+
+// Unknown is a field of lines that became nothing.
+type Unknown struct {
+	Name  string `json:"name"`
+	Lines int    `json:"lines"`
+	Meant string `json:"did_you_mean,omitempty"` // a field that there is
+}
+
+// ImportProgress is how far an import has come.
+type ImportProgress struct {
+	Running bool `json:"running"`
+	Line    int  `json:"line"` // up to which all are in
+	Events  int  `json:"events"`
 }
 
 // BadLine is a line that was not imported.

@@ -117,6 +117,24 @@ func bodyTooLarge(most int64) *Error {
 	}
 }
 
+// FileTooLarge refuses a file.
+func FileTooLarge(most int64) *Error { return bodyTooLarge(most) }
+
+// UnsupportedEncoding refuses a body that is compressed with something else than what the route takes.
+func UnsupportedEncoding(coding, taken string) *Error {
+	e := unsupportedMedia(fmt.Sprintf("Unsupported content encoding %q in request: it can be %s.", coding, taken))
+	e.Extra, e.Header = nil, map[string]string{"Accept-Encoding": taken}
+	return e
+}
+
+// FullQueue refuses what has to wait for what the project asked for before.
+func FullQueue(detail string) *Error { return throttled(detail, time.Minute) }
+
+// DiskFull refuses a body for which the server has no room.
+func DiskFull(cause error) *Error {
+	return serverError(http.StatusInsufficientStorage, "disk_full", "The disk of the server is full.", cause)
+}
+
 func unsupportedMedia(detail string) *Error {
 	return &Error{
 		Status: http.StatusUnsupportedMediaType, Type: "invalid_request", Code: "unsupported_media_type", Detail: detail,

@@ -7,8 +7,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/dustin/go-humanize/english"
+	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -22,53 +28,163 @@ import (
 var errBadLines = errors.New("some lines were not imported")
 
 func importCommand() *cobra.Command {
-	cmd := leaf("import --project <id> [--learn-types=false] <file>|-", "Imports events, persons, groups and members of cohorts from NDJSON, plain or gzip",
-		cobra.ExactArgs(1), runImport)
+	cmd := leaf("import --project <id> [--format <format>] [--map <column>=<field>] [--dry-run] [--learn-types=false] <file>…|-",
+		"Imports events, persons, groups and members of cohorts from files: NDJSON, exports of PostHog, Mixpanel and Amplitude, CSV, Parquet",
+		cobra.MinimumNArgs(1), runImport)
 	cmd.Flags().Int64("project", 0, "the project to import into")
+	cmd.Flags().String("format", "", "the format of the files, if it cannot be told from what they contain: ndjson, posthog, mixpanel, mixpanel-people, amplitude, csv or parquet")
+	cmd.Flags().StringArray("map", nil, "a column of CSV or Parquet and the field that it becomes, such as email=distinct_id or plan=properties.plan; - leaves it out")
+	cmd.Flags().Bool("dry-run", false, "read and count, and write nothing")
 	cmd.Flags().Bool("learn-types", true, "type new properties by the first value seen")
 	mustRequire(cmd, "project")
 	return cmd
 }
 
 func runImport(cmd *cobra.Command, args []string) (any, error) {
-	input, size, name := io.Reader(os.Stdin), int64(-1), "standard input"
-	if args[0] != "-" {
-		file, err := os.Open(args[0])
+	mapping, err := cmd.Flags().GetStringArray("map")
+	if err != nil {
+		return nil, fmt.Errorf("BUG: %w", err)
+	}
+	query := url.Values{
+		"project": {strconv.FormatInt(number(cmd, "project"), 10)}, "format": {text(cmd, "format")}, "map": mapping,
+		"learn_types": {strconv.FormatBool(flag(cmd, "learn-types"))}, "dry_run": {strconv.FormatBool(flag(cmd, "dry-run"))},
+	}
+	if err := readable(args); err != nil {
+		return nil, err
+	}
+	var all []adminapi.Import
+	bad := 0
+	for n, name := range args {
+		report, err := importFile(cmd, name, query)
 		if err != nil {
-			return nil, fmt.Errorf("opening the events: %w", err)
+			if n > 0 {
+				err = fmt.Errorf("%w (what was named before it is in)", err)
+			}
+			return nil, err
+		}
+		tell(cmd.ErrOrStderr(), &report)
+		bad += report.Bad
+		all = append(all, report)
+	}
+	if bad > 0 {
+		err = fmt.Errorf("%w: %d", errBadLines, bad)
+	}
+	return sum(all), err
+}
+
+// readable checks all files before the first one is imported.
+func readable(names []string) error {
+	for _, name := range names {
+		if name == "-" {
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("opening the events: %w", err)
+		}
+		info, err := file.Stat()
+		if err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder: name the files in it", name)
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("opening the events: %w", err)
+		}
+	}
+	return nil
+}
+
+// importFile sends a file to the server. An interrupt ends it, and says how far it came.
+func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Import, error) {
+	input, size, shown := io.Reader(os.Stdin), int64(-1), "standard input"
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return adminapi.Import{}, fmt.Errorf("opening the events: %w", err)
 		}
 		defer file.Close()
 		info, err := file.Stat()
 		if err != nil {
-			return nil, fmt.Errorf("opening the events: %w", err)
+			return adminapi.Import{}, fmt.Errorf("opening the events: %w", err)
 		}
-		input, size, name = file, info.Size(), args[0]
+		input, size, shown = file, info.Size(), name
 	}
-	stderr := cmd.ErrOrStderr()
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		bar := progressbar.NewOptions64(size, progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription("importing "+name),
+		bar := progressbar.NewOptions64(size, progressbar.OptionSetWriter(cmd.ErrOrStderr()), progressbar.OptionSetDescription("importing "+shown),
 			progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(size > 0), progressbar.OptionClearOnFinish())
 		reader := progressbar.NewReader(input, bar)
 		defer reader.Close()
 		input = &reader
 	}
-	query := url.Values{
-		"project":     {strconv.FormatInt(number(cmd, "project"), 10)},
-		"learn_types": {strconv.FormatBool(flag(cmd, "learn-types"))},
+	run := uuid.NewString()
+	query.Set("run", run)
+	query.Set("name", filepath.Base(shown))
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	defer signal.Stop(interrupted)
+	type answer struct {
+		report adminapi.Import
+		err    error
 	}
-	report, err := call[adminapi.Import](cmd, http.MethodPost, "/analytics/import?"+query.Encode(), onlyReader{input})
+	answered := make(chan answer, 1)
+	go func() {
+		report, err := call[adminapi.Import](cmd, http.MethodPost, "/analytics/import?"+query.Encode(), onlyReader{input})
+		answered <- answer{report, err}
+	}()
+	select {
+	case <-interrupted:
+		return adminapi.Import{}, cameTo(cmd, run, shown)
+	case a := <-answered:
+		a.report.File = shown
+		if a.err != nil {
+			a.err = fmt.Errorf("%s: %w", shown, a.err)
+		}
+		return a.report, a.err
+	}
+}
+
+// cameTo asks the server how far an import came that was interrupted.
+func cameTo(cmd *cobra.Command, run, name string) error {
+	progress, err := call[adminapi.ImportProgress](cmd, http.MethodGet, "/analytics/import?run="+run, nil)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("interrupted in %s: the same command goes on from there", name)
 	}
+	return fmt.Errorf("interrupted in %s: %d events are in, up to line %d; the same command goes on from there, and passes over what is in",
+		name, progress.Events, progress.Line)
+}
+
+// tell says what became of a file.
+func tell(stderr io.Writer, report *adminapi.Import) {
 	for _, bad := range report.BadLines {
 		fmt.Fprintf(stderr, "line %d: %s\n", bad.Line, bad.Reason)
 	}
 	if more := report.Bad - len(report.BadLines); more > 0 {
 		fmt.Fprintf(stderr, "and %d more bad lines\n", more)
 	}
-	fmt.Fprintf(stderr, "imported %d events (%d were there before), %d persons and %d groups from %s\n",
-		report.Events, report.Duplicates, report.Persons, report.Groups, name)
-	if report.Cohorts > 0 {
+	for _, field := range report.Unknown {
+		fmt.Fprintf(stderr, "%s: %s%s\n", field.Name, english.Plural(field.Lines, "line", ""), meant(field.Meant))
+	}
+	switch {
+	case report.MoreFields > 0:
+		fmt.Fprintf(stderr, "these fields and at least %d others are not known, and became nothing\n", report.MoreFields)
+	case len(report.Unknown) > 0:
+		fmt.Fprintln(stderr, "these fields are not known, and became nothing")
+	}
+	if len(report.Columns) > 0 {
+		fmt.Fprintf(stderr, "columns that became properties: %s\n", strings.Join(report.Columns, ", "))
+	}
+	did := "imported"
+	if report.DryRun {
+		did = "would import"
+	}
+	fmt.Fprintf(stderr, "%s %d events (%d were there before), %d persons and %d groups from %s\n",
+		did, report.Events, report.Duplicates, report.Persons, report.Groups, report.File)
+	if report.DryRun {
+		tellRehearsal(stderr, report)
+	}
+	if report.Skipped > 0 {
+		fmt.Fprintf(stderr, "%d persons were left out: the export says that they are deleted\n", report.Skipped)
+	}
+	if report.Cohorts > 0 && !report.DryRun {
 		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
 	}
 	if report.LeftOut > 0 {
@@ -77,10 +193,51 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 	if report.Untyped {
 		fmt.Fprintf(stderr, "the project has types for %d properties, which is the most it can have: others read as text\n", registry.MaxProperties)
 	}
-	if report.Bad > 0 {
-		err = fmt.Errorf("%w: %d", errBadLines, report.Bad)
+}
+
+// tellRehearsal says what a dry run found out.
+func tellRehearsal(stderr io.Writer, report *adminapi.Import) {
+	fmt.Fprintf(stderr, "nothing was written; the format is %s; %d people would be new\n", report.Format, report.People)
+	if report.First != nil {
+		fmt.Fprintf(stderr, "events from %s to %s\n", report.First.Format(time.RFC3339), report.Last.Format(time.RFC3339))
 	}
-	return report, err
+	if len(report.Learned) > 0 {
+		types := make([]string, len(report.Learned))
+		for n, p := range report.Learned {
+			types[n] = p.Name + " " + p.As
+		}
+		fmt.Fprintf(stderr, "new property types: %s\n", strings.Join(types[:min(len(types), 50)], ", "))
+	}
+}
+
+func meant(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (did you mean " + name + "?)"
+}
+
+// sum adds up the reports of several files. That of one file is as it is.
+func sum(all []adminapi.Import) adminapi.Import {
+	if len(all) == 1 {
+		return all[0]
+	}
+	out := adminapi.Import{Files: all, Format: all[0].Format, DryRun: all[0].DryRun, Unknown: []adminapi.Unknown{}, BadLines: []adminapi.BadLine{}, Learned: []adminapi.Property{}}
+	for _, one := range all {
+		out.Events, out.Duplicates, out.Persons, out.Groups = out.Events+one.Events, out.Duplicates+one.Duplicates, out.Persons+one.Persons, out.Groups+one.Groups
+		out.People, out.Merged, out.Cohorts, out.Members = out.People+one.People, out.Merged+one.Merged, out.Cohorts+one.Cohorts, out.Members+one.Members
+		out.LeftOut, out.Bad, out.Skipped, out.Seconds = out.LeftOut+one.LeftOut, out.Bad+one.Bad, out.Skipped+one.Skipped, out.Seconds+one.Seconds
+		out.Untyped = out.Untyped || one.Untyped
+		out.Learned = append(out.Learned, one.Learned...)
+		out.GroupTypes = one.GroupTypes
+		if one.First != nil && (out.First == nil || one.First.Before(*out.First)) {
+			out.First = one.First
+		}
+		if one.Last != nil && (out.Last == nil || one.Last.After(*out.Last)) {
+			out.Last = one.Last
+		}
+	}
+	return out
 }
 
 // onlyReader hides that a reader can close itself: the HTTP client would close standard input.

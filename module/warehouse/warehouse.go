@@ -18,7 +18,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
@@ -157,13 +156,16 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and takes
+// Import is ingest.Ingester.Import. Each batch waits for a place of the project's, however many other queries wait, and takes
 // turns with other servers.
-func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
+func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in ingest.Reader) (ingest.Report, error) {
 	options.Turn = func(ctx context.Context) (done func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
+		}
+		if options.DryRun {
+			return place.Leave, nil
 		}
 		release, err := w.alone(ctx, options.Project)
 		if err != nil {
@@ -172,7 +174,7 @@ func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, opt
 		}
 		return func() { release(); place.Leave() }, nil
 	}
-	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
+	return w.ingest.Import(ctx, options, in)
 }
 
 // Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.

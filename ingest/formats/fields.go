@@ -1,0 +1,191 @@
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// fields is a line as its fields. What is asked for counts as known.
+type fields struct {
+	all        record.Object
+	properties record.Object // of the field properties, if that is an object
+	known      []string
+	room       [48]string
+	err        error // the first mistake
+}
+
+// get returns a field; nil if it is not there or null.
+func (f *fields) get(name string) record.Value {
+	f.known = append(f.known, name)
+	if v := f.all.Get(name); v.Given() {
+		return v
+	}
+	return nil
+}
+
+// ignore names fields that become nothing, and are known.
+func (f *fields) ignore(names ...string) { f.known = append(f.known, names...) }
+
+// rest calls each for the fields that were not asked for.
+func (f *fields) rest(each func(name string)) {
+	for _, m := range f.all {
+		if !slices.Contains(f.known, m.Key) {
+			each(m.Key)
+		}
+	}
+}
+
+func (f *fields) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf(format, args...)
+	}
+}
+
+// text returns a field that is a string or number; empty if there is none.
+func (f *fields) text(name string) string {
+	v := f.get(name)
+	if v == nil {
+		return ""
+	}
+	text, ok := v.Text()
+	if !ok {
+		f.fail("its %s is not a string", name)
+	}
+	return text
+}
+
+// need is text that has to be there.
+func (f *fields) need(name string) string {
+	text := f.text(name)
+	if text == "" {
+		f.fail("it has no %s", name)
+	}
+	return text
+}
+
+// object returns a field that is an object, or the text of one; nil if there is none.
+func (f *fields) object(name string) record.Object {
+	v := f.get(name)
+	if v == nil {
+		return nil
+	}
+	o := f.properties
+	switch {
+	case v[0] == '"':
+		text, _ := v.Text()
+		if text == "" {
+			return nil
+		}
+		var err error
+		if o, err = record.ParseObject([]byte(text)); err != nil {
+			f.fail("its %s: %w", name, err)
+		}
+		return o
+	case v[0] != '{':
+		f.fail("its %s are not a JSON object", name)
+		return nil
+	case name != "properties":
+		o = v.Object()
+	}
+	if o.Names() > record.MaxNames {
+		f.fail("it has more than %d property names", record.MaxNames)
+	}
+	return o
+}
+
+// time returns a field that is an ISO 8601 time, or a number of seconds, milliseconds or microseconds since 1970; zero if there is none.
+func (f *fields) time(name string) time.Time {
+	text := f.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	at, ok := timeOf(text)
+	if !ok {
+		f.fail("its %s %s is not an ISO 8601 time between 1900 and 2261", name, record.Quoted(text))
+	}
+	return at
+}
+
+func timeOf(text string) (time.Time, bool) {
+	at, ok := record.ParseTime(text)
+	if !ok {
+		at, ok = unixTime(text)
+	}
+	return at, ok && !at.Before(record.Earliest) && !at.After(record.Latest)
+}
+
+// unixTime reads a number of seconds, milliseconds or microseconds, whichever gives a time that is near: 12 digits of seconds are the year 5138.
+func unixTime(text string) (time.Time, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n < 0 {
+		return time.Time{}, false
+	}
+	switch {
+	case n >= 1e17:
+		return time.Time{}, false
+	case n >= 1e14:
+		return time.UnixMicro(int64(n)).UTC(), true
+	case n >= 1e11:
+		return time.UnixMicro(int64(n * 1e3)).UTC(), true
+	}
+	return time.UnixMicro(int64(n * 1e6)).UTC(), true
+}
+
+// needTime is time that has to be there.
+func (f *fields) needTime(name string) time.Time {
+	at := f.time(name)
+	if at.IsZero() {
+		f.fail("it has no %s", name)
+	}
+	return at
+}
+
+// uuid returns a field that is a UUID; uuid.Nil if there is none.
+func (f *fields) uuid(name string) uuid.UUID {
+	text := f.text(name)
+	if text == "" {
+		return uuid.Nil
+	}
+	id, err := uuid.Parse(text)
+	if err != nil {
+		f.fail("its %s %s is not a UUID", name, record.Quoted(text))
+	}
+	return id
+}
+
+// flag reports whether a field is true, or 1.
+func (f *fields) flag(name string) bool {
+	v := f.get(name)
+	text, _ := v.Text()
+	return string(v) == "true" || text == "1" || text == "true"
+}
+
+// namespace makes ids of the ids of other products. It must never change: importing again relies on it.
+var namespace = uuid.MustParse("3c1c9b0e-94d5-5f0a-8f5c-0d7f5a2b7b44")
+
+// idOf is the uuid of an event that another product names otherwise. An id that is a UUID stays.
+func idOf(product, id string) uuid.UUID {
+	if parsed, err := uuid.Parse(id); err == nil && len(id) == len(parsed.String()) {
+		return parsed
+	}
+	return uuid.NewSHA1(namespace, []byte(product+" "+id))
+}
+
+var errNoIDs = errors.New("it has no distinct id")
+
+// event begins the record of an event.
+func event() record.Record { return record.Record{Kind: record.Event, GroupIndex: -1} }
+
+// addMissing gives an object a member that it does not have.
+func addMissing(o *record.Object, name string, v record.Value) {
+	if v != nil && o.Get(name) == nil {
+		*o = append(*o, record.Member{Key: name, Value: v})
+	}
+}

@@ -1,0 +1,241 @@
+// Package formats reads records from files: lines of JSON, exports of other products, CSV and Parquet, compressed or not. It tells the
+// format from what the file contains.
+package formats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// Format is a form of files.
+type Format string
+
+// The formats.
+const (
+	NDJSON         Format = "ndjson"          // the lines of this product
+	PostHog        Format = "posthog"         // batch exports of PostHog, events and persons, as lines of JSON
+	Mixpanel       Format = "mixpanel"        // the raw export of events
+	MixpanelPeople Format = "mixpanel-people" // profiles, as /engage answers them
+	Amplitude      Format = "amplitude"       // the export of events
+	CSV            Format = "csv"             // with a header
+	Parquet        Format = "parquet"         // of flat columns, such as PostHog's batch exports
+)
+
+// All lists the formats.
+var All = []Format{NDJSON, PostHog, Mixpanel, MixpanelPeople, Amplitude, CSV, Parquet}
+
+const takes = "an import takes NDJSON, batch exports of PostHog (JSON lines or Parquet), exports of Mixpanel and Amplitude, CSV with a header, and Parquet, " +
+	"each plain or compressed with gzip or zstd, and several in a ZIP file"
+
+// ParseFormat reads the name of a format. An empty one is none.
+func ParseFormat(name string) (Format, error) {
+	if name == "" || slices.Contains(All, Format(name)) {
+		return Format(name), nil
+	}
+	names := make([]string, len(All))
+	for i, f := range All {
+		names[i] = string(f)
+	}
+	return "", fmt.Errorf("the format %s is none of %s", record.Quoted(name), strings.Join(names, ", "))
+}
+
+// Options says how a file is read.
+type Options struct {
+	// The format. Default: it is told from what the file contains.
+	Format Format
+	// The name of the file, if it has one. It tells a compression that has no mark of its own: .br is Brotli.
+	Name string
+	// Which column of CSV or Parquet becomes which field. Default: the one with its name.
+	Map Mapping
+	// Opens a file to keep what has to be read from its end: Parquet and ZIP. The reader closes and removes it. Default: such files can
+	// only be read if the input is an *os.File.
+	Spool func() (*os.File, error)
+	// How many bytes such a file may have. Default: any number.
+	MaxSpool int64
+}
+
+// Reader reads records from a file. A line or row that cannot be used is a *record.Error; there is more to read after it.
+type Reader struct {
+	options Options
+	in      io.Reader
+	source  source // nil before the first record
+	err     error  // the end
+	closers []func() error
+	summary Summary
+	unknown unknownFields
+	parser  record.Parser
+}
+
+// source yields records of one file in one format. Errors other than *record.Error are its end.
+type source interface {
+	next() (record.Record, error)
+}
+
+// Summary says what a reader met.
+type Summary struct {
+	Format  Format    // of the first file with records; empty before
+	Unknown []Unknown // fields that became nothing, the most frequent first
+	More    int       // names of such fields that are not listed
+	Columns []string  // of CSV and Parquet that became properties because they are no field
+	Skipped int       // lines that are left out on purpose, such as persons that were deleted
+}
+
+// New returns a reader of a file.
+func New(in io.Reader, options Options) *Reader {
+	r := &Reader{options: options, in: in}
+	r.parser.Unknown = func(name string) { r.unknown.add(name, record.FieldNames) }
+	return r
+}
+
+// Summary says what was met so far.
+func (r *Reader) Summary() Summary {
+	s := r.summary
+	s.Unknown, s.More = r.unknown.list()
+	return s
+}
+
+// Err is why nothing more can be read; nil before the end, and for a file that was read to its end.
+func (r *Reader) Err() error {
+	if errors.Is(r.err, io.EOF) && !errors.Is(r.err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return r.err
+}
+
+// Close gives back what the reader took. It leaves the input open.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, closer := range slices.Backward(r.closers) {
+		errs = append(errs, closer())
+	}
+	r.closers = nil
+	return errors.Join(errs...)
+}
+
+// Read returns the next record, and io.EOF after the last.
+func (r *Reader) Read() (record.Record, error) {
+	for r.err == nil {
+		if r.source == nil {
+			if r.source, r.err = r.open(); r.err != nil {
+				r.err = wrapped(r.err, "reading the import")
+				break
+			}
+		}
+		rec, err := r.source.next()
+		var bad *record.Error
+		switch {
+		case err == nil, errors.As(err, &bad):
+			return rec, err //nolint:wrapcheck // it says its line
+		case errors.Is(err, errSkip):
+			r.summary.Skipped++
+		default:
+			r.err = err
+		}
+	}
+	return record.Record{}, r.err
+}
+
+// errSkip is a line that is left out on purpose.
+var errSkip = errors.New("left out")
+
+// wrapped says what was done, except of the end.
+func wrapped(err error, doing string) error {
+	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.EOF
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// open looks at the start of the input and returns what reads it.
+func (r *Reader) open() (source, error) {
+	if file, size, ok := regular(r.in); ok {
+		kind, err := kindOf(file)
+		if err != nil {
+			return nil, err
+		}
+		switch kind {
+		case zipFile:
+			return r.openZIP(file, size)
+		case parquetFile:
+			return r.openParquet(file, size)
+		case other:
+		}
+	}
+	return r.openStream(r.in, r.options.Name, 0)
+}
+
+// openStream opens what a stream contains: compressed data, or text. Parquet and ZIP are spooled.
+func (r *Reader) openStream(in io.Reader, name string, depth int) (source, error) {
+	text, err := uncompressed(in, name)
+	if err != nil {
+		return nil, err
+	}
+	r.closers = append(r.closers, func() error { text.close(); return nil })
+	start, err := text.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrNoProgress) {
+		if len(start) == 0 {
+			return nil, err
+		}
+	}
+	switch kindOfStart(start) {
+	case zipFile, parquetFile:
+		if depth > 0 && kindOfStart(start) == zipFile {
+			return nil, errors.New("there is a ZIP file in the ZIP file: import it by itself")
+		}
+		file, size, err := r.spool(text)
+		if err != nil {
+			return nil, err
+		}
+		if kindOfStart(start) == zipFile {
+			return r.openZIP(file, size)
+		}
+		return r.openParquet(file, size)
+	case other:
+	}
+	return r.openText(text, start)
+}
+
+// openText opens text in the format that it has.
+func (r *Reader) openText(text *textReader, start []byte) (source, error) {
+	if err := readable(start); err != nil {
+		return nil, err
+	}
+	if start, _ = text.skipBOM(start); len(strings.TrimSpace(string(start))) == 0 && len(start) < sniffed {
+		return nil, io.EOF
+	}
+	format := r.options.Format
+	if format == "" {
+		var err error
+		if format, err = formatOf(start); err != nil {
+			return nil, err
+		}
+	}
+	if r.summary.Format == "" {
+		r.summary.Format = format
+	}
+	if len(r.options.Map) > 0 && format != CSV {
+		return nil, fmt.Errorf("columns are mapped in CSV and Parquet: the file has the format %s", format)
+	}
+	switch format {
+	case CSV:
+		return r.openCSV(text)
+	case Parquet:
+		return nil, errors.New("the file is not Parquet: it does not begin with PAR1")
+	case PostHog:
+		return &objectLines{lines: lines{in: text}, r: r, convert: postHog}, nil
+	case Mixpanel:
+		return &objectLines{lines: lines{in: text}, r: r, convert: mixpanel}, nil
+	case MixpanelPeople:
+		return &objectLines{lines: lines{in: text}, r: r, convert: mixpanelPeople}, nil
+	case Amplitude:
+		return &objectLines{lines: lines{in: text}, r: r, convert: amplitude}, nil
+	case NDJSON:
+	}
+	return &ownLines{lines: lines{in: text}, parser: &r.parser}, nil
+}

@@ -1,0 +1,177 @@
+package formats
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// sniffed is how many bytes of a text tell its format.
+	sniffed = 64 << 10
+	// maxWindow is how much memory zstd may take to go back in the text.
+	maxWindow = 128 << 20
+	// maxRatio is how many times its size a compressed file may unfold to, beyond the first freeBytes.
+	maxRatio  = 500
+	freeBytes = 256 << 20
+)
+
+// textReader is a text, whatever it was compressed with.
+type textReader struct {
+	*bufio.Reader
+
+	close func()
+}
+
+func (t *textReader) skipBOM(start []byte) ([]byte, error) {
+	rest, found := bytes.CutPrefix(start, []byte("\xef\xbb\xbf"))
+	if !found {
+		return start, nil
+	}
+	_, err := t.Discard(3)
+	return rest, err //nolint:wrapcheck // what was peeked at can be read
+}
+
+// uncompressed knows gzip and zstd by their first bytes, and Brotli by the name of the file.
+func uncompressed(in io.Reader, name string) (*textReader, error) {
+	counted := &counter{in: in}
+	packed := bufio.NewReaderSize(counted, 64<<10)
+	magic, err := packed.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err //nolint:wrapcheck // the reader of the import says what it was doing
+	}
+	text := &textReader{close: func() {}}
+	var plain io.Reader
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		plain, err = gzip.NewReader(packed)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		var unpack *zstd.Decoder
+		unpack, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		if err == nil {
+			plain, text.close = unpack, unpack.Close
+		}
+	case strings.HasSuffix(strings.ToLower(name), ".br"):
+		plain = brotli.NewReader(packed)
+	default:
+		text.Reader = bufio.NewReaderSize(packed, 256<<10)
+		return text, nil
+	}
+	if err != nil {
+		return nil, cutOff(err)
+	}
+	text.Reader = bufio.NewReaderSize(&unfolding{in: plain, packed: counted}, 256<<10)
+	return text, nil
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counter) Read(into []byte) (int, error) {
+	n, err := c.in.Read(into)
+	c.n += int64(n)
+	return n, err //nolint:wrapcheck // readers compare it
+}
+
+// unfolding reads what compressed data unfolds to, as long as that is in proportion.
+type unfolding struct {
+	in     io.Reader
+	packed *counter
+	n      int64
+}
+
+func (u *unfolding) Read(into []byte) (int, error) {
+	n, err := u.in.Read(into)
+	if u.n += int64(n); u.n > freeBytes && u.n > maxRatio*u.packed.n {
+		return n, fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
+	}
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = cutOff(err)
+	}
+	return n, err //nolint:wrapcheck // readers compare it
+}
+
+// cutOff says of compressed data that ends too early that it does.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the compressed data ends too early, as if the file were cut off: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// fileKind is a form of files that are read from their end.
+type fileKind int
+
+const (
+	other fileKind = iota
+	zipFile
+	parquetFile
+)
+
+func kindOfStart(start []byte) fileKind {
+	switch {
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("PK\x05\x06")):
+		return zipFile
+	case bytes.HasPrefix(start, []byte("PAR1")):
+		return parquetFile
+	}
+	return other
+}
+
+// regular returns an input that can be read at any place.
+func regular(in io.Reader) (file io.ReaderAt, size int64, ok bool) {
+	f, ok := in.(*os.File)
+	if !ok {
+		return nil, 0, false
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, false
+	}
+	return f, info.Size(), true
+}
+
+func kindOf(file io.ReaderAt) (fileKind, error) {
+	start := make([]byte, 4)
+	n, err := file.ReadAt(start, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return other, err //nolint:wrapcheck // the reader of the import says what it was doing
+	}
+	return kindOfStart(start[:n]), nil
+}
+
+// spool keeps a stream in a file.
+func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
+	if r.options.Spool == nil {
+		return nil, 0, errors.New("ZIP and Parquet have to come as a file, not as a stream")
+	}
+	file, err := r.options.Spool()
+	if err != nil {
+		return nil, 0, fmt.Errorf("keeping the file: %w", err)
+	}
+	r.closers = append(r.closers, func() error { return errors.Join(file.Close(), os.Remove(file.Name())) })
+	most := r.options.MaxSpool
+	limited := in
+	if most > 0 {
+		limited = io.LimitReader(in, most+1)
+	}
+	size, err := io.Copy(file, limited)
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("keeping the file: %w", err)
+	case most > 0 && size > most:
+		return nil, 0, fmt.Errorf("the file is larger than %d MiB, which is the most that is kept of one that is read from its end", most>>20)
+	}
+	return file, size, nil
+}

@@ -1,0 +1,102 @@
+package formats
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Unknown is a field that became nothing.
+type Unknown struct {
+	Name  string
+	Lines int
+	Meant string // a known field with nearly this name; empty for none
+}
+
+const (
+	maxUnknown   = 100 // names that are counted
+	listUnknown  = 20  // names that are listed
+	maxNameBytes = 100
+)
+
+// unknownFields counts fields that are not known.
+type unknownFields struct {
+	counts map[string]*Unknown
+	more   bool
+}
+
+// add counts a field. known lists the fields that it may be meant to be.
+func (u *unknownFields) add(name string, known func() []string) {
+	if one := u.counts[name]; one != nil {
+		one.Lines++
+		return
+	}
+	if len(u.counts) >= maxUnknown {
+		u.more = true
+		return
+	}
+	if u.counts == nil {
+		u.counts = map[string]*Unknown{}
+	}
+	u.counts[strings.Clone(name)] = &Unknown{Name: shortened(name), Lines: 1, Meant: nearest(name, known())}
+}
+
+func shortened(name string) string {
+	if len(name) <= maxNameBytes {
+		return strings.Clone(name)
+	}
+	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
+}
+
+// list returns the fields with most lines, and how many there are beside them: at least so many, if there were too many to count.
+func (u *unknownFields) list() (fields []Unknown, more int) {
+	for _, one := range u.counts {
+		fields = append(fields, *one)
+	}
+	slices.SortFunc(fields, func(a, b Unknown) int { return cmp.Or(cmp.Compare(b.Lines, a.Lines), strings.Compare(a.Name, b.Name)) })
+	if len(fields) > listUnknown {
+		fields, more = fields[:listUnknown], len(fields)-listUnknown
+	}
+	if u.more {
+		more++
+	}
+	return fields, more
+}
+
+// nearest is the known name that another one may be meant to be, or nothing.
+func nearest(name string, known []string) string {
+	if len(name) > 2*maxNameBytes {
+		return ""
+	}
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(strings.Trim(s, "$_ ")), "_", "") }
+	best, distance := "", max(1, len(name)/4)+1
+	for _, k := range known {
+		d := edits(plain(name), plain(k))
+		if d < distance {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+// edits counts the letters that have to be changed, added or taken away to make one text of the other.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := min(row[j], row[j+1]) + 1
+			if a[i] == b[j] {
+				next = min(next, diagonal)
+			} else {
+				next = min(next, diagonal+1)
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}

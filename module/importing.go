@@ -1,0 +1,181 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
+)
+
+// importing is what files are imported with.
+type importing struct {
+	*importer
+
+	service *imports.Service
+	maxSize int64 // of a file over HTTP
+}
+
+// importer imports files. It is kept when the config is reloaded.
+type importer struct {
+	rt     *runtime // with what an import needs, and no more
+	folder string   // where files are kept that have to be read from their end
+	runs   importRuns
+}
+
+// maxSpool is how large a file may be that a command sends as a stream and that has to be read from its end.
+const maxSpool = 64 << 30
+
+// openImports takes a share of what imports files.
+func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
+	folder := filepath.Join(a.DataDir, "imports")
+	small := &runtime{
+		Executor: &execution.Executor{Warehouse: rt.Warehouse, Places: rt.Places, Cache: rt.Cache}, registry: rt.registry, logger: rt.logger,
+	}
+	type kept struct {
+		*importer
+		*imports.Service
+	}
+	found, err := keep(a, "imports "+cacheKey, func() (kept, func() error, error) {
+		one := &importer{rt: small, folder: folder}
+		service, err := imports.New(imports.Config{
+			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.IsOutage,
+		})
+		if err != nil {
+			return kept{}, nil, err
+		}
+		return kept{one, service}, service.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &importing{found.importer, found.Service, int64(a.Limits.ImportSize)}, nil
+}
+
+// file imports a file that came over HTTP.
+func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
+	if i.rt.registry.Snapshot().Project(request.Project) == nil {
+		return nil, &imports.Failure{Err: errors.New("there is no such project any more")}
+	}
+	return i.run(ctx, request, in, progress)
+}
+
+// run imports a file. What it learns of properties is recorded even when the import breaks off: those lines are in. With an error it
+// returns what was done before, if anything was.
+func (i *importer) run(ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int)) (*adminapi.Import, error) {
+	rt, start := i.rt, time.Now()
+	if _, err := rt.Warehouse.Layout(ctx); err != nil {
+		return nil, err
+	}
+	options := rt.ingestOptions(rt.registry.Snapshot(), request.Project)
+	options.LearnTypes, options.DryRun = request.LearnTypes, request.DryRun
+	options.Progress = func(r ingest.Report) { progress(r.Line, r.Events) }
+	reader := formats.New(in, formats.Options{
+		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: maxSpool,
+		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, "spool-*") },
+	})
+	defer func() { _ = reader.Close() }()
+	report, err := rt.Warehouse.Import(ctx, rt.Places, options, reader)
+	if !request.DryRun {
+		err = errors.Join(err, rt.keepLearned(ctx, request.Project, &report))
+	}
+	out := importReport(request, &report, reader.Summary(), time.Since(start))
+	if reason := reader.Err(); err != nil && reason != nil {
+		err = &imports.Failure{Err: fmt.Errorf("%w%s", reason, cameTo(&report))}
+	}
+	return out, err
+}
+
+// cameTo says how far an import came that broke off.
+func cameTo(report *ingest.Report) string {
+	if report.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d events are in, up to line %d: importing again passes over them)", report.Events, report.Line)
+}
+
+// keepLearned records what an import found out, and has caches forget what it changed.
+func (rt *runtime) keepLearned(ctx context.Context, project int64, report *ingest.Report) error {
+	err := rt.learn(ctx, project, report)
+	err = errors.Join(err, rt.countMembers(ctx, project, report.Filled))
+	rt.Cache.Purge(project)
+	return err
+}
+
+func importReport(request imports.Request, report *ingest.Report, summary formats.Summary, took time.Duration) *adminapi.Import {
+	out := &adminapi.Import{
+		Format: string(summary.Format), DryRun: request.DryRun, Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons,
+		People: report.People, Merged: report.Merged, Groups: report.Groups, Cohorts: report.Cohorts, Members: report.Members,
+		Unknown: []adminapi.Unknown{}, MoreFields: summary.More, Columns: summary.Columns, Skipped: summary.Skipped,
+		Bad: report.Bad, BadLines: []adminapi.BadLine{}, LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
+		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: took.Seconds(),
+	}
+	if !report.First.IsZero() {
+		out.First, out.Last = &report.First, &report.Last
+	}
+	for _, field := range summary.Unknown {
+		out.Unknown = append(out.Unknown, adminapi.Unknown(field))
+	}
+	for _, bad := range report.BadLines {
+		out.BadLines = append(out.BadLines, adminapi.BadLine(bad))
+	}
+	for _, g := range report.GroupTypes {
+		out.GroupTypes = append(out.GroupTypes, adminapi.GroupType(g))
+	}
+	for _, l := range report.Learned {
+		out.Learned = append(out.Learned, adminapi.Property{Project: request.Project, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
+	}
+	return out
+}
+
+// importRuns remembers how far the last imports of commands came, for a command that is interrupted.
+type importRuns struct {
+	mu    sync.Mutex
+	byRun map[string]adminapi.ImportProgress
+	order []string
+}
+
+// maxRuns is how many are remembered.
+const maxRuns = 100
+
+// begin remembers an import by the name that its command gave it.
+func (r *importRuns) begin(name string) (progress func(line, events int), end func()) {
+	if name == "" || len(name) > maxRuns {
+		return func(int, int) {}, func() {}
+	}
+	set := func(change func(*adminapi.ImportProgress)) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.byRun == nil {
+			r.byRun = map[string]adminapi.ImportProgress{}
+		}
+		one, ok := r.byRun[name]
+		if !ok {
+			if r.order = append(r.order, name); len(r.order) > maxRuns {
+				delete(r.byRun, r.order[0])
+				r.order = r.order[1:]
+			}
+		}
+		change(&one)
+		r.byRun[name] = one
+	}
+	set(func(p *adminapi.ImportProgress) { p.Running = true })
+	return func(line, events int) { set(func(p *adminapi.ImportProgress) { p.Line, p.Events = line, events }) },
+		func() { set(func(p *adminapi.ImportProgress) { p.Running = false }) }
+}
+
+func (r *importRuns) of(name string) (adminapi.ImportProgress, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one, ok := r.byRun[name]
+	return one, ok
+}

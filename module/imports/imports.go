@@ -1,0 +1,577 @@
+// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, one after the other, and remembers
+// what became of them.
+package imports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+)
+
+// Status is how an import is doing.
+type Status string
+
+// What becomes of an import.
+const (
+	Waiting   Status = "waiting"
+	Running   Status = "running"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+)
+
+// Request is what an import is asked to do.
+type Request struct {
+	Project    int64             `json:"project"`
+	Name       string            `json:"filename"` // of the file; may be empty
+	Format     string            `json:"format"`   // empty if it is told from the file
+	Map        map[string]string `json:"map"`
+	DryRun     bool              `json:"dry_run"`
+	LearnTypes bool              `json:"learn_types"`
+	CreatedBy  string            `json:"created_by"` // the id of a key
+}
+
+// Import is an import over HTTP.
+type Import struct {
+	Request
+
+	ID         string           `json:"id"`
+	Status     Status           `json:"status"`
+	Size       int64            `json:"size"` // of the file, as it was sent
+	Line       int              `json:"line"` // up to which all are in
+	Events     int              `json:"events"`
+	CreatedAt  time.Time        `json:"created_at"`
+	StartedAt  *time.Time       `json:"started_at"`
+	FinishedAt *time.Time       `json:"finished_at"`
+	Error      string           `json:"error"`
+	Report     *adminapi.Import `json:"report"`
+}
+
+// ended reports whether nothing more will become of the import.
+func (i *Import) ended() bool { return i.Status != Waiting && i.Status != Running }
+
+// Failure is an error whose text is for the author of the file. The texts of others stay in the log.
+type Failure struct{ Err error }
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the reason.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Errors of New and Add.
+var (
+	ErrQueue    = errors.New("too many imports of the project are waiting")
+	ErrSize     = errors.New("the file is too large")
+	ErrRoom     = errors.New("the files that wait take all the room there is for them")
+	ErrDisk     = errors.New("there is no room on the server's disk")
+	ErrNotFound = errors.New("no such import")
+)
+
+const (
+	maxWaiting = 10                 // imports of a project that wait
+	maxKept    = 100                // imports of a project that are remembered
+	keptFor    = 7 * 24 * time.Hour // how long an import is remembered that ended
+	roomFactor = 4                  // files of the largest size that may wait together
+	ownFactor  = 2                  // of those, how many may be of one project
+	maxTries   = 4
+)
+
+// Config is what a service works with.
+type Config struct {
+	Folder string // the service's own
+	Logger *zap.Logger
+	// Run imports a file. It calls progress now and then, and returns a report also with an error, if it has one.
+	Run func(ctx context.Context, request Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error)
+	// Transient reports an error after which the same import may succeed. Default: there are none.
+	Transient func(error) bool
+	// Pause is how long the service waits before it looks for work again. Default: a second.
+	Pause time.Duration
+}
+
+// Service imports files. Several may be open on one folder: one of them is at work.
+type Service struct {
+	config Config
+	wake   chan struct{}
+	end    context.CancelFunc
+	done   chan struct{}
+
+	mu        sync.Mutex
+	uploading map[int64]int   // by project
+	expected  map[int64]int64 // bytes that these may bring
+	running   map[string]context.CancelCauseFunc
+}
+
+// New opens a service and begins to work. The folder is made if it is not there.
+func New(config Config) (*Service, error) {
+	if err := os.MkdirAll(config.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of imports: %w", err)
+	}
+	if config.Pause == 0 {
+		config.Pause = time.Second
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s := &Service{
+		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[int64]int{},
+		running: map[string]context.CancelCauseFunc{}, expected: map[int64]int64{},
+	}
+	go s.work(ctx)
+	return s, nil
+}
+
+// Close stops what is at work. It goes on when a service is opened on the folder again.
+func (s *Service) Close() error {
+	s.end()
+	<-s.done
+	return nil
+}
+
+func (s *Service) folder(project int64) string {
+	return filepath.Join(s.config.Folder, strconv.FormatInt(project, 10))
+}
+
+func (s *Service) file(project int64, id, kind string) string {
+	return filepath.Join(s.folder(project), id+kind)
+}
+
+// Files of an import: what was asked and what became of it, the data, and data that is still coming in.
+const (
+	recordFile  = ".json"
+	dataFile    = ".data"
+	partialFile = ".partial"
+)
+
+// Add keeps a file, and has it imported. It is expected to have so many bytes, and has that many at most.
+func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*Import, error) {
+	leave, err := s.enter(request.Project, expected, most)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	one := &Import{Request: request, ID: uuid.NewString(), Status: Waiting, CreatedAt: time.Now().UTC()}
+	if err := os.MkdirAll(s.folder(request.Project), 0o700); err != nil {
+		return nil, diskError(err)
+	}
+	partial := s.file(one.Project, one.ID, partialFile)
+	if one.Size, err = receive(partial, body, most); err != nil {
+		return nil, errors.Join(err, remove(partial))
+	}
+	data := s.file(one.Project, one.ID, dataFile)
+	if err := os.Rename(partial, data); err != nil {
+		return nil, errors.Join(diskError(err), remove(partial))
+	}
+	if err := s.save(one); err != nil {
+		return nil, errors.Join(diskError(err), remove(data))
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return one, nil
+}
+
+// enter takes a place for an upload, if there is one.
+func (s *Service) enter(project, expected, most int64) (leave func(), err error) {
+	all, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	waiting, size, own := 0, expected, expected
+	for _, one := range all {
+		if one.ended() {
+			continue
+		}
+		size += one.Size
+		if one.Project == project {
+			waiting++
+			own += one.Size
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, more := range s.expected {
+		size += more
+	}
+	switch {
+	case waiting+s.uploading[project] >= maxWaiting:
+		return nil, ErrQueue
+	case size > roomFactor*most, own+s.expected[project] > ownFactor*most:
+		return nil, ErrRoom
+	}
+	s.uploading[project]++
+	s.expected[project] += expected
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.expected[project] -= expected
+		if s.uploading[project]--; s.uploading[project] == 0 {
+			delete(s.uploading, project)
+			delete(s.expected, project)
+		}
+	}, nil
+}
+
+// receive writes a body to a file.
+func receive(name string, body io.Reader, most int64) (size int64, err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, diskError(err)
+	}
+	defer func() {
+		if closed := file.Close(); err == nil && closed != nil {
+			err = diskError(closed)
+		}
+	}()
+	in := &bodyReader{in: body}
+	size, err = io.Copy(file, io.LimitReader(in, most+1))
+	switch {
+	case in.err != nil:
+		return size, in.err
+	case err != nil:
+		return size, diskError(err)
+	case size > most:
+		return size, ErrSize
+	}
+	if err := file.Sync(); err != nil {
+		return size, diskError(err)
+	}
+	return size, nil
+}
+
+// bodyReader remembers an error of the body: one of the disk is another one.
+type bodyReader struct {
+	in  io.Reader
+	err error
+}
+
+func (b *bodyReader) Read(into []byte) (int, error) {
+	n, err := b.in.Read(into)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF comes as it is
+		b.err = err
+	}
+	return n, err //nolint:wrapcheck // readers compare it
+}
+
+// diskError says of a full disk that it is full.
+func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return fmt.Errorf("keeping an import: %w", err)
+}
+
+func remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing a file of an import: %w", err)
+	}
+	return nil
+}
+
+// save writes what is known of an import.
+func (s *Service) save(one *Import) error {
+	text, err := json.Marshal(one)
+	if err != nil {
+		return fmt.Errorf("BUG: encoding an import: %w", err)
+	}
+	name := s.file(one.Project, one.ID, recordFile)
+	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
+		return err //nolint:wrapcheck // the caller says what it was doing
+	}
+	return os.Rename(name+".new", name) //nolint:wrapcheck // the caller says what it was doing
+}
+
+// Get returns an import of a project, or ErrNotFound.
+func (s *Service) Get(project int64, id string) (*Import, error) {
+	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+		return nil, ErrNotFound
+	}
+	return read(s.file(project, id, recordFile))
+}
+
+func read(name string) (*Import, error) {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading an import: %w", err)
+	}
+	one := new(Import)
+	if err := json.Unmarshal(text, one); err != nil {
+		return nil, fmt.Errorf("reading an import: %w", err)
+	}
+	return one, nil
+}
+
+// List returns the imports of a project, newest first.
+func (s *Service) List(project int64) ([]*Import, error) {
+	return listed(s.folder(project))
+}
+
+func listed(folder string) ([]*Import, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing imports: %w", err)
+	}
+	var all []*Import
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), recordFile) {
+			continue
+		}
+		one, err := read(filepath.Join(folder, e.Name()))
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return all, nil
+}
+
+// all returns the imports of all projects, newest first.
+func (s *Service) all() ([]*Import, error) {
+	folders, err := os.ReadDir(s.config.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("listing imports: %w", err)
+	}
+	var all []*Import
+	for _, f := range folders {
+		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
+			continue
+		}
+		some, err := listed(filepath.Join(s.config.Folder, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return all, nil
+}
+
+// Delete cancels an import that has not ended, and forgets one that has.
+func (s *Service) Delete(project int64, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, err := s.Get(project, id)
+	if err != nil {
+		return err
+	}
+	if one.ended() {
+		return errors.Join(remove(s.file(project, id, dataFile)), remove(s.file(project, id, recordFile)))
+	}
+	if cancel := s.running[id]; cancel != nil {
+		cancel(errCancelled)
+		return nil // who runs it notes that it is cancelled
+	}
+	return s.finish(one, Cancelled, "")
+}
+
+var errCancelled = errors.New("the import was cancelled")
+
+// finish notes how an import ended, and removes its data.
+func (s *Service) finish(one *Import, status Status, reason string) error {
+	now := time.Now().UTC()
+	one.Status, one.FinishedAt, one.Error = status, &now, reason
+	err := s.save(one)
+	if err != nil {
+		err = fmt.Errorf("noting how an import ended: %w", err)
+	}
+	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)))
+}
+
+// work imports one file after the other, the oldest first, while it holds the lock of the folder.
+func (s *Service) work(ctx context.Context) {
+	defer close(s.done)
+	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
+	for {
+		ok, err := lock.TryLockContext(ctx, s.config.Pause)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil && ok {
+			break
+		}
+	}
+	defer func() { _ = lock.Unlock() }()
+	s.clean()
+	for ctx.Err() == nil {
+		if next := s.next(); next != nil {
+			s.run(ctx, next)
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-time.After(s.config.Pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// clean removes what is left of uploads that broke off when another process ended.
+func (s *Service) clean() {
+	for _, pattern := range []string{"*/*" + partialFile, "*/*.new", "spool-*"} {
+		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Minute {
+				_ = os.Remove(name)
+			}
+		}
+	}
+	data, err := filepath.Glob(filepath.Join(s.config.Folder, "*/*"+dataFile))
+	if err != nil {
+		return
+	}
+	for _, name := range data {
+		one, err := read(strings.TrimSuffix(name, dataFile) + recordFile)
+		if errors.Is(err, ErrNotFound) && old(name) || err == nil && one.ended() {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+func old(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && time.Since(info.ModTime()) > time.Minute
+}
+
+// next is the import that has been waiting for longest; nil if there is none. It forgets old ones.
+func (s *Service) next() *Import {
+	all, err := s.all()
+	if err != nil {
+		s.config.Logger.Error("looking for imports", zap.Error(err))
+		return nil
+	}
+	var next *Import
+	kept := map[int64]int{}
+	for _, one := range all {
+		if !one.ended() {
+			next = one
+			continue
+		}
+		if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
+			if err := s.Delete(one.Project, one.ID); err != nil && !errors.Is(err, ErrNotFound) {
+				s.config.Logger.Error("forgetting an import", zap.Error(err))
+			}
+		}
+	}
+	return next
+}
+
+// run imports a file. One that ends with the service goes on later.
+func (s *Service) run(ctx context.Context, one *Import) {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !s.begin(one, cancel) {
+		return
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, one.ID)
+		s.mu.Unlock()
+	}()
+	err := s.try(running, one)
+	if err == nil {
+		err = s.finish(one, Completed, "")
+	} else if ctx.Err() == nil {
+		err = s.ended(running, one, err)
+	} else {
+		one.Status = Waiting
+		err = s.save(one)
+	}
+	if err != nil {
+		s.config.Logger.Error("noting how an import ended", zap.String("import", one.ID), zap.Error(err))
+		select { // the same import comes again
+		case <-time.After(s.config.Pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// begin notes that an import is running, unless it was cancelled before.
+func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
+		return false
+	}
+	now := time.Now().UTC()
+	one.Status, one.StartedAt = Running, &now
+	s.running[one.ID] = cancel
+	return true
+}
+
+// ended notes why an import broke off.
+func (s *Service) ended(running context.Context, one *Import, err error) error {
+	if errors.Is(context.Cause(running), errCancelled) {
+		return s.finish(one, Cancelled, "")
+	}
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return s.finish(one, Failed, failure.Error())
+	}
+	s.config.Logger.Error("an import failed", zap.Int64("project", one.Project), zap.String("import", one.ID), zap.Error(err))
+	return s.finish(one, Failed, "The server could not write all of it. Import the file again: what is in already is passed over.")
+}
+
+// try imports a file, several times if need be.
+func (s *Service) try(ctx context.Context, one *Import) error {
+	for tries := 1; ; tries++ {
+		err := s.once(ctx, one)
+		if err == nil || tries == maxTries || s.config.Transient == nil || !s.config.Transient(err) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(tries*tries) * 5 * s.config.Pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Service) once(ctx context.Context, one *Import) error {
+	if err := s.save(one); err != nil {
+		return diskError(err)
+	}
+	file, err := os.Open(s.file(one.Project, one.ID, dataFile))
+	if err != nil {
+		return fmt.Errorf("opening an import: %w", err)
+	}
+	defer file.Close()
+	var last time.Time
+	report, err := s.config.Run(ctx, one.Request, file, func(line, events int) {
+		one.Line, one.Events = line, events
+		if time.Since(last) > time.Second/2 {
+			last = time.Now()
+			_ = s.save(one) // progress that is lost is no harm
+		}
+	})
+	if report != nil {
+		one.Report = report
+		one.Events = report.Events
+	}
+	return err
+}

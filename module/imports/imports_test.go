@@ -1,0 +1,251 @@
+package imports_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
+)
+
+// runner stands for the importer: it reads the file, and fails or waits if the file says so.
+type runner struct {
+	began chan string
+	away  int // how many times it fails as if the database were away
+}
+
+var errAway = errors.New("away")
+
+func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	progress(1, 1)
+	if r.began != nil {
+		r.began <- string(text)
+	}
+	switch string(text) {
+	case "wait":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case "bad":
+		return &adminapi.Import{}, &imports.Failure{Err: errors.New("the file is bad")}
+	case "broken":
+		return nil, errors.New("a secret of the server")
+	case "away":
+		if r.away--; r.away >= 0 {
+			return nil, errAway
+		}
+	}
+	return &adminapi.Import{Events: len(text)}, nil
+}
+
+func open(t *testing.T, folder string, r *runner) *imports.Service {
+	t.Helper()
+	s, err := imports.New(imports.Config{
+		Folder: folder, Logger: zap.NewNop(), Run: r.run, Pause: 2 * time.Millisecond, Transient: func(err error) bool { return errors.Is(err, errAway) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func add(t *testing.T, s *imports.Service, project int64, text string) *imports.Import {
+	t.Helper()
+	one, err := s.Add(imports.Request{Project: project}, strings.NewReader(text), int64(len(text)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// until waits for an import to be in a state.
+func until(t *testing.T, s *imports.Service, one *imports.Import, status imports.Status) *imports.Import {
+	t.Helper()
+	for range 5000 {
+		now, err := s.Get(one.Project, one.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.Status == status {
+			return now
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatalf("the import is not %s", status)
+	return nil
+}
+
+// files lists what is in a folder of a project.
+func files(t *testing.T, folder, project, kind string) (n int) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, project, "*"+kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+func TestOutcomes(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder, &runner{away: 2})
+	tests := []struct {
+		text   string
+		status imports.Status
+		reason string
+	}{
+		{"good", imports.Completed, ""},
+		{"bad", imports.Failed, "the file is bad"},
+		{"broken", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
+		{"away", imports.Completed, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			got := until(t, s, add(t, s, 1, tt.text), tt.status)
+			if got.Error != tt.reason || got.FinishedAt == nil || got.Size != int64(len(tt.text)) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	all, err := s.List(1)
+	if err != nil || len(all) != len(tests) {
+		t.Errorf("%d imports, %v", len(all), err)
+	}
+	for range 1000 {
+		if files(t, folder, "1", ".data") == 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Error("files are left of imports that ended")
+}
+
+// TestProjects: an import is found in its own project alone, and by its id alone.
+func TestProjects(t *testing.T) {
+	s := open(t, t.TempDir(), &runner{})
+	one := add(t, s, 1, "good")
+	for _, id := range []string{one.ID, "../1/" + one.ID, "", "..", strings.ToUpper(one.ID)} {
+		if _, err := s.Get(2, id); !errors.Is(err, imports.ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
+		}
+		if err := s.Delete(2, id); !errors.Is(err, imports.ErrNotFound) {
+			t.Errorf("deleting %q: %v", id, err)
+		}
+	}
+	if all, err := s.List(2); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	until(t, s, one, imports.Completed)
+}
+
+func TestCancel(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, folder, r)
+	running, waiting := add(t, s, 1, "wait"), add(t, s, 1, "good")
+	<-r.began
+	for _, one := range []*imports.Import{waiting, running} {
+		if err := s.Delete(1, one.ID); err != nil {
+			t.Fatal(err)
+		}
+		until(t, s, one, imports.Cancelled)
+	}
+	if err := s.Delete(1, waiting.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Get(1, waiting.ID); !errors.Is(err, imports.ErrNotFound) {
+		t.Errorf("it was forgotten: %v", err)
+	}
+	until(t, s, add(t, s, 1, "good"), imports.Completed)
+}
+
+// TestRestart: what was running goes on, and what is left of an upload that broke off is removed.
+func TestRestart(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, folder, r)
+	one := add(t, s, 1, "wait")
+	<-r.began
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Get(1, one.ID); err != nil || got.Status != imports.Waiting {
+		t.Errorf("%+v, %v", got, err)
+	}
+	left := filepath.Join(folder, "1", "left.partial")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(left, before, before); err != nil {
+		t.Fatal(err)
+	}
+	r = &runner{began: make(chan string, 10)}
+	s = open(t, folder, r)
+	if got := <-r.began; got != "wait" {
+		t.Errorf("%q runs", got)
+	}
+	if n := files(t, folder, "1", ".partial"); n > 0 {
+		t.Errorf("%d partial files are left", n)
+	}
+	if err := s.Delete(1, one.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+type brokenBody struct{}
+
+var errGone = errors.New("gone")
+
+func (brokenBody) Read([]byte) (int, error) { return 0, errGone }
+
+func TestLimits(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 100)}
+	s := open(t, folder, r)
+	add(t, s, 1, "wait")
+	<-r.began
+	_, large := s.Add(imports.Request{Project: 1}, strings.NewReader("too large"), 1, 5)
+	_, gone := s.Add(imports.Request{Project: 1}, io.MultiReader(strings.NewReader("a"), brokenBody{}), 1, 5)
+	if !errors.Is(large, imports.ErrSize) || !errors.Is(gone, errGone) {
+		t.Errorf("too large: %v; gone: %v", large, gone)
+	}
+	if n := files(t, folder, "1", ".partial"); n > 0 {
+		t.Errorf("%d partial files are left", n)
+	}
+	_, room := s.Add(imports.Request{Project: 2}, strings.NewReader("x"), 3<<20, 1<<20)
+	if !errors.Is(room, imports.ErrRoom) {
+		t.Errorf("room: %v", room)
+	}
+	var taken []error
+	for range 11 {
+		_, err := s.Add(imports.Request{Project: 1}, strings.NewReader("good"), 4, 1<<20)
+		taken = append(taken, err)
+	}
+	var refused int
+	for _, err := range taken {
+		if errors.Is(err, imports.ErrQueue) {
+			refused++
+		}
+	}
+	if diff := cmp.Diff(2, refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	add(t, s, 2, "good") // another project has a queue of its own
+}
