@@ -125,7 +125,16 @@ func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Projec
 		ID: p.ID, APIToken: snap.CaptureToken(p.ID), Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
 		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+		Retention:           p.Retention, EventsFrom: api.OrNil(eventsFrom(snap, p)),
 	}
+}
+
+// eventsFrom is the time of the earliest events that a project shows now.
+func eventsFrom(snap *registry.Snapshot, p *registry.Project) time.Time {
+	if of := snap.Schema(p.ID); of != nil {
+		return of.EventsFrom(time.Now())
+	}
+	return time.Time{}
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -139,6 +148,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
 		Name: body.Name, Timezone: body.Timezone, WeekStart: int(body.WeekStart),
 		TestAccountFilters: string(body.TestAccountFilters), PathCleaningFilters: string(body.PathCleaningFilters),
+		Retention: body.Retention,
 	}, time.Now())
 	if err != nil {
 		return nil, err
@@ -156,7 +166,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart, At: time.Now()}
+	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart, Retention: body.Retention, At: time.Now()}
 	for _, list := range []struct {
 		given json.RawMessage
 		into  **string

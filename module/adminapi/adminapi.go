@@ -15,6 +15,7 @@ type NewProject struct {
 	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+	Retention           int             `json:"retention_days"` // for how many days events are kept; 0 for ever
 }
 
 // ProjectChange changes a project. Absent fields stay as they are.
@@ -24,6 +25,7 @@ type ProjectChange struct {
 	WeekStart           *int            `json:"week_start,omitempty"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+	Retention           *int            `json:"retention_days,omitempty"`
 }
 
 // Project is a project.
@@ -35,7 +37,11 @@ type Project struct {
 	WeekStart           int             `json:"week_start"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
-	CreatedAt           time.Time       `json:"created_at"`
+	// Retention is for how many days events are kept, 0 for ever; EventsFrom is the time of the earliest events that are shown today, null
+	// for all.
+	Retention  int        `json:"retention_days"`
+	EventsFrom *time.Time `json:"events_from"`
+	CreatedAt  time.Time  `json:"created_at"`
 }
 
 // CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
