@@ -17,12 +17,17 @@ var sharedPaths = physical.Setting{Name: "object_shared_data_serialization_versi
 // deduplication marks the tables that we made, as no other product sets it so.
 const deduplication = "non_replicated_deduplication_window = 10000"
 
+// lastStatement has ClickHouse keep the text of no statement that changed rows but the last one: the text has what the rows were found by,
+// such as distinct ids, and the last one is that of [Client.Erase]. Otherwise it keeps a hundred, for as long as there are no more.
+var lastStatement = physical.Setting{Name: "finished_mutations_to_keep", Value: "1"}
+
 // tuning is the settings that a table gets on a server that knows them.
 func tuning(t *physical.Table) []physical.Setting {
-	if !t.HasPaths() {
-		return t.Tuning
+	all := append(slices.Clip(t.Tuning), lastStatement)
+	if t.HasPaths() {
+		all = append(all, sharedPaths)
 	}
-	return append(slices.Clip(t.Tuning), sharedPaths)
+	return all
 }
 
 // tableSettings are the settings of a new table.

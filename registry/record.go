@@ -64,6 +64,7 @@ var kinds = []kindOf{
 	{kind: KindAlert, read: readAlert},
 	{kind: KindDefinition, read: readDefinition},
 	{kind: KindAnnotation, read: readAnnotation},
+	{kind: KindDeletion, read: readDeletion},
 }
 
 // The kinds of records.
@@ -85,6 +86,7 @@ const (
 	KindAlert        Kind = "alert"
 	KindDefinition   Kind = "definition"
 	KindAnnotation   Kind = "annotation"
+	KindDeletion     Kind = "deletion"
 
 	kindSequence Kind = "sequence"
 	kindUser     Kind = "user" // has a sequence alone
