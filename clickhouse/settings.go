@@ -196,15 +196,16 @@ func tableFilters(database string, projects []int64, from time.Time, more ...str
 	if len(numbers) > 1 {
 		ofProject = fmt.Sprintf("%s IN (%s)", physical.Project, strings.Join(numbers, ","))
 	}
+	filter := "'" + ofProject + "'"
 	var b strings.Builder
 	b.WriteByte('{')
+	if !from.IsZero() {
+		// The engine takes the first that fits. The short name also fits other tables that a query calls so, which have no such column.
+		fmt.Fprintf(&b, "%s:'%s AND timestamp >= fromUnixTimestamp64Micro(%d)',", literal(database+"."+physical.Events), ofProject, from.UnixMicro())
+	}
 	for i, table := range slices.Concat(guardedTables, more) {
 		if i > 0 {
 			b.WriteByte(',')
-		}
-		filter := "'" + ofProject + "'"
-		if table == physical.Events && !from.IsZero() {
-			filter = fmt.Sprintf("'%s AND timestamp >= fromUnixTimestamp64Micro(%d)'", ofProject, from.UnixMicro())
 		}
 		// The engine compares the name as written in the query with the short name (for tables of the current
 		// database) and with the full name.

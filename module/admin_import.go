@@ -44,7 +44,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	}
 	out := adminapi.Import{
 		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
-		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{},
+		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{}, TooOld: report.TooOld,
 		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
 		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(options.Now).Seconds(),
 	}

@@ -146,8 +146,13 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 // ingestOptions are those of records that come in now, whose types are learned.
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	static, computed := cohortIDs(snap, project)
+	now := time.Now()
+	var from time.Time
+	if of := snap.Schema(project); of != nil {
+		from = of.EventsFrom(now)
+	}
 	return ingest.Options{
-		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
 		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

@@ -199,6 +199,7 @@ type Import struct {
 	Groups     int         `json:"groups"`
 	Cohorts    int         `json:"cohorts"`                       // lines
 	Members    int         `json:"members"`                       // people that are new in cohorts
+	TooOld     int         `json:"too_old_events,omitempty"`      // that were left out, because the project keeps no events of their age
 	LeftOut    int         `json:"left_out_properties"`           // of people and groups that have as many as they can
 	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with one
 	Untyped    bool        `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
