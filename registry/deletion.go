@@ -124,6 +124,28 @@ func (r *Registry) EraseDeletions(ctx context.Context, project int64, erased []*
 	return nil
 }
 
+// ForgetDeleted forgets the distinct ids that deletions have, which are about to be erased.
+func (r *Registry) ForgetDeleted(ctx context.Context, project int64, deleted []*Deletion) error {
+	err := r.changeDeletions(ctx, project, deleted, func(d, _ *Deletion) { d.Names = nil }, nil)
+	if err != nil {
+		return fmt.Errorf("forgetting whom deletions were of: %w", err)
+	}
+	return nil
+}
+
+// EraseRemoved has what was removed and overwritten leave the disk, of a store that can do that. Others do it by themselves, sooner or
+// later.
+func (r *Registry) EraseRemoved(ctx context.Context) error {
+	s, ok := r.store.(interface{ EraseRemoved(context.Context) error })
+	if !ok {
+		return nil
+	}
+	if err := s.EraseRemoved(ctx); err != nil {
+		return fmt.Errorf("erasing what was removed: %w", err)
+	}
+	return nil
+}
+
 // changeDeletions changes those that are there, and then does what is to be done with it.
 func (r *Registry) changeDeletions(
 	ctx context.Context, project int64, given []*Deletion, change func(d, given *Deletion), then func(*tx, *projectState) error,
@@ -203,6 +225,22 @@ func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
 		pending = append(pending, d)
 	}
 	return pending
+}
+
+// DeletionEpoch tells apart the times before and after each deletion of a project; 0 if there was none.
+func (s *Snapshot) DeletionEpoch(project int64) (epoch int64) {
+	p := s.project(project)
+	if p == nil {
+		return 0
+	}
+	for each := p.deletions.list.Iterator(); !each.Done(); {
+		_, d, _ := each.Next()
+		epoch = max(epoch, d.RequestedAt.UnixMicro())
+		if !d.ErasedAt.IsZero() { // the newest of these
+			break
+		}
+	}
+	return epoch
 }
 
 // deletions removes the records of what was erased before a time.

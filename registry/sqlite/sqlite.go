@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -125,6 +126,7 @@ func connect(path, option, value string) *sql.DB {
 		"_foreign_keys": {"1"},
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
+		"_pragma":       {"secure_delete(1)"}, // what is removed does not stay in free pages
 		option:          {value},
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
@@ -133,6 +135,31 @@ func connect(path, option, value string) *sql.DB {
 	}
 	return db
 }
+
+// EraseRemoved has what was removed or overwritten leave the disk: the file has no trace of it, and the log beside it, which has, is
+// emptied.
+func (s *Store) EraseRemoved(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		var busy, pages, moved int
+		if err := s.write.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
+			return fmt.Errorf("emptying the log of the registry: %w", err)
+		}
+		if busy == 0 {
+			return nil
+		}
+		if tries == checkpointTries {
+			return errors.New("emptying the log of the registry: another process reads it")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// checkpointTries is how often to try again to empty the log, a second apart, while others read it.
+const checkpointTries = 30
 
 // Close closes the file.
 func (s *Store) Close() error { return errors.Join(s.read.Close(), s.write.Close()) }
