@@ -192,3 +192,34 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	}
 	return "", nil
 }
+
+// EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
+// the disk. It reports whether there is none any more: one that a query still fills comes later.
+func (c *Client) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
+	all, err := c.MaterializedTables(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range all {
+		if t.Project != project || t.Fill >= before.UnixMilli() {
+			continue
+		}
+		if err := c.mutate(ctx, nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
+			return false, err
+		}
+	}
+	dropped, err := c.count(ctx, Query{
+		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(fmt.Sprint(materializedPrefix, project, "_")) + ")",
+		system: true,
+	})
+	if err = unlessForbidden(err); err != nil {
+		return false, err
+	}
+	left, err := c.MaterializedTables(ctx)
+	for _, t := range left {
+		if t.Project == project && t.Fill < before.UnixMilli() {
+			return false, err
+		}
+	}
+	return dropped == 0, err
+}

@@ -54,6 +54,8 @@ type Options struct {
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
 	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
 	Captured bool
+	// What was deleted of the project. It is called in the turn of each batch. Default: nothing.
+	Deletions func() Deletions
 	// Called before each batch, which is written before done is called. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
 }

@@ -125,7 +125,8 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 		return
 	}
 	own := to.id == personUUID(p.store.project, d.name)
-	d.moved = d.moved || d.person != nil || !own && (p.captured || d.alone)
+	deleted := d.stored && d.person == nil // its events, if they stayed, are those of another person
+	d.moved = d.moved || d.person != nil || deleted || !own && (p.captured || d.alone)
 	d.joined = !own && !d.moved
 	if d.stored || d.person != nil {
 		d.version++

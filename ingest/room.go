@@ -98,6 +98,10 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	if err := s.loadGroupTypes(ctx); err != nil {
 		return err
 	}
+	if s.options.Deletions != nil {
+		s.deletions = s.options.Deletions()
+		s.store.epoch = s.deletions.Epoch
+	}
 	s.groups.share(r.types)
 	r.last, r.settled = nil, false
 	if err := write(ctx); err != nil {

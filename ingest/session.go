@@ -21,7 +21,9 @@ type session struct {
 	types    typeLearner
 	refused  map[int]bool // lines that the server would not take
 	refusals *refusals    // of the room
-	intents  Intents
+	// What was deleted of the project, as of this batch.
+	deletions Deletions
+	intents   Intents
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -135,7 +137,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
 		if records[n].Kind == record.Event {
-			given[n] = newEvent(&records[n], s.options.Captured)
+			late, drop := s.lateness(&records[n])
+			given[n] = newEvent(&records[n], s.options.Captured, late)
+			given[n].deleted = drop
 		}
 	}
 	if err := s.load(ctx, records, given); err != nil {
@@ -273,7 +277,9 @@ func (s *session) wasRefused(r *record.Record) bool {
 }
 
 // drops reports whether an event is not kept.
-func (s *session) drops(e *event) bool { return s.tooOld(e) || s.options.Captured && e.pointless() }
+func (s *session) drops(e *event) bool {
+	return s.tooOld(e) || s.options.Captured && (e.deleted || e.pointless())
+}
 
 func (s *session) tooOld(e *event) bool { return e.Timestamp.Before(s.options.EventsFrom) }
 

@@ -279,11 +279,14 @@ func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gath
 	})
 }
 
-// token is the same for the same rows of the same projects.
+// token is the same for the same rows of the same projects, until something is deleted there.
 func token(blocks []*gathered) string {
 	sum := sha256.New()
 	for _, b := range blocks {
 		sum.Write(fmt.Appendf(nil, "%d %s\n", b.store.project, b.table))
+		if b.store.epoch != 0 {
+			sum.Write(fmt.Appendf(nil, "%d\n", b.store.epoch))
+		}
 		for _, row := range b.rows {
 			sum.Write([]byte(row.key + "\n"))
 		}

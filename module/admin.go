@@ -62,6 +62,9 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/alerts/{id}/check", map[string]adminHandler{http.MethodPost: adminCheckAlert}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
+		route("/analytics/persons/delete", map[string]adminHandler{http.MethodPost: adminDeletePersons}),
+		route("/analytics/persons/deletions", map[string]adminHandler{http.MethodGet: adminListDeletions}),
+		route("/analytics/persons/erase", map[string]adminHandler{http.MethodPost: adminErase}),
 		route("/analytics/import", map[string]adminHandler{http.MethodPost: adminImport}),
 	}
 }

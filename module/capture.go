@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -153,6 +154,7 @@ func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.
 	}
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Deletions:  func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
 		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -49,6 +50,7 @@ type runtime struct {
 	cohorts *cohorts.Calculator
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
+	deleter *deletions.Deleter
 
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
@@ -160,12 +162,15 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
 		return nil, err
 	}
-	rt.probe = rt.newProbe()
-	rt.api = rt.newAPI()
-	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	if rt.capturing, err = a.openCapture(); err != nil {
 		return nil, err
 	}
+	if rt.deleter, err = a.openDeleter(rt, cacheKey); err != nil {
+		return nil, err
+	}
+	rt.probe = rt.newProbe()
+	rt.api = rt.newAPI()
+	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	rt.capture = a.newCapture(rt)
 	return rt, nil
 }

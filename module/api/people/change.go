@@ -118,7 +118,7 @@ func propertiesOf(field string, raw json.RawMessage) (record.Object, error) {
 
 // change changes the person in the path of a request, by a field.
 func (s *People) change(ctx context.Context, c *api.Caller, in api.Input, field string, change ingest.Change) error {
-	id, err := personID(in)
+	id, err := personID(in.At.Name)
 	if err != nil {
 		return err
 	}

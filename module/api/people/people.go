@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -23,13 +24,14 @@ import (
 type People struct {
 	Executor *execution.Executor
 	// Change changes the properties of a person of a project, so that the next answer shows it.
-	Change func(ctx context.Context, project int64, change ingest.Change) error
+	Change  func(ctx context.Context, project int64, change ingest.Change) error
+	Deleter *deletions.Deleter
 }
 
 // Routes are the routes of the topic.
 func (s *People) Routes() []api.Route {
 	const readPerson, writePerson, readEvents = "person:read", "person:write", result.QueryScope
-	return []api.Route{
+	return append(s.deletionRoutes(), []api.Route{
 		{Method: http.MethodGet, Pattern: "events", Scope: readEvents, Handler: s.listEvents},
 		{Method: http.MethodGet, Pattern: "events/values", Scope: readEvents, Handler: s.eventValues},
 		{Method: http.MethodGet, Pattern: "events/:name", Scope: readEvents, Handler: s.getEvent},
@@ -42,7 +44,7 @@ func (s *People) Routes() []api.Route {
 		{Method: http.MethodPut, Pattern: "persons/:name", Scope: writePerson, Handler: s.setProperties},
 		{Method: http.MethodPost, Pattern: "persons/:name/update_property", Scope: writePerson, Handler: s.setProperty},
 		{Method: http.MethodPost, Pattern: "persons/:name/delete_property", Scope: writePerson, Handler: s.unsetProperties},
-	}
+	}...)
 }
 
 // createPerson answers POST persons/.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -236,21 +235,9 @@ func ofID(id string) string { return "id = toUUID(" + text(id) + ")" }
 // text is a text as HogQL writes it.
 func text(s string) string { return hogql.PrintExpr(&hogql.Const{Value: s}) }
 
-// personID is the id in the path of a request. People have no numbers here, so that a number is nobody's.
-func personID(in api.Input) (string, error) {
-	if id, ok := uuidOf(in.At.Name); ok {
-		return id, nil
-	}
-	if _, err := strconv.ParseUint(in.At.Name, 10, 64); err == nil {
-		return "", api.NotFound("Not found.")
-	}
-	return "", api.Invalid("", "invalid_input",
-		"The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=%s instead.", in.At.Name)
-}
-
 // getPerson answers GET persons/:id/.
 func (s *People) getPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	id, err := personID(in)
+	id, err := personID(in.At.Name)
 	if err != nil {
 		return api.Response{}, err
 	}
