@@ -45,7 +45,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		{Pattern: livePath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		{Pattern: readyPath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
-		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
+		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject, http.MethodDelete: adminDeleteProject}),
 		route("/analytics/projects/{id}/tokens", map[string]adminHandler{http.MethodGet: adminListCaptureTokens, http.MethodPost: adminRotateCaptureToken}),
 		route("/analytics/projects/{id}/tokens/{token}", map[string]adminHandler{http.MethodDelete: adminRevokeCaptureToken}),
 		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
@@ -214,7 +214,15 @@ func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any
 	for _, p := range snap.Projects() {
 		records = append(records, recordProject(snap, p))
 	}
-	return map[string]any{"projects": records}, nil
+	out := map[string]any{"projects": records}
+	var deleted []adminapi.DeletedProject
+	for _, r := range snap.Removals() {
+		deleted = append(deleted, recordRemoval(r))
+	}
+	if deleted != nil {
+		out["deleted"] = deleted
+	}
+	return out, nil
 }
 
 func recordKey(k *registry.Key, secret string) adminapi.Key {

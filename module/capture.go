@@ -129,6 +129,9 @@ type deliverTo struct{ *runtime }
 // Deliver implements delivery.Target.
 func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
 	snap := rt.registry.Snapshot()
+	if snap.Removal(project) != nil {
+		return ingest.Report{Dropped: len(records)}, nil
+	}
 	if snap.Project(project) == nil {
 		return ingest.Report{}, &delivery.RefusedError{Reason: fmt.Errorf("project %d: %w", project, registry.ErrNotFound)}
 	}

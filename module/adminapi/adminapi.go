@@ -44,6 +44,26 @@ type Project struct {
 	CreatedAt  time.Time  `json:"created_at"`
 }
 
+// ProjectDeletion asks for the deletion of a project.
+type ProjectDeletion struct {
+	Confirm string `json:"confirm"` // the project's name
+}
+
+// DeletedProject is a project that was deleted. Times that have not come are null.
+type DeletedProject struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name,omitempty"` // only right after it was deleted
+	// Records is how many records the project had, by kind.
+	Records map[string]int `json:"records"`
+	// Events, Persons and Groups are how many it had, only right after it was deleted.
+	Events      *int64     `json:"events,omitempty"`
+	Persons     *int64     `json:"persons,omitempty"`
+	Groups      *int64     `json:"groups,omitempty"`
+	RequestedAt time.Time  `json:"requested_at"`
+	RemovedAt   *time.Time `json:"removed_at"` // since when no query finds its data
+	ErasedAt    *time.Time `json:"erased_at"`  // since when nothing of it is on the disk
+}
+
 // CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
 // good until they are revoked.
 type CaptureTokens struct {

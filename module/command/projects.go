@@ -50,7 +50,11 @@ func projectCommand() *cobra.Command {
 	list := leaf("list", "Lists the projects", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/projects", nil)
 	})
-	return group("project", "Creates, changes, lists and purges projects", create, set, list, captureTokenCommand(), purgeLeaf())
+	remove := leaf("delete <id> --confirm <name>", "Deletes a project with all of its data", cobra.MaximumNArgs(1), deleteProject)
+	remove.Flags().Int64("project", 0, "the project, if it is not named by an argument")
+	remove.Flags().String("confirm", "", "the project's name, so that no other one is deleted by mistake")
+	mustRequire(remove, "confirm")
+	return group("project", "Creates, changes, lists, purges and deletes projects", create, set, list, remove, captureTokenCommand(), purgeLeaf())
 }
 
 // projectLists adds the flags of the retention and of the settings that are lists.
@@ -88,6 +92,15 @@ func projectOf(cmd *cobra.Command, args []string) (int64, error) {
 		return 0, fmt.Errorf("%q is not the number of a project", args[0])
 	}
 	return id, nil
+}
+
+func deleteProject(cmd *cobra.Command, args []string) (any, error) {
+	project, err := projectOf(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	body := adminapi.ProjectDeletion{Confirm: text(cmd, "confirm")}
+	return call[json.RawMessage](cmd, http.MethodDelete, "/analytics/projects/"+strconv.FormatInt(project, 10), body)
 }
 
 func setProject(cmd *cobra.Command, args []string) (any, error) {

@@ -33,8 +33,8 @@ type Config struct {
 	Logger    *zap.Logger
 	// Outdated has this server forget what it computed for a project before a time: the project shows fewer events since.
 	Outdated func(project int64, before time.Time)
-	// Forget has this server forget all that it knows of a project that was deleted.
-	Forget func(project int64)
+	// Forget has this server forget all that it knows of a project that was deleted, and was there in a snapshot.
+	Forget func(project int64, was *registry.Snapshot)
 	// EraseCaptured has the events that were captured so far leave this server's disk once they are delivered, and waits for it. Those of
 	// deleted projects are delivered to nobody.
 	EraseCaptured func(context.Context) error
@@ -81,20 +81,21 @@ func (k *Keeper) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var last map[int64]time.Time
+	var was *registry.Snapshot
 	for {
-		now := time.Now()
-		next := shown(k.Registry.Snapshot(), now)
+		now, snap := time.Now(), k.Registry.Snapshot()
+		next := shown(snap, now)
 		for project, from := range last {
 			switch since, there := next[project]; {
 			case !there:
-				k.Forget(project)
+				k.Forget(project, was)
 				k.wake()
 			case !since.Equal(from):
 				k.Outdated(project, now)
 				k.wake()
 			}
 		}
-		last = next
+		last, was = next, snap
 		select {
 		case <-k.open.Done():
 			return

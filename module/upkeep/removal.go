@@ -26,7 +26,8 @@ type Removed struct {
 // delete; else nothing changes. After another error the project may be gone from the registry, and its rows then go in the background.
 func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Removed, error) {
 	var out Removed
-	if snap := k.Registry.Snapshot(); snap.Project(project) == nil {
+	snap := k.Registry.Snapshot()
+	if snap.Project(project) == nil {
 		return out, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
 	}
 	var err error
@@ -38,7 +39,7 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	}
 	ctx = context.WithoutCancel(ctx) // nobody may be waiting any more
 	defer k.wake()
-	k.Forget(project)
+	k.Forget(project, snap)
 	if err := k.remove(ctx, project); err != nil {
 		return out, fmt.Errorf("project %d is deleted, and its rows will be removed in the background: %w", project, err)
 	}
