@@ -44,7 +44,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	}
 	out := adminapi.Import{
 		Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons, Groups: report.Groups,
-		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{},
+		Cohorts: report.Cohorts, Members: report.Members, Bad: report.Bad, BadLines: []adminapi.BadLine{}, TooOld: report.TooOld,
 		LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
 		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: time.Since(options.Now).Seconds(),
 	}
@@ -87,8 +87,13 @@ func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[i
 func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.GroupType) ([]ingest.GroupType, error) {
 	return func(ctx context.Context, found []ingest.GroupType) ([]ingest.GroupType, error) {
 		if len(found) == 0 {
-			err := rt.registry.Refresh(ctx)
-			return groupTypes(rt.registry.Snapshot(), project), err
+			if err := rt.registry.Refresh(ctx); err != nil {
+				return nil, err
+			}
+			if rt.registry.Snapshot().Project(project) == nil { // it was deleted: nothing is to be written any more
+				return nil, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
+			}
+			return groupTypes(rt.registry.Snapshot(), project), nil
 		}
 		types := make([]registry.GroupType, len(found))
 		for n, g := range found {

@@ -71,6 +71,9 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 	if report.Cohorts > 0 {
 		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
 	}
+	if report.TooOld > 0 {
+		fmt.Fprintf(stderr, "%d events were left out, because the project keeps no events as old as these\n", report.TooOld)
+	}
 	if report.LeftOut > 0 {
 		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, record.MaxNames)
 	}

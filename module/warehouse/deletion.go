@@ -22,7 +22,9 @@ func (w *Warehouse) DeletePeople(
 }
 
 // CanDelete reports why rows of the tables can't be deleted; empty if they can.
-func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) { return w.client.CanDelete(ctx) }
+func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
+	return w.client.CanDelete(ctx)
+}
 
 // namesAtOnce is how many distinct ids one statement has.
 const namesAtOnce = 5000
@@ -159,7 +161,9 @@ var Erasable = []string{
 }
 
 // Erase is clickhouse.Client.Erase.
-func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) { return w.client.Erase(ctx, table) }
+func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) {
+	return w.client.Erase(ctx, table)
+}
 
 // Unerased is clickhouse.Client.Unerased.
 func (w *Warehouse) Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error) {
