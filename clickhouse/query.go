@@ -40,6 +40,8 @@ type Query struct {
 	Unbounded bool
 	// Yields gives other queries priority for the CPU. It only affects the embedded engine.
 	Yields bool
+	// EventsFrom is the time of the earliest events that the query may see; zero for all.
+	EventsFrom time.Time
 	// Tables are further tables that the query reads, which have a column of the project as the physical ones have: see Materialization.
 	Tables   []string
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil

@@ -145,7 +145,7 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 		set("log_comment", q.Comment)
 	}
 	if !q.system {
-		set("additional_table_filters", tableFilters(c.database, q.owners(), q.Tables...))
+		set("additional_table_filters", tableFilters(c.database, q.owners(), q.EventsFrom, q.Tables...))
 	}
 	return all
 }
@@ -185,19 +185,24 @@ func (q Query) owners() []int64 {
 	return []int64{q.Project}
 }
 
-// tableFilters returns the value of additional_table_filters that restricts a query to projects. It consists only
-// of names that are not the caller's, the configured database and numbers.
-func tableFilters(database string, projects []int64, more ...string) string {
+// tableFilters returns the value of additional_table_filters that restricts a query to projects, and to events from a time on; zero for
+// all. It consists only of names that are not the caller's, the configured database and numbers.
+func tableFilters(database string, projects []int64, from time.Time, more ...string) string {
 	numbers := make([]string, len(projects))
 	for i, project := range projects {
 		numbers[i] = strconv.FormatInt(project, 10)
 	}
-	filter := fmt.Sprintf("'%s = %s'", physical.Project, numbers[0])
+	ofProject := fmt.Sprintf("%s = %s", physical.Project, numbers[0])
 	if len(numbers) > 1 {
-		filter = fmt.Sprintf("'%s IN (%s)'", physical.Project, strings.Join(numbers, ","))
+		ofProject = fmt.Sprintf("%s IN (%s)", physical.Project, strings.Join(numbers, ","))
 	}
+	filter := "'" + ofProject + "'"
 	var b strings.Builder
 	b.WriteByte('{')
+	if !from.IsZero() {
+		// The engine takes the first that fits. The short name also fits other tables that a query calls so, which have no such column.
+		fmt.Fprintf(&b, "%s:'%s AND timestamp >= fromUnixTimestamp64Micro(%d)',", literal(database+"."+physical.Events), ofProject, from.UnixMicro())
+	}
 	for i, table := range slices.Concat(guardedTables, more) {
 		if i > 0 {
 			b.WriteByte(',')

@@ -25,5 +25,5 @@ func CompileCohort(d *cohort.Definition, env Env) (compiled *Compiled, err error
 	if err != nil {
 		return nil, err
 	}
-	return found.compiled(t, text, params, env.spend), nil
+	return found.compiled(t, text, params, env), nil
 }

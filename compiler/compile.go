@@ -87,6 +87,8 @@ type Compiled struct {
 	HogQL string
 	// Cohorts are the ids of the cohorts whose members are read, in order. The tables of members of all cohorts count for none.
 	Cohorts []int64
+	// EventsFrom is the time of the earliest events that the query reads; zero for all.
+	EventsFrom time.Time
 	// Columns are the names of the result's columns.
 	Columns []string
 	// Limit is the most rows to return. SQL asks for one more when Probe is set.
@@ -154,7 +156,7 @@ func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query,
 	if remake != nil {
 		types = found.types()
 	}
-	return found.compiled(t, text, params, env.spend), types, nil
+	return found.compiled(t, text, params, env), types, nil
 }
 
 // types are those of the columns of the result.
@@ -167,11 +169,11 @@ func (found *analysis) types() []hogql.Type {
 }
 
 // compiled is the answer of Compile.
-func (found *analysis) compiled(t tree, text string, params []sql.Param, spend *budget.Budget) *Compiled {
+func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
-	out.Cohorts = found.cohorts
-	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, spend)
+	out.Cohorts, out.EventsFrom = found.cohorts, env.Database.EventsFrom
+	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, env.spend)
 	if t.text != nil {
 		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set
 	}

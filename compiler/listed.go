@@ -46,7 +46,7 @@ func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return found.compiled(all, text, params, env.spend), nil
+	return found.compiled(all, text, params, env), nil
 }
 
 // allActors is a list of actors with their ids alone.

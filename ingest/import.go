@@ -28,6 +28,8 @@ type Options struct {
 	KnownTypes []LearnedProperty
 	// How many properties may have a type, known ones among them; 0: any number.
 	MaxTypes int
+	// Events before this time are left out, and change nobody; zero for none.
+	EventsFrom time.Time
 	// The cohorts of the project, which records can put people into.
 	Cohorts []int64
 	// The cohorts of the project whose members are computed. A person that another one becomes is a member in its place.
@@ -73,6 +75,7 @@ type Report struct {
 	Members    int               // people that are in a cohort now and were not before
 	Filled     map[int64]bool    // the cohorts of these members
 	Dropped    int               // captured events that are not kept: see Options.Captured
+	TooOld     int               // events that are left out: see Options.EventsFrom
 	LeftOut    int               // properties for which their person or group had no room: see record.MaxNames
 	LeftOutAt  int               // the line of the first record that has one; 0 for none
 	Untyped    bool              // properties were found beyond Options.MaxTypes, and have no type

@@ -10,12 +10,12 @@ import (
 )
 
 // rehearse applies a batch to what is known, and writes nothing.
-func (s *session) rehearse(ctx context.Context, records []record.Record) error {
+func (s *session) rehearse(ctx context.Context, write func(context.Context) error) error {
 	s.refusals = new(refusals)
 	if err := s.loadGroupTypes(ctx); err != nil {
 		return err
 	}
-	return s.write(ctx, records)
+	return write(ctx)
 }
 
 // tally counts what an import says of itself beyond what is written.

@@ -302,11 +302,19 @@ func (s *session) wasRefused(r *record.Record) bool {
 }
 
 // drops reports whether an event is not kept.
-func (s *session) drops(e *event) bool { return s.options.Captured && (e.deleted || e.pointless()) }
+func (s *session) drops(e *event) bool {
+	return s.tooOld(e) || s.options.Captured && (e.deleted || e.pointless())
+}
+
+func (s *session) tooOld(e *event) bool { return e.Timestamp.Before(s.options.EventsFrom) }
 
 // event adds the row of an event that is not known.
 func (s *session) event(ctx context.Context, e *event, known knownEvents, rows []eventRow) ([]eventRow, error) {
-	if s.drops(e) {
+	switch {
+	case s.tooOld(e):
+		s.report.TooOld++
+		return rows, nil
+	case s.drops(e):
 		s.report.Dropped++
 		return rows, nil
 	}

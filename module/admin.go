@@ -47,7 +47,7 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		{Pattern: livePath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		{Pattern: readyPath, Handler: caddy.AdminHandlerFunc(adminHealth)},
 		route("/analytics/projects", map[string]adminHandler{http.MethodGet: adminListProjects, http.MethodPost: adminCreateProject}),
-		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject}),
+		route("/analytics/projects/{id}", map[string]adminHandler{http.MethodPatch: adminSetProject, http.MethodDelete: adminDeleteProject}),
 		route("/analytics/projects/{id}/tokens", map[string]adminHandler{http.MethodGet: adminListCaptureTokens, http.MethodPost: adminRotateCaptureToken}),
 		route("/analytics/projects/{id}/tokens/{token}", map[string]adminHandler{http.MethodDelete: adminRevokeCaptureToken}),
 		route("/analytics/projects/{id}/purge", map[string]adminHandler{http.MethodPost: adminPurgeProject}),
@@ -145,7 +145,16 @@ func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Projec
 		ID: p.ID, APIToken: snap.CaptureToken(p.ID), Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
 		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+		Retention:           p.Retention, EventsFrom: api.OrNil(eventsFrom(snap, p)),
 	}
+}
+
+// eventsFrom is the time of the earliest events that a project shows now.
+func eventsFrom(snap *registry.Snapshot, p *registry.Project) time.Time {
+	if of := snap.Schema(p.ID); of != nil {
+		return of.EventsFrom(time.Now())
+	}
+	return time.Time{}
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
@@ -162,6 +171,7 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
 		Name: body.Name, Timezone: body.Timezone, WeekStart: int(body.WeekStart),
 		TestAccountFilters: string(body.TestAccountFilters), PathCleaningFilters: string(body.PathCleaningFilters),
+		Retention: body.Retention,
 	}, time.Now())
 	if err != nil {
 		return nil, err
@@ -179,7 +189,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart, At: time.Now()}
+	change := registry.ProjectChange{Name: body.Name, Timezone: body.Timezone, WeekStart: body.WeekStart, Retention: body.Retention, At: time.Now()}
 	for _, list := range []struct {
 		given json.RawMessage
 		into  **string
@@ -224,7 +234,15 @@ func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any
 	for _, p := range snap.Projects() {
 		records = append(records, recordProject(snap, p))
 	}
-	return map[string]any{"projects": records}, nil
+	out := map[string]any{"projects": records}
+	var deleted []adminapi.DeletedProject
+	for _, r := range snap.Removals() {
+		deleted = append(deleted, recordRemoval(r))
+	}
+	if deleted != nil {
+		out["deleted"] = deleted
+	}
+	return out, nil
 }
 
 func recordKey(k *registry.Key, secret string) adminapi.Key {

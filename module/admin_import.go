@@ -83,8 +83,13 @@ func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[i
 func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.GroupType) ([]ingest.GroupType, error) {
 	return func(ctx context.Context, found []ingest.GroupType) ([]ingest.GroupType, error) {
 		if len(found) == 0 {
-			err := rt.registry.Refresh(ctx)
-			return groupTypes(rt.registry.Snapshot(), project), err
+			if err := rt.registry.Refresh(ctx); err != nil {
+				return nil, err
+			}
+			if rt.registry.Snapshot().Project(project) == nil { // it was deleted: nothing is to be written any more
+				return nil, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
+			}
+			return groupTypes(rt.registry.Snapshot(), project), nil
 		}
 		types := make([]registry.GroupType, len(found))
 		for n, g := range found {

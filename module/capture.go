@@ -129,6 +129,9 @@ type deliverTo struct{ *runtime }
 // Deliver implements delivery.Target.
 func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
 	snap := rt.registry.Snapshot()
+	if snap.Removal(project) != nil {
+		return ingest.Report{Dropped: len(records)}, nil
+	}
 	if snap.Project(project) == nil {
 		return ingest.Report{}, &delivery.RefusedError{Reason: fmt.Errorf("project %d: %w", project, registry.ErrNotFound)}
 	}
@@ -147,9 +150,14 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 // ingestOptions are those of records that come in now, whose types are learned.
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	static, computed := cohortIDs(snap, project)
+	now := time.Now()
+	var from time.Time
+	if of := snap.Schema(project); of != nil {
+		from = of.EventsFrom(now)
+	}
 	return ingest.Options{
-		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
-		Project:   project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Deletions:  func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
 		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

@@ -116,7 +116,7 @@ func importReport(request imports.Request, report *ingest.Report, summary format
 		Format: string(summary.Format), DryRun: request.DryRun, Events: report.Events, Duplicates: report.Duplicates, Persons: report.Persons,
 		People: report.People, Merged: report.Merged, Groups: report.Groups, Cohorts: report.Cohorts, Members: report.Members,
 		Unknown: []adminapi.Unknown{}, MoreFields: summary.More, Columns: summary.Columns, Skipped: summary.Skipped,
-		Bad: report.Bad, BadLines: []adminapi.BadLine{}, LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
+		Bad: report.Bad, BadLines: []adminapi.BadLine{}, TooOld: report.TooOld, LeftOut: report.LeftOut, LeftOutAt: report.LeftOutAt, Untyped: report.Untyped,
 		Learned: []adminapi.Property{}, GroupTypes: []adminapi.GroupType{}, Seconds: took.Seconds(),
 	}
 	if !report.First.IsZero() {

@@ -26,6 +26,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/upkeep"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite" // the store of sqlite:PATH
@@ -50,6 +51,7 @@ type runtime struct {
 	cohorts *cohorts.Calculator
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
+	keeper  *upkeep.Keeper
 	deleter *deletions.Deleter
 	imports *importing
 
@@ -175,6 +177,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	if rt.deleter, err = a.openDeleter(rt, cacheKey); err != nil {
+		return nil, err
+	}
+	if rt.keeper, err = a.openKeeper(rt, cacheKey); err != nil {
 		return nil, err
 	}
 	rt.probe = rt.newProbe()

@@ -31,6 +31,8 @@ type Project struct {
 	PathCleaningFilters string `json:"path_cleaning_filters,omitempty"`
 	// DisplayNames is a JSON list of the properties that name a person, the best first; empty for the usual ones.
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
+	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
+	Retention int `json:"retention_days,omitempty"`
 	// Others is a JSON object of settings that clients keep here, and that change nothing; empty for none.
 	Others string `json:"others,omitempty"`
 }
@@ -86,6 +88,7 @@ type NewProject struct {
 	// TestAccountFilters and PathCleaningFilters are JSON lists as in Project; empty for none.
 	TestAccountFilters  string
 	PathCleaningFilters string
+	Retention           int // as in Project
 }
 
 // ProjectChange says what of a project is to change; nil leaves a field as it is.
@@ -95,6 +98,7 @@ type ProjectChange struct {
 	WeekStart           *int
 	TestAccountFilters  *string
 	PathCleaningFilters *string
+	Retention           *int                       // as in Project
 	DisplayNames        *string                    // a JSON list of texts, or empty for the usual ones
 	Others              map[string]json.RawMessage // those that change; nil is for one that goes
 	// At is when the change is made; zero leaves when the last one was.
@@ -107,7 +111,7 @@ const maxProjectName = 200
 func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Time) (*Project, error) {
 	p := Project{
 		Name: strings.TrimSpace(n.Name), Timezone: n.Timezone, WeekStart: n.WeekStart, CreatedAt: moment(now),
-		TestAccountFilters: n.TestAccountFilters, PathCleaningFilters: n.PathCleaningFilters,
+		TestAccountFilters: n.TestAccountFilters, PathCleaningFilters: n.PathCleaningFilters, Retention: n.Retention,
 	}
 	if p.Timezone == "" {
 		p.Timezone = "UTC"
@@ -178,6 +182,9 @@ func (c *ProjectChange) apply(p *Project) {
 	if c.PathCleaningFilters != nil {
 		p.PathCleaningFilters = *c.PathCleaningFilters
 	}
+	if c.Retention != nil {
+		p.Retention = *c.Retention
+	}
 	if c.DisplayNames != nil {
 		p.DisplayNames = *c.DisplayNames
 	}
@@ -212,6 +219,9 @@ func (p *Project) check() error {
 		return unknownZone(p.Timezone)
 	}
 	if err := inRange("week_start_day", p.WeekStart, 0, 1); err != nil {
+		return err
+	}
+	if err := inRange("retention_days", p.Retention, 0, maxRetention); err != nil {
 		return err
 	}
 	filters, err := testAccounts(p)

@@ -47,6 +47,7 @@ type upgrade func(fields map[string]json.RawMessage) error
 // kinds are all kinds of records, each after those that it is a part of.
 var kinds = []kindOf{
 	{kind: kindSequence, read: readSequence},
+	{kind: kindRemoval, read: readRemoval},
 	{kind: KindProject, read: readProject},
 	{kind: KindKey, read: readKey},
 	{kind: KindTokenSecrets, read: readTokenSecrets},
@@ -89,6 +90,7 @@ const (
 	KindDeletion     Kind = "deletion"
 
 	kindSequence Kind = "sequence"
+	kindRemoval  Kind = "removal"
 	kindUser     Kind = "user" // has a sequence alone
 )
 

@@ -26,6 +26,7 @@ type Snapshot struct {
 	captureTokens *immutable.Map[string, int64]               // projects by token
 	projects      *immutable.Map[int64, *projectState]
 	sequences     map[Kind]int64 // the last number given of each kind
+	removals      map[int64]*Removal
 	broken        map[int64]bool // projects that are left out
 }
 

@@ -126,9 +126,12 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 var numbers = regexp.MustCompile(`[0-9]+`)
 
 // mark is the text of what fills the table, and of how it is read, in short. Values are no part of it, since they follow from the version and from
-// the time, but the time zone and the week of the project are, by which times are cut.
+// the time, but the time zone and the week of the project are, by which times are cut. So is from when on the project keeps events.
 func (p *Plan) mark(db *schema.Database) string {
 	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), p.fields, p.Execution, db.Zone(), db.WeekStart)
+	if !db.EventsFrom.IsZero() {
+		text += " " + db.EventsFrom.String()
+	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // tableSource is one table of the schema in FROM, or one that was joined to it because a query uses its fields.
@@ -93,10 +94,17 @@ func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 func (t *tableSource) scan() *resolved.Scan {
 	name := t.scanned()
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
-	return &resolved.Scan{
-		Table: t.table.Physical, Alias: name,
-		Guard: native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project)),
+	guard := native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project))
+	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
+}
+
+// kept adds to the guard of a scan of events that they are not older than the project keeps them.
+func (t *tableSource) kept(guard resolved.Expr) resolved.Expr {
+	from := t.r.db.EventsFrom
+	if from.IsZero() || t.table.Physical != physical.Events {
+		return guard
 	}
+	return &resolved.Logic{Args: []resolved.Expr{guard, native(boolType, hogql.Span{}, "greaterOrEquals", t.raw("timestamp"), literal(from))}}
 }
 
 // read makes rows: the SELECT that reads the scan, and merges versions where the table asks for that.

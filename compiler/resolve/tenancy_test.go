@@ -3,11 +3,13 @@ package resolve_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // nasty are queries that try to reach past the guard of their project, by every way in which a table can be read.
@@ -74,25 +76,32 @@ var nasty = []string{
 }
 
 func TestEveryScanIsGuarded(t *testing.T) {
-	db := database(t, "Europe/Berlin")
+	all, kept := database(t, "Europe/Berlin"), *database(t, "Europe/Berlin")
+	kept.EventsFrom = noon.Add(-365 * 24 * time.Hour)
 	for _, text := range nasty {
-		t.Run(text, func(t *testing.T) {
-			tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
-			if err != nil {
-				t.Fatalf("Query: %v", err)
-			}
-			c := guardChecker{t: t}
-			c.query(tree)
-			if c.scans == 0 {
-				t.Error("no scan in the resolved query: the test shows nothing")
-			}
-		})
+		for name, db := range map[string]*schema.Database{"": all, " of a project that keeps events for a time": &kept} {
+			t.Run(text+name, func(t *testing.T) { checkGuards(t, text, db) })
+		}
+	}
+}
+
+func checkGuards(t *testing.T, text string, db *schema.Database) {
+	t.Helper()
+	tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
+	if err != nil {
+		t.Fatalf("Query: %v", err)
+	}
+	c := guardChecker{t: t, from: db.EventsFrom}
+	c.query(tree)
+	if c.scans == 0 {
+		t.Error("no scan in the resolved query: the test shows nothing")
 	}
 }
 
 // guardChecker goes through a resolved query and fails on each table that is read without the guard of the project.
 type guardChecker struct {
 	t     *testing.T
+	from  time.Time // of the earliest events that may be read
 	scans int
 	ctes  map[string]bool
 	seen  map[uintptr]bool // the nodes that were met
@@ -165,7 +174,7 @@ func (c *guardChecker) scan(s *resolved.Scan) {
 	if _, known := schema.PhysicalTable(s.Table); !known {
 		c.t.Errorf("%s is no physical table", s.Table)
 	}
-	guard, ok := s.Guard.(*resolved.Native)
+	guard, ok := c.ofProject(s).(*resolved.Native)
 	if !ok || guard.Name != "equals" || len(guard.Args) != 2 {
 		c.t.Errorf("the scan of %s has no guard: %#v", s.Table, s.Guard)
 		return
@@ -178,4 +187,25 @@ func (c *guardChecker) scan(s *resolved.Scan) {
 	if !isConst || value.Value != int64(project) {
 		c.t.Errorf("the guard of %s lets through %#v", s.Table, guard.Args[1])
 	}
+}
+
+// ofProject is the guard of a scan that is about its project, after that about the time of events is checked.
+func (c *guardChecker) ofProject(s *resolved.Scan) resolved.Expr {
+	if c.from.IsZero() || s.Table != physical.Events {
+		return s.Guard
+	}
+	both, ok := s.Guard.(*resolved.Logic)
+	if !ok || both.Or || len(both.Args) != 2 {
+		c.t.Fatalf("the guard of events is not about their project and their time: %#v", s.Guard)
+	}
+	since, ok := both.Args[1].(*resolved.Native)
+	if !ok || since.Name != "greaterOrEquals" || len(since.Args) != 2 {
+		c.t.Fatalf("the guard of events is not about their time: %#v", both.Args[1])
+	}
+	column, isColumn := since.Args[0].(*resolved.Column)
+	value, isConst := since.Args[1].(*resolved.Const)
+	if !isColumn || column.Name != "timestamp" || column.Table != s.Alias || !isConst || value.Value != c.from {
+		c.t.Errorf("the guard of events lets through %#v from %#v on", since.Args[0], since.Args[1])
+	}
+	return both.Args[0]
 }

@@ -13,6 +13,8 @@ type Database struct {
 	Project int64
 	// Location is the project's time zone; nil is UTC.
 	Location *time.Location
+	// EventsFrom is the time of the earliest events that queries can see; zero for all.
+	EventsFrom time.Time
 	// WeekStart is the first day of the project's week: 0 Sunday, 1 Monday.
 	WeekStart int
 	// Properties holds the declared types of properties; a property without an entry reads as text.

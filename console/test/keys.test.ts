@@ -21,7 +21,7 @@ describe("scopes", () => {
 			expect(explainScope(scope), scope).not.toBe("Opens nothing on this server.");
 		}
 		expect(explainScope("survey:read")).toBe("Opens nothing on this server.");
-		expect(explainScope("person:write")).toBe("Opens nothing on this server.");
+		expect(explainScope("group:write")).toBe("Opens nothing on this server.");
 	});
 
 	test("reading everything writes nothing", () => {

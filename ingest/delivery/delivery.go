@@ -210,6 +210,9 @@ func (d *Delivery) StatusOf(project int64) Status {
 	return s
 }
 
+// Forget removes the counts of a project that is gone.
+func (d *Delivery) Forget(project int64) { d.projects.Delete(project) }
+
 // watchLag logs when events begin to wait for long, and when they no longer do.
 func (d *Delivery) watchLag(ctx context.Context) {
 	late := false

@@ -15,6 +15,7 @@ type NewProject struct {
 	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+	Retention           int             `json:"retention_days"` // for how many days events are kept; 0 for ever
 }
 
 // ProjectChange changes a project. Absent fields stay as they are.
@@ -24,6 +25,7 @@ type ProjectChange struct {
 	WeekStart           *int            `json:"week_start,omitempty"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
+	Retention           *int            `json:"retention_days,omitempty"`
 }
 
 // Project is a project.
@@ -35,7 +37,31 @@ type Project struct {
 	WeekStart           int             `json:"week_start"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
-	CreatedAt           time.Time       `json:"created_at"`
+	// Retention is for how many days events are kept, 0 for ever; EventsFrom is the time of the earliest events that are shown today, null
+	// for all.
+	Retention  int        `json:"retention_days"`
+	EventsFrom *time.Time `json:"events_from"`
+	CreatedAt  time.Time  `json:"created_at"`
+}
+
+// ProjectDeletion asks for the deletion of a project.
+type ProjectDeletion struct {
+	Confirm string `json:"confirm"` // the project's name
+}
+
+// DeletedProject is a project that was deleted. Times that have not come are null.
+type DeletedProject struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name,omitempty"` // only right after it was deleted
+	// Records is how many records the project had, by kind.
+	Records map[string]int `json:"records"`
+	// Events, Persons and Groups are how many it had, only right after it was deleted.
+	Events      *int64     `json:"events,omitempty"`
+	Persons     *int64     `json:"persons,omitempty"`
+	Groups      *int64     `json:"groups,omitempty"`
+	RequestedAt time.Time  `json:"requested_at"`
+	RemovedAt   *time.Time `json:"removed_at"` // since when no query finds its data
+	ErasedAt    *time.Time `json:"erased_at"`  // since when nothing of it is on the disk
 }
 
 // CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
@@ -201,6 +227,7 @@ type Import struct {
 	Groups     int         `json:"groups"`
 	Cohorts    int         `json:"cohorts"`                       // lines
 	Members    int         `json:"members"`                       // people that are new in cohorts
+	TooOld     int         `json:"too_old_events,omitempty"`      // that were left out, because the project keeps no events of their age
 	LeftOut    int         `json:"left_out_properties"`           // of people and groups that have as many as they can
 	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with one
 	Untyped    bool        `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type

@@ -112,7 +112,7 @@ func (r *run) fill(ctx context.Context) error {
 		return err
 	}
 	return r.Executor.Warehouse.Fill(ctx, r.place, clickhouse.Fill{
-		Query: clickhouse.Query{SQL: compiled.SQL, Params: execution.Params(compiled), Project: r.project, Comment: r.comment()},
+		Query: execution.QueryOf(compiled, r.project, r.comment()),
 		Table: physical.ComputedMembers, Columns: []string{cohort.PersonID},
 		Fixed: []clickhouse.FixedColumn{
 			{Name: "cohort_id", Number: uint64(r.cohort)}, //nolint:gosec // they are counted from 1

@@ -187,6 +187,9 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	if report.Cohorts > 0 && !report.DryRun {
 		fmt.Fprintf(stderr, "%d people are new in cohorts\n", report.Members)
 	}
+	if report.TooOld > 0 {
+		fmt.Fprintf(stderr, "%d events were left out, because the project keeps no events as old as these\n", report.TooOld)
+	}
 	if report.LeftOut > 0 {
 		fmt.Fprintf(stderr, "%d properties were left out, the first in line %d: a person or group can have %d\n", report.LeftOut, report.LeftOutAt, record.MaxNames)
 	}

@@ -160,15 +160,21 @@ func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Sto
 	if x.query.Endpoint != nil {
 		comment["endpoint"], comment["version"] = x.query.Endpoint.Name, x.query.Version.Number
 	}
-	q := clickhouse.Query{SQL: c.SQL, Params: Params(c), Project: x.Project.ID, ID: id, Comment: string(jsontext.Append(nil, comment))}
+	q := QueryOf(c, x.Project.ID, string(jsontext.Append(nil, comment)))
+	q.ID = id
 	if stored != nil {
 		q.Tables = []string{stored.Table.Name()}
 	}
 	return q
 }
 
-// Params are the values of a compiled query as ClickHouse gets them.
-func Params(c *compiler.Compiled) []clickhouse.Param {
+// QueryOf is a compiled query of a project as ClickHouse gets it, with a comment in JSON; empty for none.
+func QueryOf(c *compiler.Compiled, project int64, comment string) clickhouse.Query {
+	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: project, Comment: comment, EventsFrom: c.EventsFrom}
+}
+
+// params are the values of a compiled query as ClickHouse gets them.
+func params(c *compiler.Compiled) []clickhouse.Param {
 	out := make([]clickhouse.Param, len(c.Params))
 	for i, p := range c.Params {
 		out[i] = clickhouse.Param(p)

@@ -20,6 +20,7 @@ type Databases struct {
 type knownDatabase struct {
 	of     *registry.ProjectSchema
 	layout *schema.Layout
+	from   time.Time // of the earliest events
 	db     *schema.Database
 }
 
@@ -34,13 +35,14 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 
 // databaseWith is Database for tables of which it is known how they store properties.
 func (e *Executor) databaseWith(of *registry.ProjectSchema, layout *schema.Layout) *schema.Database {
+	from := of.EventsFrom(time.Now())
 	if found, ok := e.Databases.byProject.Load(of.Project.ID); ok {
-		if known, _ := found.(*knownDatabase); known.of == of && known.layout == layout {
+		if known, _ := found.(*knownDatabase); known.of == of && known.layout == layout && known.from.Equal(from) {
 			return known.db
 		}
 	}
 	db := &schema.Database{
-		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, Layout: layout, Cohorts: CohortsOf(of.Cohorts, layout),
+		Project: of.Project.ID, Location: of.Location, WeekStart: of.Project.WeekStart, EventsFrom: from, Layout: layout, Cohorts: CohortsOf(of.Cohorts, layout),
 		Properties: make(schema.PropertyTypes, len(of.Properties)), GroupTypes: make(map[string]int, len(of.GroupTypes)),
 	}
 	for _, d := range of.Properties {
@@ -50,7 +52,7 @@ func (e *Executor) databaseWith(of *registry.ProjectSchema, layout *schema.Layou
 	for _, g := range of.GroupTypes {
 		db.GroupTypes[g.Name] = g.Index
 	}
-	e.Databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, db})
+	e.Databases.byProject.Store(of.Project.ID, &knownDatabase{of, layout, from, db})
 	return db
 }
 

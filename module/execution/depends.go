@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -50,18 +51,22 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 // mark is the mark of a query over a project with this schema and these defaults of variables.
 func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := d.schemaOf(of)
+	mark := known.mark
+	if from := of.EventsFrom(time.Now()); !from.IsZero() {
+		mark += " from " + from.Format(time.RFC3339)
+	}
 	uses := compiler.UsesOf(node, compiler.Env{
 		Database: &schema.Database{Cohorts: known.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: known.actions,
 	})
 	if uses.IsZero() {
-		return known.mark
+		return mark
 	}
-	return known.mark + " " + known.depends(&uses)
+	return mark + " " + known.depends(&uses)
 }
 
 // Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters
 // against test accounts, rules of path cleaning and names of people, its property definitions and group types, and what the query depends on: name and steps of actions,
-// members of cohorts, and the names of those that label its answer.
+// members of cohorts, and the names of those that label its answer. Of a project that does not keep its events for ever it also changes with each of its days.
 func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
 	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)
 }

@@ -232,3 +232,10 @@ func IsOutage(err error) bool {
 	}
 	return false
 }
+
+// ForgetProject drops what was counted of a project that is gone, and what is known of its schema.
+func (e *Executor) ForgetProject(project int64) {
+	e.Metrics.forgetProject(project)
+	e.Databases.byProject.Delete(project)
+	e.Databases.schemas.Delete(project)
+}

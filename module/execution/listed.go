@@ -30,5 +30,5 @@ func (e *Executor) CompileListed(ctx context.Context, snap *registry.Snapshot, c
 	if err != nil {
 		return clickhouse.Fill{}, err
 	}
-	return clickhouse.StaticFill(clickhouse.Query{SQL: compiled.SQL, Params: Params(compiled), Project: c.Project}, c.ID), nil
+	return clickhouse.StaticFill(QueryOf(compiled, c.Project, ""), c.ID), nil
 }

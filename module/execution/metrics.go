@@ -167,3 +167,13 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		vec.Collect(ch)
 	}
 }
+
+// forgetProject removes the meters of a project.
+func (m *Metrics) forgetProject(project int64) {
+	m.meters.Range(func(key, _ any) bool {
+		if of, ok := key.(meterKey); ok && of.project == project {
+			m.forget(project, of.endpoint)
+		}
+		return true
+	})
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -243,10 +242,8 @@ func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 		return nil, err
 	}
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
-	q := clickhouse.Query{
-		SQL: compiled.SQL, Params: Params(compiled), Project: l.project,
-		Comment: string(jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": l.project, "names": true})),
-	}
+	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": l.project, "names": true})
+	q := QueryOf(compiled, l.project, string(comment))
 	if _, err := l.exec.Warehouse.Query(ctx, l.place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
 	}

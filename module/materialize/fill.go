@@ -162,9 +162,7 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	rows, err := r.Executor.Warehouse.Materialize(ctx, r.place, clickhouse.Materialization{
-		Query: clickhouse.Query{
-			SQL: plan.Fill.SQL, Params: execution.Params(plan.Fill), Project: r.project, Comment: r.comment(m),
-		},
+		Query: execution.QueryOf(plan.Fill, r.project, r.comment(m)),
 		Table: r.table, Order: plan.Keys,
 	})
 	if err != nil {

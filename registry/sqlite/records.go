@@ -217,6 +217,30 @@ func bound(ctx context.Context, tx *sql.Tx, b registry.Bound) error {
 	return err
 }
 
+// ForgetProject removes the logs of a project, and the names of its records that were removed. Who has not read of their removal yet reads
+// all records again.
+func (s *Store) ForgetProject(ctx context.Context, project int64) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning to forget a project: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	for _, statement := range []string{
+		`DELETE FROM entries WHERE project = ?1`,
+		`DELETE FROM logs WHERE project = ?1`,
+		`UPDATE registry SET forgotten = max(forgotten, (SELECT coalesce(max(revision), 0) FROM records WHERE project = ?1 AND data IS NULL))`,
+		`DELETE FROM records WHERE project = ?1 AND data IS NULL`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement, project); err != nil {
+			return fmt.Errorf("forgetting project %d: %w", project, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("forgetting project %d: %w", project, err)
+	}
+	return nil
+}
+
 // Entries returns a part of a log, latest first.
 func (s *Store) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) (entries []registry.Entry, total int, err error) {
 	index, where, args := "entries_at", ` WHERE project = ? AND log = ? AND at >= ?`, []any{project, log, page.Since.UnixMicro()}

@@ -104,12 +104,8 @@ func (all *tenants) examine(t *testing.T, g *generator, text string, seed uint64
 		c.mu.Unlock()
 		return
 	}
-	params := make([]clickhouse.Param, len(compiled.Params))
-	for i, p := range compiled.Params {
-		params[i] = clickhouse.Param(p)
-	}
 	open := guardText.ReplaceAllString(compiled.SQL, "1 = 1")
-	want := all.ask(t.Context(), t, all.alone, compiled.SQL, params)
+	want := all.ask(t.Context(), t, all.alone, asked(compiled))
 	switch {
 	case want.err != nil:
 		c.errors.Add(1)
@@ -128,7 +124,9 @@ func (all *tenants) examine(t *testing.T, g *generator, text string, seed uint64
 		{"additional_table_filters alone", all.both, open},
 		{"both fences", all.both, compiled.SQL},
 	}[seed%3]
-	got := all.ask(t.Context(), t, way.client, way.sql, params)
+	q := asked(compiled)
+	q.SQL = way.sql
+	got := all.ask(t.Context(), t, way.client, q)
 	differs := !g.unstable && !got.cut() && !want.cut() && got.verdict() != want.verdict()
 	if !g.unstable {
 		c.compared.Add(1)
@@ -136,7 +134,7 @@ func (all *tenants) examine(t *testing.T, g *generator, text string, seed uint64
 	if leaks := strings.Contains(strings.ToLower(got.text), marker); leaks || differs {
 		c.bad.Add(1)
 		t.Errorf("seed %d, %s: leaks %t, differs %t\n%s\n--- SQL\n%s\n%v\n--- got\n%s\n--- want\n%s",
-			seed, way.name, leaks, differs, text, way.sql, params, short(got.text), short(want.text))
+			seed, way.name, leaks, differs, text, way.sql, q.Params, short(got.text), short(want.text))
 	}
 }
 

@@ -253,10 +253,10 @@ type outcome struct {
 }
 
 // ask runs a query as the tenant.
-func (all *tenants) ask(ctx context.Context, t *testing.T, c *clickhouse.Client, sql string, params []clickhouse.Param) outcome {
+func (all *tenants) ask(ctx context.Context, t *testing.T, c *clickhouse.Client, q clickhouse.Query) outcome {
 	t.Helper()
 	var rows rowCollector
-	_, err := c.Query(ctx, clickhouse.Query{SQL: sql, Params: params, Project: tenant}, &rows)
+	_, err := c.Query(ctx, q, &rows)
 	slices.Sort(rows)
 	out := outcome{rows: rows, text: strings.Join(rows, "\n")}
 	if err == nil {

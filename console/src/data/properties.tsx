@@ -1,14 +1,24 @@
 import { useState } from "preact/hooks";
 import { TextInput } from "../ui/basics";
 import { text } from "../ui/format";
-import { Table } from "../ui/table";
+import { type Column, Table } from "../ui/table";
 import { sortProperties, typeOf } from "./value";
 
 /** From how many properties on there is a field that searches them. */
 const many = 8;
 
-/** The properties of an event, a person or a group, with the types of their values. */
-export function PropertyTable({ properties, label }: { properties: Record<string, unknown>; label: string }) {
+type Property = [name: string, value: unknown];
+
+/** The properties of an event, a person or a group, with the types of their values. `more` are columns of the page that shows it. */
+export function PropertyTable({
+	properties,
+	label,
+	more = [],
+}: {
+	properties: Record<string, unknown>;
+	label: string;
+	more?: Column<Property>[];
+}) {
 	const [search, setSearch] = useState("");
 	const shown = sortProperties(properties, search);
 	const count = Object.keys(properties).length;
@@ -35,6 +45,7 @@ export function PropertyTable({ properties, label }: { properties: Record<string
 						{ name: "name", title: "Property", cell: ([name]) => <code>{name}</code> },
 						{ name: "value", title: "Value", cell: ([, value]) => <Value value={value} /> },
 						{ name: "type", title: "Type", extra: true, cell: ([, value]) => <span class="data-type">{typeOf(value)}</span> },
+						...more,
 					]}
 				/>
 			)}

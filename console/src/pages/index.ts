@@ -44,6 +44,7 @@ export const routes: PageRoute[] = [
 	{ pattern: "endpoints/:name", scope: "endpoint:read", load: () => import("./endpoints/endpoint") },
 	{ pattern: "activity/live", scope: "query:read", load: () => import("./live/live") },
 	{ pattern: "persons", scope: "person:read", load: () => import("./persons/list") },
+	{ pattern: "persons/deletions", scope: "person:read", load: () => import("./persons/deletions") },
 	{ pattern: "person/:id", scope: "person:read", load: () => import("./persons/person") },
 	{ pattern: "data-management/events", scope: "event_definition:read", load: () => import("./definitions/events") },
 	{ pattern: "data-management/events/:id", scope: "event_definition:read", load: () => import("./definitions/event") },

@@ -32,6 +32,9 @@ func (c *Counters) Of(project int64) *Counters {
 	return counters
 }
 
+// Forget removes the counters of a project that is gone.
+func (c *Counters) Forget(project int64) { c.projects.Delete(project) }
+
 // NewCounters begin at zero.
 func NewCounters() *Counters {
 	c := &Counters{refused: map[string]*atomic.Int64{}}

@@ -84,6 +84,7 @@ func (p *planner) plan(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	p.Until = p.c.Snapshot.Schema(p.c.Project.ID).EventsUntil(p.c.Start)
 	if p.Stored, err = p.stored(ctx, node, &bound); err != nil {
 		return err
 	}

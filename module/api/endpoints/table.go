@@ -44,7 +44,9 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 	if p.direct || plan == nil || bound.overridden || !isReadable(p.Version.Table, plan) || !p.c.Start.Before(until) || !plan.Serves(bound.values) {
 		return nil, nil
 	}
-	p.Until = until
+	if p.Until.IsZero() || until.Before(p.Until) {
+		p.Until = until
+	}
 	return storedTable(p.Endpoint, p.Version, plan, bound)
 }
 

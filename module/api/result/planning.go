@@ -69,6 +69,7 @@ func PlanHeld(
 			Extra: extra,
 		}.Key(),
 	}}
+	p.Until = c.Snapshot.Schema(c.Project.ID).EventsUntil(c.Start)
 	p.SetPage()
 	return p, nil
 }

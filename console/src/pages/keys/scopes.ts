@@ -50,7 +50,7 @@ export const scopeGroups: ScopeGroup[] = [
 				read: "See properties and their types.",
 				write: "Describe properties and change their types.",
 			},
-			{ object: "person", title: "People", read: "See people and their properties." },
+			{ object: "person", title: "People", read: "See people and their properties.", write: "Change and delete people." },
 			{ object: "group", title: "Groups", read: "See the kinds of groups." },
 			{ object: "action", title: "Actions", read: "See actions.", write: "Create and change actions." },
 			{ object: "cohort", title: "Cohorts", read: "See cohorts and who is in them.", write: "Create, change and recalculate cohorts." },

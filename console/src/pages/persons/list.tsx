@@ -6,6 +6,7 @@ import { filled, PropertyFilters } from "../../data/filters";
 import { useOffset } from "../../data/paged";
 import type { Person } from "../../data/people";
 import { PeopleTable } from "../../data/person";
+import { Link, pageAddress } from "../../router";
 import { Card, Empty, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
 import { counted } from "../../ui/format";
 import { Pager } from "../../ui/table";
@@ -26,7 +27,9 @@ export default function PersonsPage() {
 	);
 	return (
 		<>
-			<PageHead title="People" about={found.data && counted(found.data.count, "person", "people")} />
+			<PageHead title="People" about={found.data && counted(found.data.count, "person", "people")}>
+				<Link to={pageAddress("persons", "deletions")}>Deletions</Link>
+			</PageHead>
 			<div class="data-bar">
 				<Field label="Search" hideLabel>
 					{(id) => (

@@ -7,14 +7,16 @@ import { filled, PropertyFilters } from "../../data/filters";
 import { EventList } from "../../data/list";
 import { findPerson, nameOf, type Person } from "../../data/people";
 import { LoadedPage } from "../../data/page";
-import { PropertyTable } from "../../data/properties";
 import { When } from "../../data/time";
 import { useSettledJSON } from "../../data/use";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Badge, Card, CopyButton, Empty, Field, Loaded, PageHead, Snippet, Tabs } from "../../ui/basics";
 import { number } from "../../ui/format";
+import { Menu } from "../../ui/menu";
 import { Table } from "../../ui/table";
+import { DeleteDialog, type Deleting } from "./delete";
+import { PersonProperties } from "./properties";
 
 type View = "events" | "properties" | "ids" | "cohorts" | "json";
 
@@ -23,12 +25,13 @@ export default function PersonPage({ id }: { id: string }) {
 	const found = useResource((signal) => findPerson(id, signal), [id]);
 	return (
 		<LoadedPage of={found} title="Person">
-			{(person) => <PersonDetails person={person} />}
+			{(person) => <PersonDetails person={person} onChanged={found.reload} />}
 		</LoadedPage>
 	);
 }
 
-function PersonDetails({ person }: { person: Person }) {
+function PersonDetails({ person, onChanged }: { person: Person; onChanged: () => void }) {
+	const [deleting, setDeleting] = useState<Deleting | null>(null);
 	const [view, setView] = useState<View>(can("query:read") ? "events" : "properties");
 	const choices: { value: View; label: string }[] = [
 		...(can("query:read") ? [{ value: "events" as const, label: "Events" }] : []),
@@ -57,11 +60,20 @@ function PersonDetails({ person }: { person: Person }) {
 				}
 			>
 				<CopyButton text={person.uuid} label="Copy UUID" small={false} />
+				{can("person:write") && (
+					<Menu
+						label="More"
+						items={[
+							{ label: "Delete events…", danger: true, onSelect: () => setDeleting("events") },
+							{ label: "Delete person…", danger: true, onSelect: () => setDeleting("person") },
+						]}
+					/>
+				)}
 			</PageHead>
 			<Tabs label="Parts of the person" value={view} choices={choices} onValue={setView} />
 			<Card>
 				{view === "events" && <Timeline person={person} />}
-				{view === "properties" && <PropertyTable properties={person.properties} label="Properties of the person" />}
+				{view === "properties" && <PersonProperties person={person} onChanged={onChanged} />}
 				{view === "ids" && (
 					<ul class="data-list" aria-label="Distinct IDs">
 						{person.distinct_ids.map((distinct) => (
@@ -74,6 +86,7 @@ function PersonDetails({ person }: { person: Person }) {
 				{view === "cohorts" && <Cohorts person={person} />}
 				{view === "json" && <Snippet text={JSON.stringify(person, null, 2)} label="The person as JSON" />}
 			</Card>
+			{deleting && <DeleteDialog person={person} what={deleting} onClose={() => setDeleting(null)} />}
 		</>
 	);
 }

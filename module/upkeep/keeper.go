@@ -1,0 +1,158 @@
+// Package upkeep sees to it in the background that data go when their time has come: events that are older than their project keeps them,
+// and all that deleted projects had. One server at a time of all that share a registry does it. It knows neither HTTP nor Caddy.
+package upkeep
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// lookEvery is how often to look for projects that show fewer events than before, or are gone.
+	lookEvery = time.Second
+	// workEvery is how often to look for what is to be removed from the disk.
+	workEvery = time.Minute
+	// maxWork is how long one round of that may take. What is not done by then is tried again.
+	maxWork = 2 * time.Hour
+	// lock is the lock of the server that does it.
+	lock = "upkeep"
+)
+
+// Config is what a Keeper works with.
+type Config struct {
+	Registry  *registry.Registry
+	Warehouse *warehouse.Warehouse
+	Logger    *zap.Logger
+	// Outdated has this server forget what it computed for a project before a time: the project shows fewer events since.
+	Outdated func(project int64, before time.Time)
+	// Forget has this server forget all that it knows of a project that was deleted, and was there in a snapshot.
+	Forget func(project int64, was *registry.Snapshot)
+	// EraseCaptured has the events that were captured so far leave this server's disk once they are delivered, and waits for it. Those of
+	// deleted projects are delivered to nobody.
+	EraseCaptured func(context.Context) error
+}
+
+// Keeper does it. What is to be done follows from the registry, so that nothing is forgotten when a server dies. Its methods may be called
+// from several goroutines at once.
+type Keeper struct {
+	Config
+
+	holder string        // the name under which it takes the lock
+	woken  chan struct{} // has an element when there is work
+	open   context.Context
+	end    context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// New returns a keeper, which begins to look for what is to be done.
+func New(config Config) *Keeper {
+	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1)}
+	k.open, k.end = context.WithCancel(context.Background())
+	k.done.Go(k.look)
+	k.done.Go(k.work)
+	return k
+}
+
+// Close stops what is under way. It goes on with the next start.
+func (k *Keeper) Close() error {
+	k.end()
+	k.done.Wait()
+	return nil
+}
+
+// wake has the work looked for at once.
+func (k *Keeper) wake() {
+	select {
+	case k.woken <- struct{}{}:
+	default: // it is to be looked for already
+	}
+}
+
+// look forgets what this server computed of events that are not shown any more.
+func (k *Keeper) look() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var last map[int64]time.Time
+	var was *registry.Snapshot
+	for {
+		now, snap := time.Now(), k.Registry.Snapshot()
+		next := shown(snap, now)
+		for project, from := range last {
+			switch since, there := next[project]; {
+			case !there:
+				k.Forget(project, was)
+				k.wake()
+			case !since.Equal(from):
+				k.Outdated(project, now)
+				k.wake()
+			}
+		}
+		last, was = next, snap
+		select {
+		case <-k.open.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// shown is from when on each project shows its events; zero for all of them.
+func shown(snap *registry.Snapshot, now time.Time) map[int64]time.Time {
+	all := map[int64]time.Time{}
+	for _, p := range snap.Projects() {
+		all[p.ID] = snap.Schema(p.ID).EventsFrom(now)
+	}
+	return all
+}
+
+// work removes from the disk what is to go.
+func (k *Keeper) work() {
+	tick := time.NewTicker(workEvery)
+	defer tick.Stop()
+	for {
+		if err := k.round(); err != nil && k.open.Err() == nil {
+			k.Logger.Warn("old events and deleted projects are not removed yet; trying again", clickhouse.Logged(err))
+		}
+		select {
+		case <-k.open.Done():
+			return
+		case <-k.woken:
+		case <-tick.C:
+		}
+	}
+}
+
+// round does what there is to do, if no other server does.
+func (k *Keeper) round() error {
+	snap := k.Registry.Snapshot()
+	if len(pending(snap, time.Now())) == 0 && len(keptOf(snap, time.Now())) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(k.open, maxWork)
+	defer cancel()
+	_, release, err := k.Registry.Lock(ctx, lock, k.holder)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := k.Registry.Refresh(ctx); err != nil { // another server may have done it
+		return err
+	}
+	if err := k.dropOutdated(ctx); err != nil {
+		return err
+	}
+	for _, r := range pending(k.Registry.Snapshot(), time.Now()) {
+		if err := k.complete(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// DropOutdated removes the events that are older than their projects keep them, from the disk too, and returns how many they were. In the
+// tables of another product it removes none.
+func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (events int64, err error) {
+	if foreign, err := w.mayRemove(ctx); err != nil || foreign {
+		return 0, err
+	}
+	events, left, err := w.client.DropOutdated(ctx, kept)
+	if err != nil || len(left) == 0 {
+		return events, err
+	}
+	from := make(map[int64]clickhouse.Kept, len(kept))
+	for _, k := range kept {
+		from[k.Project] = k
+	}
+	for _, o := range left {
+		if err := w.client.DeleteOutdated(ctx, from[o.Project], o.Partition); err != nil {
+			return events, err
+		}
+		events += o.Events
+	}
+	_, err = w.client.Erase(ctx, physical.Events)
+	return events, err
+}
+
+// mayRemove reports whether the tables are another product's, and that rows can't be deleted there.
+func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
+	layout, err := w.Layout(ctx)
+	if err != nil || layout.Foreign() {
+		return err == nil, err
+	}
+	reason, err := w.client.CanDelete(ctx)
+	if err == nil && reason != "" {
+		err = errors.New(reason)
+	}
+	return false, err
+}
+
+const (
+	// writtenEvery is how often to look whether ClickHouse still writes to a project, and writtenFor is for how long.
+	writtenEvery = 100 * time.Millisecond
+	writtenFor   = time.Minute
+	// goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
+	goneEvery = 2 * time.Second
+)
+
+// RemoveProject removes the rows of a project that was deleted: no query finds them any more. It waits for its turn among those that write
+// to the project, and for what ClickHouse is still writing there. It may be called again. In the tables of another product it removes
+// none.
+func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
+	foreign, err := w.mayRemove(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := w.alone(ctx, project)
+	if err != nil {
+		return err
+	}
+	defer release()
+	w.ingest.Forget(project)
+	if w.shared != nil {
+		if err := w.shared.Keep(ctx, people(project), nil); err != nil {
+			return fmt.Errorf("forgetting an unfinished batch: %w", err)
+		}
+	}
+	if err := w.written(ctx, project); err != nil {
+		return err
+	}
+	if !foreign {
+		for _, table := range physical.Names() {
+			if err := w.removeRows(ctx, table, project); err != nil {
+				return err
+			}
+		}
+	}
+	tables, err := w.client.MaterializedTables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if t.Project == project {
+			if err := w.client.DropMaterialized(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// written waits until ClickHouse has ended the inserts into a project.
+func (w *Warehouse) written(ctx context.Context, project int64) error {
+	for began := time.Now(); ; {
+		writing, err := w.client.Writing(ctx, project)
+		if err != nil || !writing {
+			return err
+		}
+		if time.Since(began) > writtenFor {
+			return fmt.Errorf("ClickHouse is still executing an insert into project %d", project)
+		}
+		if err := wait(ctx, writtenEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Warehouse) removeRows(ctx context.Context, table string, project int64) error {
+	rows, err := w.count(ctx, "SELECT toInt64(count()) FROM "+table, project)
+	if err != nil || rows == 0 {
+		return err
+	}
+	return w.client.Delete(ctx, clickhouse.Deletion{Table: table, Project: project})
+}
+
+// Removed reports whether ClickHouse has no rows of a project, and no table of its endpoints.
+func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
+	foreign, err := w.mayRemove(ctx)
+	if err != nil {
+		return false, err
+	}
+	tables, err := w.client.MaterializedTables(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range tables {
+		if t.Project == project {
+			return false, nil
+		}
+	}
+	for _, table := range physical.Names() {
+		if foreign {
+			break
+		}
+		if rows, err := w.count(ctx, "SELECT toInt64(count()) FROM "+table, project); err != nil || rows > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// EraseRemoved has the rows that were removed leave the disk, and waits for it. In the tables of another product there are none.
+func (w *Warehouse) EraseRemoved(ctx context.Context) error {
+	foreign, err := w.mayRemove(ctx)
+	if err != nil || foreign {
+		return err
+	}
+	began := map[string]time.Time{}
+	for _, table := range physical.Names() {
+		if began[table], err = w.client.Erase(ctx, table); err != nil {
+			return err
+		}
+	}
+	for _, table := range physical.Names() {
+		for {
+			left, err := w.client.Unerased(ctx, table, began[table])
+			if err != nil {
+				return err
+			}
+			if left.None() {
+				break
+			}
+			if err := wait(ctx, goneEvery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Contents counts what a project has in ClickHouse.
+func (w *Warehouse) Contents(ctx context.Context, project int64) (c Contents, err error) {
+	for sql, into := range map[string]*int64{
+		"SELECT toInt64(count()) FROM events": &c.Events,
+		"SELECT toInt64(count()) FROM (SELECT id FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0)": &c.Persons,
+		"SELECT toInt64(uniqExact(group_type_index, group_key)) FROM groups":                                      &c.Groups,
+	} {
+		if *into, err = w.count(ctx, sql, project); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// Contents is how much a project has in ClickHouse.
+type Contents struct{ Events, Persons, Groups int64 }
+
+// count runs a query of ours that gives one number, over the rows of a project.
+func (w *Warehouse) count(ctx context.Context, sql string, project int64) (n int64, err error) {
+	err = w.client.Collect(ctx, clickhouse.Query{SQL: sql, Project: project}, func(cells []clickhouse.Cell) error {
+		n, err = cells[0].Int()
+		return err
+	})
+	return n, err
+}
+
+// wait waits, but not longer than ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

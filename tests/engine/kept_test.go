@@ -1,0 +1,140 @@
+package engine_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+)
+
+// keptText is the condition on the time of events in printed SQL.
+var keptText = regexp.MustCompile("(?:(?:`(?:[^`\\\\]|\\\\.)*`|\\w+)\\.)?timestamp >= toDateTime64\\(\\{p\\d+:String\\}, 6, \\{p\\d+:String\\}\\)")
+
+// aged are the ways to ask of a project that keeps its events from day on.
+type aged struct {
+	*tenants
+
+	young    *clickhouse.Client // a database that never held the older events
+	old      *clickhouse.Client // one that holds them, with the marker in their texts
+	unfenced *clickhouse.Client // the same without additional_table_filters
+}
+
+func newAged(t *testing.T) *aged {
+	t.Helper()
+	all := &aged{tenants: newTenants(t)}
+	all.young = all.alone
+	old := newDatabase(t, "aged")
+	open := func(dsn string) *clickhouse.Client {
+		c, err := clickhouse.Open(clickhouse.Config{DSN: dsn, MaxExecutionTime: 10 * time.Second, MaxMemory: 1 << 30}, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Errorf("closing a client: %v", err)
+			}
+		})
+		return c
+	}
+	all.old, all.unfenced = open(old), open(withoutFilters(t, old))
+	if err := all.old.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, all.old, tenant)
+	finish(t, "aged", tenant)
+	for n, before := range []string{"1 MICROSECOND", "90 MINUTE", "400 DAY"} {
+		execute(t, old, fmt.Sprintf("INSERT INTO events SELECT * REPLACE (toDateTime64('2024-01-02 00:00:00', 6, 'UTC') - INTERVAL %s AS timestamp, "+
+			"generateUUIDv4(%d) AS uuid, concat('%s', event) AS event, concat('{\"word\":\"%s\",\"n\":77}')::JSON AS properties) FROM events "+
+			"WHERE team_id = %d AND timestamp >= '2024-01-02'", before, n, marker, marker, tenant))
+	}
+	return all
+}
+
+// TestKept writes random queries and asks them of a project that does not keep its older events, but has them on disk yet. The answers must
+// be those of a database that never held them, also with either fence alone.
+func TestKept(t *testing.T) {
+	all := newAged(t)
+	library := newLibrary(t, all.db)
+	count, seed := number(t, queriesEnv, 600), number(t, seedEnv, 1)
+	tally := &tally{refused: map[string]int{}, failed: map[string]int{}}
+	next := make(chan uint64)
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for seed := range next {
+				g := library.generator(seed)
+				all.examine(t, g, g.query(), seed, tally)
+			}
+		})
+	}
+	for i := range count {
+		if tally.bad.Load() >= 10 {
+			break
+		}
+		next <- uint64(seed + i)
+	}
+	close(next)
+	workers.Wait()
+	t.Log(tally)
+	if answered := tally.answered.Load(); answered*100 < int64(count)*60 && tally.bad.Load() == 0 {
+		t.Errorf("only %d of %d queries were answered: the generator tells too little", answered, count)
+	}
+}
+
+// examine asks one query of both databases.
+func (all *aged) examine(t *testing.T, g *generator, text string, seed uint64, c *tally) {
+	t.Helper()
+	env := compiler.Env{Database: all.db, Actions: all.actions, Now: day}
+	whole, err := compiler.Compile(&query.HogQL{Query: text}, env)
+	kept := *all.db
+	kept.EventsFrom = day
+	env.Database = &kept
+	compiled, keptErr := compiler.Compile(&query.HogQL{Query: text}, env)
+	if err != nil || keptErr != nil {
+		if (err == nil) != (keptErr == nil) {
+			c.bad.Add(1)
+			t.Errorf("seed %d: %v, and with a bound on the age of events %v\n%s", seed, err, keptErr, text)
+		}
+		return
+	}
+	want := all.ask(t.Context(), t, all.young, asked(whole))
+	if want.err != nil {
+		c.errors.Add(1)
+	} else {
+		c.answered.Add(1)
+	}
+	q, client, name := asked(compiled), all.old, "both fences"
+	switch seed % 3 {
+	case 0:
+		client, name = all.unfenced, "the guards alone"
+	case 1:
+		q.SQL, name = keptText.ReplaceAllString(q.SQL, "1 = 1"), "additional_table_filters alone"
+	}
+	got := all.ask(t.Context(), t, client, q)
+	differs := !g.unstable && !got.cut() && !want.cut() && got.verdict() != want.verdict()
+	if !g.unstable {
+		c.compared.Add(1)
+	}
+	if leaks := strings.Contains(strings.ToLower(got.text), marker); leaks || differs {
+		c.bad.Add(1)
+		t.Errorf("seed %d, %s: leaks %t, differs %t\n%s\n--- SQL\n%s\n%v\n--- got\n%s\n--- want\n%s",
+			seed, name, leaks, differs, text, q.SQL, q.Params, short(got.text), short(want.text))
+	}
+}
+
+// asked is a compiled query of the tenant as ClickHouse gets it.
+func asked(c *compiler.Compiled) clickhouse.Query {
+	q := clickhouse.Query{SQL: c.SQL, Project: tenant, EventsFrom: c.EventsFrom}
+	for _, p := range c.Params {
+		q.Params = append(q.Params, clickhouse.Param(p))
+	}
+	return q
+}
