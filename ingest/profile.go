@@ -42,8 +42,8 @@ func (p *profile) unset(key string) bool {
 	return true
 }
 
-// maxProfile is how many bytes the properties of a person or group may take: each of its events repeats them.
-const maxProfile = 2 << 20
+// MaxProfile is how many bytes the properties of a person or group may take: each of its events repeats them.
+const MaxProfile = 2 << 20
 
 // profileSize is what the properties of a person or group come to.
 type profileSize struct {
@@ -64,7 +64,7 @@ func (s *profileSize) room(o record.Object, m record.Member) bool {
 	if old := o.Get(m.Key); old != nil {
 		next.add(record.Member{Key: m.Key, Value: old}, -1)
 	}
-	if grows := next.names > s.names || next.bytes > s.bytes; grows && (next.names > record.MaxNames || next.bytes > maxProfile) {
+	if grows := next.names > s.names || next.bytes > s.bytes; grows && (next.names > record.MaxNames || next.bytes > MaxProfile) {
 		return false
 	}
 	*s = next

@@ -59,11 +59,11 @@ func (r *room) write(ctx context.Context, s *session, records []record.Record) e
 		return err
 	}
 	defer unlock()
-	return r.inTurn(ctx, s, records)
+	return r.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
 }
 
-// inTurn writes a batch when it is its turn among all that ask ClickHouse.
-func (r *room) inTurn(ctx context.Context, s *session, records []record.Record) error {
+// inTurn has a session write when it is its turn among all that ask ClickHouse.
+func (r *room) inTurn(ctx context.Context, s *session, write func(context.Context) error) error {
 	if s.options.Turn != nil {
 		done, err := s.options.Turn(ctx)
 		if err != nil {
@@ -74,10 +74,10 @@ func (r *room) inTurn(ctx context.Context, s *session, records []record.Record) 
 	if s.store.gathering != nil {
 		defer s.store.gathering.enter()()
 	}
-	return r.writeNow(ctx, s, records)
+	return r.writeNow(ctx, s, write)
 }
 
-func (r *room) writeNow(ctx context.Context, s *session, records []record.Record) error {
+func (r *room) writeNow(ctx context.Context, s *session, write func(context.Context) error) error {
 	if r.changed.Swap(false) {
 		r.last, r.settled = nil, false
 	}
@@ -104,7 +104,7 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 	}
 	s.groups.share(r.types)
 	r.last, r.settled = nil, false
-	if err := s.write(ctx, records); err != nil {
+	if err := write(ctx); err != nil {
 		return err
 	}
 	r.last, r.settled = s, true
@@ -141,7 +141,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	}
 	defer room.measure(s)
 	for batch := range slices.Chunk(records, batchRecords) {
-		if err := room.inTurn(ctx, s, batch); err != nil {
+		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
 			room.delivery = nil
 			i.layout.Store(nil)
 			return s.result(), fmt.Errorf("delivering events of project %d: %w", options.Project, err)

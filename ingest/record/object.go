@@ -104,6 +104,9 @@ func (o Object) Append(b []byte) []byte {
 // Stored reads an object that was written before, however many names it has.
 func Stored(text string) (Object, error) { return parseNames([]byte(text), math.MaxInt) }
 
+// Properties reads the properties of a person as they are sent on their own: those of a record, with its bounds.
+func Properties(text []byte) (Object, error) { return parseNames(text, MaxNames) }
+
 // parseObject reads a JSON object and brings its values into a form that the engine's JSON columns take: valid
 // UTF-8, each key once (the last one counts), integers beyond 64 bits as floats, bounded nesting.
 func parseObject(text []byte) (Object, error) { return parseNames(text, maxRecordNames) }

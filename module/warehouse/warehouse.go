@@ -158,19 +158,30 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 // Import is ingest.Ingester.Import of NDJSON. Each batch waits for a place of the project's, however many other queries wait, and takes
 // turns with other servers.
 func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in io.Reader) (ingest.Report, error) {
-	options.Turn = func(ctx context.Context) (done func(), err error) {
-		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
+	options.Turn = w.placed(places, options.Project)
+	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
+}
+
+// Change is ingest.Ingester.Change. It waits for a place of the project's and takes turns with other servers, as a batch of an import does.
+func (w *Warehouse) Change(ctx context.Context, places *admission.Scheduler, options ingest.Options, c ingest.Change) (ingest.Report, error) {
+	options.Turn = w.placed(places, options.Project)
+	return w.ingest.Change(ctx, options, c)
+}
+
+// placed waits for a place of a project's and for its turn among the servers.
+func (w *Warehouse) placed(places *admission.Scheduler, project int64) func(context.Context) (done func(), err error) {
+	return func(ctx context.Context) (done func(), err error) {
+		place, err := places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
-		release, err := w.alone(ctx, options.Project)
+		release, err := w.alone(ctx, project)
 		if err != nil {
 			place.Leave()
 			return nil, err
 		}
 		return func() { release(); place.Leave() }, nil
 	}
-	return w.ingest.Import(ctx, options, ndjson.NewReader(in))
 }
 
 // Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.

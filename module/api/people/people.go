@@ -1,5 +1,5 @@
-// Package people shows the people of a project and their events: lists, single records, and the values of properties (contract
-// clients.md section 1). What it reads are queries of the caller, which keep to the limits and fences of every other query.
+// Package people shows the people of a project and their events: lists, single records, and the values of properties. It also changes
+// the properties of people (contract clients.md section 1). What it reads are queries of the caller, which keep to the limits and fences of every other query.
 package people
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
@@ -22,21 +23,27 @@ import (
 // People are the handlers of the topic.
 type People struct {
 	Executor *execution.Executor
-	Deleter  *deletions.Deleter
+	// Change changes the properties of a person of a project, so that the next answer shows it.
+	Change  func(ctx context.Context, project int64, change ingest.Change) error
+	Deleter *deletions.Deleter
 }
 
 // Routes are the routes of the topic.
 func (s *People) Routes() []api.Route {
-	const readPerson, readEvents = "person:read", result.QueryScope
+	const readPerson, writePerson, readEvents = "person:read", "person:write", result.QueryScope
 	return append(s.deletionRoutes(), []api.Route{
 		{Method: http.MethodGet, Pattern: "events", Scope: readEvents, Handler: s.listEvents},
 		{Method: http.MethodGet, Pattern: "events/values", Scope: readEvents, Handler: s.eventValues},
 		{Method: http.MethodGet, Pattern: "events/:name", Scope: readEvents, Handler: s.getEvent},
 
 		{Method: http.MethodGet, Pattern: "persons", Scope: readPerson, Handler: s.listPersons},
-		{Method: http.MethodPost, Pattern: "persons", Scope: "person:write", Handler: createPerson},
+		{Method: http.MethodPost, Pattern: "persons", Scope: writePerson, Handler: createPerson},
 		{Method: http.MethodGet, Pattern: "persons/values", Scope: readPerson, Handler: s.personValues},
 		{Method: http.MethodGet, Pattern: "persons/:name", Scope: readPerson, Handler: s.getPerson},
+		{Method: http.MethodPatch, Pattern: "persons/:name", Scope: writePerson, Handler: s.setProperties},
+		{Method: http.MethodPut, Pattern: "persons/:name", Scope: writePerson, Handler: s.setProperties},
+		{Method: http.MethodPost, Pattern: "persons/:name/update_property", Scope: writePerson, Handler: s.setProperty},
+		{Method: http.MethodPost, Pattern: "persons/:name/delete_property", Scope: writePerson, Handler: s.unsetProperties},
 	}...)
 }
 

@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// Change says what of a person changes. Properties that it does not name stay.
+type Change struct {
+	Person uuid.UUID
+	Set    record.Object
+	Unset  []string
+}
+
+// Errors of Ingester.Change. Nothing is changed then.
+var (
+	ErrNoPerson = errors.New("the project has no such person")
+	ErrNoRoom   = errors.New("the person has no room for these properties")
+	ErrRefused  = errors.New("ClickHouse refuses the data of these properties")
+)
+
+// Change changes the properties of a person, in turn with all that is written to the project: it follows the rules of a captured event with
+// $set and $unset, keeps the change as an intent, and learns types. The report has what was learned.
+//
+// After another error than those above, the change may be written.
+func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Report, error) {
+	options.Captured = true
+	if err := options.check(); err != nil {
+		return Report{}, err
+	}
+	room := i.room(options.Project)
+	unlock, err := room.writing.lock(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("waiting for another batch of the project: %w", err)
+	}
+	defer unlock()
+	s, err := i.delivery(ctx, room, options)
+	if err != nil {
+		return Report{}, err
+	}
+	defer room.measure(s)
+	var refused error // before anything was written
+	err = room.inTurn(ctx, s, func(ctx context.Context) error {
+		err := s.change(ctx, c)
+		if errors.Is(err, ErrNoPerson) || errors.Is(err, ErrNoRoom) {
+			refused, err = err, nil
+		}
+		return err
+	})
+	if err != nil {
+		room.delivery = nil
+		i.layout.Store(nil)
+		return s.result(), fmt.Errorf("changing a person of project %d: %w", options.Project, err)
+	}
+	return s.result(), refused
+}
+
+// changeLine is the line of the only record that a change is.
+const changeLine = 1
+
+func (s *session) change(ctx context.Context, c Change) error {
+	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
+		s.forget()
+	}
+	if err := s.people.loadPersons(ctx, map[uuid.UUID]bool{c.Person: true}); err != nil {
+		return err
+	}
+	of := s.people.persons[c.Person]
+	if of == nil || !of.stored || of.deleted {
+		return ErrNoPerson
+	}
+	changed, err := of.with(c)
+	if err != nil || !changed {
+		return err
+	}
+	of.change(changeLine)
+	s.types.observe(personScope, 0, c.Set)
+	if err := s.finish(ctx, []block{newBlock("person", personColumns, s.people.rows())}, nil); err != nil {
+		return err
+	}
+	if s.report.Bad > 0 {
+		return ErrRefused
+	}
+	s.people.written()
+	return nil
+}
+
+// with changes the properties of a person, all of them or none, and reports whether any is other than before.
+func (p *profile) with(c Change) (changed bool, err error) {
+	next := *p
+	next.properties = slices.Clone(p.properties)
+	for _, key := range c.Unset {
+		if next.unset(key) {
+			changed = true
+		}
+	}
+	for _, m := range c.Set {
+		if m.Value.IsNull() && next.properties.Get(m.Key) == nil {
+			continue // a person without the property is one whose property is null
+		}
+		set, ok := next.set(m)
+		if !ok {
+			return false, ErrNoRoom
+		}
+		changed = changed || set
+	}
+	if changed {
+		*p = next
+	}
+	return changed, nil
+}

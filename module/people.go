@@ -1,0 +1,17 @@
+package module
+
+import (
+	"context"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+)
+
+// changePerson changes the properties of a person and learns their types. It forgets the answers that it may have changed.
+func (rt *runtime) changePerson(ctx context.Context, project int64, change ingest.Change) error {
+	report, err := rt.Warehouse.Change(ctx, rt.Places, rt.ingestOptions(rt.registry.Snapshot(), project), change)
+	if learnErr := rt.learn(ctx, project, &report); err == nil {
+		err = learnErr
+	}
+	rt.Cache.Purge(project)
+	return err
+}
