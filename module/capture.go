@@ -149,7 +149,7 @@ func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.
 	static, computed := cohortIDs(snap, project)
 	return ingest.Options{
 		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
-		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Project:   project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
 		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

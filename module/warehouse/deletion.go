@@ -2,8 +2,8 @@ package warehouse
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +22,9 @@ func (w *Warehouse) DeletePeople(
 }
 
 // CanDelete reports why rows of the tables can't be deleted; empty if they can.
-func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) { return w.client.CanDelete(ctx) }
+func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
+	return w.client.CanDelete(ctx)
+}
 
 // namesAtOnce is how many distinct ids one statement has.
 const namesAtOnce = 5000
@@ -114,7 +116,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 		if !tombs {
 			version--
 		}
-		ids, versions = append(ids, id), append(versions, fmt.Sprint(version))
+		ids, versions = append(ids, id), append(versions, strconv.FormatUint(version, 10))
 	}
 	if len(ids) > 0 {
 		err := w.delete(ctx, project, "person",
@@ -131,7 +133,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 	for texts := range slices.Chunk(texts, namesAtOnce) {
 		versions := make([]string, len(texts))
 		for n, name := range texts {
-			versions[n] = fmt.Sprint(names[name])
+			versions[n] = strconv.FormatInt(names[name], 10)
 		}
 		for _, table := range []string{"person_distinct_id2", "person_distinct_id_overrides"} {
 			err := w.delete(ctx, project, table,
@@ -159,7 +161,9 @@ var Erasable = []string{
 }
 
 // Erase is clickhouse.Client.Erase.
-func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) { return w.client.Erase(ctx, table) }
+func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) {
+	return w.client.Erase(ctx, table)
+}
 
 // Unerased is clickhouse.Client.Unerased.
 func (w *Warehouse) Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error) {
