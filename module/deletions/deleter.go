@@ -184,9 +184,8 @@ func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.D
 	if len(records) == 0 {
 		return nil
 	}
-	var persons, gone, withEvents, names []string
+	var gone, withEvents, names []string
 	for _, r := range records {
-		persons = append(persons, r.Person)
 		if r.Gone {
 			gone = append(gone, r.Person)
 		}
