@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -209,7 +210,7 @@ func (c *Client) EraseMaterialized(ctx context.Context, project int64, before ti
 		}
 	}
 	dropped, err := c.count(ctx, Query{
-		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(fmt.Sprint(materializedPrefix, project, "_")) + ")",
+		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(materializedPrefix+strconv.FormatInt(project, 10)+"_") + ")",
 		system: true,
 	})
 	if err = unlessForbidden(err); err != nil {

@@ -3,6 +3,7 @@ package module
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,7 +34,7 @@ func adminDeletePersons(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	project, err := adminProject(rt.registry.Snapshot(), fmt.Sprint(body.Project))
+	project, err := adminProject(rt.registry.Snapshot(), strconv.FormatInt(body.Project, 10))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestEraseAside(t *testing.T) {
 		}
 	}()
 	for n, data := range []string{"a\nb\nc\n", "b\n", "b\n"} {
-		if _, err := j.SetAside(context.Background(), journal.Entry{Project: int64(1 + n/2), ID: uint64(n), Data: []byte(data)}, "why"); err != nil { //nolint:gosec // small
+		if _, err := j.SetAside(context.Background(), journal.Entry{Project: int64(1 + n/2), ID: uint64(n), Data: []byte(data)}, "why"); err != nil {
 			t.Fatal(err)
 		}
 	}

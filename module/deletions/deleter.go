@@ -184,9 +184,8 @@ func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.D
 	if len(records) == 0 {
 		return nil
 	}
-	var persons, gone, withEvents, names []string
+	var gone, withEvents, names []string
 	for _, r := range records {
-		persons = append(persons, r.Person)
 		if r.Gone {
 			gone = append(gone, r.Person)
 		}
@@ -225,8 +224,12 @@ func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.D
 			return err
 		}
 	}
-	if err := d.Registry.HideDeletions(ctx, project, hidden, time.Now()); err != nil {
+	now := time.Now()
+	if err := d.Registry.HideDeletions(ctx, project, hidden, now); err != nil {
 		return err
+	}
+	for _, r := range hidden {
+		r.HiddenAt = now.UTC()
 	}
 	copy(records, hidden)
 	d.metrics.hidden.Add(float64(len(records)))

@@ -2,8 +2,8 @@ package warehouse
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,7 +116,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 		if !tombs {
 			version--
 		}
-		ids, versions = append(ids, id), append(versions, fmt.Sprint(version))
+		ids, versions = append(ids, id), append(versions, strconv.FormatUint(version, 10))
 	}
 	if len(ids) > 0 {
 		err := w.delete(ctx, project, "person",
@@ -133,7 +133,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 	for texts := range slices.Chunk(texts, namesAtOnce) {
 		versions := make([]string, len(texts))
 		for n, name := range texts {
-			versions[n] = fmt.Sprint(names[name])
+			versions[n] = strconv.FormatInt(names[name], 10)
 		}
 		for _, table := range []string{"person_distinct_id2", "person_distinct_id_overrides"} {
 			err := w.delete(ctx, project, table,
