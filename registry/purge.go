@@ -19,7 +19,7 @@ type Purged struct {
 	Cohorts     int
 	Actions     int
 	Annotations int
-	Deletions   int // records of deletions that were erased
+	Deletions   int // records of what was erased
 }
 
 // Empty reports whether nothing was removed.
