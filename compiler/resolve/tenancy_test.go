@@ -79,8 +79,8 @@ func TestEveryScanIsGuarded(t *testing.T) {
 	all, kept := database(t, "Europe/Berlin"), *database(t, "Europe/Berlin")
 	kept.EventsFrom = noon.Add(-365 * 24 * time.Hour)
 	for _, text := range nasty {
-		for name, db := range map[string]*schema.Database{"": all, " of a project that keeps events for a time": &kept} {
-			t.Run(text+name, func(t *testing.T) { checkGuards(t, text, db) })
+		for name, db := range map[string]*schema.Database{"": all, "kept for a time": &kept} {
+			t.Run(text+"|"+name, func(t *testing.T) { checkGuards(t, text, db) })
 		}
 	}
 }
