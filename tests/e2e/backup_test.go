@@ -115,7 +115,7 @@ func plainAnswer(value any) any {
 		out := map[string]any{}
 		for name, member := range v {
 			switch name {
-			case "last_refresh", "next_allowed_client_refresh", "cache_key", "cache_target_age", "timings", "clickhouse", "query_id", "url", "next", "previous",
+			case "last_refresh", "next_allowed_client_refresh", "cache_key", "cache_target_age", "timings", "clickhouse", "query_id", "execution_id", "url", "next", "previous",
 				"endpoint_path", "ui_url", "calculation_trigger", "is_cached", "last_executed_at", "last_viewed_at", "query_status", "last_modified_at", "last_seen_at":
 			default:
 				out[name] = plainAnswer(member)
