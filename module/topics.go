@@ -35,7 +35,7 @@ func (rt *runtime) newAPI() *api.API {
 	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
-	a.Serve((&people.People{Executor: rt.Executor}).Routes()...)
+	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
 	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)
