@@ -176,6 +176,9 @@ func (r *restore) check(ctx context.Context) error {
 	case len(projects) > 0:
 		return refused("this server has %s: a backup is restored into a server without projects, with a data folder of its own", count(len(projects), "project"))
 	}
+	if _, err := r.Warehouse.Prepare(ctx); err != nil { // which makes the tables of a new ClickHouse server
+		return fmt.Errorf("looking at the tables: %w", err)
+	}
 	if r.tables, err = r.Warehouse.StoredTables(ctx); err != nil {
 		return fmt.Errorf("listing the tables: %w", err)
 	}
