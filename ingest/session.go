@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type session struct {
 	groups   *groups
 	members  []givenMember // of this batch
 	types    typeLearner
+	most     int          // records of a batch of an import
 	refused  map[int]bool // lines that the server would not take
 	refusals *refusals    // of the room
 	intents  Intents
@@ -30,7 +32,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 		return nil, err
 	}
 	store.inserting = i.inserting
-	s := &session{store: store, intents: i.Intents}
+	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords)}
 	s.people = &people{store: store, noRoom: s.leftOut}
 	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()
@@ -247,6 +249,9 @@ func (s *session) apply(ctx context.Context, records []record.Record, given []*e
 		}
 		if err != nil {
 			return nil, err
+		}
+		if !s.options.Captured {
+			r.Properties, given[n] = nil, nil // the row has them now; captured events may be delivered again
 		}
 	}
 	return events, nil
