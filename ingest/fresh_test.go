@@ -59,7 +59,7 @@ func newTarget(t *testing.T, c *clickhouse.Client, alone bool) *target {
 	intents := ingest.IntentDir(t.TempDir())
 	for _, i := range []*ingest.Ingester{to.one, to.other} {
 		i.Alone, i.Intents = alone, intents
-		i.Batches(7)
+		i.Batches(7, 5)
 	}
 	to.one.Before(func(string) error {
 		if to.fails--; to.fails == -1 {

@@ -21,6 +21,7 @@ type session struct {
 	members  []givenMember // of this batch
 	types    typeLearner
 	most     int          // records of a batch of an import
+	state    int          // how much is kept, in place of maxState; 0 by default
 	refused  map[int]bool // lines that the server would not take
 	refusals *refusals    // of the room
 	intents  Intents
@@ -32,7 +33,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 		return nil, err
 	}
 	store.inserting = i.inserting
-	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords)}
+	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), state: i.state}
 	s.people = &people{store: store, noRoom: s.leftOut}
 	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()
@@ -113,7 +114,7 @@ func (s *session) tooMuch() bool {
 		most = maxImportState
 	}
 	things, bytes := s.kept()
-	return things > most || bytes > maxStateBytes
+	return things > cmp.Or(s.state, most) || bytes > maxStateBytes
 }
 
 // kept is how much is kept.
