@@ -14,6 +14,7 @@ import (
 type ahead struct {
 	in      Reader
 	project int64
+	most    int // records of a batch
 	repeats repeats
 	full    chan *batch // closed after the last one
 	empty   chan *batch
@@ -22,9 +23,9 @@ type ahead struct {
 }
 
 // readAhead begins to read. The caller takes batches from full and gives them back to empty, until full is closed.
-func readAhead(project int64, in Reader) *ahead {
+func readAhead(project int64, in Reader, most int) *ahead {
 	const batches = 2
-	a := &ahead{in: in, project: project, full: make(chan *batch), empty: make(chan *batch, batches)}
+	a := &ahead{in: in, project: project, most: most, full: make(chan *batch), empty: make(chan *batch, batches)}
 	for range batches {
 		a.empty <- &batch{}
 	}
@@ -48,7 +49,7 @@ func (a *ahead) read() {
 
 // fill reads a batch.
 func (a *ahead) fill(b *batch) {
-	for !b.isFull() && !a.stopped.Load() {
+	for !b.isFull(a.most) && !a.stopped.Load() {
 		r, err := a.in.Read()
 		var bad *record.Error
 		switch {
@@ -73,7 +74,7 @@ func (a *ahead) stop() {
 
 // readAll takes in all records of a reader.
 func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
-	a := readAhead(s.options.Project, in)
+	a := readAhead(s.options.Project, in, s.most)
 	for b := range a.full {
 		err := s.take(ctx, b, room)
 		a.empty <- b

@@ -31,8 +31,8 @@ func memberUUID(project int64, m cohortMember) uuid.UUID {
 const (
 	deliveredRecords = 10_000
 
-	importedRecords = 50_000
-	importedBytes   = 24 << 20 // of their source
+	importedRecords = 30_000
+	importedBytes   = 20 << 20 // of their source
 )
 
 // batch is the records of an import that are written together.
@@ -43,8 +43,8 @@ type batch struct {
 	end     error           // after them: io.EOF, or what ended the reading; nil if there is more to read
 }
 
-func (b *batch) isFull() bool {
-	return len(b.records) >= importedRecords || b.bytes >= importedBytes || len(b.bad) >= importedRecords
+func (b *batch) isFull(most int) bool {
+	return len(b.records) >= most || b.bytes >= importedBytes || len(b.bad) >= most
 }
 
 // add puts a record into the batch. An event without uuid gets one.

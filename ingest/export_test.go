@@ -37,3 +37,6 @@ func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 
 // Patient has blocks wait for those of other projects until all of these wait, or ten seconds.
 func Patient(i *Ingester) { i.gathering.patience = 10 * time.Second }
+
+// Batches has imports write so many records at once, and keep so many people and groups between them.
+func (i *Ingester) Batches(records, kept int) { i.most, i.state = records, kept }

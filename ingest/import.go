@@ -124,6 +124,8 @@ type Ingester struct {
 
 	client    *clickhouse.Client
 	inserting func(block) error // see store
+	most      int               // records of a batch of an import; importedRecords by default
+	state     int               // see session
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project
 	layout    atomic.Pointer[layout]

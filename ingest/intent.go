@@ -44,14 +44,20 @@ func (i intent) encode() []byte {
 	if len(i.blocks)+len(i.refused.keys) == 0 {
 		return nil
 	}
-	e := encoder{}
+	size := 0
+	for _, b := range i.blocks {
+		size += b.size() + len(b.rows)*(64+10*len(b.columns))
+	}
+	e := encoder{out: make([]byte, 0, size)}
 	e.number(uint64(len(i.refused.keys)))
 	for _, key := range i.refused.keys {
 		e.text(key)
 		e.text(i.refused.reasons[key])
 	}
 	e.blocks(i.blocks)
-	return append([]byte{intentVersion}, s2.Encode(nil, e.out)...)
+	kept := make([]byte, 1+s2.MaxEncodedLen(len(e.out)))
+	kept[0] = intentVersion
+	return kept[:1+len(s2.Encode(kept[1:], e.out))]
 }
 
 func (e *encoder) blocks(blocks []block) {

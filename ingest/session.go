@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type session struct {
 	groups   *groups
 	members  []givenMember // of this batch
 	types    typeLearner
+	most     int          // records of a batch of an import
+	state    int          // how much is kept, in place of maxState; 0 by default
 	refused  map[int]bool // lines that the server would not take
 	refusals *refusals    // of the room
 	// What was deleted of the project, as of this batch.
@@ -33,7 +36,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 		return nil, err
 	}
 	store.inserting = i.inserting
-	s := &session{store: store, intents: i.Intents}
+	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), state: i.state}
 	s.people = &people{store: store, noRoom: s.leftOut}
 	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()
@@ -114,7 +117,7 @@ func (s *session) tooMuch() bool {
 		most = maxImportState
 	}
 	things, bytes := s.kept()
-	return things > most || bytes > maxStateBytes
+	return things > cmp.Or(s.state, most) || bytes > maxStateBytes
 }
 
 // kept is how much is kept.
@@ -260,6 +263,9 @@ func (s *session) apply(ctx context.Context, records []record.Record, given []*e
 		}
 		if err != nil {
 			return nil, err
+		}
+		if !s.options.Captured {
+			r.Properties, given[n] = nil, nil // the row has them now; captured events may be delivered again
 		}
 	}
 	return events, nil

@@ -4,6 +4,7 @@ package block
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,8 @@ type encoder interface {
 	add()
 	// sentAs is the type in which the column is sent. The engine converts it to the type of the table's column.
 	sentAs() string
+	// bytes is about how many bytes write appends.
+	bytes(rows int) int
 	// write appends the column of so many rows.
 	write(out []byte, rows int) []byte
 }
@@ -83,6 +86,11 @@ func (r *Rows) Encode(out []byte) []byte {
 		if p.rows == 0 {
 			continue
 		}
+		size := 0
+		for _, c := range p.columns {
+			size += 100 + c.bytes(p.rows)
+		}
+		out = slices.Grow(out, size)
 		out = binary.AppendUvarint(out, uint64(len(r.columns)))
 		out = binary.AppendUvarint(out, uint64(p.rows)) //nolint:gosec // never negative
 		for i, c := range p.columns {

@@ -21,6 +21,8 @@ func (c *texts) read(value any) (ok bool) {
 func (c *texts) add()           { c.out = appendText(c.out, c.next) }
 func (c *texts) sentAs() string { return "String" }
 
+func (c *texts) bytes(int) int { return len(c.out) }
+
 func (c *texts) write(out []byte, _ int) []byte { return append(out, c.out...) }
 
 // jsonTexts are JSON values as text.
@@ -46,6 +48,7 @@ type fixed struct {
 }
 
 func (c *fixed) sentAs() string                 { return c.typ }
+func (c *fixed) bytes(int) int                  { return len(c.out) }
 func (c *fixed) write(out []byte, _ int) []byte { return append(out, c.out...) }
 
 // numbers are integers. Go's type must be that of the column.
@@ -111,5 +114,7 @@ func (c *uuids) add() {
 	c.out = binary.LittleEndian.AppendUint64(c.out, binary.BigEndian.Uint64(c.next[:8]))
 	c.out = binary.LittleEndian.AppendUint64(c.out, binary.BigEndian.Uint64(c.next[8:]))
 }
+
+func (c *uuids) bytes(int) int { return len(c.out) }
 
 func (c *uuids) write(out []byte, _ int) []byte { return append(out, c.out...) }

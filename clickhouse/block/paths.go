@@ -149,6 +149,18 @@ func (v *values) addItems(items []item, of kind) {
 	v.ends = binary.LittleEndian.AppendUint64(v.ends, v.items)
 }
 
+func (c *pathsColumn) bytes(rows int) int {
+	size := 0
+	for _, p := range c.paths {
+		size += len(p.name) + rows
+		for k := range p.values {
+			v := &p.values[k]
+			size += len(typeNames[k]) + len(v.ends) + len(v.nulls) + len(v.out)
+		}
+	}
+	return size
+}
+
 // write appends the names of the paths, the types of each, and then the values of each.
 func (c *pathsColumn) write(out []byte, rows int) []byte {
 	used := make([]*path, 0, len(c.paths))

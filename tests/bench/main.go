@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, cohorts, capture, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, cohorts, capture, import, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -32,19 +32,21 @@ const (
 func main() {
 	var insights insightBench
 	var capture captureBench
+	var imports importBench
 	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights and the cohorts")
 	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
 	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
 	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
+	flag.IntVar(&imports.events, "import-events", 500_000, "number of events that are imported")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), &insights, &capture); err != nil {
+	if err := run(context.Background(), flag.Args(), &insights, &capture, &imports); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, chosen []string, insights *insightBench, capture *captureBench) error {
+func run(ctx context.Context, chosen []string, insights *insightBench, capture *captureBench, imports *importBench) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("creating a folder: %w", err)
@@ -59,6 +61,7 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
+		{"import", func() ([]goal, error) { return imports.measure(folder) }},
 		{"compile", compileBenchmark},
 		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
 	}
