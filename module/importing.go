@@ -32,8 +32,8 @@ type importer struct {
 	runs   importRuns
 }
 
-// maxSpool is how large a file may be that a command sends as a stream and that has to be read from its end.
-const maxSpool = 64 << 30
+// maxSpool is how large a file may be that comes as a stream, or compressed, and has to be read from its end.
+const maxSpool = 16 << 30
 
 // openImports takes a share of what imports files.
 func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {

@@ -1,5 +1,5 @@
-// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, one after the other, and remembers
-// what became of them.
+// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, those of a project one after the
+// other, and remembers what became of them.
 package imports
 
 import (
@@ -90,6 +90,7 @@ const (
 	roomFactor = 4                  // files of the largest size that may wait together
 	ownFactor  = 2                  // of those, how many may be of one project
 	maxTries   = 4
+	atOnce     = 3 // projects whose files are imported at the same time
 )
 
 // Config is what a service works with.
@@ -115,6 +116,7 @@ type Service struct {
 	uploading map[int64]int   // by project
 	expected  map[int64]int64 // bytes that these may bring
 	running   map[string]context.CancelCauseFunc
+	busy      map[int64]bool // projects that have an import at work
 }
 
 // New opens a service and begins to work. The folder is made if it is not there.
@@ -128,7 +130,7 @@ func New(config Config) (*Service, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
 		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[int64]int{},
-		running: map[string]context.CancelCauseFunc{}, expected: map[int64]int64{},
+		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{}, expected: map[int64]int64{},
 	}
 	go s.work(ctx)
 	return s, nil
@@ -178,11 +180,16 @@ func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*I
 	if err := s.save(one); err != nil {
 		return nil, errors.Join(diskError(err), remove(data))
 	}
+	s.look()
+	return one, nil
+}
+
+// look has the service look for work now.
+func (s *Service) look() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return one, nil
 }
 
 // enter takes a place for an upload, if there is one.
@@ -401,7 +408,7 @@ func (s *Service) finish(one *Import, status Status, reason string) error {
 	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)))
 }
 
-// work imports one file after the other, the oldest first, while it holds the lock of the folder.
+// work imports files, the oldest first and one of a project at a time, while it holds the lock of the folder.
 func (s *Service) work(ctx context.Context) {
 	defer close(s.done)
 	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
@@ -416,9 +423,11 @@ func (s *Service) work(ctx context.Context) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	s.clean()
+	var working sync.WaitGroup
+	defer working.Wait()
 	for ctx.Err() == nil {
 		if next := s.next(); next != nil {
-			s.run(ctx, next)
+			working.Go(func() { s.run(ctx, next); s.leave(next.Project) })
 			continue
 		}
 		select {
@@ -459,7 +468,7 @@ func old(name string) bool {
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
-// next is the import that has been waiting for longest; nil if there is none. It forgets old ones.
+// next is the import that has been waiting for longest, of a project that has none at work; nil if there is none. It forgets old ones.
 func (s *Service) next() *Import {
 	all, err := s.all()
 	if err != nil {
@@ -470,7 +479,9 @@ func (s *Service) next() *Import {
 	kept := map[int64]int{}
 	for _, one := range all {
 		if !one.ended() {
-			next = one
+			if !s.isBusy(one.Project) {
+				next = one
+			}
 			continue
 		}
 		if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
@@ -479,7 +490,30 @@ func (s *Service) next() *Import {
 			}
 		}
 	}
+	if next == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.busy) >= atOnce {
+		return nil
+	}
+	s.busy[next.Project] = true
 	return next
+}
+
+func (s *Service) isBusy(project int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy[project]
+}
+
+// leave says that the import of a project is no longer at work.
+func (s *Service) leave(project int64) {
+	s.mu.Lock()
+	delete(s.busy, project)
+	s.mu.Unlock()
+	s.look()
 }
 
 // run imports a file. One that ends with the service goes on later.

@@ -249,3 +249,20 @@ func TestLimits(t *testing.T) {
 	}
 	add(t, s, 2, "good") // another project has a queue of its own
 }
+
+// TestOthersGoOn: an import that takes long holds up its own project alone.
+func TestOthersGoOn(t *testing.T) {
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, t.TempDir(), r)
+	slow := add(t, s, 1, "wait")
+	<-r.began
+	behind := add(t, s, 1, "good")
+	until(t, s, add(t, s, 2, "good"), imports.Completed)
+	if now, err := s.Get(1, behind.ID); err != nil || now.Status != imports.Waiting {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if err := s.Delete(1, slow.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, behind, imports.Completed)
+}

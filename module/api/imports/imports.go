@@ -134,7 +134,7 @@ func encoding(in api.Input, request *imports.Request) error {
 		return api.UnsupportedEncoding(coding, "identity, gzip, zstd, br")
 	}
 	if media := in.Header.Get("Content-Type"); strings.HasPrefix(strings.ToLower(media), "multipart/") {
-		return api.Invalid("", "invalid_input", "Send the file as the body of the request, not as a form: for example with curl --data-binary @FILE, or -T FILE.")
+		return api.Invalid("", "invalid_input", "Send the file as the body of the request, not as a form: for example with curl --data-binary @FILE.")
 	}
 	return nil
 }
