@@ -66,13 +66,13 @@ type Import struct {
 // ended reports whether nothing more will become of the import.
 func (i *Import) ended() bool { return i.Status != Waiting && i.Status != Running }
 
-// Failure is an error whose text is for the author of the file. The texts of others stay in the log.
-type Failure struct{ Err error }
+// FileError is an error whose text is for the author of the file. The texts of others stay in the log.
+type FileError struct{ Err error }
 
-func (f *Failure) Error() string { return f.Err.Error() }
+func (f *FileError) Error() string { return f.Err.Error() }
 
 // Unwrap returns the reason.
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *FileError) Unwrap() error { return f.Err }
 
 // Errors of New and Add.
 var (
@@ -235,7 +235,7 @@ func (s *Service) enter(project, expected, most int64) (leave func(), err error)
 
 // receive writes a body to a file.
 func receive(name string, body io.Reader, most int64) (size int64, err error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // of the folder of imports
 	if err != nil {
 		return 0, diskError(err)
 	}
@@ -268,7 +268,7 @@ type bodyReader struct {
 
 func (b *bodyReader) Read(into []byte) (int, error) {
 	n, err := b.in.Read(into)
-	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF comes as it is
+	if err != nil && err != io.EOF {
 		b.err = err
 	}
 	return n, err //nolint:wrapcheck // readers compare it
@@ -311,7 +311,7 @@ func (s *Service) Get(project int64, id string) (*Import, error) {
 }
 
 func read(name string) (*Import, error) {
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(name) //nolint:gosec // of the folder of imports
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNotFound
 	}
@@ -529,11 +529,12 @@ func (s *Service) run(ctx context.Context, one *Import) {
 		s.mu.Unlock()
 	}()
 	err := s.try(running, one)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.finish(one, Completed, "")
-	} else if ctx.Err() == nil {
+	case ctx.Err() == nil:
 		err = s.ended(running, one, err)
-	} else {
+	default:
 		one.Status = Waiting
 		err = s.save(one)
 	}
@@ -564,7 +565,7 @@ func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
 	}
-	if failure, ok := errors.AsType[*Failure](err); ok {
+	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())
 	}
 	s.config.Logger.Error("an import failed", zap.Int64("project", one.Project), zap.String("import", one.ID), zap.Error(err))

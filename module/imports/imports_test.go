@@ -39,7 +39,7 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "bad":
-		return &adminapi.Import{}, &imports.Failure{Err: errors.New("the file is bad")}
+		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
 	case "broken":
 		return nil, errors.New("a secret of the server")
 	case "away":

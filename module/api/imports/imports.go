@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,12 +110,7 @@ func requestOf(in api.Input) (imports.Request, error) {
 }
 
 func known(name string) bool {
-	for _, p := range parameters {
-		if p == name {
-			return true
-		}
-	}
-	return name == "token" || name == "personal_api_key"
+	return slices.Contains(parameters, name) || name == "token" || name == "personal_api_key"
 }
 
 func flag(text string, otherwise bool) (bool, error) {
