@@ -70,6 +70,9 @@ type Cache struct {
 	// modified.
 	generations atomic.Pointer[map[int64]uint64]
 
+	// erased has, by project, from when on results may be served at all: see Erase. The map is replaced, never modified.
+	erased atomic.Pointer[map[int64]time.Time]
+
 	base   context.Context // ends when the cache is closed
 	cancel context.CancelCauseFunc
 	loads  sync.WaitGroup

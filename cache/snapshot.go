@@ -88,7 +88,7 @@ func (c *Cache) Snapshot(ref Ref, p Policy) (Key, Answer, bool) {
 	p.setNow()
 	key, entry := c.find(ref, p.Now)
 	switch {
-	case entry == nil:
+	case entry == nil, c.isErased(key, entry):
 		return Key{}, Answer{}, false
 	case p.fresh(entry):
 		return key, p.answer(entry, Hit), true

@@ -5,29 +5,38 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Migrate creates the physical tables that are missing (api.md, section 9.2). Tables that are there, such as
-// PostHog's own, are left as they are; those that an earlier version of ours made get settings that came later.
+// PostHog's own, are left as they are; those that an earlier version of ours made get the columns, indexes and settings that came later.
+// It logs what it changes before it does.
 func (c *Client) Migrate(ctx context.Context) error {
-	have := map[string]bool{}
+	have := map[string][]string{} // columns by table
 	columns, err := c.PhysicalColumns(ctx)
 	if err != nil {
 		return err
 	}
 	for _, column := range columns {
-		have[column.Table] = true
+		have[column.Table] = append(have[column.Table], column.Name)
 	}
 	known, err := c.knownSettings(ctx)
 	if err != nil {
 		return err
 	}
+	var missing []*physical.Table
+	var names []string
 	for i := range physical.Tables {
-		t := &physical.Tables[i]
-		if have[t.Name] {
-			continue
+		if t := &physical.Tables[i]; have[t.Name] == nil {
+			missing, names = append(missing, t), append(names, t.Name)
 		}
+	}
+	if len(missing) > 0 {
+		c.logger.Info("creating tables in ClickHouse", zap.String("database", c.database), zap.Strings("tables", names))
+	}
+	for _, t := range missing {
 		if err := c.exec(ctx, createTable(t, known)); err != nil {
 			if code, _ := exceptionOf(err); t.Optional && forbidden[code] {
 				continue
@@ -35,7 +44,7 @@ func (c *Client) Migrate(ctx context.Context) error {
 			return c.ownFailure(ctx, "creating the table "+t.Name, err)
 		}
 	}
-	return c.tune(ctx, known)
+	return c.complete(ctx, have, known)
 }
 
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.
@@ -62,7 +71,7 @@ var forbidden = map[int]bool{164: true, 497: true}
 func createTable(t *physical.Table, known map[string]bool) string {
 	parts := make([]string, 0, len(t.Columns)+len(t.Indexes))
 	for _, c := range t.Columns {
-		parts = append(parts, strings.TrimSpace(identifier(c.Name)+" "+c.Type+" "+c.DefaultKind+" "+c.DefaultExpression))
+		parts = append(parts, columnDefinition(&c))
 	}
 	parts = append(parts, t.Indexes...)
 	var b strings.Builder
@@ -75,4 +84,8 @@ func createTable(t *physical.Table, known map[string]bool) string {
 		b.WriteString(" SAMPLE BY " + t.Sample)
 	}
 	return b.String() + " SETTINGS " + tableSettings(t, known)
+}
+
+func columnDefinition(c *physical.Column) string {
+	return strings.TrimSpace(identifier(c.Name) + " " + c.Type + " " + c.DefaultKind + " " + c.DefaultExpression)
 }

@@ -17,12 +17,17 @@ var sharedPaths = physical.Setting{Name: "object_shared_data_serialization_versi
 // deduplication marks the tables that we made, as no other product sets it so.
 const deduplication = "non_replicated_deduplication_window = 10000"
 
+// lastStatement has ClickHouse keep the text of no statement that changed rows but the last one: the text has what the rows were found by,
+// such as distinct ids, and the last one is that of [Client.Erase]. Otherwise it keeps a hundred, for as long as there are no more.
+var lastStatement = physical.Setting{Name: "finished_mutations_to_keep", Value: "1"}
+
 // tuning is the settings that a table gets on a server that knows them.
 func tuning(t *physical.Table) []physical.Setting {
-	if !t.HasPaths() {
-		return t.Tuning
+	all := append(slices.Clip(t.Tuning), lastStatement)
+	if t.HasPaths() {
+		all = append(all, sharedPaths)
 	}
-	return append(slices.Clip(t.Tuning), sharedPaths)
+	return all
 }
 
 // tableSettings are the settings of a new table.
@@ -53,49 +58,6 @@ func (c *Client) knownSettings(ctx context.Context) (map[string]bool, error) {
 		return nil
 	})
 	return known, unlessForbidden(err)
-}
-
-// tune gives the tables that an earlier version made the settings that came later. What they hold is written anew with the next merges.
-func (c *Client) tune(ctx context.Context, known map[string]bool) error {
-	have := map[string]string{}
-	err := c.Collect(ctx, Query{
-		SQL: "SELECT name, engine_full FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ") " +
-			"AND position(engine_full, " + literal(deduplication) + ") > 0",
-		system: true,
-	}, func(cells []Cell) error {
-		have[cells[0].Text()] = cells[1].Text()
-		return nil
-	})
-	if err != nil {
-		return unlessForbidden(err)
-	}
-	for i := range physical.Tables {
-		t := &physical.Tables[i]
-		if engine, ours := have[t.Name]; ours {
-			if err := c.tuneTable(ctx, t, engine, known); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// tuneTable gives a table the settings that its engine's definition does not have.
-func (c *Client) tuneTable(ctx context.Context, t *physical.Table, engine string, known map[string]bool) error {
-	var missing []string
-	for _, s := range tuning(t) {
-		if known[s.Name] && !strings.Contains(engine, s.Name+" = ") {
-			missing = append(missing, s.Name+" = "+s.Value)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	err := c.exec(ctx, "ALTER TABLE "+identifier(t.Name)+" MODIFY SETTING "+strings.Join(missing, ", "))
-	if err != nil {
-		return unlessForbidden(c.failure(ctx, "changing the settings of the table "+t.Name, err))
-	}
-	return nil
 }
 
 // unlessForbidden passes over the refusal of a server on which our name may not do something that we can do without.

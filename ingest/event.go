@@ -7,14 +7,16 @@ import (
 // event is a record of an event with what it says about its person.
 type event struct {
 	*record.Record
-	personless   bool // it is sent without profile
+	personless   bool // it is sent without profile, or its person was deleted in the meantime
+	deleted      bool // it was deleted in the meantime
 	set, setOnce record.Object
 	unset        []string
 }
 
-// newEvent reads what a record says. Of a captured event it brings the properties into the form that is stored.
-func newEvent(r *record.Record, captured bool) *event {
-	e := &event{Record: r, personless: string(r.Properties.Get(profileProperty)) == "false"}
+// newEvent reads what a record says. Of a captured event it brings the properties into the form that is stored. A late one changes no
+// person.
+func newEvent(r *record.Record, captured, late bool) *event {
+	e := &event{Record: r, personless: late || string(r.Properties.Get(profileProperty)) == "false"}
 	if captured {
 		e.normalize()
 	}

@@ -104,7 +104,7 @@ func (g *gathering) begin() {
 			size, rows = size+one.size(), rows+one.count()
 			switch {
 			case one.ctx.Err() != nil: // nobody waits for it
-			case len(together) == 0 || one.fits(together[0]) && size <= maxBlock && rows <= batchRecords:
+			case len(together) == 0 || one.fits(together[0]) && size <= maxBlock && rows <= deliveredRecords:
 				together = append(together, one)
 			default:
 				rest = append(rest, one)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,11 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-const (
-	batchRecords = 10_000
-	batchBytes   = 16 << 20
-	maxBad       = 100 // bad records that are told one by one
-)
+const maxBad = 100 // bad records that are told one by one
 
 // Options says whose records are taken in, and what is already known about them.
 type Options struct {
@@ -52,6 +47,8 @@ type Options struct {
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
 	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
 	Captured bool
+	// What was deleted of the project. It is called in the turn of each batch. Default: nothing.
+	Deletions func() Deletions
 	// Read and count, look up what is there, and write nothing. What the records say is remembered as if it were written, for as long as
 	// people are remembered between batches.
 	DryRun bool
@@ -107,7 +104,8 @@ type GroupType struct {
 
 // Reader yields records.
 type Reader interface {
-	// Read returns the next record, and io.EOF after the last. Only after a *record.Error is there more to read.
+	// Read returns the next record, and io.EOF after the last. Only after a *record.Error is there more to read. It is called by another
+	// goroutine than Import, which is ended before Import returns.
 	Read() (record.Record, error)
 }
 
@@ -153,7 +151,7 @@ func New(client *clickhouse.Client) *Ingester {
 // reported.
 //
 // Importing the same records again adds nothing: an event without uuid gets one from its text, and from how often
-// the same text occurs before it in its batch; events that are there already are passed over. An import that
+// the same text occurs before it among about 10,000 records; events that are there already are passed over. An import that
 // broke off is completed by running it again.
 //
 // Imports into one project wait for each other. The report is valid also with an error: it says what was done
@@ -172,6 +170,10 @@ func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Repo
 	if err != nil {
 		return Report{}, err
 	}
+	if i.Alone {
+		s.people.fresh = newFresh(&i.seenBudget)
+		defer s.people.fresh.forget()
+	}
 	if err = s.readAll(ctx, in, room); err != nil {
 		i.layout.Store(nil)
 	}
@@ -185,45 +187,5 @@ func (o *Options) check() error {
 	if o.Now.IsZero() {
 		return errors.New("BUG: records without the time of now")
 	}
-	return nil
-}
-
-// readAll takes in all records of a reader.
-func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
-	var b batch
-	for {
-		r, err := in.Read()
-		var bad *record.Error
-		switch {
-		case err == nil:
-			b.add(s.options.Project, r)
-		case errors.As(err, &bad):
-			s.bad(bad.Line, bad.Reason)
-		case errors.Is(err, io.EOF):
-			return s.flush(ctx, &b, room)
-		default:
-			return errors.Join(err, s.flush(ctx, &b, room))
-		}
-		if len(b.records) >= batchRecords || b.bytes >= batchBytes {
-			if err := s.flush(ctx, &b, room); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// flush writes a batch when it is its turn, and empties it.
-func (s *session) flush(ctx context.Context, b *batch, room *room) error {
-	if len(b.records) == 0 {
-		return nil
-	}
-	if err := room.write(ctx, s, b.records); err != nil {
-		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
-	}
-	s.noteTimes(b.records)
-	if s.options.Progress != nil {
-		s.options.Progress(s.report)
-	}
-	b.reset()
 	return nil
 }

@@ -24,9 +24,12 @@ type Intents interface {
 	Load(ctx context.Context, project int64) ([]byte, error)
 }
 
+// IntentForm is the form in which batches are kept, and the newest that is understood.
+const IntentForm = 2
+
 // What is kept begins with the version of its form. The first one had no refusals.
 const (
-	intentVersion = 2
+	intentVersion = IntentForm
 	firstVersion  = 1
 )
 
@@ -282,8 +285,8 @@ func (s *store) dropKnown(ctx context.Context, b *block) error {
 		keys[n] = eventOfDay{eventKey{id, name, person}, dayOf(at)}
 		wanted.add(keys[n].eventKey, keys[n].day)
 	}
-	known, err := s.lookUp(ctx, wanted)
-	if err != nil {
+	known := knownEvents{}
+	if err := s.lookUp(ctx, wanted, known); err != nil {
 		return err
 	}
 	kept := b.rows[:0]

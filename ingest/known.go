@@ -80,6 +80,7 @@ func (s *store) knownEvents(ctx context.Context, records []record.Record) (known
 			return nil, err
 		}
 	}
+	known := knownEvents{}
 	wanted := newEventLookup(0)
 	for n := range records {
 		r := &records[n]
@@ -94,22 +95,29 @@ func (s *store) knownEvents(ctx context.Context, records []record.Record) (known
 				continue
 			}
 		}
-		wanted.add(keyOf(r), on)
+		if wanted.add(keyOf(r), on); len(wanted.ids) == maxAsked {
+			if err := s.lookUp(ctx, wanted, known); err != nil {
+				return nil, err
+			}
+			wanted = newEventLookup(0)
+		}
 	}
-	return s.lookUp(ctx, wanted)
+	return known, s.lookUp(ctx, wanted, known)
 }
 
-// lookUp finds events. The conditions name every column of the primary key, so that only the parts are read where they could be. That of
+// maxAsked is how many things are looked up by one query.
+const maxAsked = 10_000
+
+// lookUp adds the events that are found to those that are known. The conditions name every column of the primary key, so that only the parts are read where they could be. That of
 // uuid comes first: of the rows that are read, it leaves nearly none to the others.
-func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error) {
-	known := make(knownEvents, len(l.ids))
+func (s *store) lookUp(ctx context.Context, l *eventLookup, known knownEvents) error {
 	if len(l.ids) == 0 {
-		return known, nil
+		return nil
 	}
 	keys := func(name, typ string, set map[string]bool) list {
 		return list{name, typ, slices.Sorted(maps.Keys(set))}
 	}
-	err := s.ask(ctx, "SELECT team_id, uuid, event, distinct_id, timestamp FROM events WHERE team_id IN {projects:Array(Int64)} "+
+	return s.ask(ctx, "SELECT team_id, uuid, event, distinct_id, timestamp FROM events WHERE team_id IN {projects:Array(Int64)} "+
 		"AND uuid IN {ids:Array(UUID)} AND toDate(timestamp) IN {days:Array(Date)} AND event IN {events:Array(String)} "+
 		"AND cityHash64(distinct_id) IN (SELECT cityHash64(arrayJoin({people:Array(String)})))",
 		func(cells []clickhouse.Cell) error {
@@ -121,5 +129,4 @@ func (s *store) lookUp(ctx context.Context, l *eventLookup) (knownEvents, error)
 			known.add(eventKey{id, cells[1].Text(), cells[2].Text()}, dayOf(at))
 			return err
 		}, keys("days", "Date", l.days), keys("events", "String", l.names), keys("people", "String", l.people), list{"ids", "UUID", l.ids})
-	return known, err
 }

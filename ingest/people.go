@@ -61,6 +61,7 @@ type people struct {
 	merged  map[uuid.UUID]*person // the persons of this batch that became another one, which takes their place
 	became  map[uuid.UUID]uuid.UUID
 	noRoom  func(line int) // called for each property that is left out
+	fresh   *fresh         // nil if people are always looked up
 	// The records are captured events: see Options.Captured.
 	captured bool
 }
@@ -127,7 +128,8 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 		return
 	}
 	own := to.id == personUUID(p.store.project, d.name)
-	d.moved = d.moved || d.person != nil || !own && (p.captured || d.alone)
+	deleted := d.stored && d.person == nil // its events, if they stayed, are those of another person
+	d.moved = d.moved || d.person != nil || deleted || !own && (p.captured || d.alone)
 	d.joined = !own && !d.moved
 	if d.stored || d.person != nil {
 		d.version++
@@ -239,6 +241,7 @@ func (p *people) rows() []row {
 		if one.createdAt.IsZero() {
 			one.createdAt = p.store.now
 		}
+		p.fresh.add(freshPersons.uuid(one.id))
 		key := fmt.Sprintf("%s %d %t %t %s %s", one.id, one.version, one.deleted, one.identified, one.createdAt, one.json())
 		rows = append(rows, p.store.row(one.line, key, one.id, one.createdAt, one.json(), flag(one.identified), flag(one.deleted),
 			one.version, uint8(flag(one.given)))) //nolint:gosec // 0 or 1
@@ -253,6 +256,7 @@ func (p *people) idRows() (moved, all []row) {
 		if !entry.changed {
 			continue
 		}
+		p.fresh.add(freshIDs.text(name))
 		one := p.store.row(entry.line, fmt.Sprintf("%q %s %d", name, entry.person.id, entry.version),
 			name, entry.person.id, int8(0), entry.version, uint64(0))
 		if entry.moved {

@@ -54,6 +54,7 @@ func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
 // person would have.
 func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson {
 	known := name.person
+	p.fresh.add(freshAlone.text(name.name))
 	switch {
 	case known == nil:
 		name.alone = true

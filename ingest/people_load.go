@@ -18,13 +18,13 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 	unknown := map[string]bool{}
 	for n := range records {
 		for _, id := range p.mentionedIDs(&records[n]) {
-			if p.ids[id] == nil {
+			if p.ids[id] == nil && !unknown[id] && !p.surelyNew(id) {
 				unknown[id] = true
 			}
 		}
 	}
-	if len(unknown) > 0 {
-		if err := p.loadIDs(ctx, unknown); err != nil {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(unknown)), maxAsked) {
+		if err := p.loadIDs(ctx, ids, unknown); err != nil {
 			return err
 		}
 	}
@@ -34,16 +34,15 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 	return p.loadMerging(ctx, records)
 }
 
-// loadIDs looks up distinct ids and their persons.
-func (p *people) loadIDs(ctx context.Context, unknown map[string]bool) error {
-	ids := slices.Sorted(maps.Keys(unknown))
+// loadIDs looks up distinct ids and their persons. All of them, and maybe more, are unknown.
+func (p *people) loadIDs(ctx context.Context, ids []string, unknown map[string]bool) error {
 	owner := map[string]uuid.UUID{}
 	persons := map[uuid.UUID]bool{}
 	err := p.store.ask(ctx, "SELECT team_id, distinct_id, argMax(person_id, version), max(version), argMax(is_deleted, version) "+
 		"FROM person_distinct_id2 WHERE team_id IN {projects:Array(Int64)} AND distinct_id IN {ids:Array(String)} GROUP BY team_id, distinct_id",
 		func(cells []clickhouse.Cell) error {
 			name := cells[0].Text()
-			if !unknown[name] {
+			if !unknown[name] || p.ids[name] != nil {
 				return nil
 			}
 			version, err := cells[2].Int()
@@ -194,7 +193,7 @@ func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 func (p *people) findAlone(ctx context.Context) error {
 	var names []string
 	for name, entry := range p.ids {
-		if entry.joined && entry.changed && !entry.moved {
+		if entry.joined && entry.changed && !entry.moved && !p.fresh.lacks(freshAlone.text(name)) {
 			names = append(names, name)
 		}
 	}

@@ -97,9 +97,14 @@ func (r *room) writeNow(ctx context.Context, s *session, records []record.Record
 	}
 	if r.last != s {
 		s.forget()
+		s.people.fresh.forget()
 	}
 	if err := s.loadGroupTypes(ctx); err != nil {
 		return err
+	}
+	if s.options.Deletions != nil {
+		s.deletions = s.options.Deletions()
+		s.store.epoch = s.deletions.Epoch
 	}
 	s.groups.share(r.types)
 	r.last, r.settled = nil, false
@@ -139,7 +144,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 		records[n].Line = n + 1
 	}
 	defer room.measure(s)
-	for batch := range slices.Chunk(records, batchRecords) {
+	for batch := range slices.Chunk(records, deliveredRecords) {
 		if err := room.inTurn(ctx, s, batch); err != nil {
 			room.delivery = nil
 			i.layout.Store(nil)

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -19,10 +18,9 @@ import (
 //
 // It is forgotten whenever a batch broke off or another process may have written events.
 type seen struct {
-	budget   *atomic.Int64 // bytes that all filters may still take
-	from, to day           // the days of which it has all events; none if to is before from
-	filters  []bloom       // the last one gets new events
-	again    time.Time     // not before then are events loaded, after there was no room for them
+	sieve
+	from, to day       // the days of which it has all events; none if to is before from
+	again    time.Time // not before then are events loaded, after there was no room for them
 }
 
 const (
@@ -34,14 +32,14 @@ const (
 	seenPause = 10 * time.Minute
 )
 
-func newSeen(budget *atomic.Int64) *seen { return &seen{budget: budget, to: -1} }
+func newSeen(budget *atomic.Int64) *seen { return &seen{sieve: sieve{budget: budget}, to: -1} }
+
+var seenEvents = newHasher()
 
 // forget knows nothing any more.
 func (s *seen) forget() {
-	for _, f := range s.filters {
-		s.budget.Add(f.bytes())
-	}
-	s.filters, s.from, s.to = nil, 0, -1
+	s.sieve.forget()
+	s.from, s.to = 0, -1
 }
 
 // surelyNew reports whether ClickHouse does not have an event, on this day or the days before and after it.
@@ -49,13 +47,7 @@ func (s *seen) surelyNew(id uuid.UUID, on day) bool {
 	if on-1 < s.from || on+1 > s.to {
 		return false
 	}
-	h := hash(id)
-	for i := range s.filters {
-		if s.filters[i].has(h) {
-			return false
-		}
-	}
-	return true
+	return !s.has(seenEvents.uuid(id))
 }
 
 // add adds an event that will be written.
@@ -63,30 +55,10 @@ func (s *seen) add(id uuid.UUID, on day, now time.Time) {
 	if on < s.from || on > s.to {
 		return
 	}
-	if last := len(s.filters) - 1; last < 0 || s.filters[last].full() {
-		if !s.grow() {
-			s.forget()
-			s.again = now.Add(seenPause)
-			return
-		}
+	if !s.sieve.add(seenEvents.uuid(id)) {
+		s.forget()
+		s.again = now.Add(seenPause)
 	}
-	s.filters[len(s.filters)-1].add(hash(id))
-}
-
-// grow adds a filter, four times as large as the last one if there is room for that.
-func (s *seen) grow() bool {
-	const first, most = 1 << 10, 1 << 19 // blocks: 64 KiB, 32 MiB
-	blocks := first
-	if last := len(s.filters) - 1; last >= 0 {
-		blocks = min(4*len(s.filters[last].blocks), most)
-	}
-	f := bloom{blocks: make([][8]uint64, blocks)}
-	if s.budget.Add(-f.bytes()) < 0 {
-		s.budget.Add(f.bytes())
-		return false
-	}
-	s.filters = append(s.filters, f)
-	return true
 }
 
 // load gets the events of the days around now that it does not have yet.
@@ -114,65 +86,51 @@ func (s *seen) load(ctx context.Context, st *store) error {
 }
 
 func (s *seen) loadDays(ctx context.Context, st *store, from, to day) error {
-	loaded := 0
-	return st.client.Collect(ctx, clickhouse.Query{
-		SQL: "SELECT uuid FROM events WHERE team_id = {project:Int64} AND toDate(timestamp) BETWEEN {from:Date} AND {to:Date}",
-		Params: []clickhouse.Param{
-			{Name: "project", Type: "Int64", Value: strconv.FormatInt(st.project, 10)},
-			{Name: "from", Type: "Date", Value: from.String()},
-			{Name: "to", Type: "Date", Value: to.String()},
+	return st.atMost(ctx, seenLoaded, "SELECT uuid FROM events WHERE team_id = {project:Int64} AND toDate(timestamp) BETWEEN {from:Date} AND {to:Date}",
+		func(cells []clickhouse.Cell) error {
+			id, err := uuid.Parse(cells[0].Text())
+			s.add(id, to, st.now)
+			return err
 		},
-		Project: st.project, Limit: seenLoaded + 1, Unbounded: true,
-	}, func(cells []clickhouse.Cell) error {
-		if loaded++; loaded > seenLoaded {
+		clickhouse.Param{Name: "from", Type: "Date", Value: from.String()},
+		clickhouse.Param{Name: "to", Type: "Date", Value: to.String()})
+}
+
+// The days of all events are between these.
+const firstDay, lastDay day = -1 << 40, 1 << 40
+
+// hasAll reports whether it has the events of all days.
+func (s *seen) hasAll() bool { return s.from == firstDay && s.to == lastDay }
+
+// loadAll gets the events of all days, if there are at most so many. Otherwise it stays as it is.
+func (s *seen) loadAll(ctx context.Context, st *store, most int) error {
+	all := newSeen(s.budget)
+	all.from, all.to = firstDay, lastDay
+	err := st.atMost(ctx, most, "SELECT uuid FROM events WHERE team_id = {project:Int64}", func(cells []clickhouse.Cell) error {
+		id, err := uuid.Parse(cells[0].Text())
+		all.add(id, 0, st.now)
+		return err
+	})
+	if err != nil || !all.hasAll() {
+		all.forget()
+		return err
+	}
+	s.sieve.forget()
+	*s = *all
+	return nil
+}
+
+// atMost runs a SELECT that has the parameter project, and fails with errTooMany if it has more than so many rows.
+func (s *store) atMost(ctx context.Context, most int, sql string, row func([]clickhouse.Cell) error, params ...clickhouse.Param) error {
+	rows := 0
+	params = append(params, clickhouse.Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(s.project, 10)})
+	q := clickhouse.Query{SQL: sql, Params: params, Project: s.project, Limit: most + 1, Unbounded: true}
+	return s.client.Collect(ctx, q, func(cells []clickhouse.Cell) error {
+		if rows++; rows > most {
 			return errTooMany
 		}
-		id, err := uuid.Parse(cells[0].Text())
-		s.add(id, to, st.now)
-		return err
+		return row(cells)
 	})
 }
 
 var errTooMany = errors.New("there are too many events")
-
-// bloom is a Bloom filter with 16 bits for each event. All bits of one event are in one block, which is a line of the processor's cache.
-type bloom struct {
-	blocks [][8]uint64
-	events int
-}
-
-const blockEvents = 32
-
-func (f *bloom) bytes() int64 { return int64(len(f.blocks)) * 64 }
-func (f *bloom) full() bool   { return f.events >= blockEvents*len(f.blocks) }
-
-type hashed struct{ block, bits uint64 }
-
-var hashSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-
-func hash(id uuid.UUID) hashed {
-	return hashed{maphash.Bytes(hashSeeds[0], id[:]), maphash.Bytes(hashSeeds[1], id[:])}
-}
-
-// probes is how many bits an event has.
-const probes = 6
-
-func (f *bloom) add(h hashed) {
-	block := &f.blocks[h.block%uint64(len(f.blocks))]
-	for range probes {
-		block[h.bits>>6&7] |= 1 << (h.bits & 63)
-		h.bits >>= 9
-	}
-	f.events++
-}
-
-func (f *bloom) has(h hashed) bool {
-	block := &f.blocks[h.block%uint64(len(f.blocks))]
-	for range probes {
-		if block[h.bits>>6&7]&(1<<(h.bits&63)) == 0 {
-			return false
-		}
-		h.bits >>= 9
-	}
-	return true
-}

@@ -21,8 +21,10 @@ type session struct {
 	types    typeLearner
 	refused  map[int]bool // lines that the server would not take
 	refusals *refusals    // of the room
-	intents  Intents
-	tally    tally
+	// What was deleted of the project, as of this batch.
+	deletions Deletions
+	intents   Intents
+	tally     tally
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -100,7 +102,20 @@ func (s *session) leftOut(line int) {
 const (
 	maxState      = 50_000
 	maxStateBytes = 64 << 20
+
+	// An import has larger batches, and would otherwise look up the people of each.
+	maxImportState = 2 * maxState
 )
+
+// tooMuch reports whether more is kept than should be.
+func (s *session) tooMuch() bool {
+	most := maxState
+	if !s.options.Captured {
+		most = maxImportState
+	}
+	things, bytes := s.kept()
+	return things > most || bytes > maxStateBytes
+}
 
 // kept is how much is kept.
 func (s *session) kept() (things, bytes int) {
@@ -119,8 +134,11 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 			s.groups.learn(e.Record, s.options.Captured && e.personless)
 		}
 	}
-	if things, bytes := s.kept(); things > maxState || bytes > maxStateBytes {
+	if s.tooMuch() {
 		s.forget()
+	}
+	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
+		return err
 	}
 	if err := s.people.load(ctx, records); err != nil {
 		return err
@@ -136,7 +154,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
 		if records[n].Kind == record.Event {
-			given[n] = newEvent(&records[n], s.options.Captured)
+			late, drop := s.lateness(&records[n])
+			given[n] = newEvent(&records[n], s.options.Captured, late)
+			given[n].deleted = drop
 		}
 	}
 	if err := s.load(ctx, records, given); err != nil {
@@ -282,7 +302,7 @@ func (s *session) wasRefused(r *record.Record) bool {
 }
 
 // drops reports whether an event is not kept.
-func (s *session) drops(e *event) bool { return s.options.Captured && e.pointless() }
+func (s *session) drops(e *event) bool { return s.options.Captured && (e.deleted || e.pointless()) }
 
 // event adds the row of an event that is not known.
 func (s *session) event(ctx context.Context, e *event, known knownEvents, rows []eventRow) ([]eventRow, error) {

@@ -16,6 +16,7 @@ type store struct {
 	client  *clickhouse.Client
 	project int64
 	now     time.Time        // of the import
+	epoch   int64            // see Deletions
 	layout  map[string]table // by name
 	// Shared by the deliveries; nil for an import.
 	gathering *gathering

@@ -232,7 +232,7 @@ func chunk(rows []row) int {
 }
 
 // maxBlock is how many bytes of text a block holds, unless a single row has more.
-const maxBlock = 32 << 20
+const maxBlock = 48 << 20
 
 // insert writes a block, with those of other projects if it is gathered.
 func (s *store) insert(ctx context.Context, b block) error {
@@ -282,11 +282,14 @@ func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gath
 	})
 }
 
-// token is the same for the same rows of the same projects.
+// token is the same for the same rows of the same projects, until something is deleted there.
 func token(blocks []*gathered) string {
 	sum := sha256.New()
 	for _, b := range blocks {
 		sum.Write(fmt.Appendf(nil, "%d %s\n", b.store.project, b.table))
+		if b.store.epoch != 0 {
+			sum.Write(fmt.Appendf(nil, "%d\n", b.store.epoch))
+		}
 		for _, row := range b.rows {
 			sum.Write([]byte(row.key + "\n"))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -63,23 +64,36 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 		route("/analytics/alerts/{id}/check", map[string]adminHandler{http.MethodPost: adminCheckAlert}),
 		route("/analytics/endpoints", map[string]adminHandler{http.MethodGet: adminExportEndpoints}),
 		route("/analytics/endpoints/{action}", map[string]adminHandler{http.MethodPost: adminEndpointFiles}),
+		route("/analytics/persons/delete", map[string]adminHandler{http.MethodPost: adminDeletePersons}),
+		route("/analytics/persons/deletions", map[string]adminHandler{http.MethodGet: adminListDeletions}),
+		route("/analytics/persons/erase", map[string]adminHandler{http.MethodPost: adminErase}),
 		route("/analytics/import", map[string]adminHandler{http.MethodGet: adminImportProgress, http.MethodPost: adminImport}),
+		streamed("/analytics/backups/create", adminCreateBackup),
+		streamed("/analytics/backups/list", adminListBackups),
+		streamed("/analytics/backups/restore", adminRestoreBackup),
+		streamed("/analytics/backups/unpack", adminUnpackBackup),
 	}
 }
 
 // adminHandler answers with a value to send as JSON.
 type adminHandler func(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error)
 
-func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.Request) error {
+// findAdmin returns the handler of a request, and the runtime of the running config.
+func findAdmin(methods map[string]adminHandler, r *http.Request) (*runtime, adminHandler, error) {
 	handle, ok := methods[r.Method]
 	if !ok {
-		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method %s is not allowed here", r.Method)}
+		return nil, nil, caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method %s is not allowed here", r.Method)}
 	}
 	app, err := activeApp()
 	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
+		return nil, nil, caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
 	}
 	rt, err := app.wait(r.Context())
+	return rt, handle, err
+}
+
+func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.Request) error {
+	rt, handle, err := findAdmin(methods, r)
 	if err != nil {
 		return err
 	}
@@ -99,8 +113,10 @@ func adminError(err error) error {
 	switch {
 	case errors.As(err, &file):
 		status = http.StatusBadRequest
-	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked):
+	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked), errors.As(err, new(*backups.RefusedError)):
 		status = http.StatusBadRequest
+	case errors.As(err, new(*backups.BrokenOffError)):
+		status = http.StatusConflict
 	case errors.Is(err, registry.ErrNotFound):
 		status = http.StatusNotFound
 	}
@@ -133,6 +149,9 @@ func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Projec
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+	if err := rt.brokenOff(); err != nil {
+		return nil, err
+	}
 	body, err := readAdmin[adminapi.NewProject](r)
 	if err != nil {
 		return nil, err

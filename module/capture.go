@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -147,7 +148,8 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	static, computed := cohortIDs(snap, project)
 	return ingest.Options{
-		Project: project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
+		Project:   project, LearnTypes: true, Now: time.Now(), KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
 		GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

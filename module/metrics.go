@@ -33,6 +33,9 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	if rt.alerts != nil {
 		rt.alerts.Collect(ch)
 	}
+	if rt.deleter != nil {
+		rt.deleter.Collect(ch)
+	}
 	rt.Places.Each(func(project int64, running, waiting int) {
 		id := strconv.FormatInt(project, 10)
 		ch <- prometheus.MustNewConstMetric(queriesRunning, prometheus.GaugeValue, float64(running), id)

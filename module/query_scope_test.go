@@ -98,6 +98,7 @@ var powerless = strings.Fields(`
 	GET_property_definitions/:name PATCH_property_definitions/:name
 	PATCH_/project PATCH_/organizations/:name/project GET_/organizations/:name/members GET_/organizations/:name/member
 	GET_status GET_alerts GET_alerts/:name DELETE_alerts/:name POST_persons
+	DELETE_persons/:name POST_persons/:name/delete_events POST_persons/bulk_delete GET_persons/deletion_status
 	GET_personal_api_keys GET_personal_api_keys/:name DELETE_personal_api_keys/:name
 	GET_imports POST_imports GET_imports/:name DELETE_imports/:name
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,7 +20,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -49,8 +50,10 @@ type runtime struct {
 	cohorts *cohorts.Calculator
 	tables  *materialize.Filler
 	alerts  *alerts.Checker
+	deleter *deletions.Deleter
 	imports *importing
 
+	backups   *backups.Backups
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
 
@@ -59,7 +62,11 @@ type runtime struct {
 
 // open takes a share of everything that the config names, from the bottom up.
 func (a *App) open(ctx context.Context) (*runtime, error) {
-	engine, err := a.startEngine(ctx)
+	folder, err := a.openFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := a.startEngine(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -164,30 +171,23 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if rt.imports, err = a.openImports(rt, cacheKey); err != nil {
 		return nil, err
 	}
-	rt.probe = rt.newProbe()
-	rt.api = rt.newAPI()
-	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
 	if rt.capturing, err = a.openCapture(); err != nil {
 		return nil, err
 	}
-	rt.capture = a.newCapture(rt)
-	return rt, nil
-}
-
-// startEngine takes a share of the embedded engine, unless the config names a server.
-func (a *App) startEngine(ctx context.Context) (*embedded.Engine, error) {
-	if a.ClickHouse != "" {
-		return nil, nil
+	if rt.deleter, err = a.openDeleter(rt, cacheKey); err != nil {
+		return nil, err
 	}
-	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
-		e, err := embedded.Start(ctx, embedded.Config{
-			DataDir: filepath.Join(a.DataDir, "engine"), Library: a.EngineLibrary, MaxQueries: embedded.DefaultMaxQueries() + spareQueries,
-		}, a.logger.Named("engine"))
-		if err != nil {
-			return nil, nil, err
-		}
-		return e, e.Close, nil
-	})
+	rt.probe = rt.newProbe()
+	rt.api = rt.newAPI()
+	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}
+	rt.capture = a.newCapture(rt)
+	if err := a.upgraded(folder, engine); err != nil {
+		return nil, err
+	}
+	if rt.backups, err = a.openBackups(rt, cacheKey); err != nil {
+		return nil, err
+	}
+	return rt, nil
 }
 
 // openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.

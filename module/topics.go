@@ -36,7 +36,7 @@ func (rt *runtime) newAPI() *api.API {
 	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
-	a.Serve((&people.People{Executor: rt.Executor}).Routes()...)
+	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter}).Routes()...)
 	a.Serve((&imports.Imports{Service: rt.imports.service, MaxSize: rt.imports.maxSize}).Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

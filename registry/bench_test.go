@@ -77,6 +77,10 @@ var writesOf = []struct {
 	kind  registry.Kind
 	write func(context.Context, *registry.Registry) error
 }{
+	{registry.KindDeletion, func(ctx context.Context, r *registry.Registry) error {
+		_, err := r.AddDeletions(ctx, 1, []registry.Deletion{{Gone: true}}, now)
+		return err
+	}},
 	{registry.KindInsight, func(ctx context.Context, r *registry.Registry) error {
 		_, err := r.UpdateInsight(ctx, 1, 5, registry.InsightFields{Favorited: registry.To(true)}, false, "k", now)
 		return err

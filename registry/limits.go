@@ -63,6 +63,7 @@ var counted = []struct {
 	{KindAction, "actions", 1},
 	{KindAlert, "alerts", 1},
 	{KindAnnotation, "annotations", 1},
+	{KindDeletion, "deletions of people", 10},
 	{KindDefinition, "definitions of events and properties", 5},
 	{KindTile, "tiles of dashboards", 10},
 	{KindVersion, "versions of endpoints", 10},

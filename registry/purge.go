@@ -19,15 +19,16 @@ type Purged struct {
 	Cohorts     int
 	Actions     int
 	Annotations int
+	Deletions   int // records of what was erased
 }
 
 // Empty reports whether nothing was removed.
 func (p *Purged) Empty() bool {
-	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions+p.Annotations == 0
+	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions+p.Annotations+p.Deletions == 0
 }
 
-// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, annotations, and keys that were revoked or
-// have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
+// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, annotations, records of
+// deletions that were erased, and keys that were revoked or have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
 // unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
 	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
@@ -36,6 +37,7 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 		u.endpoints()
 		u.actions()
 		u.annotations()
+		u.deletions()
 		u.keys(logged, nil)
 		u.cohorts()
 	})
@@ -264,6 +266,7 @@ func (r *Registry) purgeProject(ctx context.Context, project int64, now time.Tim
 		r.log.Info("purged what was deleted more than 30 days ago, and keys of sessions that ended more than a day ago", zap.Int64("project", project),
 			zap.Int("insights", len(purged.Insights)), zap.Int("dashboards", len(purged.Dashboards)), zap.Int("tiles", len(purged.Tiles)),
 			zap.Int("endpoints", purged.Endpoints), zap.Int("keys", len(purged.Keys)), zap.Int("cohorts", purged.Cohorts), zap.Int("actions", purged.Actions), zap.Int("annotations", purged.Annotations),
+			zap.Int("deletions", purged.Deletions),
 			zap.Int("sessions", len(sessions.Keys)))
 	}
 }

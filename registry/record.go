@@ -64,6 +64,7 @@ var kinds = []kindOf{
 	{kind: KindAlert, read: readAlert},
 	{kind: KindDefinition, read: readDefinition},
 	{kind: KindAnnotation, read: readAnnotation},
+	{kind: KindDeletion, read: readDeletion},
 }
 
 // The kinds of records.
@@ -85,6 +86,7 @@ const (
 	KindAlert        Kind = "alert"
 	KindDefinition   Kind = "definition"
 	KindAnnotation   Kind = "annotation"
+	KindDeletion     Kind = "deletion"
 
 	kindSequence Kind = "sequence"
 	kindUser     Kind = "user" // has a sequence alone
@@ -148,6 +150,16 @@ func (k *kindOf) entity(rec *Record) (entity, error) {
 		return nil, fmt.Errorf("reading the %s %q: %w", k.kind, rec.ID, err)
 	}
 	return e, nil
+}
+
+// Form numbers what records hold: it grows with each kind that is added, and with each step of a kind's history. A program doesn't
+// understand records of a greater form than its own.
+func Form() int {
+	form := len(kinds)
+	for i := range kinds {
+		form += len(kinds[i].history)
+	}
+	return form
 }
 
 // encode writes a value as JSON whose texts stay as they are: queries are compared byte for byte.

@@ -49,6 +49,7 @@ type projectState struct {
 	alerts      table[string, *Alert]
 	definitions table[string, *Definition]
 	annotations table[int64, *Annotation]
+	deletions   table[string, *Deletion]
 	properties  *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
@@ -65,7 +66,7 @@ func newProjectState() *projectState {
 		keys: newTable[string, *keyEntry](), endpoints: newTable[string, *endpointEntry](), variables: newTable[string, *Variable](),
 		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
 		actions: newTable[int64, *Action](), alerts: newTable[string, *Alert](),
-		definitions: newTable[string, *Definition](), annotations: newTable[int64, *Annotation](),
+		definitions: newTable[string, *Definition](), annotations: newTable[int64, *Annotation](), deletions: newTable[string, *Deletion](),
 		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}

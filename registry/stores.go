@@ -10,6 +10,8 @@ type StoreType struct {
 	Scheme string
 	// Open opens the store of a DSN, and creates it if it does not exist. An empty DSN means the default in dataDir.
 	Open func(ctx context.Context, dsn, dataDir string) (Store, error)
+	// Inspect says what Open would do to the data of a DSN, and changes nothing. Nil for stores that can't tell.
+	Inspect func(ctx context.Context, dsn, dataDir string) (StoreState, error)
 	// Check reports what is wrong with a DSN. Its error holds no password.
 	Check func(dsn string) error
 }
@@ -25,6 +27,23 @@ func RegisterStore(t StoreType) { storeTypes[t.Scheme] = t }
 // OpenStore opens the store that a DSN names.
 func OpenStore(ctx context.Context, dsn, dataDir string) (Store, error) {
 	return storeType(dsn).Open(ctx, dsn, dataDir)
+}
+
+// StoreState is how the data of a store compares with what this program keeps.
+type StoreState struct {
+	Name    string // for messages, such as the path of a file
+	Version int    // of the data; 0 where there is none yet
+	Current int    // of what this program keeps, and brings older data to
+	Upgrade string // what Open does to older data, and where a copy of it stays; empty for nothing
+}
+
+// InspectStore says what OpenStore would do to the data of a DSN. It changes nothing. A store that can't tell has the zero state.
+func InspectStore(ctx context.Context, dsn, dataDir string) (StoreState, error) {
+	inspect := storeType(dsn).Inspect
+	if inspect == nil {
+		return StoreState{}, nil
+	}
+	return inspect(ctx, dsn, dataDir)
 }
 
 // CheckDSN reports what is wrong with the DSN of a store. Its error holds no password.

@@ -38,8 +38,9 @@ type orders struct {
 
 // status is what the child sends to the parent, once.
 type status struct {
-	Ready bool   `json:"ready"`
-	Error string `json:"error,omitempty"`
+	Ready   bool   `json:"ready"`
+	Version string `json:"version,omitempty"` // of the engine that is ready
+	Error   string `json:"error,omitempty"`
 }
 
 // ChildMain is the main function of the child process that [Start] runs. Its arguments are --data-dir and
@@ -64,14 +65,14 @@ func ChildMain(args []string) error {
 		_ = json.NewEncoder(report).Encode(s) // the parent may have exited
 		_ = report.Close()
 	}
-	if err := serveChild(control, *dataDir, *library, func() { tell(status{Ready: true}) }); err != nil {
+	if err := serveChild(control, *dataDir, *library, func(version string) { tell(status{Ready: true, Version: version}) }); err != nil {
 		tell(status{Error: err.Error()})
 		return err
 	}
 	return nil
 }
 
-func serveChild(control *os.File, dataDir, library string, ready func()) error {
+func serveChild(control *os.File, dataDir, library string, ready func(version string)) error {
 	socket, err := inherited(fdSocket, "socket")
 	if err != nil {
 		return err

@@ -18,12 +18,15 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Version is the release of the engine's npm package that this module is built and tested for.
@@ -31,6 +34,18 @@ const Version = "26.7.3-stable.1"
 
 // Database is the database in the DSN. The child creates it if it is missing.
 const Database = "analytics"
+
+// The engine's own folder in the data folder, and the one below it where ALTER TABLE … FREEZE WITH NAME puts links to parts.
+const (
+	enginePath   = "clickhouse"
+	shadowFolder = enginePath + "/shadow"
+)
+
+// Folder is the engine's own folder, which has the tables in store/, in a data folder.
+func Folder(dataDir string) string { return filepath.Join(dataDir, enginePath) }
+
+// ShadowFolder is where ALTER TABLE … FREEZE WITH NAME links parts to. It is emptied when the engine starts.
+func ShadowFolder(dataDir string) string { return filepath.Join(dataDir, shadowFolder) }
 
 // Subcommand is the argument with which Start runs this executable, unless Config.Command is set. The executable must pass the
 // arguments after it to [ChildMain].
@@ -74,6 +89,32 @@ func DefaultLibrary() (string, error) {
 		return "", fmt.Errorf("finding the user's cache folder: %w", err)
 	}
 	return filepath.Join(cache, "caddy-analytics", "engine", Version, "libchdb.so"), nil
+}
+
+// FindLibrary returns the path of the library that an engine with a configured library loads, and what its file is. An empty one is
+// [DefaultLibrary]. The error of a library that is missing says how to get it.
+func FindLibrary(configured string) (path string, file os.FileInfo, err error) {
+	if path, err = findLibrary(configured); err != nil {
+		return "", nil, err
+	}
+	if file, err = os.Stat(path); err != nil {
+		return "", nil, fmt.Errorf("finding the engine's library: %w", err)
+	}
+	return path, file, nil
+}
+
+// LibraryVersion returns the version of a library without opening anything with it that is to last: it starts the engine in a new folder,
+// which it removes.
+func LibraryVersion(ctx context.Context, cfg Config, log *zap.Logger) (version string, err error) {
+	if cfg.DataDir, err = os.MkdirTemp("", "engine-version-"); err != nil {
+		return "", fmt.Errorf("making a folder for the engine: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(cfg.DataDir)) }()
+	engine, err := Start(ctx, cfg, log)
+	if err != nil {
+		return "", err
+	}
+	return engine.Version(), engine.Close()
 }
 
 // findLibrary returns the absolute path of the library to load, or an error that says how to get it.

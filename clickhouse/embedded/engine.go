@@ -30,6 +30,7 @@ type Engine struct {
 	orders   orders
 	dsn      string
 
+	version  atomic.Value // of the library, a string
 	pid      atomic.Int64
 	reads    atomic.Bool // the last read of a table was answered
 	restarts atomic.Uint64
@@ -123,6 +124,12 @@ func (cfg *Config) complete() error {
 
 // DSN returns the DSN for clickhouse-go. It does not change when the child is restarted.
 func (e *Engine) DSN() string { return e.dsn }
+
+// Version returns the version of ClickHouse that the library is, such as 26.7.3.1.
+func (e *Engine) Version() string {
+	version, _ := e.version.Load().(string)
+	return version
+}
 
 // PID returns the process id of the child, or 0 if there is none.
 func (e *Engine) PID() int { return int(e.pid.Load()) }
@@ -289,6 +296,7 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	case s := <-answer:
 		if s.Ready {
 			e.reads.Store(true) // it has created its tables
+			e.version.Store(s.Version)
 			e.pid.Store(int64(c.cmd.Process.Pid))
 			return c, nil
 		}

@@ -21,6 +21,9 @@ func Start(context.Context, Config, *zap.Logger) (*Engine, error) { return nil, 
 // DSN returns an empty string.
 func (e *Engine) DSN() string { return "" }
 
+// Version returns an empty string.
+func (e *Engine) Version() string { return "" }
+
 // PID returns 0.
 func (e *Engine) PID() int { return 0 }
 

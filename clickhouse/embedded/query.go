@@ -212,6 +212,11 @@ func (s *server) execute(ctx context.Context, c *conn, q *query, out *answer) er
 
 const jsonArraySetting = "output_format_json_array_of_rows"
 
+// freezes reports whether a statement links the parts of a table into the engine's own folder for a backup, and does nothing else.
+func freezes(st statement, text string) bool {
+	return st.first == "ALTER" && st.hasWord(text, "FREEZE") && !st.hasWord(text, "OUTFILE")
+}
+
 // permit refuses statements that a server's HTTP interface refuses, but the library would run.
 func permit(c *conn, q *query, st statement, a analysis) error {
 	switch {
@@ -225,7 +230,7 @@ func permit(c *conn, q *query, st statement, a analysis) error {
 		return exceptionf(codeSyntax, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
 	case a.Class != classReadOnly && q.settings["readonly"] != "" && q.settings["readonly"] != "0":
 		return exceptionf(codeReadonly, "READONLY", "Cannot execute query in readonly mode")
-	case a.Class == classControl && !slices.Contains([]string{"KILL", "SET", "USE", "SYSTEM", "CREATE", "ATTACH", "DETACH"}, st.first):
+	case a.Class == classControl && !freezes(st, q.text) && !slices.Contains([]string{"KILL", "SET", "USE", "SYSTEM", "CREATE", "ATTACH", "DETACH"}, st.first):
 		// One of these is INTO OUTFILE: the library would write the file.
 		return exceptionf(codeNotImplemented, "NOT_IMPLEMENTED", "This statement is not supported by the embedded engine")
 	case st.first == "INSERT" && st.hasWord(q.text, "INFILE"):

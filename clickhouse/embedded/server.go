@@ -40,8 +40,8 @@ type serveConfig struct {
 	GiveUp func(reason string)
 	// How long running queries may take to finish after the context is done. Default: 2 seconds.
 	Grace time.Duration
-	// Called once, when the server is ready.
-	Ready func()
+	// Called once, when the server is ready, with the engine's version.
+	Ready func(version string)
 }
 
 // serve opens the data folder and serves ClickHouse's HTTP interface until the context is done. A process
@@ -56,6 +56,9 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 		return err
 	}
 	defer unlock()
+	if err := os.RemoveAll(filepath.Join(cfg.DataDir, shadowFolder)); err != nil { // of a backup that was broken off
+		return fmt.Errorf("removing frozen parts: %w", err)
+	}
 	s, err := newServer(cfg)
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(cfg.Listener) }()
 	if cfg.Ready != nil {
-		cfg.Ready()
+		cfg.Ready(s.version)
 	}
 	select {
 	case err := <-served:
@@ -147,7 +150,7 @@ func newServer(cfg serveConfig) (*server, error) {
 	}
 	s := &server{
 		lib:   lib,
-		path:  filepath.Join(cfg.DataDir, "clickhouse"),
+		path:  filepath.Join(cfg.DataDir, enginePath),
 		user:  sha256.Sum256([]byte(cfg.User)),
 		key:   sha256.Sum256([]byte(cfg.Password)),
 		slots: make(chan struct{}, n),

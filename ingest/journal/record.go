@@ -8,6 +8,9 @@ import (
 	"io"
 )
 
+// Form is the form of the journal's files, and the newest that is understood.
+const Form = 1
+
 // A record starts with a zstd skippable frame, all numbers in little-endian order:
 //
 //	 0 magic of a skippable frame     24 project    52 CRC-32C of the zstd frame

@@ -257,3 +257,36 @@ type SignInLink struct {
 	Name      string    `json:"name"` // of the project
 	Scopes    []string  `json:"scopes"`
 }
+
+// DeletePersons deletes people of a project, their events, or both.
+type DeletePersons struct {
+	Project    int64    `json:"project"`
+	Persons    []string `json:"persons"` // ids of persons or distinct ids
+	Events     bool     `json:"events"`
+	KeepPerson bool     `json:"keep_person"`
+}
+
+// Deletion is the deletion of a person, of its events, or of both.
+type Deletion struct {
+	ID          string     `json:"id"`
+	Project     int64      `json:"project"`
+	Person      string     `json:"person"`
+	Gone        bool       `json:"person_deleted"`
+	Events      bool       `json:"events_deleted"`
+	DistinctIDs int        `json:"distinct_ids"`
+	EventCount  int64      `json:"event_count"`
+	RequestedAt time.Time  `json:"requested_at"`
+	HiddenAt    *time.Time `json:"hidden_at"` // from when on no answer has it
+	EraseAt     *time.Time `json:"erase_at"`  // when it leaves the disk, or soon after; null when it has
+	ErasedAt    *time.Time `json:"erased_at"` // from when on nothing of it is on the disk
+}
+
+// Deletions are deletions, those that are not erased yet before the others.
+type Deletions struct {
+	Deletions []Deletion `json:"deletions"`
+}
+
+// Erased says how many deletions an erasure has ended.
+type Erased struct {
+	Erased int `json:"erased"`
+}

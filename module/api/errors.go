@@ -352,6 +352,11 @@ func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
 	return e
 }
 
+// Conflict refuses what the state of things does not allow.
+func Conflict(code, detail string, cause error) *Error {
+	return &Error{Status: http.StatusConflict, Type: "invalid_request", Code: code, Detail: detail, Cause: cause}
+}
+
 // Unauthenticated refuses credentials.
 func Unauthenticated(detail string) *Error { return unauthenticated("authentication_failed", detail) }
 

@@ -25,7 +25,7 @@ go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), consoleCommand(), versionCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), personCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), backupCommand(), consoleCommand(), upgradeCommand(), versionCommand())
 			root.Args = subcommandOnly
 			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			root.SetFlagErrorFunc(flagMistake)
@@ -40,7 +40,7 @@ func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
 			result, err := run(cmd, args)
-			if err == nil || errors.Is(err, errBadLines) {
+			if err == nil || errors.Is(err, errBadLines) || errors.Is(err, errNotWhole) {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(result); err != nil {
 					return fmt.Errorf("writing the result: %w", err)
 				}

@@ -44,6 +44,7 @@ type ledger struct {
 	running int               // background runs in progress, cancelled ones included
 	ended   []*Run            // of byID, oldest first
 	held    int64             // bytes of their answers
+	erased  time.Time         // answers computed before it are nobody's any more: see Erase
 }
 
 const (
@@ -248,6 +249,9 @@ func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	if rs.closed || l.byID[r.ID] != r { // cancelled: nobody can ask
 		return
 	}
+	if got.Entry != nil && got.Entry.ComputedAt.Before(l.erased) {
+		err = ErrCancelled
+	}
 	r.End, r.Answer = time.Now(), got
 	if err != nil {
 		r.Answer, r.Failure = cache.Answer{}, err
@@ -265,6 +269,22 @@ func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	}
 	for rs.held > max(rs.Budget.Load(), r.size()) {
 		rs.dropOldest(r)
+	}
+}
+
+// Erase forgets the answers of a project that were computed from what there was before a time, also those that are still to come: rows
+// of it are deleted.
+func (rs *Runs) Erase(project int64, before time.Time) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	l := rs.ledger(project)
+	if before.After(l.erased) {
+		l.erased = before
+	}
+	for _, r := range slices.Clone(l.ended) {
+		if r.Answer.Entry != nil && r.Answer.Entry.ComputedAt.Before(l.erased) {
+			rs.drop(l, r)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -26,8 +27,9 @@ type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
-	shared Shared // nil: nobody else writes
-	holder string // the name under which it takes locks
+	shared Shared              // nil: nobody else writes
+	holder string              // the name under which it takes locks
+	gate   *semaphore.Weighted // has a part of it for each batch that is being written
 
 	known    atomic.Pointer[schema.Layout]
 	looks    singleflight.Group // one discovery at a time
@@ -91,7 +93,7 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 }
 
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
-	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), ended: make(chan struct{})}
+	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), ended: make(chan struct{})}
 	w.open, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -182,19 +184,23 @@ func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records
 }
 
 // alone takes the lock of a project's people, and forgets what is known about them if another holder had it: what one server reads of
-// people must stay as it is until it has written.
+// people must stay as it is until it has written. It waits while Hold has the writers wait, and must not be called by who has it already.
 func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
-	if w.shared == nil {
-		return func() {}, nil
+	if err := w.gate.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))
 	}
-	others, release, err := w.shared.Lock(ctx, people(project), w.holder)
+	if w.shared == nil {
+		return func() { w.gate.Release(1) }, nil
+	}
+	others, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
 	if err != nil {
+		w.gate.Release(1)
 		return nil, err
 	}
 	if others {
 		w.ingest.Forget(project)
 	}
-	return release, nil
+	return func() { unlock(); w.gate.Release(1) }, nil
 }
 
 func check(at *admission.Place, project int64) error {

@@ -65,6 +65,7 @@ type project struct {
 	Alerts      []registry.Alert            // in the order of a list
 	Definitions []registry.Definition       // in the order of a list
 	Annotations []registry.Annotation       // in the order of a list
+	Deletions   []registry.Deletion         // in the order of a list
 }
 
 // someNumbers is more than the numbers of insights and dashboards in these tests.
@@ -77,6 +78,7 @@ func contents(s *registry.Snapshot) []project {
 			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
 			Alerts: values(s.Alerts(p.ID)), Definitions: values(s.Definitions(p.ID)), Annotations: values(s.Annotations(p.ID)),
+			Deletions: values(s.Deletions(p.ID)),
 		}
 		listed, _ := s.InsightPage(p.ID, 0, someNumbers)
 		for _, i := range listed {

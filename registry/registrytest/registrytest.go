@@ -79,6 +79,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"alerts", testAlerts},
 		{"definitions of events and properties", testDefinitions},
 		{"annotations", testAnnotations},
+		{"deletions", testDeletions},
+		{"deletions and the tables of endpoints", testDeletionRefills},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}

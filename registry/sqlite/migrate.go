@@ -70,7 +70,7 @@ func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) 
 	case current == version:
 		return nil
 	case current > 0:
-		if err := keep(ctx, read, fmt.Sprintf("%s.v%d", path, current)); err != nil {
+		if err := keep(ctx, read, keptAs(path, current)); err != nil {
 			return fmt.Errorf("copying it before its tables are brought up to date: %w", err)
 		}
 		err = fromTables(ctx, tx, current)
@@ -90,8 +90,11 @@ func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) 
 	return nil
 }
 
+// keptAs is the path of the copy of a file that is brought up to date from a version.
+func keptAs(path string, version int64) string { return fmt.Sprintf("%s.v%d", path, version) }
+
 // fileVersion returns the version of the tables; 0 for a new file.
-func fileVersion(ctx context.Context, tx *sql.Tx) (int64, error) {
+func fileVersion(ctx context.Context, tx rowQuerier) (int64, error) {
 	var tables int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&tables); err != nil || tables == 0 {
 		return 0, err
@@ -101,10 +104,15 @@ func fileVersion(ctx context.Context, tx *sql.Tx) (int64, error) {
 	return current, err
 }
 
+// rowQuerier is a database, or a transaction in it.
+type rowQuerier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // keep copies what is committed to a file, and waits for the disk. The file appears whole or not at all.
 func keep(ctx context.Context, read *sql.DB, path string) error {
 	unfinished := path + ".unfinished"
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, os.ErrNotExist) { //nolint:gosec // the operator says where the file is
+	if err := os.Remove(unfinished); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	conn, err := read.Conn(ctx)
@@ -122,10 +130,10 @@ func keep(ctx context.Context, read *sql.DB, path string) error {
 	if err := errors.Join(f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(unfinished, path); err != nil { //nolint:gosec // the operator says where the file is
+	if err := os.Rename(unfinished, path); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path)) //nolint:gosec // the operator says where the file is
+	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

@@ -312,7 +312,7 @@ func TestConnectionsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000"}
+	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000", "secure_delete": "1"}
 	for _, db := range []*sql.DB{s.write, s.read} {
 		got := make(map[string]string)
 		for pragma := range want {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -40,6 +41,13 @@ func init() {
 				return nil, err
 			}
 			return Open(ctx, path)
+		},
+		Inspect: func(ctx context.Context, dsn, dataDir string) (registry.StoreState, error) {
+			path, err := Path(dsn, dataDir)
+			if err != nil {
+				return registry.StoreState{}, err
+			}
+			return inspect(ctx, path)
 		},
 		Check: func(dsn string) error {
 			_, err := Path(dsn, "")
@@ -114,10 +122,6 @@ func create(path string) error {
 }
 
 func connect(path, option, value string) *sql.DB {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/…
-	}
 	options := url.Values{
 		"_busy_timeout": {busyTimeout},
 		"_journal_mode": {"WAL"},
@@ -125,13 +129,48 @@ func connect(path, option, value string) *sql.DB {
 		"_foreign_keys": {"1"},
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
+		"_pragma":       {"secure_delete(1)"}, // what is removed does not stay in free pages
 		option:          {value},
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
+	db, err := sql.Open("sqlite", fileURL(path, options))
 	if err != nil {
 		panic("BUG: the SQLite driver is not registered: " + err.Error())
 	}
 	return db
+}
+
+// EraseRemoved has what was removed or overwritten leave the disk: the file has no trace of it, and the log beside it, which has, is
+// emptied.
+func (s *Store) EraseRemoved(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		var busy, pages, moved int
+		if err := s.write.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
+			return fmt.Errorf("emptying the log of the registry: %w", err)
+		}
+		if busy == 0 {
+			return nil
+		}
+		if tries == checkpointTries {
+			return errors.New("emptying the log of the registry: another process reads it")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// checkpointTries is how often to try again to empty the log, a second apart, while others read it.
+const checkpointTries = 30
+
+// fileURL is what SQLite opens a file by.
+func fileURL(path string, options url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String()
 }
 
 // Close closes the file.

@@ -15,18 +15,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
 // People are the handlers of the topic.
 type People struct {
 	Executor *execution.Executor
+	Deleter  *deletions.Deleter
 }
 
 // Routes are the routes of the topic.
 func (s *People) Routes() []api.Route {
 	const readPerson, readEvents = "person:read", result.QueryScope
-	return []api.Route{
+	return append(s.deletionRoutes(), []api.Route{
 		{Method: http.MethodGet, Pattern: "events", Scope: readEvents, Handler: s.listEvents},
 		{Method: http.MethodGet, Pattern: "events/values", Scope: readEvents, Handler: s.eventValues},
 		{Method: http.MethodGet, Pattern: "events/:name", Scope: readEvents, Handler: s.getEvent},
@@ -35,7 +37,7 @@ func (s *People) Routes() []api.Route {
 		{Method: http.MethodPost, Pattern: "persons", Scope: "person:write", Handler: createPerson},
 		{Method: http.MethodGet, Pattern: "persons/values", Scope: readPerson, Handler: s.personValues},
 		{Method: http.MethodGet, Pattern: "persons/:name", Scope: readPerson, Handler: s.getPerson},
-	}
+	}...)
 }
 
 // createPerson answers POST persons/.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -236,15 +235,11 @@ func ofID(id string) string { return "id = toUUID(" + text(id) + ")" }
 // text is a text as HogQL writes it.
 func text(s string) string { return hogql.PrintExpr(&hogql.Const{Value: s}) }
 
-// getPerson answers GET persons/:id/. People have no numbers here, so that a number is nobody's.
+// getPerson answers GET persons/:id/.
 func (s *People) getPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	id, ok := uuidOf(in.At.Name)
-	if !ok {
-		if _, err := strconv.ParseUint(in.At.Name, 10, 64); err == nil {
-			return api.Response{}, api.NotFound("Not found.")
-		}
-		return api.Response{}, api.Invalid("", "invalid_input",
-			"The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=%s instead.", in.At.Name)
+	id, err := personID(in.At.Name)
+	if err != nil {
+		return api.Response{}, err
 	}
 	q, err := actors(nil, ofID(id)).page(1, 0)
 	if err != nil {

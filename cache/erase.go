@@ -1,0 +1,60 @@
+package cache
+
+import (
+	"maps"
+	"time"
+)
+
+// Erase removes all results of a project that were computed from what there was before a time, also those that refs hold: rows of it
+// are deleted, and nobody is to get them any more. Their refs are no longer valid. Callers that wait for a running computation still
+// get its result.
+func (c *Cache) Erase(project int64, before time.Time) {
+	c.mu.Lock()
+	next := make(map[int64]time.Time)
+	if old := c.erased.Load(); old != nil {
+		maps.Copy(next, *old)
+	}
+	if before.After(next[project]) {
+		next[project] = before
+	}
+	c.erased.Store(&next)
+	c.mu.Unlock()
+	c.Purge(project)
+	c.places.Lock()
+	defer c.places.Unlock()
+	c.store.dropHeld(func(h *held) bool { return h.key.project == project && c.isErased(h.key, h.entry) })
+}
+
+// isErased reports whether an entry may have rows that were deleted since.
+func (c *Cache) isErased(key Key, e *Entry) bool {
+	erased := c.erased.Load()
+	return erased != nil && e.ComputedAt.Before((*erased)[key.project])
+}
+
+// dropHeld deletes held snapshots, and their pages.
+func (s *store) dropHeld(gone func(*held) bool) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return
+	}
+	var hashes []uint64
+	entries := make(map[uint64]bool)
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if h, ok := value.(*held); ok && gone(h) {
+			hashes = append(hashes, heldID{h.entry.id}.hash())
+			entries[h.entry.id] = true
+		}
+		return false
+	})
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if pg, ok := value.(*page); ok && entries[pg.id.entry] {
+			hashes = append(hashes, pg.id.hash())
+		}
+		return false
+	})
+	for _, hash := range hashes {
+		s.ristretto.Del(hash)
+	}
+	s.ristretto.Wait()
+}

@@ -1,0 +1,225 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Deletion is the deletion of rows of one project in a table.
+type Deletion struct {
+	Table   string
+	Project int64
+	// Where is a condition on the columns of the table, written by us, with {name:Type} placeholders for Params. Empty: all rows of the
+	// project.
+	Where  string
+	Params []Param
+	// Partition is the id of a partition, as in system.parts. Empty: all of them.
+	Partition string
+}
+
+// Delete hides rows of a project: when it returns nil, no query finds them. They stay on the disk until [Client.Erase]. Rows that are
+// written afterwards are not affected, whether the condition holds for them or not. Errors are like those of [Client.Query]; see
+// [Error.Refused] for those of a server that does not let us delete.
+//
+// ClickHouse keeps the text of the statement, with its parameters, until the table had another deletion or was erased.
+func (c *Client) Delete(ctx context.Context, d Deletion) error {
+	if err := checkText(d.Where); err != nil {
+		return fmt.Errorf("BUG: a condition that can't be one: %w", err)
+	}
+	if d.Project <= 0 {
+		return fmt.Errorf("BUG: a deletion without a project: %d", d.Project)
+	}
+	return c.mutate(ctx, d.Params, d.statement(), "deleting rows of the table "+d.Table)
+}
+
+// statement is the whole statement. Whatever the condition is, it holds for rows of the project alone.
+func (d *Deletion) statement() string {
+	var b strings.Builder
+	b.WriteString("DELETE FROM " + identifier(d.Table))
+	if d.Partition != "" {
+		b.WriteString(" IN PARTITION ID " + literal(d.Partition))
+	}
+	fmt.Fprintf(&b, " WHERE (%s = %d)", physical.Project, d.Project)
+	if d.Where != "" {
+		b.WriteString(" AND (" + d.Where + ")")
+	}
+	return b.String()
+}
+
+// mutateSettings have a statement return when all servers that keep the table have done it. Otherwise a deletion could be over before
+// its rows are hidden.
+var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync", 2}}
+
+// mutate runs a statement that changes rows, and waits until it is done.
+func (c *Client) mutate(ctx context.Context, params []Param, sql, doing string) error {
+	s, err := c.server(ctx)
+	if err != nil {
+		return err
+	}
+	q := Query{Params: params, ID: uuid.NewString(), longest: MaxFillTime, system: true}
+	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(MaxFillTime+grace), errOverdue)
+	defer cancel()
+	run := c.fillHTTP
+	if c.fills.native != nil {
+		run = c.fillNative
+	}
+	if err := run(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql); err != nil {
+		return c.ownFailure(ctx, doing, err)
+	}
+	c.answered()
+	return nil
+}
+
+// Refused reports whether a server does not let us do something, whatever the data is: our name may not, or the table's engine can't.
+func (e *Error) Refused() bool { return forbidden[e.Code] || cannotDelete[e.Code] }
+
+// cannotDelete are the errors of tables whose rows can't be deleted: of an engine without deletions (48, 36), switched off (344), or
+// read only (242, 731).
+var cannotDelete = map[int]bool{36: true, 48: true, 242: true, 344: true, 731: true}
+
+// Erase rewrites the parts of a table in which rows were deleted, of whatever project, without those rows, and waits until that is
+// done. The parts that were rewritten stay on the disk for a while: see [Client.Unerased]. It returns the time at which it was done, by
+// ClickHouse's clock.
+func (c *Client) Erase(ctx context.Context, table string) (time.Time, error) {
+	if err := c.mutate(ctx, nil, "ALTER TABLE "+identifier(table)+" APPLY DELETED MASK", "erasing deleted rows of the table "+table); err != nil {
+		return time.Time{}, err
+	}
+	return c.serverTime(ctx)
+}
+
+func (c *Client) serverTime(ctx context.Context) (at time.Time, err error) {
+	err = c.Collect(ctx, Query{SQL: "SELECT toUnixTimestamp(now())", system: true}, func(cells []Cell) error {
+		seconds, err := cells[0].Int()
+		at = time.Unix(seconds, 0).UTC()
+		return err
+	})
+	return at, err
+}
+
+// Remains is what is still on the disk of rows that were deleted in a table.
+type Remains struct {
+	// Masked is how many parts have rows that are hidden.
+	Masked int64
+	// Old is how many parts are there that others took the place of.
+	Old int64
+	// Statements is how many statements are kept that changed rows, with the values in their text; of tables that other products made,
+	// none is counted, as these may keep them as long as they like.
+	Statements int64
+}
+
+// None reports whether nothing is left.
+func (r Remains) None() bool { return r == Remains{} }
+
+// Unerased returns what is left on the disk of rows of a table that were deleted before a time by ClickHouse's clock, such as that of
+// [Client.Erase]. Merges and deletions that come later make further old parts, which don't count.
+func (c *Client) Unerased(ctx context.Context, table string, before time.Time) (r Remains, err error) {
+	const sql = "SELECT (SELECT countIf(active AND has_lightweight_delete AND modification_time <= {before:DateTime('UTC')}) FROM system.parts " + ofTable + "), " +
+		"(SELECT countIf(NOT active AND remove_time <= {before:DateTime('UTC')}) FROM system.parts " + ofTable + "), " +
+		"(SELECT count() FROM system.mutations " + ofTable + " AND command NOT LIKE '%APPLY DELETED MASK%' AND create_time <= {before:DateTime('UTC')} " +
+		"AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND position(engine_full, " + fewStatements + ") > 0))"
+	q := Query{SQL: sql, system: true, Params: []Param{
+		{Name: "table", Type: "String", Value: table}, {Name: "before", Type: "DateTime('UTC')", Value: before.UTC().Format(time.DateTime)},
+	}}
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		for n, into := range []*int64{&r.Masked, &r.Old, &r.Statements} {
+			if *into, err = cells[n].Int(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return r, err
+}
+
+const ofTable = "WHERE database = currentDatabase() AND table = {table:String}"
+
+// fewStatements marks the tables of which ClickHouse keeps no finished statement but the last: see lastStatement.
+const fewStatements = "'finished_mutations_to_keep = 1'"
+
+// Partition is a partition of a table.
+type Partition struct {
+	ID   string
+	Rows int64
+}
+
+// Partitions lists the partitions of a table that have rows, by their id.
+func (c *Client) Partitions(ctx context.Context, table string) ([]Partition, error) {
+	var all []Partition
+	err := c.Collect(ctx, Query{
+		SQL:    "SELECT partition_id, toInt64(sum(rows)) AS rows FROM system.parts " + ofTable + " AND active GROUP BY partition_id HAVING rows > 0 ORDER BY partition_id",
+		system: true, Params: []Param{{Name: "table", Type: "String", Value: table}},
+	}, func(cells []Cell) error {
+		rows, err := cells[1].Int()
+		all = append(all, Partition{cells[0].Text(), rows})
+		return err
+	})
+	return all, err
+}
+
+// DropPartition drops a partition, with the rows of all projects. The rows are no longer found when it returns; its parts stay on the
+// disk for a while: see [Client.Unerased].
+func (c *Client) DropPartition(ctx context.Context, table, partition string) error {
+	sql := "ALTER TABLE " + identifier(table) + " DROP PARTITION ID " + literal(partition)
+	return c.mutate(ctx, nil, sql, "dropping a partition of the table "+table)
+}
+
+// CanDelete reports why rows of our tables can't be deleted here; empty if they can. The error is that of an outage.
+func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
+	engines := map[string]string{}
+	err = c.Collect(ctx, Query{
+		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")", system: true,
+	}, func(cells []Cell) error {
+		engines[cells[0].Text()] = cells[1].Text()
+		return nil
+	})
+	if err = unlessForbidden(err); err != nil {
+		return "", err
+	}
+	for _, name := range physical.Names() {
+		switch engine := engines[name]; {
+		case engine == "": // it is missing, or we may not see what it is: the deletion will tell
+		case !strings.HasSuffix(engine, "MergeTree"):
+			return fmt.Sprintf("Rows of the table %s can't be deleted, because it is of the engine %s.", name, engine), nil
+		case len(c.hosts) > 1 && !strings.HasPrefix(engine, "Replicated"):
+			return fmt.Sprintf("Rows of the table %s would be deleted on only one of the ClickHouse servers that this server uses.", name), nil
+		}
+	}
+	return "", nil
+}
+
+// EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
+// the disk. It reports whether there is none any more: one that a query still fills comes later.
+func (c *Client) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
+	all, err := c.MaterializedTables(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range all {
+		if t.Project != project || t.Fill >= before.UnixMilli() {
+			continue
+		}
+		if err := c.mutate(ctx, nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
+			return false, err
+		}
+	}
+	dropped, err := c.count(ctx, Query{
+		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(fmt.Sprint(materializedPrefix, project, "_")) + ")",
+		system: true,
+	})
+	if err = unlessForbidden(err); err != nil {
+		return false, err
+	}
+	left, err := c.MaterializedTables(ctx)
+	for _, t := range left {
+		if t.Project == project && t.Fill < before.UnixMilli() {
+			return false, err
+		}
+	}
+	return dropped == 0, err
+}

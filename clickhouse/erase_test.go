@@ -1,0 +1,160 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+)
+
+// eraseEvents fills a project with events of two years and four people.
+func eraseEvents(t *testing.T, projects ...int64) {
+	t.Helper()
+	conn := embeddedtest.Connect(t, engine.DSN())
+	for _, p := range projects {
+		sql := fmt.Sprintf("INSERT INTO events (uuid, event, properties, timestamp, team_id, distinct_id, person_id) SELECT generateUUIDv4(), 'e', "+
+			"'{\"plan\":\"pro\"}', toDateTime(concat(toString(2024 + number %% 2), '-02-01 00:00:00')), %d, concat('it''s \\\\ ', toString(intDiv(number, 2) %% 4)), "+
+			"generateUUIDv4() FROM numbers(80)", p)
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const eventsLeft = "SELECT toYear(timestamp), distinct_id, count() FROM events GROUP BY 1, 2 ORDER BY 1, 2"
+
+// TestDelete: rows of other projects, other partitions, and others than those asked for stay; what is deleted is gone from the disk later.
+func TestDelete(t *testing.T) {
+	c := client(t)
+	mine, other := project(), project()
+	eraseEvents(t, mine, other)
+	all := ask(t, c, other, eventsLeft)
+	ids := clickhouse.ArrayParam("ids", "String", []string{`it's \ 1`, `it's \ 2`})
+	for _, step := range []struct {
+		name string
+		d    clickhouse.Deletion
+		want string
+	}{
+		{
+			"of a partition",
+			clickhouse.Deletion{Where: "distinct_id IN {ids:Array(String)}", Params: []clickhouse.Param{ids}, Partition: "2024"},
+			`[2024,"it's \\ 0",10] [2024,"it's \\ 3",10] [2025,"it's \\ 0",10] [2025,"it's \\ 1",10] [2025,"it's \\ 2",10] [2025,"it's \\ 3",10]`,
+		},
+		{
+			"with an alternative",
+			clickhouse.Deletion{Where: "distinct_id IN {ids:Array(String)} OR toYear(timestamp) = 2024", Params: []clickhouse.Param{ids}},
+			`[2025,"it's \\ 0",10] [2025,"it's \\ 3",10]`,
+		},
+		{"of all", clickhouse.Deletion{}, ""},
+	} {
+		step.d.Table, step.d.Project = "events", mine
+		if err := c.Delete(t.Context(), step.d); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if diff := cmp.Diff(step.want, strings.ReplaceAll(strings.Join(ask(t, c, mine, eventsLeft), " "), ", ", ",")); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(all, ask(t, c, other, eventsLeft)); diff != "" {
+			t.Errorf("%s: events of another project (-want +got):\n%s", step.name, diff)
+		}
+	}
+	erased(t, c, "events")
+	if diff := cmp.Diff(all, ask(t, c, other, eventsLeft)); diff != "" {
+		t.Errorf("after erasure: events of another project (-want +got):\n%s", diff)
+	}
+}
+
+// erased erases a table, and waits until nothing is left.
+func erased(t *testing.T, c *clickhouse.Client, table string) {
+	t.Helper()
+	left, err := c.Unerased(t.Context(), table, time.Now().Add(time.Hour))
+	if err != nil || left.Masked == 0 || left.Old == 0 || left.Statements == 0 {
+		t.Errorf("before erasure %+v is left, %v; want something of everything", left, err)
+	}
+	at, err := c.Erase(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		left, err := c.Unerased(t.Context(), table, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left.Masked != 0 {
+			t.Fatalf("%d parts have hidden rows after erasure", left.Masked)
+		}
+		if left.None() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v is left of the table", left)
+		}
+	}
+}
+
+// TestDropPartition: the other partitions stay.
+func TestDropPartition(t *testing.T) {
+	engine, err := embeddedtest.Start(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := openWith(t, clickhouse.Config{DSN: engine.DSN()})
+	if err := c.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := embeddedtest.Connect(t, engine.DSN()).Exec(t.Context(), "INSERT INTO events (event, timestamp, team_id) SELECT 'e', toDateTime('2023-01-01 00:00:00') "+
+		"+ INTERVAL number % 3 YEAR, 1 FROM numbers(9)"); err != nil {
+		t.Fatal(err)
+	}
+	partitions := func() []clickhouse.Partition {
+		all, err := c.Partitions(t.Context(), "events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := partitions()
+	if len(before) != 3 || before[1].ID != "2024" {
+		t.Fatalf("the partitions are %v", before)
+	}
+	if err := c.DropPartition(t.Context(), "events", "2024"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]clickhouse.Partition{before[0], before[2]}, partitions()); diff != "" {
+		t.Errorf("partitions (-want +got):\n%s", diff)
+	}
+}
+
+// TestDeleteRefuses: a deletion says whose rows it is of, and its condition can't get out of its place.
+func TestDeleteRefuses(t *testing.T) {
+	c := client(t)
+	mine := project()
+	eraseEvents(t, mine)
+	for name, d := range map[string]clickhouse.Deletion{
+		"no project":   {Table: "events"},
+		"parentheses":  {Table: "events", Project: mine, Where: "1) OR (1"},
+		"settings":     {Table: "events", Project: mine, Where: "1 SETTINGS mutations_sync = 0"},
+		"no parameter": {Table: "events", Project: mine, Where: "distinct_id = {x:String}"},
+		"no table":     {Table: "nothing", Project: mine},
+	} {
+		if err := c.Delete(t.Context(), d); err == nil {
+			t.Errorf("a deletion with %s is no error", name)
+		}
+	}
+	if got := ask(t, c, mine, "SELECT count() FROM events"); got[0] != "[80]" {
+		t.Errorf("%s events are left, want all 80", got)
+	}
+	if reason, err := c.CanDelete(t.Context()); reason != "" || err != nil {
+		t.Errorf("CanDelete() = %q, %v", reason, err)
+	}
+}

@@ -1,0 +1,116 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// ahead reads the next batch of an import while one is written.
+type ahead struct {
+	in      Reader
+	project int64
+	repeats repeats
+	full    chan *batch // closed after the last one
+	empty   chan *batch
+	stopped atomic.Bool
+	failed  any // what the reader panicked with
+}
+
+// readAhead begins to read. The caller takes batches from full and gives them back to empty, until full is closed.
+func readAhead(project int64, in Reader) *ahead {
+	const batches = 2
+	a := &ahead{in: in, project: project, full: make(chan *batch), empty: make(chan *batch, batches)}
+	for range batches {
+		a.empty <- &batch{}
+	}
+	go a.read()
+	return a
+}
+
+func (a *ahead) read() {
+	defer close(a.full)
+	defer func() { a.failed = recover() }()
+	for !a.stopped.Load() {
+		b := <-a.empty
+		b.reset()
+		a.fill(b)
+		a.full <- b
+		if b.end != nil {
+			return
+		}
+	}
+}
+
+// fill reads a batch.
+func (a *ahead) fill(b *batch) {
+	for !b.isFull() && !a.stopped.Load() {
+		r, err := a.in.Read()
+		var bad *record.Error
+		switch {
+		case err == nil:
+			b.add(r, &a.repeats, a.project)
+		case errors.As(err, &bad):
+			b.bad = append(b.bad, bad)
+		default:
+			b.end = err
+			return
+		}
+	}
+}
+
+// stop waits until nothing is read any more.
+func (a *ahead) stop() {
+	a.stopped.Store(true)
+	for b := range a.full {
+		a.empty <- b
+	}
+}
+
+// readAll takes in all records of a reader.
+func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
+	a := readAhead(s.options.Project, in)
+	for b := range a.full {
+		err := s.take(ctx, b, room)
+		a.empty <- b
+		if err != nil {
+			a.stop()
+			return err
+		}
+	}
+	if a.failed != nil {
+		panic(a.failed)
+	}
+	return nil
+}
+
+// take takes in a batch as it was read.
+func (s *session) take(ctx context.Context, b *batch, room *room) error {
+	for _, bad := range b.bad {
+		s.bad(bad.Line, bad.Reason)
+	}
+	err := s.flush(ctx, b, room)
+	if b.end != nil && !errors.Is(b.end, io.EOF) {
+		return errors.Join(b.end, err)
+	}
+	return err
+}
+
+// flush writes a batch when it is its turn.
+func (s *session) flush(ctx context.Context, b *batch, room *room) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	if err := room.write(ctx, s, b.records); err != nil {
+		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
+	}
+	s.noteTimes(b.records)
+	if s.options.Progress != nil {
+		s.options.Progress(s.report)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+)
+
+// Named says who is to be deleted: by the ids of persons, by distinct ids, or both. Who is not known is nobody.
+type Named struct {
+	Persons     []uuid.UUID
+	DistinctIDs []string
+}
+
+// Gone is a person that is deleted, or whose events are.
+type Gone struct {
+	ID uuid.UUID
+	// Version is that of the person's row which says that it is deleted, or of the one that stays.
+	Version uint64
+	Names   []GoneName
+}
+
+// GoneName is a distinct id of such a person, with the version of its row.
+type GoneName struct {
+	Name    string
+	Version int64
+}
+
+// Deletions is what was deleted of a project and may still come in.
+type Deletions struct {
+	// Late says which captured events come too late, by their distinct id.
+	Late map[string]Late
+	// Epoch is another one after each deletion. ClickHouse takes rows again that it had before one.
+	Epoch int64
+}
+
+// Late says which captured events of a distinct id come too late: those that arrived until a time.
+type Late struct {
+	Until time.Time
+	// Events says that the events are deleted. Otherwise they are kept, and bring the person not back.
+	Events bool
+}
+
+// Delete finds persons, and deletes them if gone is set: from then on they and their distinct ids are nobody's, and who comes in with one
+// of these is somebody new. Nothing else is written to the project meanwhile, by this server or others: found is called before anything
+// is changed, and hide after the persons are hidden, also if there is nobody.
+//
+// If it is broken off, the persons may be hidden or not; to delete them again completes it. Options.Turn is the turn of the whole deletion.
+func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
+	if err := options.check(); err != nil {
+		return err
+	}
+	room := i.room(options.Project)
+	unlock, err := room.writing.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("waiting for another batch of the project: %w", err)
+	}
+	defer unlock()
+	if options.Turn != nil {
+		done, err := options.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	s, err := i.newSession(ctx, options)
+	if err != nil {
+		return err
+	}
+	s.people.captured = true // their created_at may be unknown, and nothing else depends on it
+	if err := s.complete(ctx, room); err != nil {
+		return err
+	}
+	room.last, room.settled, room.delivery = nil, false, nil
+	if err := s.delete(ctx, who, gone, found, hide); err != nil {
+		i.layout.Store(nil)
+		return fmt.Errorf("deleting people of project %d: %w", options.Project, err)
+	}
+	room.settled = true
+	return nil
+}
+
+// complete finishes what another batch left, and forgets which events ClickHouse refused: their keys have distinct ids.
+func (s *session) complete(ctx context.Context, room *room) error {
+	s.refusals = room.refused
+	if room.changed.Swap(false) || !room.settled {
+		if room.seen != nil {
+			room.seen.forget()
+		}
+		if err := s.resume(ctx); err != nil {
+			return err
+		}
+	}
+	if len(s.refusals.keys) == 0 {
+		return nil
+	}
+	*s.refusals = *newRefusals()
+	if s.intents == nil {
+		return nil
+	}
+	return s.keep(ctx, nil)
+}
+
+func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
+	persons, err := s.people.find(ctx, who)
+	if err != nil {
+		return err
+	}
+	list := make([]Gone, len(persons))
+	for n, one := range persons {
+		list[n] = one.gone(gone)
+	}
+	if err := found(ctx, list); err != nil {
+		return err
+	}
+	if gone && len(persons) > 0 {
+		if err := s.bury(ctx, persons, list); err != nil {
+			return err
+		}
+	}
+	return hide(ctx, list)
+}
+
+// find looks up the persons that are named and there, with all their distinct ids.
+func (p *people) find(ctx context.Context, who Named) ([]*person, error) {
+	if len(who.DistinctIDs) > 0 {
+		unknown := map[string]bool{}
+		for _, name := range who.DistinctIDs {
+			unknown[name] = true
+		}
+		if err := p.loadIDs(ctx, slices.Sorted(maps.Keys(unknown)), unknown); err != nil {
+			return nil, err
+		}
+	}
+	wanted := map[uuid.UUID]bool{}
+	for _, id := range who.Persons {
+		wanted[id] = true
+	}
+	if err := p.loadPersons(ctx, wanted); err != nil {
+		return nil, err
+	}
+	for _, name := range who.DistinctIDs {
+		if one := p.of(name); one != nil {
+			wanted[one.id] = true
+		}
+	}
+	var persons []*person
+	for id := range wanted {
+		if one := p.persons[id]; one != nil && !one.deleted {
+			persons = append(persons, one)
+		}
+	}
+	slices.SortFunc(persons, func(a, b *person) int { return cmp.Compare(a.id.String(), b.id.String()) })
+	return persons, p.loadIDsOf(ctx, persons...)
+}
+
+// gone is the person as one that is deleted, or stays.
+func (p *person) gone(deleted bool) Gone {
+	step := int64(flag(deleted))
+	out := Gone{ID: p.id, Version: p.version + uint64(step)} //nolint:gosec // 0 or 1
+	for _, id := range p.ids {
+		out.Names = append(out.Names, GoneName{id.name, id.version + step})
+	}
+	slices.SortFunc(out.Names, func(a, b GoneName) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// bury writes that persons and their distinct ids are deleted.
+func (s *session) bury(ctx context.Context, persons []*person, list []Gone) error {
+	var rows, names []row
+	for n, one := range persons {
+		g := &list[n]
+		createdAt := one.createdAt
+		if createdAt.IsZero() {
+			createdAt = s.store.now
+		}
+		rows = append(rows, s.store.row(0, fmt.Sprintf("deleted %s %d", g.ID, g.Version), g.ID, createdAt, "{}", flag(false), flag(true),
+			g.Version, uint8(1)))
+		for _, id := range g.Names {
+			names = append(names, s.store.row(0, fmt.Sprintf("deleted %q %s %d", id.Name, g.ID, id.Version), id.Name, g.ID, flag(true), id.Version, uint64(0)))
+		}
+	}
+	state := []block{newBlock("person", personColumns, rows)}
+	if len(names) > 0 {
+		state = append(state, newBlock("person_distinct_id2", idColumns, names))
+	}
+	return s.finish(ctx, state, nil)
+}
+
+// lateness reports whether a captured event comes after its person was deleted, and whether it is deleted too.
+func (s *session) lateness(r *record.Record) (late, drop bool) {
+	if !s.options.Captured || len(s.deletions.Late) == 0 || r.Kind != record.Event {
+		return false, false
+	}
+	for _, name := range s.people.mentionedIDs(r) {
+		if d, known := s.deletions.Late[name]; known && !r.Arrived.After(d.Until) {
+			late, drop = true, drop || d.Events && name == r.DistinctID
+		}
+	}
+	return late, drop
+}

@@ -1,0 +1,144 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+)
+
+// remove deletes people, and returns whom it found and who was there when the persons were hidden.
+func remove(t *testing.T, c *clickhouse.Client, options ingest.Options, gone bool, who ingest.Named) (found []ingest.Gone, left []string) {
+	t.Helper()
+	err := ingest.New(c).Delete(t.Context(), options, who, gone, func(_ context.Context, list []ingest.Gone) error {
+		found = list
+		return nil
+	}, func(context.Context, []ingest.Gone) error {
+		left = peopleOf(t, c, options.Project)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, left
+}
+
+// peopleOf lists the distinct ids with their persons.
+func peopleOf(t *testing.T, c *clickhouse.Client, project int64) []string {
+	t.Helper()
+	return ask(t, c, project, `SELECT distinct_id, toJSONString(properties) FROM
+		(SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id2 GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0) i
+		JOIN (SELECT id, argMax(properties, version) AS properties FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0) p
+		ON p.id = i.person_id ORDER BY distinct_id`)
+}
+
+// TestDelete: a person is found by any of its names, with all of them; who comes in with one later is somebody new.
+func TestDelete(t *testing.T) {
+	c := client(t)
+	options := ingest.Options{Project: project(), Now: now}
+	const lines = `{"event":"a","distinct_id":"anon","properties":{"$set":{"plan":"pro"}}}
+		{"event":"$identify","distinct_id":"ann","properties":{"$anon_distinct_id":"anon"}}
+		{"event":"a","distinct_id":"bob","properties":{"$set":{"plan":"free"}}}`
+	deliver(t, ingest.New(c), options, captured(t, lines))
+	other := ingest.Options{Project: project(), Now: now}
+	deliver(t, ingest.New(c), other, captured(t, lines))
+	all := []string{`["ann", "{\"plan\":\"pro\"}"]`, `["anon", "{\"plan\":\"pro\"}"]`, `["bob", "{\"plan\":\"free\"}"]`}
+
+	found, left := remove(t, c, options, false, ingest.Named{DistinctIDs: []string{"anon", "nobody"}})
+	if len(found) != 1 || len(found[0].Names) != 2 || found[0].Names[0].Name != "ann" {
+		t.Errorf("found %+v, want Ann with both names", found)
+	}
+	if diff := cmp.Diff(all, left); diff != "" {
+		t.Errorf("people after they were only looked for (-want +got):\n%s", diff)
+	}
+	found, left = remove(t, c, options, true, ingest.Named{Persons: []uuid.UUID{found[0].ID, uuid.New()}, DistinctIDs: []string{"ann"}})
+	if len(found) != 1 {
+		t.Errorf("deleted %+v, want Ann once", found)
+	}
+	if diff := cmp.Diff(all[2:], left); diff != "" {
+		t.Errorf("people after the deletion (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all, peopleOf(t, c, other.Project)); diff != "" {
+		t.Errorf("people of another project (-want +got):\n%s", diff)
+	}
+	if found, _ = remove(t, c, options, true, ingest.Named{Persons: []uuid.UUID{found[0].ID}, DistinctIDs: []string{"anon"}}); len(found) != 0 {
+		t.Errorf("deleted %+v again", found)
+	}
+
+	deliver(t, ingest.New(c), options, captured(t, `{"event":"b","distinct_id":"anon"}`))
+	want := []string{`["anon", "{}"]`, all[2]}
+	if diff := cmp.Diff(want, peopleOf(t, c, options.Project)); diff != "" {
+		t.Errorf("people after another event (-want +got):\n%s", diff)
+	}
+	// The events of before are those of whoever has the distinct id now, as in PostHog.
+	overrides := ask(t, c, options.Project, "SELECT distinct_id, argMax(person_id, version) FROM person_distinct_id_overrides GROUP BY distinct_id")
+	if want := fmt.Sprintf("[%q, %q]", "anon", ingest.PersonUUID(options.Project, "anon")); !slices.Contains(overrides, want) {
+		t.Errorf("the overrides are %v, want %s among them", overrides, want)
+	}
+}
+
+// TestDeliverLate: captured events that arrived before a deletion bring neither the person nor, if they are deleted too, themselves
+// back, however they name it. Later ones count.
+func TestDeliverLate(t *testing.T) {
+	c := client(t)
+	late := now.Add(-time.Minute)
+	for _, tt := range []struct {
+		name    string
+		events  bool
+		arrived time.Time
+		stored  int
+		people  []string
+	}{
+		{"with the events", true, late, 0, nil},
+		{"without the events", false, late, 1, nil},
+		{"after the deletion", true, now.Add(time.Second), 2, []string{`["ann", "{\"plan\":\"pro\"}"]`, `["eve", "{\"plan\":\"pro\"}"]`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			options := ingest.Options{Project: project(), Now: now, Deletions: func() ingest.Deletions {
+				return ingest.Deletions{Late: map[string]ingest.Late{"ann": {Until: now, Events: tt.events}}, Epoch: 1}
+			}}
+			records := captured(t, `{"event":"a","distinct_id":"ann","properties":{"$set":{"plan":"pro"}}}
+				{"event":"$identify","distinct_id":"eve","properties":{"$anon_distinct_id":"ann"}}`)
+			for n := range records {
+				records[n].Arrived = tt.arrived
+			}
+			report := deliver(t, ingest.New(c), options, records)
+			if diff := cmp.Diff(tt.people, peopleOf(t, c, options.Project)); diff != "" {
+				t.Errorf("people (-want +got):\n%s", diff)
+			}
+			stored := ask(t, c, options.Project, "SELECT event, distinct_id, person_mode FROM events")
+			if len(stored) != tt.stored || report.Dropped != 2-tt.stored {
+				t.Errorf("stored are %v, and %d were dropped; want %d of 2 events", stored, report.Dropped, tt.stored)
+			}
+		})
+	}
+}
+
+// TestDeliverAfterDeletion: rows are taken again that ClickHouse had before the deletion, although it passes over the same batch twice.
+func TestDeliverAfterDeletion(t *testing.T) {
+	c := client(t)
+	options := ingest.Options{Project: project(), Now: now}
+	const lines = `{"event":"a","distinct_id":"ann","uuid":"0193a1de-0000-7000-8000-000000000009"}`
+	deliver(t, ingest.New(c), options, captured(t, lines))
+	remove(t, c, options, true, ingest.Named{DistinctIDs: []string{"ann"}})
+	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides"} {
+		if err := c.Delete(t.Context(), clickhouse.Deletion{Table: table, Project: options.Project}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options.Deletions = func() ingest.Deletions { return ingest.Deletions{Epoch: 7} }
+	deliver(t, ingest.New(c), options, captured(t, lines))
+	if got := peopleOf(t, c, options.Project); len(got) != 1 {
+		t.Errorf("people are %v, want Ann", got)
+	}
+	if got := ask(t, c, options.Project, "SELECT count() FROM events"); got[0] != "[1]" {
+		t.Errorf("there are %v events, want one", got)
+	}
+}

@@ -1,0 +1,183 @@
+package module
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
+	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// openBackups takes a share of what makes backups.
+func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error) {
+	b, err := keep(a, "backups "+cacheKey, func() (*backups.Backups, func() error, error) {
+		logger := a.logger.Named("backup")
+		config := backups.Config{
+			Registry: rt.registry, Warehouse: rt.Warehouse, Journal: rt.capturing.journal, DataDir: a.DataDir, Program: buildinfo.Read().Version,
+			Logger: logger, Restored: afterRestore(rt.registry, rt.Cache.Purge),
+		}
+		if rt.engine != nil {
+			config.EngineDir = a.engineDir()
+		}
+		return backups.New(config), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if broken := rt.restoring(b); broken != nil {
+		a.logger.Warn(broken.Error())
+	}
+	return b, nil
+}
+
+// afterRestore brings what is kept in memory up to date.
+func afterRestore(reg *registry.Registry, purge func(project int64)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := reg.AddCaptureTokens(ctx, time.Now()); err != nil { // the backup may be older than tokens
+			return err
+		}
+		for _, p := range reg.Snapshot().Projects() {
+			purge(p.ID)
+		}
+		return nil
+	}
+}
+
+// restoring is what to say of a restore that broke off; nil if none did.
+func (rt *runtime) restoring(b *backups.Backups) error {
+	r, err := backups.BrokenOff(b.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case r != nil:
+		return r
+	}
+	return nil
+}
+
+// brokenOff refuses to make projects where a restore is to go on.
+func (rt *runtime) brokenOff() error { return rt.restoring(rt.backups) }
+
+// streamHandler answers with a value to send as JSON, after lines that say how far it is.
+type streamHandler func(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error)
+
+// streamed is a route whose answer has lines of adminapi.BackupLine. It ends what it does when the client is gone.
+func streamed(pattern string, handle streamHandler) caddy.AdminRoute {
+	methods := map[string]adminHandler{http.MethodPost: func(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
+		release, ok := rt.Retain()
+		if !ok {
+			return nil, errClosed
+		}
+		defer release()
+		return nil, stream(w, func(report backups.Progress) (any, error) { return handle(r.Context(), rt, r, report) })
+	}}
+	return caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return serveStream(methods, w, r)
+	})}
+}
+
+// serveStream is serveAdmin for a handler that has sent its answer itself.
+func serveStream(methods map[string]adminHandler, w http.ResponseWriter, r *http.Request) error {
+	rt, handle, err := findAdmin(methods, r)
+	if err != nil {
+		return err
+	}
+	if _, err := handle(rt, w, r); err != nil {
+		return adminError(err)
+	}
+	return nil
+}
+
+// lineEvery is the least time between two lines that say how far it is.
+const lineEvery = 200 * time.Millisecond
+
+// stream sends how far do is, and what it returns. An error before the first line is returned, and gets a status of its own.
+func stream(w http.ResponseWriter, do func(backups.Progress) (any, error)) error {
+	s := &lines{w: w}
+	result, err := do(s.report)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := adminapi.BackupLine{}
+	switch {
+	case err != nil && !s.begun:
+		return err
+	case err != nil:
+		caddy.Log().Named("analytics").Warn("an operator's command failed", zap.String("reason", err.Error()))
+		last.Error = err.Error()
+	default:
+		if last.Result, err = json.Marshal(result); err != nil {
+			return fmt.Errorf("encoding the answer: %w", err)
+		}
+	}
+	s.send(last)
+	return nil
+}
+
+// lines sends lines of JSON.
+type lines struct {
+	w     http.ResponseWriter
+	mu    sync.Mutex
+	begun bool
+	doing string
+	last  time.Time
+}
+
+func (l *lines) report(doing string, done, total int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if doing == l.doing && time.Since(l.last) < lineEvery {
+		return
+	}
+	l.doing, l.last = doing, time.Now()
+	l.send(adminapi.BackupLine{Doing: doing, Done: done, Total: total})
+}
+
+func (l *lines) send(line adminapi.BackupLine) {
+	if !l.begun {
+		l.begun = true
+		l.w.Header().Set("Content-Type", "application/x-ndjson")
+	}
+	_ = json.NewEncoder(l.w).Encode(line) // when nobody reads it, the context ends
+	_ = http.NewResponseController(l.w).Flush()
+}
+
+func adminCreateBackup(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error) {
+	order, err := readAdmin[adminapi.NewBackup](r)
+	if err != nil {
+		return nil, err
+	}
+	return rt.backups.Create(ctx, order, report)
+}
+
+func adminListBackups(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error) {
+	order, err := readAdmin[adminapi.OldBackups](r)
+	if err != nil {
+		return nil, err
+	}
+	return rt.backups.List(ctx, order.Folder, order.Verify, report)
+}
+
+func adminRestoreBackup(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error) {
+	order, err := readAdmin[adminapi.OldBackups](r)
+	if err != nil {
+		return nil, err
+	}
+	return rt.backups.Restore(ctx, order, report)
+}
+
+func adminUnpackBackup(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error) {
+	order, err := readAdmin[adminapi.OldBackups](r)
+	if err != nil {
+		return nil, err
+	}
+	return rt.backups.Unpack(ctx, order, report)
+}

@@ -1,0 +1,221 @@
+// Package backups makes backups of a running server and restores them: its registry, the log of captured events, and the tables of the
+// embedded engine.
+package backups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/backup"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// The folders of a backup.
+const (
+	registryFolder = "registry"
+	journalFolder  = "journal"
+	engineFolder   = "engine" // has a folder for each table, which has one for each part
+)
+
+// Config is what a backup is made of.
+type Config struct {
+	Registry  *registry.Registry
+	Warehouse *warehouse.Warehouse
+	Journal   *journal.Journal
+	DataDir   string // the server's
+	EngineDir string // the data folder of the embedded engine; empty for a ClickHouse server
+	Program   string // the version of this program
+	Logger    *zap.Logger
+	// Restored is called when the registry is that of the backup, before anything is written into its projects.
+	Restored func(ctx context.Context) error
+}
+
+// Backups makes and restores backups, one at a time.
+type Backups struct {
+	Config
+
+	busy sync.Mutex
+}
+
+// New returns what makes backups.
+func New(config Config) *Backups { return &Backups{Config: config} }
+
+// RefusedError says why something is not done. Nothing was changed.
+type RefusedError struct{ Reason error }
+
+func (e *RefusedError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+func refused(format string, args ...any) error {
+	return &RefusedError{fmt.Errorf(format, args...)}
+}
+
+// Progress is told what is being done, and how many of how many bytes are.
+type Progress func(doing string, done, total int64)
+
+// counter reports bytes as they are done.
+type counter struct {
+	report      Progress
+	doing       string
+	done, total int64
+}
+
+func (c *counter) add(bytes int64) {
+	c.done += bytes
+	c.report(c.doing, c.done, c.total)
+}
+
+// begin keeps others from making or restoring backups until release is called.
+func (b *Backups) begin() (release func(), err error) {
+	if !b.busy.TryLock() {
+		return nil, refused("another backup is being made or restored by this server: try again when it is done")
+	}
+	return b.busy.Unlock, nil
+}
+
+// checkFolder refuses folders that a backup can't be in.
+func (b *Backups) checkFolder(path string) error {
+	if !filepath.IsAbs(path) {
+		return refused("%q is not an absolute path", path)
+	}
+	within, err := filepath.Rel(b.DataDir, path)
+	if err == nil && within != ".." && !strings.HasPrefix(within, ".."+string(filepath.Separator)) {
+		return refused("%s is in the data folder of the server: a backup there would be lost with it", path)
+	}
+	return nil
+}
+
+// openFolder opens a folder of backups for reading.
+func (b *Backups) openFolder(path string) (folder *backup.Folder, release func(), err error) {
+	if err := b.checkFolder(path); err != nil {
+		return nil, nil, err
+	}
+	if folder, err = backup.Open(path); err != nil {
+		return nil, nil, &RefusedError{err}
+	}
+	unlock, err := folder.Lock(false)
+	if err != nil {
+		return nil, nil, errors.Join(&RefusedError{err}, folder.Close())
+	}
+	return folder, func() { unlock(); _ = folder.Close() }, nil
+}
+
+// List describes the backups in a folder. With verify it reads all files.
+func (b *Backups) List(ctx context.Context, path string, verify bool, report Progress) (*adminapi.Backups, error) {
+	folder, release, err := b.openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	found, err := folder.List()
+	if err != nil {
+		return nil, err
+	}
+	out := &adminapi.Backups{Backups: []adminapi.Backup{}}
+	for _, f := range found {
+		one, err := look(ctx, folder, f, verify, report)
+		if err != nil {
+			return nil, err
+		}
+		out.Backups = append(out.Backups, one)
+	}
+	return out, nil
+}
+
+// look describes a backup, and looks whether it is whole.
+func look(ctx context.Context, folder *backup.Folder, f backup.Found, verify bool, report Progress) (adminapi.Backup, error) {
+	if f.Err != nil {
+		return adminapi.Backup{Name: f.Name, Damage: f.Err.Error()}, nil //nolint:nilerr // the answer tells of it
+	}
+	one := describe(f.Manifest)
+	var err error
+	if verify {
+		c := counter{report: report, doing: "verifying " + f.Name, total: one.Bytes}
+		err = folder.Check(ctx, f.Manifest, c.add)
+	} else {
+		for _, file := range f.Manifest.Files {
+			if err = folder.Stat(file); err != nil {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return one, context.Cause(ctx)
+	}
+	if err != nil {
+		one.Whole, one.Damage = false, err.Error()
+	}
+	return one, nil
+}
+
+func describe(m *backup.Manifest) adminapi.Backup {
+	out := adminapi.Backup{
+		Name: m.Name, Time: m.Time, Bytes: m.Bytes(), NewBytes: m.NewBytes, Files: len(m.Files), Projects: len(m.Projects),
+		Waiting: m.Waiting, Program: m.Program, Tables: "in the backup", Whole: true,
+	}
+	for _, p := range m.Projects {
+		out.Events += p.Events
+	}
+	if m.Server {
+		out.Tables = m.Destination
+	}
+	return out
+}
+
+// find reads the manifest of a backup that was asked for, or of the newest.
+func find(folder *backup.Folder, name string) (*backup.Manifest, error) {
+	if name == "" {
+		list, err := folder.List()
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 {
+			return nil, refused("%s: %w", folder.Path(), backup.ErrNone)
+		}
+		name = list[len(list)-1].Name
+	}
+	m, err := folder.Read(name)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	return m, nil
+}
+
+// Unpack writes the files of a backup, by their names, into a folder that does not exist.
+func (b *Backups) Unpack(ctx context.Context, order adminapi.OldBackups, report Progress) (*adminapi.Backup, error) {
+	folder, release, err := b.openFolder(order.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := b.checkFolder(order.Into); err != nil {
+		return nil, err
+	}
+	m, err := find(folder, order.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeNew(order.Into); err != nil {
+		return nil, err
+	}
+	c := counter{report: report, doing: "unpacking " + m.Name, total: m.Bytes()}
+	for _, file := range m.Files {
+		if err := folder.Unpack(ctx, file, filepath.Join(order.Into, filepath.FromSlash(file.Path))); err != nil {
+			return nil, err
+		}
+		c.add(file.Size)
+	}
+	one := describe(m)
+	return &one, nil
+}

@@ -1,0 +1,365 @@
+package backups
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/backup"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+)
+
+// BrokenOffError is a restore that is under way, or broke off: the file restore.json in the data folder.
+type BrokenOffError struct {
+	Folder string `json:"folder"`
+	Name   string `json:"name"`
+	// Tables reports that the tables are complete. From then on the projects may be there, and events may come in.
+	Tables bool `json:"tables"`
+}
+
+const (
+	markerFile    = "restore.json"
+	scratchFolder = "restore"
+)
+
+// Error says how to go on.
+func (r *BrokenOffError) Error() string {
+	return fmt.Sprintf("this server has a restore that broke off. To go on with it: caddy analytics backup restore --backup %s %s", r.Name, r.Folder)
+}
+
+// BrokenOff returns the restore that broke off in a data folder; nil if none did.
+func BrokenOff(dataDir string) (*BrokenOffError, error) {
+	text, err := os.ReadFile(filepath.Join(dataDir, markerFile)) //nolint:gosec // the operator's folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	r := new(BrokenOffError)
+	if err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for a restore that broke off: %w", err)
+	}
+	return r, nil
+}
+
+func (b *Backups) mark(r BrokenOffError) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := wholefile.Write(filepath.Join(b.DataDir, markerFile), bytes.NewReader(text)); err != nil {
+		return fmt.Errorf("noting that a restore is under way: %w", err)
+	}
+	return nil
+}
+
+// Restore makes this server, which must not have projects, one like that of the backup. All of the backup is read before anything is
+// changed. A restore that broke off goes on when it is called again.
+func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report Progress) (*adminapi.Restored, error) {
+	began := time.Now()
+	release, err := b.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	folder, closeFolder, err := b.openFolder(order.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFolder()
+	m, err := find(folder, order.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &restore{Backups: b, folder: folder, m: m, report: report, step: BrokenOffError{Folder: order.Folder, Name: m.Name}}
+	if err := r.run(ctx); err != nil {
+		return nil, err
+	}
+	b.Logger.Info("restored a backup", zap.String("folder", order.Folder), zap.String("name", m.Name), zap.Duration("took", time.Since(began)))
+	return &adminapi.Restored{Backup: describe(m), Seconds: time.Since(began).Seconds()}, nil
+}
+
+// restore is a restore under way.
+type restore struct {
+	*Backups
+
+	folder *backup.Folder
+	m      *backup.Manifest
+	report Progress
+	step   BrokenOffError
+	tables []clickhouse.StoredTable // of this server
+}
+
+func (r *restore) run(ctx context.Context) (err error) {
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	scratch := filepath.Join(r.DataDir, scratchFolder)
+	if err := os.RemoveAll(scratch); err != nil {
+		return fmt.Errorf("preparing the restore: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	for _, part := range []string{registryFolder, journalFolder} {
+		if err := os.MkdirAll(filepath.Join(scratch, part), 0o700); err != nil {
+			return fmt.Errorf("preparing the restore: %w", err)
+		}
+		if err := r.folder.UnpackBelow(ctx, r.m, part, filepath.Join(scratch, part)); err != nil {
+			return err
+		}
+	}
+	if err := r.Registry.Examine(ctx, filepath.Join(scratch, registryFolder)); err != nil {
+		return &RefusedError{err}
+	}
+	release, err := r.Warehouse.Hold(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !r.step.Tables {
+		if err := r.attach(ctx); err != nil {
+			return err
+		}
+	}
+	r.step.Tables = true
+	if err := r.mark(r.step); err != nil {
+		return err
+	}
+	if len(r.Registry.Snapshot().Projects()) == 0 {
+		if err := r.Registry.Replace(ctx, filepath.Join(scratch, registryFolder)); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.m.Projects {
+		r.Warehouse.ForgetPeople(p.ID)
+	}
+	if err := r.Restored(ctx); err != nil {
+		return err
+	}
+	if err := r.deliverAgain(ctx, filepath.Join(scratch, journalFolder)); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(r.DataDir, markerFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("noting that the restore is done: %w", err)
+	}
+	return wholefile.SyncFolder(r.DataDir)
+}
+
+// check refuses what can't be restored here, and reads the whole backup.
+func (r *restore) check(ctx context.Context) error {
+	before, err := BrokenOff(r.DataDir)
+	if err != nil {
+		return err
+	}
+	projects := r.Registry.Snapshot().Projects()
+	switch {
+	case before != nil && before.Name == r.step.Name:
+		r.step.Tables = before.Tables
+		if !before.Tables && len(projects) > 0 {
+			return refused("this server has projects that were made after a restore broke off: restore into a new data folder")
+		}
+	case before != nil:
+		return &RefusedError{before}
+	case len(projects) > 0:
+		return refused("this server has %s: a backup is restored into a server without projects, with a data folder of its own", count(len(projects), "project"))
+	}
+	if r.tables, err = r.Warehouse.StoredTables(ctx); err != nil {
+		return fmt.Errorf("listing the tables: %w", err)
+	}
+	if err := r.checkTables(ctx, before != nil); err != nil {
+		return err
+	}
+	c := counter{report: r.report, doing: "verifying " + r.m.Name, total: r.m.Bytes()}
+	if err := r.folder.Check(ctx, r.m, c.add); err != nil {
+		if damage, ok := errors.AsType[*backup.DamageError](err); ok {
+			return &RefusedError{damage}
+		}
+		return err
+	}
+	return nil
+}
+
+// checkTables refuses tables that have rows already, or that lack what the backup has.
+func (r *restore) checkTables(ctx context.Context, again bool) error {
+	have := map[string]map[string]bool{}
+	for _, t := range r.tables {
+		columns := map[string]bool{}
+		for _, c := range t.Columns {
+			columns[c.Name+" "+c.Type] = true
+		}
+		have[t.Name] = columns
+	}
+	for _, t := range r.m.Tables {
+		for _, c := range t.Columns {
+			if !have[t.Name][c.Name+" "+c.Type] {
+				return refused("the backup has the column %s %s in the table %s, which this server does not have: "+
+					"another version of the program wrote it (%s)", c.Name, c.Type, t.Name, r.m.Program)
+			}
+		}
+	}
+	switch {
+	case r.EngineDir == "":
+		return r.checkServer(ctx)
+	case r.m.Server:
+		return refused("the backup is of a server with ClickHouse, and does not have the tables: configure clickhouse, and see the documentation of backups")
+	case again:
+		return nil
+	}
+	for _, t := range r.tables {
+		rows, err := r.Warehouse.CountByProject(ctx, t.Name)
+		if err != nil {
+			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
+		}
+		if len(rows) > 0 {
+			return refused("the table %s of this server has rows: a backup is restored into a server with a data folder of its own", t.Name)
+		}
+	}
+	return nil
+}
+
+// checkServer refuses to go on while a ClickHouse server does not have the rows: the operator brings them there.
+func (r *restore) checkServer(ctx context.Context) error {
+	for _, t := range r.m.Tables {
+		if len(t.Columns) == 0 || len(t.Rows) == 0 {
+			continue
+		}
+		rows, err := r.Warehouse.CountByProject(ctx, t.Name)
+		if err != nil {
+			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
+		}
+		for project, n := range t.Rows {
+			if rows[project] == 0 {
+				return refused("the table %s on the ClickHouse server has no rows of project %d, and had %d when the backup was made: "+
+					"bring the tables there first, as the documentation of backups says", t.Name, project, n)
+			}
+		}
+	}
+	r.step.Tables = true
+	return nil
+}
+
+// attach makes the parts of the backup those of the tables. What an earlier restore left there is removed.
+func (r *restore) attach(ctx context.Context) error {
+	if err := r.mark(r.step); err != nil {
+		return err
+	}
+	folders, err := r.emptyTables(ctx)
+	if err != nil {
+		return err
+	}
+	c := counter{report: r.report, doing: "restoring the tables", total: r.m.Bytes()}
+	for _, t := range r.m.Tables {
+		detached := filepath.Join(folders[t.Name], "detached")
+		var parts []string
+		for _, f := range r.m.Below(engineFolder + "/" + t.Name) {
+			inside := strings.TrimPrefix(f.Path, engineFolder+"/"+t.Name+"/")
+			part, _, ok := strings.Cut(inside, "/")
+			if !ok {
+				return fmt.Errorf("the backup has a file that belongs to no part: %s", f.Path)
+			}
+			if len(parts) == 0 || parts[len(parts)-1] != part {
+				parts = append(parts, part)
+				if err := os.RemoveAll(filepath.Join(detached, part)); err != nil {
+					return fmt.Errorf("restoring the table %s: %w", t.Name, err)
+				}
+			}
+			if err := r.folder.Unpack(ctx, f, filepath.Join(detached, filepath.FromSlash(inside))); err != nil {
+				return err
+			}
+			c.add(f.Size)
+		}
+		for _, part := range parts {
+			if err := r.Warehouse.AttachPart(ctx, t.Name, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// emptyTables returns where the tables of the backup are, without rows.
+func (r *restore) emptyTables(ctx context.Context) (folders map[string]string, err error) {
+	for _, t := range r.m.Tables {
+		if len(t.Columns) > 0 {
+			err = r.Warehouse.Truncate(ctx, t.Name)
+		} else {
+			err = r.Warehouse.Recreate(ctx, t.Name, t.Create)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	tables, err := r.Warehouse.StoredTables(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the tables: %w", err)
+	}
+	folders = map[string]string{}
+	for _, t := range tables {
+		folders[t.Name] = t.Folder
+	}
+	for _, t := range r.m.Tables {
+		if folders[t.Name] == "" {
+			return nil, fmt.Errorf("the engine does not say where the table %s is", t.Name)
+		}
+	}
+	return folders, nil
+}
+
+// deliverAgain puts the events that waited into the log of this server. Those that were in ClickHouse already are passed over by their uuid,
+// also when this is done twice.
+func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
+	r.report("restoring events that waited", 0, 0)
+	waiting, err := journal.Open(copied, journal.Options{MaxBytes: math.MaxInt64 / 2, Logger: r.Logger})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, waiting.Close()) }()
+	for last := uint64(0); waiting.Stats().Entries > 0; {
+		entries, err := waiting.Read(ctx, last, 16<<20)
+		if err != nil {
+			return fmt.Errorf("reading events that waited: %w", err)
+		}
+		for _, e := range entries {
+			if err := r.Journal.Append(ctx, e); err != nil {
+				return fmt.Errorf("restoring events that waited: %w", err)
+			}
+			last = e.ID
+		}
+		if err := waiting.Forget(ctx, last); err != nil {
+			return fmt.Errorf("restoring events that waited: %w", err)
+		}
+	}
+	return r.Journal.AddAside(ctx, copied)
+}
+
+// makeNew makes a folder that must not be there.
+func makeNew(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("making the folder: %w", err)
+	}
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return refused("%s is there already: name a folder that does not exist", path)
+	}
+	return err
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

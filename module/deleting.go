@@ -1,0 +1,68 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// openDeleter takes a share of what deletes people. The keys are those of what it uses that a config may change.
+func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) {
+	return keep(a, "deletions "+keys+" "+a.DataDir, func() (*deletions.Deleter, func() error, error) {
+		d := deletions.New(deletions.Config{
+			Registry: rt.registry, Warehouse: rt.Warehouse, Logger: a.logger.Named("deletions"),
+			Options: func(project int64) ingest.Options { return rt.ingestOptions(rt.registry.Snapshot(), project) },
+			Forget: func(project int64, before time.Time) {
+				rt.Cache.Erase(project, before)
+				rt.Runs.Erase(project, before)
+			},
+			Recount:       rt.recount,
+			EraseCaptured: rt.capturing.erase,
+		})
+		return d, d.Close, nil
+	})
+}
+
+// recount counts the members of cohorts anew: of those that are computed by computing them.
+func (rt *runtime) recount(ctx context.Context, project int64, ids []int64) error {
+	static := map[int64]bool{}
+	for _, id := range ids {
+		known := rt.registry.Snapshot().Cohort(project, id)
+		switch {
+		case known == nil:
+		case known.Static:
+			static[id] = true
+		default:
+			if _, err := rt.registry.AwaitCohort(ctx, project, id); err != nil && !errors.Is(err, registry.ErrNotFound) {
+				return err
+			}
+			rt.cohorts.Calculate(project, id)
+		}
+	}
+	return rt.countMembers(ctx, project, static)
+}
+
+// lookAgain is how often to look whether captured events are delivered.
+const lookAgain = 100 * time.Millisecond
+
+// erase waits until the events that are captured so far are delivered and off the disk, and removes those for which gone holds from what
+// was set aside.
+func (c *capturing) erase(ctx context.Context, gone func(project int64, distinctID string) bool) error {
+	for upTo := c.journal.Rotate(); !c.journal.Gone(upTo); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookAgain):
+		}
+	}
+	var parser record.Parser
+	return c.journal.EraseAside(ctx, func(project int64, line []byte) bool {
+		r, err := parser.Parse(line)
+		return err == nil && gone(project, r.DistinctID)
+	})
+}

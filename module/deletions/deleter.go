@@ -1,0 +1,258 @@
+// Package deletions deletes people and their events: it hides them at once from all that queries read, and erases them from the disk
+// later, one server at a time of all that share a registry. It knows neither HTTP nor Caddy.
+package deletions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// defaultDelay is how long deleted rows stay on the disk before they are erased: each erasure rewrites what has such rows, so that
+	// deletions that come together are erased together.
+	defaultDelay = time.Hour
+	// lookEvery is how often to look for what other servers have deleted.
+	lookEvery = time.Second
+	// completeAfter is how old a deletion is at least that is completed because its server does not seem to do it.
+	completeAfter = 10 * time.Second
+	// eraseEvery is how often to look for what is to be erased.
+	eraseEvery = time.Minute
+	// maxTime is how long a deletion may take.
+	maxTime = 10 * time.Minute
+)
+
+// Config is what a Deleter works with.
+type Config struct {
+	Registry  *registry.Registry
+	Warehouse *warehouse.Warehouse
+	Logger    *zap.Logger
+	// Options are those with which the people of a project are written.
+	Options func(project int64) ingest.Options
+	// Forget has this server forget all that it computed for a project before a time.
+	Forget func(project int64, before time.Time)
+	// Recount counts the members of cohorts anew, after some of them are gone.
+	Recount func(ctx context.Context, project int64, cohorts []int64) error
+	// EraseCaptured waits until the events that are captured so far are delivered and off this server's disk, and removes those for which
+	// gone holds from what was set aside.
+	EraseCaptured func(ctx context.Context, gone func(project int64, distinctID string) bool) error
+	// Delay is how long deleted rows stay on the disk at least. Default: an hour.
+	Delay time.Duration
+}
+
+// Deleter deletes people and their events. What is to be deleted is in the registry, so that nothing is forgotten when a server dies. Its
+// methods may be called from several goroutines at once.
+type Deleter struct {
+	Config
+
+	holder  string // the name under which it takes locks
+	metrics *metrics
+	open    context.Context // ends with Close
+	end     context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// New returns a deleter, which begins to look for what is to be completed and erased.
+func New(config Config) *Deleter {
+	config.Delay = cmp.Or(config.Delay, defaultDelay)
+	d := &Deleter{Config: config, holder: uuid.NewString(), metrics: newMetrics()}
+	d.open, d.end = context.WithCancel(context.Background())
+	d.done.Go(d.follow)
+	d.done.Go(d.eraseDue)
+	return d
+}
+
+// Close stops what is under way. It goes on with the next start.
+func (d *Deleter) Close() error {
+	d.end()
+	d.done.Wait()
+	return nil
+}
+
+// RefusedError says that rows can't be deleted here.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// Request says what is to be deleted of a project.
+type Request struct {
+	Project int64
+	Who     ingest.Named
+	Events  bool   // their events
+	Keep    bool   // the persons stay
+	By      string // id of a key
+}
+
+// Delete deletes persons, their events, or both, and returns a record for each person that is there; of a person with very many distinct
+// ids there are several. When it returns, nothing of it is in any answer of this server any more; other servers follow within a
+// second or two. A server that does not let us delete gives a *RefusedError. After another error the deletion may be under way, and is
+// then completed in the background.
+func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, error) {
+	if r.Keep && !r.Events {
+		return nil, nil
+	}
+	if err := d.check(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := d.through(ctx)
+	defer cancel()
+	var records []*registry.Deletion
+	found := func(ctx context.Context, persons []ingest.Gone) (err error) {
+		asked := recordsOf(&r, persons)
+		if len(asked) == 0 {
+			return nil
+		}
+		records, err = d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+		return err
+	}
+	hide := func(ctx context.Context, _ []ingest.Gone) error { return d.hide(ctx, r.Project, records) }
+	if err := d.Warehouse.DeletePeople(ctx, d.Options(r.Project), r.Who, !r.Keep, found, hide); err != nil {
+		d.metrics.failures.Inc()
+		return nil, refusal(err)
+	}
+	if len(records) > 0 {
+		d.Forget(r.Project, time.Now())
+	}
+	return records, nil
+}
+
+// through is a context that lasts until a deletion is through, even if nobody waits for it any more.
+func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxTime)
+	stop := context.AfterFunc(d.open, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// check reports that ClickHouse is away, or does not let us delete.
+func (d *Deleter) check(ctx context.Context) error {
+	if _, err := d.Warehouse.Layout(ctx); err != nil {
+		return err
+	}
+	reason, err := d.Warehouse.CanDelete(ctx)
+	if err == nil && reason != "" {
+		err = &RefusedError{reason}
+	}
+	return err
+}
+
+// refusal turns the refusal of ClickHouse into a *RefusedError.
+func refusal(err error) error {
+	if e, ok := errors.AsType[*clickhouse.Error](err); ok && e.Refused() {
+		return fmt.Errorf("%w (%s)", &RefusedError{"The ClickHouse user of this server may not delete rows of these tables."}, e.Name)
+	}
+	return err
+}
+
+// namesBytes is how much of distinct ids one record has.
+const namesBytes = registry.MaxRecord / 2
+
+// recordsOf are the records of a deletion.
+func recordsOf(r *Request, persons []ingest.Gone) []registry.Deletion {
+	var all []registry.Deletion
+	for _, p := range persons {
+		of := registry.Deletion{Person: p.ID.String(), Gone: !r.Keep, Events: r.Events, Version: p.Version, By: r.By}
+		all = append(all, of)
+		at, size := &all[len(all)-1], 0
+		for _, name := range p.Names {
+			if size += len(name.Name) + 30; size > namesBytes {
+				all = append(all, of)
+				at, size = &all[len(all)-1], len(name.Name)
+			}
+			at.Names = append(at.Names, registry.DeletedName(name))
+			at.DistinctIDs++
+		}
+	}
+	return all
+}
+
+// hide hides what records say but the persons themselves, which are hidden already, and notes that.
+func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.Deletion) error {
+	if len(records) == 0 {
+		return nil
+	}
+	var persons, gone, withEvents, names []string
+	for _, r := range records {
+		persons = append(persons, r.Person)
+		if r.Gone {
+			gone = append(gone, r.Person)
+		}
+		if r.Events {
+			withEvents = append(withEvents, r.Person)
+			for _, n := range r.Names {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	hidden := make([]*registry.Deletion, len(records))
+	for n, r := range records {
+		copied := *r
+		hidden[n] = &copied
+	}
+	if len(withEvents) > 0 {
+		counts, err := d.Warehouse.CountEvents(ctx, project, names)
+		if err != nil {
+			return err
+		}
+		for _, r := range hidden {
+			for _, n := range r.Names {
+				if r.Events {
+					r.EventCount += counts[n.Name]
+				}
+			}
+		}
+		if err := d.Warehouse.DeleteEvents(ctx, project, withEvents, names); err != nil {
+			return err
+		}
+	}
+	var cohorts []int64
+	if len(gone) > 0 {
+		var err error
+		if cohorts, err = d.Warehouse.DeleteMembers(ctx, project, gone); err != nil {
+			return err
+		}
+	}
+	if err := d.Registry.HideDeletions(ctx, project, hidden, time.Now()); err != nil {
+		return err
+	}
+	copy(records, hidden)
+	d.metrics.hidden.Add(float64(len(records)))
+	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are gone already
+		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
+	}
+	return nil
+}
+
+// DeletionsOf is what was deleted of a project, for those who write what comes in.
+func DeletionsOf(snap *registry.Snapshot, project int64) ingest.Deletions {
+	out := ingest.Deletions{Epoch: snap.DeletionEpoch(project)}
+	for _, d := range snap.PendingDeletions(project) {
+		for _, n := range d.Names {
+			late := ingest.Late{Until: d.RequestedAt, Events: d.Events}
+			if out.Late == nil {
+				out.Late = map[string]ingest.Late{}
+			}
+			if other, known := out.Late[n.Name]; known {
+				late.Events = late.Events || other.Events
+				if other.Until.After(late.Until) {
+					late.Until = other.Until
+				}
+			}
+			out.Late[n.Name] = late
+		}
+	}
+	return out
+}

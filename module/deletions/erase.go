@@ -1,0 +1,237 @@
+package deletions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// eraseLock is the lock of the server that erases.
+	eraseLock = "erasure"
+	// maxErasure is how long one erasure may take. What is not done by then is tried again.
+	maxErasure = time.Hour
+	// pollEvery is how often to look whether ClickHouse has removed what is erased.
+	pollEvery = 2 * time.Second
+)
+
+// eraseDue erases what was deleted long enough ago.
+func (d *Deleter) eraseDue() {
+	tick := time.NewTicker(min(eraseEvery, d.Delay))
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.open.Done():
+			return
+		case <-tick.C:
+			if _, err := d.erase(d.open, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
+				d.metrics.failures.Inc()
+				d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", clickhouse.Logged(err))
+			}
+		}
+	}
+}
+
+// EraseNow erases what is hidden, and returns how many deletions that were. It waits until nothing is left on the disk.
+func (d *Deleter) EraseNow(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.open, cancel)()
+	erased, err := d.erase(ctx, time.Now())
+	return erased, refusal(err)
+}
+
+// erasure is an erasure on its way.
+type erasure struct {
+	*Deleter
+
+	due map[int64][]*registry.Deletion // by project
+	all int
+}
+
+// erase erases what was hidden before a time, if there is anything. Only one server does that at a time.
+func (d *Deleter) erase(ctx context.Context, before time.Time) (erased int, err error) {
+	if d.dueAt(before).all == 0 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxErasure)
+	defer cancel()
+	_, release, err := d.Registry.Lock(ctx, eraseLock, d.holder)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	if err := d.Registry.Refresh(ctx); err != nil { // another server may have done it
+		return 0, err
+	}
+	e := d.dueAt(before)
+	if e.all == 0 {
+		return 0, nil
+	}
+	began := time.Now()
+	if err := e.run(ctx); err != nil {
+		return 0, err
+	}
+	d.metrics.erased.Add(float64(e.all))
+	d.metrics.seconds.Observe(time.Since(began).Seconds())
+	d.Logger.Info("deleted people are erased from the disk", zap.Int("deletions", e.all), zap.Duration("took", time.Since(began)))
+	return e.all, nil
+}
+
+// dueAt are the deletions that were hidden before a time, and are not erased.
+func (d *Deleter) dueAt(before time.Time) *erasure {
+	e := &erasure{Deleter: d, due: map[int64][]*registry.Deletion{}}
+	snap := d.Registry.Snapshot()
+	for _, p := range snap.Projects() {
+		for _, one := range snap.PendingDeletions(p.ID) {
+			if !one.HiddenAt.IsZero() && !one.HiddenAt.After(before) {
+				e.due[p.ID] = append(e.due[p.ID], one)
+				e.all++
+			}
+		}
+	}
+	return e
+}
+
+// run erases in an order in which each step can be done again.
+func (e *erasure) run(ctx context.Context) error {
+	if err := e.captured(ctx); err != nil {
+		return err
+	}
+	for project, list := range e.due {
+		if err := e.rows(ctx, project, list); err != nil {
+			return err
+		}
+	}
+	if err := e.tables(ctx); err != nil {
+		return err
+	}
+	if err := e.endpoints(ctx); err != nil {
+		return err
+	}
+	for project, list := range e.due { // first the names, and then the note that nothing is left of them
+		if err := e.Registry.ForgetDeleted(ctx, project, list); err != nil {
+			return err
+		}
+	}
+	if err := e.Registry.EraseRemoved(ctx); err != nil {
+		return err
+	}
+	for project, list := range e.due {
+		if err := e.Registry.EraseDeletions(ctx, project, list, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// captured waits until what was captured before is delivered, and has it removed from this server's disk.
+func (e *erasure) captured(ctx context.Context) error {
+	names := map[int64]map[string]bool{}
+	for project, list := range e.due {
+		names[project] = map[string]bool{}
+		for _, one := range list {
+			for _, n := range one.Names {
+				names[project][n.Name] = names[project][n.Name] || one.Events
+			}
+		}
+	}
+	return e.EraseCaptured(ctx, func(project int64, id string) bool { return names[project][id] })
+}
+
+// rows hides what is left of persons: earlier versions of their rows, and those which say that they are deleted.
+func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Deletion) error {
+	for _, withEvents := range []bool{false, true} {
+		persons, names := map[string]uint64{}, map[string]int64{}
+		for _, one := range list {
+			if !one.Gone || one.Events != withEvents {
+				continue
+			}
+			persons[one.Person] = max(persons[one.Person], one.Version)
+			for _, n := range one.Names {
+				if withEvents { // otherwise events have them, and say by them whose they are
+					names[n.Name] = max(names[n.Name], n.Version)
+				}
+			}
+		}
+		if len(persons) == 0 {
+			continue
+		}
+		if err := e.Warehouse.DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tables erases hidden rows, and waits until nothing of them is on the disk.
+func (e *erasure) tables(ctx context.Context) error {
+	done := map[string]time.Time{}
+	for _, table := range warehouse.Erasable {
+		at, err := e.Warehouse.Erase(ctx, table)
+		if err != nil {
+			return err
+		}
+		done[table] = at
+	}
+	for table, at := range done {
+		for {
+			left, err := e.Warehouse.Unerased(ctx, table, at)
+			if err != nil {
+				return err
+			}
+			if left.None() {
+				break
+			}
+			if err := pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endpoints drops the tables of materialized endpoints that were filled before.
+func (e *erasure) endpoints(ctx context.Context) error {
+	for project, list := range e.due {
+		last := time.Time{}
+		for _, one := range list {
+			if one.HiddenAt.After(last) {
+				last = one.HiddenAt
+			}
+		}
+		for {
+			none, err := e.Warehouse.EraseMaterialized(ctx, project, last)
+			if err != nil {
+				return err
+			}
+			if none {
+				break
+			}
+			if err := pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errOverdue = errors.New("ClickHouse has not removed deleted rows from its disk in time")
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return errOverdue
+		}
+		return ctx.Err()
+	case <-time.After(pollEvery):
+		return nil
+	}
+}

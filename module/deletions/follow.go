@@ -1,0 +1,123 @@
+package deletions
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// follow forgets what other servers have deleted, and completes deletions that broke off.
+func (d *Deleter) follow() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	seen := map[int64]time.Time{}     // by project, until when deletions were hidden that are known here
+	retried := map[string]time.Time{} // by deletion
+	for {
+		snap := d.Registry.Snapshot()
+		for _, p := range snap.Projects() {
+			for _, one := range snap.PendingDeletions(p.ID) {
+				if one.HiddenAt.After(seen[p.ID]) {
+					seen[p.ID] = one.HiddenAt
+					d.Forget(p.ID, time.Now())
+				}
+				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
+					retried[one.ID] = now
+					d.complete(one)
+				}
+			}
+		}
+		select {
+		case <-d.open.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// complete hides what a deletion that broke off has left.
+func (d *Deleter) complete(one *registry.Deletion) {
+	ctx, cancel := context.WithTimeout(d.open, maxTime)
+	defer cancel()
+	if err := d.hideAgain(ctx, one); err != nil && d.open.Err() == nil {
+		d.metrics.failures.Inc()
+		d.Logger.Warn("a deletion is not complete yet; trying again", zap.Int64("project", one.Project), zap.String("deletion", one.ID), clickhouse.Logged(err))
+	}
+}
+
+func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
+	if err := d.check(ctx); err != nil {
+		return err
+	}
+	id, err := uuid.Parse(one.Person)
+	if err != nil {
+		return err
+	}
+	current := one
+	found := func(ctx context.Context, persons []ingest.Gone) error {
+		if err := d.Registry.Refresh(ctx); err != nil {
+			return err
+		}
+		if current = pending(d.Registry.Snapshot(), one); current == nil {
+			return nil
+		}
+		copied := *current
+		current = &copied
+		for _, p := range persons { // it may have changed since
+			current.Version = p.Version
+			current.Names = newer(current.Names, p.Names)
+		}
+		return nil
+	}
+	hide := func(ctx context.Context, _ []ingest.Gone) error {
+		if current == nil {
+			return nil
+		}
+		return d.hide(ctx, one.Project, []*registry.Deletion{current})
+	}
+	if pending(d.Registry.Snapshot(), one) == nil {
+		return nil // whoever asked for it has done it
+	}
+	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}}, one.Gone, found, hide); err != nil {
+		return refusal(err)
+	}
+	d.Forget(one.Project, time.Now())
+	return nil
+}
+
+// pending is a deletion as it is now, if it is not hidden yet.
+func pending(snap *registry.Snapshot, one *registry.Deletion) *registry.Deletion {
+	for _, d := range snap.PendingDeletions(one.Project) {
+		if d.ID == one.ID && d.HiddenAt.IsZero() {
+			return d
+		}
+	}
+	return nil
+}
+
+// newer adds distinct ids to those that a deletion has.
+func newer(names []registry.DeletedName, found []ingest.GoneName) []registry.DeletedName {
+	versions := map[string]int64{}
+	for _, n := range found {
+		versions[n.Name] = n.Version
+	}
+	var all []registry.DeletedName
+	for _, n := range names {
+		if v, known := versions[n.Name]; known {
+			n.Version = v
+			delete(versions, n.Name)
+		}
+		all = append(all, n)
+	}
+	for _, n := range found {
+		if v, left := versions[n.Name]; left {
+			all = append(all, registry.DeletedName{Name: n.Name, Version: v})
+		}
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package warehouse
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// writers is more than the batches that can be written at the same time.
+const writers = 1 << 30
+
+// Hold waits for the batches that are being written, of all projects, and lets none begin until release is called. Events that are
+// captured meanwhile wait in their log. Servers that share the registry are held too, for the projects given.
+func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(), err error) {
+	if err := w.gate.Acquire(ctx, writers); err != nil {
+		return nil, fmt.Errorf("waiting for what is being written: %w", context.Cause(ctx))
+	}
+	releases := []func(){func() { w.gate.Release(writers) }}
+	release = func() {
+		for _, r := range releases {
+			r()
+		}
+	}
+	if w.shared == nil || w.ingest.Alone {
+		return release, nil
+	}
+	for _, project := range projects {
+		_, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, unlock)
+	}
+	return release, nil
+}
+
+// ForgetPeople says that everything about people and events of a project may have changed.
+func (w *Warehouse) ForgetPeople(project int64) { w.ingest.Forget(project) }
+
+// StoredTables is clickhouse.Client.StoredTables. What follows is for backups alone: it needs no place, and one backup is made at a time.
+func (w *Warehouse) StoredTables(ctx context.Context) ([]clickhouse.StoredTable, error) {
+	return w.client.StoredTables(ctx)
+}
+
+// CountByProject is clickhouse.Client.CountByProject.
+func (w *Warehouse) CountByProject(ctx context.Context, table string) (map[int64]int64, error) {
+	return w.client.CountByProject(ctx, table)
+}
+
+// Freeze is clickhouse.Client.Freeze.
+func (w *Warehouse) Freeze(ctx context.Context, table, name string) error {
+	return w.client.Freeze(ctx, table, name)
+}
+
+// AttachPart is clickhouse.Client.AttachPart.
+func (w *Warehouse) AttachPart(ctx context.Context, table, part string) error {
+	return w.client.AttachPart(ctx, table, part)
+}
+
+// Truncate is clickhouse.Client.Truncate.
+func (w *Warehouse) Truncate(ctx context.Context, table string) error {
+	return w.client.Truncate(ctx, table)
+}
+
+// Recreate is clickhouse.Client.Recreate.
+func (w *Warehouse) Recreate(ctx context.Context, table, create string) error {
+	return w.client.Recreate(ctx, table, create)
+}
+
+// BackUp is clickhouse.Client.BackUp.
+func (w *Warehouse) BackUp(ctx context.Context, tables []string, destination string) error {
+	return w.client.BackUp(ctx, tables, destination)
+}

@@ -1,0 +1,177 @@
+package warehouse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers, and waits for no place: nothing that is asked is to keep a
+// deletion waiting.
+func (w *Warehouse) DeletePeople(
+	ctx context.Context, options ingest.Options, who ingest.Named, gone bool, found, hide func(context.Context, []ingest.Gone) error,
+) error {
+	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project) }
+	return w.ingest.Delete(ctx, options, who, gone, found, hide)
+}
+
+// CanDelete reports why rows of the tables can't be deleted; empty if they can.
+func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
+	return w.client.CanDelete(ctx)
+}
+
+// namesAtOnce is how many distinct ids one statement has.
+const namesAtOnce = 5000
+
+// CountEvents returns how many events each distinct id has.
+func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string) (map[string]int64, error) {
+	counts := map[string]int64{}
+	for names := range slices.Chunk(names, namesAtOnce) {
+		err := w.client.Collect(ctx, clickhouse.Query{
+			SQL:     "SELECT distinct_id, count() FROM " + physical.Events + " WHERE distinct_id IN {names:Array(String)} GROUP BY distinct_id",
+			Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("names", "String", names)}, Unbounded: true,
+		}, func(cells []clickhouse.Cell) error {
+			n, err := cells[1].Int()
+			counts[cells[0].Text()] = n
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// DeleteEvents hides the events of persons: those of their distinct ids, and those of other distinct ids that were theirs once and are
+// nobody's now.
+func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string) error {
+	for names := range slices.Chunk(names, namesAtOnce) {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}", clickhouse.ArrayParam("names", "String", names)); err != nil {
+			return err
+		}
+	}
+	former, err := w.formerNames(ctx, project, persons)
+	if err != nil {
+		return err
+	}
+	for names := range slices.Chunk(former, namesAtOnce) {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}",
+			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// formerNames returns the distinct ids of events that are recorded with one of the persons, and that no other person took over.
+func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []string) (names []string, err error) {
+	const sql = "SELECT DISTINCT distinct_id FROM " + physical.Events + " WHERE person_id IN {persons:Array(UUID)} AND distinct_id NOT IN (" +
+		"SELECT distinct_id FROM person_distinct_id_overrides GROUP BY distinct_id " +
+		"HAVING argMax(is_deleted, version) = 0 AND argMax(person_id, version) NOT IN {persons:Array(UUID)})"
+	err = w.client.Collect(ctx, clickhouse.Query{
+		SQL: sql, Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("persons", "UUID", persons)}, Unbounded: true,
+	}, func(cells []clickhouse.Cell) error {
+		names = append(names, cells[0].Text())
+		return nil
+	})
+	return names, err
+}
+
+// DeleteMembers takes persons out of all cohorts, and returns the numbers of those that they were in.
+func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []string) (cohorts []int64, err error) {
+	param := clickhouse.ArrayParam("persons", "UUID", persons)
+	for _, table := range []string{physical.ComputedMembers, physical.StaticMembers} {
+		before := len(cohorts)
+		err := w.client.Collect(ctx, clickhouse.Query{
+			SQL: "SELECT DISTINCT cohort_id FROM " + table + " WHERE person_id IN {persons:Array(UUID)}", Project: project, Params: []clickhouse.Param{param},
+		}, func(cells []clickhouse.Cell) error {
+			id, err := cells[0].Int()
+			cohorts = append(cohorts, id)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(cohorts) == before {
+			continue
+		}
+		if err := w.delete(ctx, project, table, "person_id IN {persons:Array(UUID)}", param); err != nil {
+			return nil, err
+		}
+	}
+	return cohorts, nil
+}
+
+// DeletePersonRows hides what is kept of persons that are deleted: all rows up to a version. Whoever has come since has later ones. With
+// names, it also hides those of their distinct ids, and with tombs the rows which say that the persons are deleted.
+func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, tombs bool, names map[string]int64) error {
+	var ids, versions []string
+	for id, version := range persons {
+		if !tombs {
+			version--
+		}
+		ids, versions = append(ids, id), append(versions, fmt.Sprint(version))
+	}
+	if len(ids) > 0 {
+		err := w.delete(ctx, project, "person",
+			"id IN {ids:Array(UUID)} AND version <= transform(toString(id), {texts:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))",
+			clickhouse.ArrayParam("ids", "UUID", ids), clickhouse.ArrayParam("texts", "String", ids), numbers("versions", "UInt64", versions))
+		if err != nil {
+			return err
+		}
+	}
+	var texts []string
+	for name := range names {
+		texts = append(texts, name)
+	}
+	for texts := range slices.Chunk(texts, namesAtOnce) {
+		versions := make([]string, len(texts))
+		for n, name := range texts {
+			versions[n] = fmt.Sprint(names[name])
+		}
+		for _, table := range []string{"person_distinct_id2", "person_distinct_id_overrides"} {
+			err := w.delete(ctx, project, table,
+				"distinct_id IN {names:Array(String)} AND version <= transform(distinct_id, {names:Array(String)}, {versions:Array(Int64)}, toInt64(-1))",
+				clickhouse.ArrayParam("names", "String", texts), numbers("versions", "Int64", versions))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func numbers(name, typ string, list []string) clickhouse.Param {
+	return clickhouse.Param{Name: name, Type: "Array(" + typ + ")", Value: "[" + strings.Join(list, ", ") + "]"}
+}
+
+func (w *Warehouse) delete(ctx context.Context, project int64, table, where string, params ...clickhouse.Param) error {
+	return w.client.Delete(ctx, clickhouse.Deletion{Table: table, Project: project, Where: where, Params: params})
+}
+
+// Erasable are the tables that have something of people.
+var Erasable = []string{
+	physical.Events, "person", "person_distinct_id2", "person_distinct_id_overrides", physical.ComputedMembers, physical.StaticMembers,
+}
+
+// Erase is clickhouse.Client.Erase.
+func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) {
+	return w.client.Erase(ctx, table)
+}
+
+// Unerased is clickhouse.Client.Unerased.
+func (w *Warehouse) Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error) {
+	return w.client.Unerased(ctx, table, before)
+}
+
+// EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
+// the disk. It reports whether there is none any more.
+func (w *Warehouse) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
+	return w.client.EraseMaterialized(ctx, project, before)
+}

@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Copier is a Store that can be copied while it is in use.
+type Copier interface {
+	// Copy writes all that the store holds, with what is kept, as files into an empty folder: the state of one moment.
+	Copy(ctx context.Context, folder string) error
+	// Examine brings a folder that Copy wrote, also with an earlier version of the program, up to date. It reports why the store can't
+	// take what it has, such as that a newer version wrote it.
+	Examine(ctx context.Context, folder string) error
+	// Replace replaces all that the store holds by what a folder has that was examined: what is kept first, and then the records in one
+	// step.
+	Replace(ctx context.Context, folder string) error
+}
+
+// ErrNoCopy says that the store of the registry can't be copied by the server.
+var ErrNoCopy = errors.New("this registry can't be copied by the server: use the backup of its database")
+
+// Copy is that of the store: see Copier.
+func (r *Registry) Copy(ctx context.Context, folder string) error {
+	c, ok := r.store.(Copier)
+	if !ok {
+		return ErrNoCopy
+	}
+	return c.Copy(ctx, folder)
+}
+
+// Examine is that of the store: see Copier.
+func (r *Registry) Examine(ctx context.Context, folder string) error {
+	c, ok := r.store.(Copier)
+	if !ok {
+		return ErrNoCopy
+	}
+	if err := c.Examine(ctx, folder); err != nil {
+		return fmt.Errorf("reading the copy of a registry: %w", err)
+	}
+	return nil
+}
+
+// Replace replaces all records by those of a copy that was examined, and returns when the snapshot has them.
+func (r *Registry) Replace(ctx context.Context, folder string) error {
+	c, ok := r.store.(Copier)
+	if !ok {
+		return ErrNoCopy
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	if err := c.Replace(ctx, folder); err != nil {
+		return fmt.Errorf("replacing the registry: %w", err)
+	}
+	_, err := r.catchUp(context.WithoutCancel(ctx))
+	return err
+}

@@ -1,0 +1,252 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Deletion is the deletion of a person, of its events, or of both. It tells the servers of a registry what they must not show any more,
+// and users how far it is. Once it is erased, it does not say who the person was.
+type Deletion struct {
+	ID      string `json:"-"` // a UUID
+	Project int64  `json:"-"`
+	Person  string `json:"person"` // its UUID
+	// Gone says that the person is deleted, and Events that its events are.
+	Gone   bool `json:"gone,omitempty"`
+	Events bool `json:"events,omitempty"`
+	// Names are the distinct ids of the person, with the version of each that is deleted. They are there until everything is erased.
+	Names []DeletedName `json:"names,omitempty"`
+	// Version is that of the person that is deleted.
+	Version uint64 `json:"version,omitempty"`
+	// DistinctIDs and EventCount say how many there were; of events, those that were in ClickHouse.
+	DistinctIDs int   `json:"distinct_ids"`
+	EventCount  int64 `json:"event_count,omitempty"`
+
+	By          string    `json:"by,omitempty"` // id of a key; empty for the operator
+	RequestedAt time.Time `json:"requested_at"`
+	// HiddenAt is from when on nothing of it is in any answer, and ErasedAt from when on nothing of it is on the disk; zero until then.
+	HiddenAt time.Time `json:"hidden_at,omitzero"`
+	ErasedAt time.Time `json:"erased_at,omitzero"`
+}
+
+// DeletedName is a distinct id of a person that is deleted.
+type DeletedName struct {
+	Name    string `json:"n"`
+	Version int64  `json:"v"`
+}
+
+func readDeletion(rec *Record) (entity, error) {
+	d := &Deletion{ID: rec.ID, Project: rec.Project}
+	return d, decode(rec, d)
+}
+
+func (d *Deletion) name() recordName { return recordName{d.Project, KindDeletion, d.ID} }
+func (d *Deletion) unique() []string { return nil }
+
+func (d *Deletion) size() int {
+	size := 200
+	for _, n := range d.Names {
+		size += len(n.Name) + len(`{"n":"","v":0},`)
+	}
+	return size
+}
+
+func (d *Deletion) checkSize() error { return checkSize("", "This deletion", d.size(), MaxRecord) }
+
+func (d *Deletion) key() string  { return d.ID }
+func (d *Deletion) code() string { return "" }
+func (d *Deletion) listed() bool { return true }
+
+// compare puts those that are under way first, and then the newest.
+func (d *Deletion) compare(other *Deletion) int {
+	if d.ErasedAt.IsZero() != other.ErasedAt.IsZero() {
+		if d.ErasedAt.IsZero() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(other.RequestedAt.Compare(d.RequestedAt), cmp.Compare(d.ID, other.ID))
+}
+
+func (d *Deletion) put(_ *draft, p *projectState) (Stored, error) { return p.deletions.put(d), nil }
+func (d *Deletion) remove(_ *draft, p *projectState) Stored       { return p.deletions.remove(d.ID) }
+
+// AddDeletions records that something is to be deleted, and returns the records, in the order in which they were given. An unknown
+// project is ErrNotFound.
+func (r *Registry) AddDeletions(ctx context.Context, project int64, asked []Deletion, now time.Time) ([]*Deletion, error) {
+	added := make([]*Deletion, len(asked))
+	err := r.write(ctx, project, func(t *tx) error {
+		if _, err := t.state(); err != nil {
+			return err
+		}
+		for n := range asked {
+			d := asked[n]
+			d.ID, d.Project, d.RequestedAt = uuid.NewString(), project, moment(now)
+			added[n] = &d
+			if err := t.put(&d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recording a deletion: %w", err)
+	}
+	return added, nil
+}
+
+// HideDeletions records that deletions are no longer in any answer, with what else is known of them now. No run reads the tables of
+// materialized endpoints of before: they are filled anew. Deletions that are unknown are passed over.
+func (r *Registry) HideDeletions(ctx context.Context, project int64, hidden []*Deletion, now time.Time) error {
+	err := r.changeDeletions(ctx, project, hidden, func(d, given *Deletion) {
+		*d = *given
+		d.HiddenAt = moment(now)
+	}, func(t *tx, p *projectState) error { return t.refill(p, now) })
+	if err != nil {
+		return fmt.Errorf("recording that deletions are hidden: %w", err)
+	}
+	return nil
+}
+
+// EraseDeletions records that deletions are no longer on the disk, and forgets whom they were of. Deletions that are unknown are passed
+// over.
+func (r *Registry) EraseDeletions(ctx context.Context, project int64, erased []*Deletion, now time.Time) error {
+	err := r.changeDeletions(ctx, project, erased, func(d, _ *Deletion) {
+		d.Names, d.ErasedAt = nil, moment(now)
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("recording that deletions are erased: %w", err)
+	}
+	return nil
+}
+
+// ForgetDeleted forgets the distinct ids that deletions have, which are about to be erased.
+func (r *Registry) ForgetDeleted(ctx context.Context, project int64, deleted []*Deletion) error {
+	err := r.changeDeletions(ctx, project, deleted, func(d, _ *Deletion) { d.Names = nil }, nil)
+	if err != nil {
+		return fmt.Errorf("forgetting whom deletions were of: %w", err)
+	}
+	return nil
+}
+
+// EraseRemoved has what was removed and overwritten leave the disk, of a store that can do that. Others do it by themselves, sooner or
+// later.
+func (r *Registry) EraseRemoved(ctx context.Context) error {
+	s, ok := r.store.(interface{ EraseRemoved(context.Context) error })
+	if !ok {
+		return nil
+	}
+	if err := s.EraseRemoved(ctx); err != nil {
+		return fmt.Errorf("erasing what was removed: %w", err)
+	}
+	return nil
+}
+
+// changeDeletions changes those that are there, and then does what is to be done with it.
+func (r *Registry) changeDeletions(
+	ctx context.Context, project int64, given []*Deletion, change func(d, given *Deletion), then func(*tx, *projectState) error,
+) error {
+	return r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		for _, g := range given {
+			before := p.deletions.get(g.ID)
+			if before == nil {
+				continue
+			}
+			d := *before
+			change(&d, g)
+			if err := t.put(&d); err != nil {
+				return err
+			}
+		}
+		if then == nil {
+			return nil
+		}
+		return then(t, p)
+	})
+}
+
+// refill has runs of the project read no table of a materialized endpoint that is there now.
+func (t *tx) refill(p *projectState, now time.Time) error {
+	for _, e := range valuesOf(p.endpoints.byID, func(e *endpointEntry) bool { return e.deleted.IsZero() }) {
+		for i := range e.Versions {
+			if e.Versions[i].Table == nil {
+				continue
+			}
+			v := e.Versions[i]
+			table := *v.Table
+			table.Pending, table.Running = nextFill(table.last(), now), false
+			table.Fill, table.Rows = 0, 0
+			v.Table = &table
+			if err := t.put(&versionRecord{Version: v, project: t.project, endpoint: e.ID}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Deletions returns the deletions of a project: first those that are not erased yet, and then the newest.
+func (s *Snapshot) Deletions(project int64) []*Deletion {
+	if p := s.project(project); p != nil {
+		return valuesOf(p.deletions.list, nil)
+	}
+	return nil
+}
+
+// DeletionPage returns a part of Deletions, and how many there are.
+func (s *Snapshot) DeletionPage(project int64, offset, limit int) ([]*Deletion, int) {
+	p := s.project(project)
+	if p == nil {
+		return nil, 0
+	}
+	return p.deletions.page(offset, limit), p.deletions.list.Len()
+}
+
+// PendingDeletions returns the deletions of a project that are not erased yet. It takes as long as there are of these.
+func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
+	p := s.project(project)
+	if p == nil {
+		return nil
+	}
+	var pending []*Deletion
+	for each := p.deletions.list.Iterator(); !each.Done(); {
+		_, d, _ := each.Next()
+		if !d.ErasedAt.IsZero() {
+			break
+		}
+		pending = append(pending, d)
+	}
+	return pending
+}
+
+// DeletionEpoch tells apart the times before and after each deletion of a project; 0 if there was none.
+func (s *Snapshot) DeletionEpoch(project int64) (epoch int64) {
+	p := s.project(project)
+	if p == nil {
+		return 0
+	}
+	for each := p.deletions.list.Iterator(); !each.Done(); {
+		_, d, _ := each.Next()
+		epoch = max(epoch, d.RequestedAt.UnixMicro())
+		if !d.ErasedAt.IsZero() { // the newest of these
+			break
+		}
+	}
+	return epoch
+}
+
+// deletions removes the records of what was erased before a time.
+func (u *purge) deletions() {
+	for _, d := range valuesOf(u.p.deletions.byID, func(d *Deletion) bool { return u.due(d.ErasedAt) }) {
+		u.remove(d)
+		u.out.Deletions++
+	}
+}
