@@ -94,7 +94,7 @@ func TestImportCohortsReport(t *testing.T) {
 		`{"type":"cohort","cohort_id":5,"distinct_ids":"x"}`,
 	}
 	want := ingest.Report{
-		Persons: 2, Cohorts: 1, Members: 1, Filled: map[int64]bool{5: true}, Bad: 8,
+		Persons: 2, People: 2, Line: 6, Cohorts: 1, Members: 1, Filled: map[int64]bool{5: true}, Bad: 8,
 		BadLines: []ingest.BadLine{
 			{7, "it has no cohort_id"},
 			{8, `its cohort_id "0" is not a cohort's number`},

@@ -109,7 +109,7 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 func adminError(err error) error {
 	status := http.StatusInternalServerError
 	var mistake *registry.FieldError
-	var file *imports.Failure
+	var file *imports.FileError
 	switch {
 	case errors.As(err, &file):
 		status = http.StatusBadRequest

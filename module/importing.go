@@ -32,8 +32,8 @@ type importer struct {
 	runs   importRuns
 }
 
-// maxSpool is how large a file may be that a command sends as a stream and that has to be read from its end.
-const maxSpool = 64 << 30
+// maxSpool is how large a file may be that comes as a stream, or compressed, and has to be read from its end.
+const maxSpool = 16 << 30
 
 // openImports takes a share of what imports files.
 func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
@@ -64,7 +64,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 // file imports a file that came over HTTP.
 func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
 	if i.rt.registry.Snapshot().Project(request.Project) == nil {
-		return nil, &imports.Failure{Err: errors.New("there is no such project any more")}
+		return nil, &imports.FileError{Err: errors.New("there is no such project any more")}
 	}
 	return i.run(ctx, request, in, progress)
 }
@@ -90,7 +90,7 @@ func (i *importer) run(ctx context.Context, request imports.Request, in io.Reade
 	}
 	out := importReport(request, &report, reader.Summary(), time.Since(start))
 	if reason := reader.Err(); err != nil && reason != nil {
-		err = &imports.Failure{Err: fmt.Errorf("%w%s", reason, cameTo(&report))}
+		err = &imports.FileError{Err: fmt.Errorf("%w%s", reason, cameTo(&report))}
 	}
 	return out, err
 }

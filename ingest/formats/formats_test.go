@@ -106,10 +106,12 @@ func packed(tb testing.TB, text string, pack func(io.Writer) io.WriteCloser) str
 }
 
 func gzipped(tb testing.TB, text string) string {
+	tb.Helper()
 	return packed(tb, text, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
 }
 
 func zstandard(tb testing.TB, text string) string {
+	tb.Helper()
 	return packed(tb, text, func(w io.Writer) io.WriteCloser {
 		out, err := zstd.NewWriter(w)
 		if err != nil {

@@ -29,7 +29,7 @@ func ParseMapping(pairs []string) (Mapping, error) {
 		}
 		column, field := pair[:at], pair[at+1:]
 		if !mappable(field) {
-			text := fmt.Sprintf("%s is no field that a column can become", record.Quoted(field))
+			text := record.Quoted(field) + " is no field that a column can become"
 			if near := nearest(field, tableFields); near != "" {
 				text += ": did you mean " + near + "?"
 			}

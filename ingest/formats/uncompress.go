@@ -151,6 +151,14 @@ func kindOf(file io.ReaderAt) (fileKind, error) {
 	return kindOfStart(start[:n]), nil
 }
 
+// withoutPath leaves out where the server keeps files: the error is for the author of the import.
+func withoutPath(err error) error {
+	if at, ok := errors.AsType[*os.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
 // spool keeps a stream in a file.
 func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
 	if r.options.Spool == nil {
@@ -158,7 +166,7 @@ func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
 	}
 	file, err := r.options.Spool()
 	if err != nil {
-		return nil, 0, fmt.Errorf("keeping the file: %w", err)
+		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
 	}
 	r.closers = append(r.closers, func() error { return errors.Join(file.Close(), os.Remove(file.Name())) })
 	most := r.options.MaxSpool
@@ -169,7 +177,7 @@ func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
 	size, err := io.Copy(file, limited)
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("keeping the file: %w", err)
+		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
 	case most > 0 && size > most:
 		return nil, 0, fmt.Errorf("the file is larger than %d MiB, which is the most that is kept of one that is read from its end", most>>20)
 	}

@@ -108,8 +108,7 @@ func (z *zipFiles) done() error {
 // said adds the file to an error.
 func (z *zipFiles) said(err error) error {
 	name := shortened(z.name)
-	var bad *record.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*record.Error](err); ok {
 		return &record.Error{Line: bad.Line, Reason: fmt.Errorf("of %s: %w", name, bad.Reason)}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) {

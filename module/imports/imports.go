@@ -1,5 +1,5 @@
-// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, one after the other, and remembers
-// what became of them.
+// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, those of a project one after the
+// other, and remembers what became of them.
 package imports
 
 import (
@@ -66,13 +66,13 @@ type Import struct {
 // ended reports whether nothing more will become of the import.
 func (i *Import) ended() bool { return i.Status != Waiting && i.Status != Running }
 
-// Failure is an error whose text is for the author of the file. The texts of others stay in the log.
-type Failure struct{ Err error }
+// FileError is an error whose text is for the author of the file. The texts of others stay in the log.
+type FileError struct{ Err error }
 
-func (f *Failure) Error() string { return f.Err.Error() }
+func (f *FileError) Error() string { return f.Err.Error() }
 
 // Unwrap returns the reason.
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *FileError) Unwrap() error { return f.Err }
 
 // Errors of New and Add.
 var (
@@ -90,6 +90,7 @@ const (
 	roomFactor = 4                  // files of the largest size that may wait together
 	ownFactor  = 2                  // of those, how many may be of one project
 	maxTries   = 4
+	atOnce     = 3 // projects whose files are imported at the same time
 )
 
 // Config is what a service works with.
@@ -115,6 +116,7 @@ type Service struct {
 	uploading map[int64]int   // by project
 	expected  map[int64]int64 // bytes that these may bring
 	running   map[string]context.CancelCauseFunc
+	busy      map[int64]bool // projects that have an import at work
 }
 
 // New opens a service and begins to work. The folder is made if it is not there.
@@ -128,7 +130,7 @@ func New(config Config) (*Service, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
 		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[int64]int{},
-		running: map[string]context.CancelCauseFunc{}, expected: map[int64]int64{},
+		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{}, expected: map[int64]int64{},
 	}
 	go s.work(ctx)
 	return s, nil
@@ -178,11 +180,16 @@ func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*I
 	if err := s.save(one); err != nil {
 		return nil, errors.Join(diskError(err), remove(data))
 	}
+	s.look()
+	return one, nil
+}
+
+// look has the service look for work now.
+func (s *Service) look() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return one, nil
 }
 
 // enter takes a place for an upload, if there is one.
@@ -228,7 +235,7 @@ func (s *Service) enter(project, expected, most int64) (leave func(), err error)
 
 // receive writes a body to a file.
 func receive(name string, body io.Reader, most int64) (size int64, err error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // of the folder of imports
 	if err != nil {
 		return 0, diskError(err)
 	}
@@ -261,7 +268,7 @@ type bodyReader struct {
 
 func (b *bodyReader) Read(into []byte) (int, error) {
 	n, err := b.in.Read(into)
-	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF comes as it is
+	if err != nil && err != io.EOF {
 		b.err = err
 	}
 	return n, err //nolint:wrapcheck // readers compare it
@@ -304,7 +311,7 @@ func (s *Service) Get(project int64, id string) (*Import, error) {
 }
 
 func read(name string) (*Import, error) {
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(name) //nolint:gosec // of the folder of imports
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNotFound
 	}
@@ -401,7 +408,7 @@ func (s *Service) finish(one *Import, status Status, reason string) error {
 	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)))
 }
 
-// work imports one file after the other, the oldest first, while it holds the lock of the folder.
+// work imports files, the oldest first and one of a project at a time, while it holds the lock of the folder.
 func (s *Service) work(ctx context.Context) {
 	defer close(s.done)
 	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
@@ -416,9 +423,11 @@ func (s *Service) work(ctx context.Context) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	s.clean()
+	var working sync.WaitGroup
+	defer working.Wait()
 	for ctx.Err() == nil {
 		if next := s.next(); next != nil {
-			s.run(ctx, next)
+			working.Go(func() { s.run(ctx, next); s.leave(next.Project) })
 			continue
 		}
 		select {
@@ -459,7 +468,7 @@ func old(name string) bool {
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
-// next is the import that has been waiting for longest; nil if there is none. It forgets old ones.
+// next is the import that has been waiting for longest, of a project that has none at work; nil if there is none. It forgets old ones.
 func (s *Service) next() *Import {
 	all, err := s.all()
 	if err != nil {
@@ -470,7 +479,9 @@ func (s *Service) next() *Import {
 	kept := map[int64]int{}
 	for _, one := range all {
 		if !one.ended() {
-			next = one
+			if !s.isBusy(one.Project) {
+				next = one
+			}
 			continue
 		}
 		if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
@@ -479,7 +490,30 @@ func (s *Service) next() *Import {
 			}
 		}
 	}
+	if next == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.busy) >= atOnce {
+		return nil
+	}
+	s.busy[next.Project] = true
 	return next
+}
+
+func (s *Service) isBusy(project int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy[project]
+}
+
+// leave says that the import of a project is no longer at work.
+func (s *Service) leave(project int64) {
+	s.mu.Lock()
+	delete(s.busy, project)
+	s.mu.Unlock()
+	s.look()
 }
 
 // run imports a file. One that ends with the service goes on later.
@@ -495,11 +529,12 @@ func (s *Service) run(ctx context.Context, one *Import) {
 		s.mu.Unlock()
 	}()
 	err := s.try(running, one)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.finish(one, Completed, "")
-	} else if ctx.Err() == nil {
+	case ctx.Err() == nil:
 		err = s.ended(running, one, err)
-	} else {
+	default:
 		one.Status = Waiting
 		err = s.save(one)
 	}
@@ -530,7 +565,7 @@ func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
 	}
-	if failure, ok := errors.AsType[*Failure](err); ok {
+	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())
 	}
 	s.config.Logger.Error("an import failed", zap.Int64("project", one.Project), zap.String("import", one.ID), zap.Error(err))

@@ -39,7 +39,7 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "bad":
-		return &adminapi.Import{}, &imports.Failure{Err: errors.New("the file is bad")}
+		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
 	case "broken":
 		return nil, errors.New("a secret of the server")
 	case "away":
@@ -248,4 +248,21 @@ func TestLimits(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	add(t, s, 2, "good") // another project has a queue of its own
+}
+
+// TestOthersGoOn: an import that takes long holds up its own project alone.
+func TestOthersGoOn(t *testing.T) {
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, t.TempDir(), r)
+	slow := add(t, s, 1, "wait")
+	<-r.began
+	behind := add(t, s, 1, "good")
+	until(t, s, add(t, s, 2, "good"), imports.Completed)
+	if now, err := s.Get(1, behind.ID); err != nil || now.Status != imports.Waiting {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if err := s.Delete(1, slow.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, behind, imports.Completed)
 }

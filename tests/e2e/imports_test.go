@@ -256,9 +256,6 @@ func settledImport(t *testing.T, c *harness.Client, id string) (one overHTTP) {
 // TestImportOverHTTP follows imports from the upload to the numbers, and keeps projects apart.
 func TestImportOverHTTP(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)
-	for _, c := range []*harness.Client{ours, theirs} {
-		c.Key = server.Key(t, c.Project, "query:read batch_import:write", "personal")
-	}
 	send := func(query string, body any) overHTTP {
 		var one overHTTP
 		answer := ours.Do(t, "POST", "imports/"+query, body)

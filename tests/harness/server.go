@@ -39,7 +39,7 @@ type Server struct {
 }
 
 // AllScopes has every scope that a route requires.
-const AllScopes = "query:read,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
+const AllScopes = "query:read,batch_import:read,batch_import:write,insight:read,insight:write,dashboard:read,dashboard:write,endpoint:read,endpoint:write," +
 	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write," +
 	"alert:read,alert:write"
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,12 +110,7 @@ func requestOf(in api.Input) (imports.Request, error) {
 }
 
 func known(name string) bool {
-	for _, p := range parameters {
-		if p == name {
-			return true
-		}
-	}
-	return name == "token" || name == "personal_api_key"
+	return slices.Contains(parameters, name) || name == "token" || name == "personal_api_key"
 }
 
 func flag(text string, otherwise bool) (bool, error) {
@@ -134,7 +130,7 @@ func encoding(in api.Input, request *imports.Request) error {
 		return api.UnsupportedEncoding(coding, "identity, gzip, zstd, br")
 	}
 	if media := in.Header.Get("Content-Type"); strings.HasPrefix(strings.ToLower(media), "multipart/") {
-		return api.Invalid("", "invalid_input", "Send the file as the body of the request, not as a form: for example with curl --data-binary @FILE, or -T FILE.")
+		return api.Invalid("", "invalid_input", "Send the file as the body of the request, not as a form: for example with curl --data-binary @FILE.")
 	}
 	return nil
 }
