@@ -86,3 +86,60 @@ func TestConsoleDeletePerson(t *testing.T) {
 	}
 	client.Shows(t, "select count() from events", []any{0.0})
 }
+
+// TestConsolePersonProperties sets, changes and deletes properties of a person.
+func TestConsolePersonProperties(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client, people := twoPeople(t, d, "changed")
+	holds := func(what string, want any) {
+		t.Helper()
+		client.Shows(t, "select "+what+" from persons where id = '"+people["ann"]+"'", []any{want})
+	}
+	c := signedIn(t, d.Server, client.Project)
+	c.visit(t, "person/"+people["ann"])
+	c.press(t, "tab", "Properties (4)")
+	c.press(t, "button", "Set a property")
+	c.fill(t, "textbox", "Property", "plan")
+	c.fill(t, "textbox", "Value", "pro ☕")
+	c.inspect(t, "set-property")
+	c.press(t, "button", "Save")
+	c.shows(t, "plan was set")
+	c.one(t, "tab", "Properties (5)")
+	holds("properties.plan", "pro ☕")
+
+	c.press(t, "button", "Actions for visits")
+	c.press(t, "menuitem", "Change…")
+	c.one(t, "heading", "Change visits")
+	c.fill(t, "textbox", "Value", "many")
+	c.press(t, "button", "Save")
+	c.shows(t, "Write a number, such as 12 or 0.5.")
+	c.fill(t, "textbox", "Value", "4.5")
+	c.press(t, "button", "Save")
+	c.shows(t, "visits was set")
+	holds("properties.visits", 4.5)
+
+	c.press(t, "button", "Actions for tags")
+	c.press(t, "menuitem", "Change…")
+	c.fill(t, "textbox", "Value", `["b", {"c": 1}]`)
+	c.press(t, "button", "Save")
+	c.shows(t, "tags was set")
+
+	c.press(t, "button", "Actions for trial")
+	c.press(t, "menuitem", "Delete…")
+	c.one(t, "heading", "Delete trial?")
+	c.press(t, "button", "Delete property")
+	c.shows(t, "trial was deleted")
+	c.one(t, "tab", "Properties (4)")
+	if got := c.column(t, "Properties of the person", 0); slices.Contains(got, "trial") || !slices.Contains(got, "plan") {
+		t.Errorf("the properties are %q", got)
+	}
+	c.inspect(t, "person-properties")
+
+	reader := signedIn(t, d.Server, client.Project, "person:read", "project:read")
+	reader.visit(t, "person/"+people["ann"])
+	reader.shows(t, "pro ☕")
+	if len(reader.find(t, "button", "Set a property")) != 0 || len(reader.find(t, "button", "Actions for plan")) != 0 {
+		t.Error("a key that only reads can change properties")
+	}
+}
