@@ -243,7 +243,7 @@ func first(t *testing.T, c *harness.Client, path, member string) string {
 func pages(t *testing.T, c *harness.Client) []string {
 	t.Helper()
 	out := []string{
-		"", "insights", "insights/new", "dashboard", "sql", "endpoints", "activity/live", "persons", "persons/deletions", "data-management/events", "data-management/properties",
+		"", "insights", "insights/new", "dashboard", "sql", "endpoints", "activity/live", "persons", "persons/deletions", "imports", "data-management/events", "data-management/properties",
 		"data-management/actions", "cohorts", "keys", "health", "no/such/page",
 	}
 	answer := c.Do(t, http.MethodGet, "insights/?limit=100", nil)

@@ -48,7 +48,7 @@ export interface Page<T> {
 }
 
 export interface RequestOptions {
-	/** What is sent as JSON; a FormData as it is. */
+	/** What is sent as JSON; a FormData or a Blob as it is. */
 	body?: unknown;
 	search?: Record<string, string | number | boolean | null | undefined>;
 	signal?: AbortSignal;
@@ -101,15 +101,15 @@ async function exchange<T>(
 	const key = options.key ?? session.value?.key;
 	const headers: Record<string, string> = { Accept: "application/json" };
 	if (key) headers.Authorization = `Bearer ${key}`;
-	const form = options.body instanceof FormData ? options.body : null;
-	if (options.body !== undefined && !form) headers["Content-Type"] = "application/json";
+	const raw = options.body instanceof FormData || options.body instanceof Blob ? options.body : null;
+	if (options.body !== undefined && !raw) headers["Content-Type"] = "application/json";
 	const started = performance.now();
 	pending.value++;
 	try {
 		const response = await fetch(addressOf(path, options.search), {
 			method,
 			headers,
-			body: form ?? (options.body === undefined ? undefined : JSON.stringify(options.body)),
+			body: raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body)),
 			signal: options.signal,
 			credentials: "omit",
 			cache: "no-store",

@@ -10,6 +10,7 @@ import {
 	MousePointerClick,
 	Terminal,
 	Unplug,
+	Upload,
 	Users,
 	UsersRound,
 } from "lucide-preact";
@@ -54,6 +55,7 @@ export const routes: PageRoute[] = [
 	{ pattern: "data-management/actions/:id", scope: "action:read", load: () => import("./actions/action") },
 	{ pattern: "cohorts", scope: "cohort:read", load: () => import("./cohorts/list") },
 	{ pattern: "cohorts/:id", scope: "cohort:read", load: () => import("./cohorts/cohort") },
+	{ pattern: "imports", scope: "batch_import:read", load: () => import("./imports/imports") },
 	{ pattern: "keys", scope: "project:read", load: () => import("./keys/keys") },
 	{ pattern: "health", scope: "project:read", load: () => import("./health/health") },
 ];
@@ -78,6 +80,7 @@ export const navigation: { title: string; items: NavigationItem[] }[] = [
 			{ path: "data-management/events", title: "Events", icon: ListTree, scope: "event_definition:read" },
 			{ path: "data-management/properties", title: "Properties", icon: Filter, scope: "property_definition:read" },
 			{ path: "data-management/actions", title: "Actions", icon: MousePointerClick, scope: "action:read" },
+			{ path: "imports", title: "Imports", icon: Upload, scope: "batch_import:read" },
 		],
 	},
 	{

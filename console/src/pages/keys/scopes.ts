@@ -54,6 +54,7 @@ export const scopeGroups: ScopeGroup[] = [
 			{ object: "group", title: "Groups", read: "See the kinds of groups." },
 			{ object: "action", title: "Actions", read: "See actions.", write: "Create and change actions." },
 			{ object: "cohort", title: "Cohorts", read: "See cohorts and who is in them.", write: "Create, change and recalculate cohorts." },
+			{ object: "batch_import", title: "Imports", read: "See imports of files.", write: "Import files of events and people." },
 			{ object: "annotation", title: "Annotations", read: "See annotations.", write: "Create and change annotations." },
 		],
 	},

@@ -1,0 +1,84 @@
+import { clock, projectZone } from "../../data/time";
+import { Dialog } from "../../ui/dialog";
+import { counted, number } from "../../ui/format";
+import { Table } from "../../ui/table";
+import type { Import, Report } from "./api";
+
+/** What an import did: numbers, fields that are not known, and bad lines. */
+export function ReportDialog({ of, onClose }: { of: Import; onClose: () => void }) {
+	return (
+		<Dialog title={of.filename || "Import"} onClose={onClose} wide>
+			<div class="stack">
+				{of.error && (
+					<p class="mistake" role="alert">
+						{of.error}
+					</p>
+				)}
+				{of.dry_run && <p class="notice">This was a dry run: nothing was written.</p>}
+				{of.report && <Parts report={of.report} />}
+			</div>
+		</Dialog>
+	);
+}
+
+function Parts({ report }: { report: Report }) {
+	const unknown = report.unknown_fields ?? [];
+	const bad = report.bad_lines ?? [];
+	const learned = report.learned_properties ?? [];
+	return (
+		<>
+			<dl class="figures">
+				<Figure name="Events" value={number(report.events)} />
+				<Figure name="There before" value={number(report.duplicates)} />
+				<Figure name="New people" value={number(report.new_people)} />
+				<Figure name="Groups" value={number(report.groups)} />
+				<Figure name="Bad lines" value={number(report.bad)} />
+				{report.format && <Figure name="Format" value={report.format} />}
+			</dl>
+			{report.first_timestamp && report.last_timestamp && (
+				<p>
+					Events from {clock(report.first_timestamp, projectZone())} to {clock(report.last_timestamp, projectZone())}.
+				</p>
+			)}
+			{unknown.length > 0 && (
+				<>
+					<h3>Fields that are not known, and became nothing</h3>
+					<Table
+						label="Fields that are not known"
+						rows={unknown}
+						keyOf={(field) => field.name}
+						columns={[
+							{ name: "name", title: "Field", cell: (field) => <code>{field.name}</code> },
+							{ name: "lines", title: "Lines", number: true, cell: (field) => number(field.lines) },
+							{ name: "meant", title: "Meant may be", cell: (field) => field.did_you_mean && <code>{field.did_you_mean}</code> },
+						]}
+					/>
+				</>
+			)}
+			{bad.length > 0 && (
+				<>
+					<h3>{report.bad > bad.length ? `The first ${counted(bad.length, "bad line")}` : "Bad lines"}</h3>
+					<Table
+						label="Bad lines"
+						rows={bad}
+						keyOf={(line, i) => `${line.line} ${i}`}
+						columns={[
+							{ name: "line", title: "Line", number: true, cell: (line) => number(line.line) },
+							{ name: "reason", title: "Reason", cell: (line) => line.reason },
+						]}
+					/>
+				</>
+			)}
+			{learned.length > 0 && <p>New types of properties: {learned.map((p) => `${p.name} ${p.type}`).join(", ")}.</p>}
+		</>
+	);
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+	return (
+		<div>
+			<dt>{name}</dt>
+			<dd>{value}</dd>
+		</div>
+	);
+}
