@@ -27,12 +27,12 @@ type tally struct {
 // maxTally is how many people a dry run tells apart.
 const maxTally = 2_000_000
 
-// noteTimes remembers the first and the last time of events, and the line.
+// noteTimes remembers the first and the last time of events that the project keeps, and the line.
 func (s *session) noteTimes(records []record.Record) {
 	for n := range records {
 		r := &records[n]
 		s.report.Line = max(s.report.Line, r.Line)
-		if r.Kind != record.Event {
+		if r.Kind != record.Event || r.Timestamp.Before(s.options.EventsFrom) {
 			continue
 		}
 		if s.report.First.IsZero() || r.Timestamp.Before(s.report.First) {

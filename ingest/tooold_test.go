@@ -22,7 +22,7 @@ func TestTooOld(t *testing.T) {
 	report := load(t, c, options, older+newer)
 	options.Project = never
 	want := load(t, c, options, newer)
-	want.TooOld = 2
+	want.TooOld, want.Line = 2, 3
 	if diff := gocmp.Diff(want, report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
