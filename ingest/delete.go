@@ -37,7 +37,8 @@ type GoneName struct {
 type Deletions struct {
 	// Late says which captured events come too late, by their distinct id.
 	Late map[string]Late
-	// Epoch is another one after each deletion. ClickHouse takes rows again that it had before one.
+	// Epoch is another one after each deletion, and after the project keeps events for longer. ClickHouse takes rows again that it had before
+	// that.
 	Epoch int64
 }
 
@@ -90,6 +91,7 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 // complete finishes what another batch left, and forgets which events ClickHouse refused: their keys have distinct ids.
 func (s *session) complete(ctx context.Context, room *room) error {
 	s.refusals = room.refused
+	s.lookAtDeletions()
 	if room.changed.Swap(false) || !room.settled {
 		if room.seen != nil {
 			room.seen.forget()

@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -140,5 +141,38 @@ func TestDeliverAfterDeletion(t *testing.T) {
 	}
 	if got := ask(t, c, options.Project, "SELECT count() FROM events"); got[0] != "[1]" {
 		t.Errorf("there are %v events, want one", got)
+	}
+}
+
+// TestBrokenOffAfterDeletion: a batch with what ClickHouse had before the deletion is completed with all of it.
+func TestBrokenOffAfterDeletion(t *testing.T) {
+	c := client(t)
+	options := ingest.Options{Project: project(), Now: now}
+	intents := ingest.IntentDir(t.TempDir())
+	const lines = `{"event":"a","distinct_id":"ann","uuid":"0193a1de-0000-7000-8000-000000000009"}`
+	deliver(t, ingest.New(c), options, captured(t, lines))
+	remove(t, c, options, true, ingest.Named{DistinctIDs: []string{"ann"}})
+	for _, table := range []string{"events", "person", "person_distinct_id2"} {
+		if err := c.Delete(t.Context(), clickhouse.Deletion{Table: table, Project: options.Project}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options.Deletions = func() ingest.Deletions { return ingest.Deletions{Epoch: 7} }
+	killed := ingest.New(c)
+	killed.Intents = intents
+	killed.Before(func(table string) error {
+		if table == "events" {
+			return errors.New("the server was killed")
+		}
+		return nil
+	})
+	if _, err := killed.Deliver(t.Context(), options, captured(t, lines)); err == nil {
+		t.Fatal("the batch did not break off")
+	}
+	next := ingest.New(c)
+	next.Intents = intents
+	deliver(t, next, options, captured(t, `{"event":"b","distinct_id":"bob"}`))
+	if diff := cmp.Diff([]string{`["a"]`, `["b"]`}, ask(t, c, options.Project, "SELECT event FROM events ORDER BY event")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

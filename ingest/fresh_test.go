@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -37,7 +38,7 @@ func TestImportAlone(t *testing.T) {
 		"SELECT arraySort(groupArray(distinct_id)) AS ids FROM person_distinct_id_overrides FINAL GROUP BY person_id ORDER BY ids",
 		"SELECT toJSONString(properties) AS p, created_at, is_identified, is_deleted, version FROM person FINAL ORDER BY ALL",
 	} {
-		if diff := cmp.Diff(ask(t, c, looking.project, sql), ask(t, c, alone.project, sql)); diff != "" {
+		if diff := gocmp.Diff(ask(t, c, looking.project, sql), ask(t, c, alone.project, sql)); diff != "" {
 			t.Errorf("%s (-with lookups +without):\n%s", sql, diff)
 		}
 	}
@@ -135,4 +136,60 @@ func randomLine(r *rand.Rand) string {
 	}
 	at := now.Add(-time.Duration(r.IntN(10*365*24)) * time.Hour)
 	return fmt.Sprintf(`{"event":%q,"distinct_id":"u%d","timestamp":%q,"uuid":%q,"properties":{%s}}`, event, who, at.Format(time.RFC3339), id, properties)
+}
+
+// TestImportAloneRemembers imports lines one by one, and forgets people between them: what an import wrote itself, and what was delivered
+// meanwhile, is not taken for new.
+func TestImportAloneRemembers(t *testing.T) {
+	tests := []struct {
+		name, first, delivered, then string
+	}{
+		{name: "a distinct id that joined a person", first: `{"event":"$identify","distinct_id":"u0","properties":{"$anon_distinct_id":"u1","$set":{"a":1}}}`},
+		{name: "a person that another distinct id has", first: `{"event":"a","distinct_id":"u0","properties":{"of":"u1","$set":{"a":1}}}`},
+		{
+			name:  "events without profile",
+			first: `{"event":"a","distinct_id":"u1","properties":{"$process_person_profile":false}}`,
+			then:  `{"event":"$identify","distinct_id":"u0","properties":{"$anon_distinct_id":"u1"}}`,
+		},
+		{
+			name:  "an event",
+			first: `{"event":"a","distinct_id":"u1","uuid":"0193a1de-0000-7000-8000-000000000009"}`,
+			then:  `{"timestamp":"2024-03-05T09:00:00Z","event":"a","distinct_id":"u1","uuid":"0193a1de-0000-7000-8000-000000000009"}`,
+		},
+		{name: "a person that was delivered", first: `{"event":"a","distinct_id":"u0"}`, delivered: `{"event":"a","distinct_id":"u1","properties":{"$set":{"a":1}}}`},
+		{
+			name: "events without profile that were delivered", first: `{"event":"a","distinct_id":"u0"}`,
+			delivered: `{"event":"a","distinct_id":"u1","properties":{"$process_person_profile":false}}`,
+			then:      `{"event":"$identify","distinct_id":"u0","properties":{"$anon_distinct_id":"u1"}}`,
+		},
+		{
+			name: "an event that was delivered", first: `{"event":"a","distinct_id":"u0"}`,
+			delivered: `{"event":"a","timestamp":"2024-03-04T10:00:00Z","distinct_id":"u1","uuid":"0193a1de-0000-7000-8000-000000000009"}`,
+			then:      `{"timestamp":"2024-03-05T09:00:00Z","event":"a","distinct_id":"u1","uuid":"0193a1de-0000-7000-8000-000000000009"}`,
+		},
+	}
+	c := client(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := tt.first + "\n" + cmp.Or(tt.then, `{"event":"b","distinct_id":"u1","properties":{"$set":{"b":1}}}`)
+			text = strings.ReplaceAll(text, `{"event"`, `{"timestamp":"2024-03-04T10:00:00Z","event"`)
+			var states []state
+			for _, alone := range []bool{false, true} {
+				p := &players{c: c, project: project(), one: ingest.New(c)}
+				p.one.Alone = alone
+				p.one.Batches(1, 1)
+				options := p.options()
+				options.Progress = func(report ingest.Report) {
+					if report.Line == 1 && tt.delivered != "" {
+						deliver(t, p.one, options, captured(t, tt.delivered))
+					}
+				}
+				p.take(t, p.one, options, text)
+				states = append(states, stateOf(t, c, p.project, fewNames...))
+			}
+			if diff := gocmp.Diff(states[0], states[1]); diff != "" {
+				t.Errorf("the project (-with lookups +without):\n%s", diff)
+			}
+		})
+	}
 }

@@ -86,6 +86,7 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	}
 	s.refusals = r.refused
 	s.store.seen = r.seen
+	s.lookAtDeletions()
 	if !r.settled {
 		if r.seen != nil {
 			r.seen.forget()
@@ -102,10 +103,6 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	if err := s.loadGroupTypes(ctx); err != nil {
 		return err
 	}
-	if s.options.Deletions != nil {
-		s.deletions = s.options.Deletions()
-		s.store.epoch = s.deletions.Epoch
-	}
 	s.groups.share(r.types)
 	r.last, r.settled = nil, false
 	if err := write(ctx); err != nil {
@@ -114,6 +111,14 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	r.last, r.settled = s, true
 	s.groups.share(r.types)
 	return nil
+}
+
+// lookAtDeletions begins a batch with what was deleted. An unfinished batch that is completed first is written as of then too.
+func (s *session) lookAtDeletions() {
+	if s.options.Deletions != nil {
+		s.deletions = s.options.Deletions()
+		s.store.epoch = s.deletions.Epoch
+	}
 }
 
 // Forget says that another process may have changed the people of a project: they are looked up again.
