@@ -23,6 +23,7 @@ func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) 
 			},
 			Recount:       rt.recount,
 			EraseCaptured: rt.capturing.erase,
+			EraseImports:  rt.imports.service.EraseReasons,
 		})
 		return d, d.Close, nil
 	})

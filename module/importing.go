@@ -49,6 +49,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 		one := &importer{rt: small, folder: folder}
 		service, err := imports.New(imports.Config{
 			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.IsOutage,
+			Gone: func(project int64) bool { return small.registry.Snapshot().Removal(project) != nil },
 		})
 		if err != nil {
 			return kept{}, nil, err
@@ -61,30 +62,42 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	return &importing{found.importer, found.Service, int64(a.Limits.ImportSize)}, nil
 }
 
+var errNoProject = errors.New("there is no such project any more")
+
 // file imports a file that came over HTTP.
 func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
 	if i.rt.registry.Snapshot().Project(request.Project) == nil {
-		return nil, &imports.FileError{Err: errors.New("there is no such project any more")}
+		return nil, &imports.FileError{Err: errNoProject}
 	}
 	return i.run(ctx, request, in, progress)
 }
 
 // run imports a file. What it learns of properties is recorded even when the import breaks off: those lines are in. With an error it
-// returns what was done before, if anything was.
+// returns what was done before, if anything was. It ends when the project is deleted.
 func (i *importer) run(ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int)) (*adminapi.Import, error) {
 	rt, start := i.rt, time.Now()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	if _, err := rt.Warehouse.Layout(ctx); err != nil {
 		return nil, err
 	}
 	options := rt.ingestOptions(rt.registry.Snapshot(), request.Project)
 	options.LearnTypes, options.DryRun = request.LearnTypes, request.DryRun
-	options.Progress = func(r ingest.Report) { progress(r.Line, r.Events) }
+	options.Progress = func(r ingest.Report) {
+		if rt.registry.Snapshot().Project(request.Project) == nil {
+			stop(errNoProject)
+		}
+		progress(r.Line, r.Events)
+	}
 	reader := formats.New(in, formats.Options{
 		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: maxSpool,
 		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, "spool-*") },
 	})
 	defer func() { _ = reader.Close() }()
 	report, err := rt.Warehouse.Import(ctx, rt.Places, options, reader)
+	if errors.Is(context.Cause(ctx), errNoProject) {
+		return nil, &imports.FileError{Err: errNoProject}
+	}
 	if !request.DryRun {
 		err = errors.Join(err, rt.keepLearned(ctx, request.Project, &report))
 	}

@@ -20,7 +20,7 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 				rt.Cache.Erase(project, before)
 				rt.Runs.Erase(project, before)
 			},
-			Forget: rt.forgetProject,
+			Forget: rt.forgetProject, EraseImports: rt.imports.service.Forget,
 			EraseCaptured: func(ctx context.Context) error {
 				return rt.capturing.eraseProjects(ctx, func(project int64) bool { return rt.registry.Snapshot().Removal(project) != nil })
 			},

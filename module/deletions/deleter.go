@@ -47,6 +47,8 @@ type Config struct {
 	// EraseCaptured waits until the events that are captured so far are delivered and off this server's disk, and removes those for which
 	// gone holds from what was set aside.
 	EraseCaptured func(ctx context.Context, gone func(project int64, distinctID string) bool) error
+	// EraseImports removes from this server's disk what reports of imports quote of their files.
+	EraseImports func(project int64) error
 	// Delay is how long deleted rows stay on the disk at least. Default: an hour.
 	Delay time.Duration
 }

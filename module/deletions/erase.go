@@ -105,6 +105,9 @@ func (e *erasure) run(ctx context.Context) error {
 		return err
 	}
 	for project, list := range e.due {
+		if err := e.EraseImports(project); err != nil {
+			return err
+		}
 		if err := e.rows(ctx, project, list); err != nil {
 			return err
 		}

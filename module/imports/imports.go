@@ -101,6 +101,8 @@ type Config struct {
 	Run func(ctx context.Context, request Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error)
 	// Transient reports an error after which the same import may succeed. Default: there are none.
 	Transient func(error) bool
+	// Gone reports a project that was deleted: all of it goes. Default: none is.
+	Gone func(project int64) bool
 	// Pause is how long the service waits before it looks for work again. Default: a second.
 	Pause time.Duration
 }
@@ -426,6 +428,7 @@ func (s *Service) work(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for ctx.Err() == nil {
+		s.forgetGone()
 		if next := s.next(); next != nil {
 			working.Go(func() { s.run(ctx, next); s.leave(next.Project) })
 			continue

@@ -40,6 +40,8 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 		return nil, ctx.Err()
 	case "bad":
 		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
+	case "lines":
+		return &adminapi.Import{Events: 1, Bad: 1, BadLines: []adminapi.BadLine{{Line: 2, Reason: "the file is bad"}}}, nil
 	case "broken":
 		return nil, errors.New("a secret of the server")
 	case "away":
@@ -265,4 +267,101 @@ func TestOthersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, s, behind, imports.Completed)
+}
+
+// TestForget: of a project that is deleted nothing is left, whatever its imports are doing; others are not touched.
+func TestForget(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, folder, r)
+	ended := until(t, s, add(t, s, 1, "bad"), imports.Failed)
+	other := until(t, s, add(t, s, 2, "good"), imports.Completed)
+	for range 2 {
+		<-r.began
+	}
+	running, waiting := add(t, s, 1, "wait"), add(t, s, 1, "good")
+	<-r.began
+	if err := s.Forget(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []*imports.Import{ended, running, waiting} {
+		if _, err := s.Get(1, one.ID); !errors.Is(err, imports.ErrNotFound) {
+			t.Errorf("an import is still there: %v", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(folder, "1")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the project's folder is still there: %v", err)
+	}
+	if _, err := s.Get(2, other.ID); err != nil {
+		t.Errorf("an import of another project: %v", err)
+	}
+	if err := s.Forget(t.Context(), 1); err != nil {
+		t.Errorf("forgetting again: %v", err)
+	}
+	select {
+	case text := <-r.began:
+		t.Errorf("an import began of a project that is gone: %q", text)
+	default:
+	}
+}
+
+// TestGone: what a server keeps of a project that another one deleted goes by itself.
+func TestGone(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"1", "2", "spool"} {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "x.data"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := imports.New(imports.Config{
+		Folder: folder, Logger: zap.NewNop(), Run: new(runner).run, Pause: 2 * time.Millisecond, Gone: func(project int64) bool { return project == 1 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, add(t, s, 2, "good"), imports.Completed)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"1": 0, "2": 1, "spool": 1} {
+		if n := files(t, folder, name, "x.data"); n != want {
+			t.Errorf("folder %s has %d files, want %d", name, n, want)
+		}
+	}
+}
+
+// TestEraseReasons: texts that may quote a file go, and numbers stay.
+func TestEraseReasons(t *testing.T) {
+	s := open(t, t.TempDir(), &runner{})
+	failed := until(t, s, add(t, s, 1, "bad"), imports.Failed)
+	other := until(t, s, add(t, s, 2, "bad"), imports.Failed)
+	lines := until(t, s, add(t, s, 1, "lines"), imports.Completed)
+	if len(lines.Report.BadLines) == 0 {
+		t.Fatal("a report has no bad lines")
+	}
+	if err := s.EraseReasons(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []*imports.Import{failed, lines} {
+		got, err := s.Get(1, one.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(got.Error, "the file is bad") || len(got.Report.BadLines) > 0 {
+			t.Errorf("it still has %q and %v", got.Error, got.Report.BadLines)
+		}
+		if got.Status != one.Status || got.Events != one.Events || got.Report.Bad != one.Report.Bad {
+			t.Errorf("it is %+v, and was %+v", got, one)
+		}
+	}
+	got, err := s.Get(2, other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(other, got); diff != "" {
+		t.Errorf("an import of another project (-want +got):\n%s", diff)
+	}
 }

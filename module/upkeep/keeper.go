@@ -38,6 +38,8 @@ type Config struct {
 	// EraseCaptured has the events that were captured so far leave this server's disk once they are delivered, and waits for it. Those of
 	// deleted projects are delivered to nobody.
 	EraseCaptured func(context.Context) error
+	// EraseImports stops the imports of a project that was deleted, and removes its files and reports from this server's disk.
+	EraseImports func(ctx context.Context, project int64) error
 }
 
 // Keeper does it. What is to be done follows from the registry, so that nothing is forgotten when a server dies. Its methods may be called

@@ -60,6 +60,9 @@ func pending(snap *registry.Snapshot, now time.Time) []*registry.Removal {
 
 // remove removes the rows of a project, and notes that.
 func (k *Keeper) remove(ctx context.Context, project int64) error {
+	if err := k.EraseImports(ctx, project); err != nil {
+		return err
+	}
 	if err := k.Warehouse.RemoveProject(ctx, project); err != nil {
 		return err
 	}

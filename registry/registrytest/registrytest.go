@@ -81,6 +81,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"annotations", testAnnotations},
 		{"deletions", testDeletions},
 		{"deletions and the tables of endpoints", testDeletionRefills},
+		{"projects that were deleted", testRemovals},
+		{"how long events are kept", testRetention},
 		{"what a project keeps", testUsage},
 		{"purging what was deleted", testPurge},
 	}
