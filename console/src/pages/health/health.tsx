@@ -1,3 +1,5 @@
+import type { ComponentChildren } from "preact";
+import { When } from "../../data/time";
 import { usePoll, useResource } from "../../api/use";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
@@ -8,6 +10,7 @@ import {
 	alertsState,
 	captureState,
 	databaseState,
+	keptState,
 	type LoggedQuery,
 	queriesState,
 	readLog,
@@ -35,10 +38,10 @@ export default function Page() {
 	);
 }
 
-type Figure = [name: string, value: string];
+type Figure = [name: string, value: ComponentChildren];
 
 function Figures({ status }: { status: Status }) {
-	const { clickhouse, registry, cache, capture, queries, materialized, alerts } = status;
+	const { clickhouse, registry, cache, capture, events, queries, materialized, alerts } = status;
 	return (
 		<div class="health-cards">
 			<Part
@@ -75,6 +78,11 @@ function Figures({ status }: { status: Status }) {
 				]}
 			/>
 			<Part title="Capture" state={captureState(status)} figures={captureFigures(capture)} />
+			<Part
+				title="Events"
+				state={keptState(status)}
+				figures={[["Shown from", events.from ? <When time={events.from} /> : "the first event on"]]}
+			/>
 			<Part
 				title="Materialized tables"
 				state={tablesState(status)}
