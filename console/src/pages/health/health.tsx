@@ -1,5 +1,4 @@
-import type { ComponentChildren } from "preact";
-import { When } from "../../data/time";
+import { clock, projectZone } from "../../data/time";
 import { usePoll, useResource } from "../../api/use";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
@@ -38,7 +37,7 @@ export default function Page() {
 	);
 }
 
-type Figure = [name: string, value: ComponentChildren];
+type Figure = [name: string, value: string];
 
 function Figures({ status }: { status: Status }) {
 	const { clickhouse, registry, cache, capture, events, queries, materialized, alerts } = status;
@@ -81,7 +80,7 @@ function Figures({ status }: { status: Status }) {
 			<Part
 				title="Events"
 				state={keptState(status)}
-				figures={[["Shown from", events.from ? <When time={events.from} /> : "the first event on"]]}
+				figures={[["Shown from", events.from ? clock(events.from, projectZone()) : "the first event on"]]}
 			/>
 			<Part
 				title="Materialized tables"
