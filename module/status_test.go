@@ -66,6 +66,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 		"cache": map[string]any{"hits": 3.0, "misses": 0.0, "hit_ratio": 1.0}, "queries": queries(1), "registry": map[string]any{"reachable": true}, "capture": nil,
 		"materialized": map[string]any{"tables": 1.0, "ready": 0.0, "failing": 0.0, "oldest_filled_at": nil},
 		"alerts":       map[string]any{"total": 1.0, "enabled": 1.0, "firing": 0.0, "errored": 0.0, "snoozed": 0.0, "waiting_deliveries": 0.0},
+		"events":       map[string]any{"retention_days": nil, "from": nil},
 	}
 	got := status(own)
 	for name, value := range want {
@@ -88,5 +89,32 @@ func TestStatusIsOfOneProject(t *testing.T) {
 	}
 	if answer := w.as(t, w.secret, http.MethodGet, "/api/projects/@current/status/", ""); answer.Code != http.StatusForbidden {
 		t.Errorf("without project:read: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestStatusOfKeptEvents: the time moves with midnight of the project's zone, which is Kiritimati's, so that it never is that of UTC.
+func TestStatusOfKeptEvents(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{
+		Retention: new(30), Timezone: new("Pacific/Kiritimati"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, key := w.newKey(t, w.project.ID, registry.Personal, "project:read")
+	of := w.rt.registry.Snapshot().Schema(w.project.ID)
+	before := of.EventsFrom(time.Now())
+	answer := w.as(t, key, http.MethodGet, "/api/projects/@current/status/", "")
+	var got struct {
+		Events struct {
+			Days int       `json:"retention_days"`
+			From time.Time `json:"from"`
+		} `json:"events"`
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	// Midnight may pass while the test runs.
+	if from := got.Events.From; got.Events.Days != 30 || !from.Equal(before) && !from.Equal(of.EventsFrom(time.Now())) || from.UTC().Hour() != 10 {
+		t.Errorf("events: %s", answer.Body)
 	}
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alertsState, captureState, databaseState, queriesState, type Status, tablesState } from "../src/pages/health/api";
+import { alertsState, captureState, databaseState, keptState, queriesState, type Status, tablesState } from "../src/pages/health/api";
 
 const quiet = {
 	clickhouse: { reachable: true },
@@ -10,6 +10,11 @@ const quiet = {
 } as unknown as Status;
 
 const tones = (status: Status) => [databaseState, captureState, queriesState, tablesState, alertsState].map((state) => state(status).tone);
+
+test("retention is told in days", () => {
+	expect(keptState({ ...quiet, events: { retention_days: null, from: null } }).words).toBe("Kept for ever");
+	expect(keptState({ ...quiet, events: { retention_days: 365, from: "2025-01-01T00:00:00Z" } }).words).toBe("Kept for 365 days");
+});
 
 test("what is quiet is good", () => expect(tones(quiet)).toEqual(["good", "good", "good", "good", "good"]));
 

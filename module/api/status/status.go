@@ -58,6 +58,7 @@ type record struct {
 	Registry      part      `json:"registry"`
 	Cache         answers   `json:"cache"`
 	Capture       *Capture  `json:"capture"`
+	Events        events    `json:"events"`
 	Queries       queries   `json:"queries"`
 	Materialized  tables    `json:"materialized"`
 	Alerts        alerts    `json:"alerts"`
@@ -81,6 +82,12 @@ type answers struct {
 	Hits     int64    `json:"hits"`
 	Misses   int64    `json:"misses"`
 	HitRatio *float64 `json:"hit_ratio"`
+}
+
+// events says for how many days the project keeps events, null for ever, and the time of the earliest that it shows now, null for all.
+type events struct {
+	RetentionDays *int       `json:"retention_days"`
+	From          *time.Time `json:"from"`
 }
 
 // queries are those of the project, now and at most.
@@ -112,7 +119,7 @@ type alerts struct {
 func (s *Status) get(ctx context.Context, c api.Caller, _ api.Input) (api.Response, error) {
 	found := record{
 		Version: s.Version, StartedAt: s.Started.UTC().Truncate(time.Second), UptimeSeconds: int64(time.Since(s.Started) / time.Second),
-		Cache: s.answersOf(c.Project.ID), Queries: s.queriesOf(c.Project.ID),
+		Cache: s.answersOf(c.Project.ID), Events: eventsOf(c.Snapshot.Schema(c.Project.ID), time.Now()), Queries: s.queriesOf(c.Project.ID),
 		Materialized: tablesOf(c.Snapshot.Endpoints(c.Project.ID)), Alerts: alertsOf(c.Snapshot.Alerts(c.Project.ID)),
 	}
 	if s.Capture != nil {
@@ -138,6 +145,13 @@ func (s *Status) answersOf(project int64) (a answers) {
 		a.HitRatio = new(math.Round(1000*float64(a.Hits)/float64(all)) / 1000)
 	}
 	return a
+}
+
+func eventsOf(of *registry.ProjectSchema, now time.Time) (e events) {
+	if of == nil || of.Project.Retention == 0 {
+		return e
+	}
+	return events{RetentionDays: &of.Project.Retention, From: api.OrNil(of.EventsFrom(now))}
 }
 
 func (s *Status) queriesOf(project int64) (q queries) {

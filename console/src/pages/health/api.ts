@@ -1,5 +1,6 @@
 import { get, send } from "../../api/client";
 import type { QueryResult } from "../../api/query";
+import { counted } from "../../ui/format";
 
 /** What GET status/ says of the server and the project: docs/api.md. Counters are since the server started. */
 export interface Status {
@@ -28,6 +29,8 @@ export interface Status {
 		waiting_bytes: number;
 		lag_seconds: number;
 	} | null;
+	/** For how long events are kept, and from when on they are shown. Null: for ever, and all. */
+	events: { retention_days: number | null; from: string | null };
 	queries: { running: number; waiting: number; max_running: number; max_waiting: number };
 	materialized: { tables: number; ready: number; failing: number; oldest_filled_at: string | null };
 	alerts: { total: number; enabled: number; firing: number; errored: number; snoozed: number; waiting_deliveries: number };
@@ -96,6 +99,11 @@ export function captureState({ capture }: Status): State {
 	if (capture.lag_seconds > late) return { tone: "warn", words: "Behind" };
 	if (capture.set_aside_events > 0) return { tone: "warn", words: "Events were set aside" };
 	return { tone: "good", words: capture.waiting_events > 0 ? "Delivering" : "Nothing waits" };
+}
+
+/** For how long events are kept. */
+export function keptState({ events: { retention_days: days } }: Status): State {
+	return { tone: "good", words: days === null ? "Kept for ever" : `Kept for ${counted(days, "day")}` };
 }
 
 export function queriesState({ queries }: Status): State {

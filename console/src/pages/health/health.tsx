@@ -1,3 +1,4 @@
+import { clock, projectZone } from "../../data/time";
 import { usePoll, useResource } from "../../api/use";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
@@ -8,6 +9,7 @@ import {
 	alertsState,
 	captureState,
 	databaseState,
+	keptState,
 	type LoggedQuery,
 	queriesState,
 	readLog,
@@ -38,7 +40,7 @@ export default function Page() {
 type Figure = [name: string, value: string];
 
 function Figures({ status }: { status: Status }) {
-	const { clickhouse, registry, cache, capture, queries, materialized, alerts } = status;
+	const { clickhouse, registry, cache, capture, events, queries, materialized, alerts } = status;
 	return (
 		<div class="health-cards">
 			<Part
@@ -75,6 +77,11 @@ function Figures({ status }: { status: Status }) {
 				]}
 			/>
 			<Part title="Capture" state={captureState(status)} figures={captureFigures(capture)} />
+			<Part
+				title="Events"
+				state={keptState(status)}
+				figures={[["Shown from", events.from ? clock(events.from, projectZone()) : "the first event on"]]}
+			/>
 			<Part
 				title="Materialized tables"
 				state={tablesState(status)}

@@ -11,12 +11,23 @@ export interface Report {
 	last_timestamp?: string;
 	persons: number;
 	new_people: number;
+	merged_people: number;
 	groups: number;
+	/** Events that were left out, because the project keeps none of their age. */
+	too_old_events?: number;
+	/** Persons of an export that were deleted there. */
+	skipped?: number;
+	/** Properties of people and groups that have as many as they can. */
+	left_out_properties: number;
 	/** The most frequent fields that became nothing. */
 	unknown_fields: { name: string; lines: number; did_you_mean?: string }[] | null;
+	/** Unknown fields that are not listed. */
+	more_unknown_fields?: number;
+	/** Columns that are no field, and became properties. */
+	columns_as_properties?: string[];
 	bad: number;
 	bad_lines: { line: number; reason: string }[] | null;
-	learned_properties: { name: string; type: string }[] | null;
+	learned_properties: { name: string; as: string }[] | null;
 }
 
 export interface Import {

@@ -24,14 +24,15 @@ export function ReportDialog({ of, onClose }: { of: Import; onClose: () => void 
 function Parts({ report }: { report: Report }) {
 	const unknown = report.unknown_fields ?? [];
 	const bad = report.bad_lines ?? [];
+	const columns = report.columns_as_properties ?? [];
 	const learned = report.learned_properties ?? [];
 	return (
 		<>
 			<dl class="figures">
 				<Figure name="Events" value={number(report.events)} />
 				<Figure name="There before" value={number(report.duplicates)} />
+				{counts(report).map(([name, count]) => count > 0 && <Figure key={name} name={name} value={number(count)} />)}
 				<Figure name="New people" value={number(report.new_people)} />
-				<Figure name="Groups" value={number(report.groups)} />
 				<Figure name="Bad lines" value={number(report.bad)} />
 				{report.format && <Figure name="Format" value={report.format} />}
 			</dl>
@@ -40,6 +41,7 @@ function Parts({ report }: { report: Report }) {
 					Events from {clock(report.first_timestamp, projectZone())} to {clock(report.last_timestamp, projectZone())}.
 				</p>
 			)}
+			{columns.length > 0 && <p>Columns that became properties: {columns.join(", ")}.</p>}
 			{unknown.length > 0 && (
 				<>
 					<h3>Fields that are not known, and became nothing</h3>
@@ -50,9 +52,10 @@ function Parts({ report }: { report: Report }) {
 						columns={[
 							{ name: "name", title: "Field", cell: (field) => <code>{field.name}</code> },
 							{ name: "lines", title: "Lines", number: true, cell: (field) => number(field.lines) },
-							{ name: "meant", title: "Meant may be", cell: (field) => field.did_you_mean && <code>{field.did_you_mean}</code> },
+							{ name: "meant", title: "Did you mean", cell: (field) => field.did_you_mean && <code>{field.did_you_mean}</code> },
 						]}
 					/>
+					{report.more_unknown_fields && <p class="hint">{counted(report.more_unknown_fields, "more field")} of this kind.</p>}
 				</>
 			)}
 			{bad.length > 0 && (
@@ -69,10 +72,20 @@ function Parts({ report }: { report: Report }) {
 					/>
 				</>
 			)}
-			{learned.length > 0 && <p>New types of properties: {learned.map((p) => `${p.name} ${p.type}`).join(", ")}.</p>}
+			{learned.length > 0 && <p>New types of properties: {learned.map((p) => `${p.name} ${p.as}`).join(", ")}.</p>}
 		</>
 	);
 }
+
+/** What few imports have, so that zeros are not shown. */
+const counts = (report: Report): [name: string, count: number][] => [
+	["Older than the project keeps", report.too_old_events ?? 0],
+	["Lines of people", report.persons],
+	["People deleted in the export", report.skipped ?? 0],
+	["People merged", report.merged_people],
+	["Lines of groups", report.groups],
+	["Properties left out", report.left_out_properties],
+];
 
 function Figure({ name, value }: { name: string; value: string }) {
 	return (
