@@ -43,7 +43,7 @@ func TestMistypedCommands(t *testing.T) {
 		args string
 		want string // on standard error
 	}{
-		{"projct list", `unknown command "projct" for "caddy analytics": did you mean project?; its commands are alert, capture, cohort, console, endpoints,`},
+		{"projct list", `unknown command "projct" for "caddy analytics": did you mean project?; its commands are alert, backup, capture, cohort, console, endpoints,`},
 		{"key crate", `unknown command "crate" for "caddy analytics key": did you mean create?; its commands are create, list, revoke, roll`},
 		{"nonsense", `unknown command "nonsense" for "caddy analytics"; its commands are`},
 		{"token nonsense", `unknown command "nonsense" for "caddy analytics token"; its commands are`},
