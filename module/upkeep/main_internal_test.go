@@ -44,8 +44,23 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 			Registry: reg, Warehouse: house, Logger: zap.NewNop(), Forget: func(int64, *registry.Snapshot) {},
 			EraseCaptured: func(context.Context) error { return nil },
 		},
-		holder: "test", woken: make(chan struct{}, 1), open: t.Context(),
+		holder: "test", woken: make(chan struct{}, 1), open: t.Context(), recalculated: map[int64]int64{},
 	}
+}
+
+// connect opens a warehouse.
+func connect(t *testing.T, dsn string) *warehouse.Warehouse {
+	t.Helper()
+	house, err := warehouse.Open(clickhouse.Config{DSN: dsn}, nil, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := house.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return house
 }
 
 func create(t *testing.T, k *Keeper, name string, days int) *registry.Project {
