@@ -85,7 +85,7 @@ func TestIncrements(t *testing.T) {
 	if diff := cmp.Diff([]int64{4, 2, 0}, []int64{first.NewBytes, second.NewBytes, third.NewBytes}); diff != "" {
 		t.Errorf("new bytes (-want +got):\n%s", diff)
 	}
-	removed, err := f.Prune(1)
+	removed, err := f.Prune(1, third.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +101,34 @@ func TestIncrements(t *testing.T) {
 	list, err := f.List()
 	if err != nil || len(list) != 1 || list[0].Name != third.Name {
 		t.Errorf("List() = %+v, %v", list, err)
+	}
+}
+
+// TestPruneKeepsTheNewBackup: the backup that was just made stays whole, also if the clock was set back since the others were made.
+func TestPruneKeepsTheNewBackup(t *testing.T) {
+	f := open(t, t.TempDir())
+	first := add(t, f, map[string]string{"registry/registry.db": "one"})
+	second := add(t, f, map[string]string{"registry/registry.db": "two"})
+	w, err := f.Begin(moment.Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addFile(t, w, "registry/registry.db", "three")
+	made := &backup.Manifest{Time: moment}
+	if err := w.Finish(made); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []string{first.Name, second.Name} {
+		removed, err := f.Prune(2-n, made.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{want}, removed); diff != "" {
+			t.Errorf("removed (-want +got):\n%s", diff)
+		}
+	}
+	if err := check(t, f, made); err != nil {
+		t.Errorf("the new backup is not whole: %v", err)
 	}
 }
 
@@ -337,7 +365,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 		t.Error("a manifest that is a link was read")
 	}
 	_, _ = f.Begin(moment) // it may fail
-	_, _ = f.Prune(0)
+	_, _ = f.Prune(0, "")
 	if files := tree(t, outside); len(files) != 1 {
 		t.Errorf("outside of the folder there is %v", files)
 	}

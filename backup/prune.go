@@ -11,23 +11,30 @@ import (
 )
 
 // Prune removes the oldest backups, so that at most keep are left, and the contents that no backup has. The caller holds the lock for
-// writing. Backups that can't be read do not count, and stay; nor are contents removed while there are any, as they may be theirs.
-func (f *Folder) Prune(keep int) (removed []string, err error) {
+// writing. The backup made, which the caller has just written, is one of those that are left, even if others have later names because the
+// clock was wrong. Backups that can't be read do not count, and stay; nor are contents removed while there are any, as they may be theirs.
+func (f *Folder) Prune(keep int, made string) (removed []string, err error) {
 	list, err := f.List()
 	if err != nil {
 		return nil, err
 	}
-	var whole []Found
+	var whole, left []Found
 	for _, found := range list {
 		if found.Err == nil {
 			whole = append(whole, found)
 		}
 	}
-	for _, old := range whole[:max(len(whole)-keep, 0)] {
+	excess := len(whole) - keep
+	for _, old := range whole {
+		if excess <= 0 || old.Name == made {
+			left = append(left, old)
+			continue
+		}
 		if err := f.root.Remove(old.Name + manifestSuffix); err != nil {
 			return removed, fmt.Errorf("removing the backup %s: %w", old.Name, err)
 		}
 		removed = append(removed, old.Name)
+		excess--
 	}
 	if len(removed) == 0 {
 		return nil, nil
@@ -35,7 +42,7 @@ func (f *Folder) Prune(keep int) (removed []string, err error) {
 	if err := wholefile.SyncFolder(f.path); err != nil { // a manifest must not come back without its contents
 		return removed, fmt.Errorf("removing backups: %w", err)
 	}
-	if err := f.sweep(whole[max(len(whole)-keep, 0):], len(whole) < len(list)); err != nil {
+	if err := f.sweep(left, len(whole) < len(list)); err != nil {
 		return removed, fmt.Errorf("removing what no backup has: %w", err)
 	}
 	return removed, nil

@@ -158,13 +158,15 @@ func eventsFrom(snap *registry.Snapshot, p *registry.Project) time.Time {
 }
 
 func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	if err := rt.brokenOff(); err != nil {
-		return nil, err
-	}
 	body, err := readAdmin[adminapi.NewProject](r)
 	if err != nil {
 		return nil, err
 	}
+	done, err := rt.backups.Creating()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, rt.Warehouse.Known())); err != nil {
 		return nil, err
 	}

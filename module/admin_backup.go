@@ -64,9 +64,6 @@ func (rt *runtime) restoring(b *backups.Backups) error {
 	return nil
 }
 
-// brokenOff refuses to make projects where a restore is to go on.
-func (rt *runtime) brokenOff() error { return rt.restoring(rt.backups) }
-
 // streamHandler answers with a value to send as JSON, after lines that say how far it is.
 type streamHandler func(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error)
 

@@ -43,7 +43,8 @@ type Config struct {
 type Backups struct {
 	Config
 
-	busy sync.Mutex
+	busy     sync.Mutex
+	creating sync.RWMutex // a restore holds it, and whoever creates a project has a share
 }
 
 // New returns what makes backups.

@@ -67,6 +67,23 @@ func (b *Backups) mark(r BrokenOffError) error {
 	return nil
 }
 
+// Creating lets a project be created, and has a restore wait until done is called. It refuses while a backup is being restored, and where a
+// restore broke off.
+func (b *Backups) Creating() (done func(), err error) {
+	if !b.creating.TryRLock() {
+		return nil, refused("a backup is being restored: its projects will be there when that is done")
+	}
+	broken, err := BrokenOff(b.DataDir)
+	if err == nil && broken != nil {
+		err = broken
+	}
+	if err != nil {
+		b.creating.RUnlock()
+		return nil, err
+	}
+	return b.creating.RUnlock, nil
+}
+
 // Restore makes this server, which must not have projects, one like that of the backup. All of the backup is read before anything is
 // changed. A restore that broke off goes on when it is called again.
 func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report Progress) (*adminapi.Restored, error) {
@@ -76,6 +93,8 @@ func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report
 		return nil, err
 	}
 	defer release()
+	b.creating.Lock()
+	defer b.creating.Unlock()
 	folder, closeFolder, err := b.openFolder(order.Folder)
 	if err != nil {
 		return nil, err
@@ -129,6 +148,9 @@ func (r *restore) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
+	if err := r.checkAgain(ctx); err != nil {
+		return err
+	}
 	if !r.step.Tables {
 		if err := r.attach(ctx); err != nil {
 			return err
@@ -160,21 +182,9 @@ func (r *restore) run(ctx context.Context) (err error) {
 
 // check refuses what can't be restored here, and reads the whole backup.
 func (r *restore) check(ctx context.Context) error {
-	before, err := BrokenOff(r.DataDir)
+	again, err := r.checkProjects()
 	if err != nil {
 		return err
-	}
-	projects := r.Registry.Snapshot().Projects()
-	switch {
-	case before != nil && before.Name == r.step.Name:
-		r.step.Tables = before.Tables
-		if !before.Tables && len(projects) > 0 {
-			return refused("this server has projects that were made after a restore broke off: restore into a new data folder")
-		}
-	case before != nil:
-		return &RefusedError{before}
-	case len(projects) > 0:
-		return refused("this server has %s: a backup is restored into a server without projects, with a data folder of its own", count(len(projects), "project"))
 	}
 	if _, err := r.Warehouse.Prepare(ctx); err != nil { // which makes the tables of a new ClickHouse server
 		return fmt.Errorf("looking at the tables: %w", err)
@@ -182,7 +192,7 @@ func (r *restore) check(ctx context.Context) error {
 	if r.tables, err = r.Warehouse.StoredTables(ctx); err != nil {
 		return fmt.Errorf("listing the tables: %w", err)
 	}
-	if err := r.checkTables(ctx, before != nil); err != nil {
+	if err := r.checkTables(ctx, again); err != nil {
 		return err
 	}
 	c := counter{report: r.report, doing: "verifying " + r.m.Name, total: r.m.Bytes()}
@@ -193,6 +203,39 @@ func (r *restore) check(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// checkAgain refuses what came while the backup was being read: other servers of the registry can make projects meanwhile.
+func (r *restore) checkAgain(ctx context.Context) error {
+	if err := r.Registry.Refresh(ctx); err != nil {
+		return err
+	}
+	again, err := r.checkProjects()
+	if err != nil {
+		return err
+	}
+	return r.checkTables(ctx, again)
+}
+
+// checkProjects refuses a server that has projects. It reports whether a restore of this backup broke off.
+func (r *restore) checkProjects() (again bool, err error) {
+	before, err := BrokenOff(r.DataDir)
+	if err != nil {
+		return false, err
+	}
+	projects := r.Registry.Snapshot().Projects()
+	switch {
+	case before != nil && before.Name == r.step.Name:
+		r.step.Tables = before.Tables
+		if !before.Tables && len(projects) > 0 {
+			return false, refused("this server has projects that were made after a restore broke off: restore into a new data folder")
+		}
+	case before != nil:
+		return false, &RefusedError{before}
+	case len(projects) > 0:
+		return false, refused("this server has %s: a backup is restored into a server without projects, with a data folder of its own", count(len(projects), "project"))
+	}
+	return before != nil, nil
 }
 
 // checkTables refuses tables that have rows already, or that lack what the backup has.

@@ -52,11 +52,13 @@ type Keeper struct {
 	open   context.Context
 	end    context.CancelFunc
 	done   sync.WaitGroup
+
+	recalculated map[int64]int64 // from when on projects showed events when their cohorts were last to be computed anew; only work uses it
 }
 
 // New returns a keeper, which begins to look for what is to be done.
 func New(config Config) *Keeper {
-	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1)}
+	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1), recalculated: map[int64]int64{}}
 	k.open, k.end = context.WithCancel(context.Background())
 	k.done.Go(k.look)
 	k.done.Go(k.work)
@@ -132,7 +134,7 @@ func (k *Keeper) work() {
 	}
 }
 
-// round does what there is to do, if no other server does.
+// round does what there is to do, if no other server does. What fails keeps nothing else from being done.
 func (k *Keeper) round() error {
 	snap := k.Registry.Snapshot()
 	if len(pending(snap, time.Now())) == 0 && len(keptOf(snap, time.Now())) == 0 {
@@ -148,13 +150,11 @@ func (k *Keeper) round() error {
 	if err := k.Registry.Refresh(ctx); err != nil { // another server may have done it
 		return err
 	}
-	if err := k.dropOutdated(ctx); err != nil {
-		return err
-	}
+	failed := k.dropOutdated(ctx)
 	for _, r := range pending(k.Registry.Snapshot(), time.Now()) {
-		if err := k.complete(ctx, r); err != nil {
-			return err
+		if err := k.complete(ctx, r); err != nil && ctx.Err() == nil {
+			k.Logger.Warn("a deleted project is not removed from the disk yet; trying again", zap.Int64("project", r.Project), clickhouse.Logged(err))
 		}
 	}
-	return nil
+	return failed
 }

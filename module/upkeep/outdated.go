@@ -64,11 +64,12 @@ func (k *Keeper) dropOutdated(ctx context.Context) error {
 	return k.Registry.Keep(ctx, doneName, text)
 }
 
-// recalculate has the members computed anew of the cohorts of projects that show other events than before.
+// recalculate has the members computed anew of the cohorts of projects that show other events than before: once, even if removing the
+// events fails and is tried again.
 func (k *Keeper) recalculate(ctx context.Context, now, done map[int64]int64) error {
 	snap := k.Registry.Snapshot()
 	for project, from := range now {
-		if done[project] == from {
+		if done[project] == from || k.recalculated[project] == from {
 			continue
 		}
 		for _, c := range snap.Cohorts(project) {
@@ -79,6 +80,7 @@ func (k *Keeper) recalculate(ctx context.Context, now, done map[int64]int64) err
 				return err
 			}
 		}
+		k.recalculated[project] = from
 	}
 	return nil
 }

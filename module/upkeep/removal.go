@@ -30,6 +30,9 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	if snap.Project(project) == nil {
 		return out, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
 	}
+	if err := k.Warehouse.CanRemove(ctx); err != nil {
+		return out, fmt.Errorf("project %d can't be deleted: %w", project, err)
+	}
 	var err error
 	if out.Contents, err = k.Warehouse.Contents(ctx, project); err != nil {
 		return out, fmt.Errorf("counting what project %d has: %w", project, err)

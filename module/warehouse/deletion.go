@@ -12,12 +12,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers, and waits for no place: nothing that is asked is to keep a
-// deletion waiting.
+// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers, and waits for Options.Turn when it has its turn: for a place, if
+// it needs one. The caller must not have a place, as whoever has the turn may wait for that.
 func (w *Warehouse) DeletePeople(
 	ctx context.Context, options ingest.Options, who ingest.Named, gone bool, found, hide func(context.Context, []ingest.Gone) error,
 ) error {
-	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project) }
+	options.Turn = w.inTurn(options.Project, options.Turn)
 	return w.ingest.Delete(ctx, options, who, gone, found, hide)
 }
 

@@ -47,6 +47,12 @@ func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
 	return false, err
 }
 
+// CanRemove says why the rows of projects can't be removed; nil if they can, or are in the tables of another product, where they stay.
+func (w *Warehouse) CanRemove(ctx context.Context) error {
+	_, err := w.mayRemove(ctx)
+	return err
+}
+
 const (
 	// writtenEvery is how often to look whether ClickHouse still writes to a project, and writtenFor is for how long.
 	writtenEvery = 100 * time.Millisecond

@@ -156,47 +156,60 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is ingest.Ingester.Import. Each batch waits for a place of the project's, however many other queries wait, and takes
-// turns with other servers.
+// Import is ingest.Ingester.Import. Each batch takes turns with other servers, and waits for a place of the project's, however many other
+// queries wait.
 func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in ingest.Reader) (ingest.Report, error) {
 	options.Turn = w.placed(places, &options)
 	return w.ingest.Import(ctx, options, in)
 }
 
-// Change is ingest.Ingester.Change. It waits for a place of the project's and takes turns with other servers, as a batch of an import does.
+// Change is ingest.Ingester.Change. It takes turns with other servers and waits for a place of the project's, as a batch of an import does.
 func (w *Warehouse) Change(ctx context.Context, places *admission.Scheduler, options ingest.Options, c ingest.Change) (ingest.Report, error) {
 	options.Turn = w.placed(places, &options)
 	return w.ingest.Change(ctx, options, c)
 }
 
-// placed waits for a place of a project's and, to write, for its turn among the servers.
+// placed waits for its turn among those that write to a project, and then for a place of the project's. What only reads takes no turns.
 func (w *Warehouse) placed(places *admission.Scheduler, options *ingest.Options) func(context.Context) (done func(), err error) {
 	project, dry := options.Project, options.DryRun
-	return func(ctx context.Context) (done func(), err error) {
+	enter := func(ctx context.Context) (leave func(), err error) {
 		place, err := places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
-		if dry {
-			return place.Leave, nil
-		}
+		return place.Leave, nil
+	}
+	if dry {
+		return enter
+	}
+	return w.inTurn(project, enter)
+}
+
+// inTurn waits for its turn among those that write to a project, and then for what enter waits for, if it is not nil. In this order, nobody
+// keeps a place from queries who only waits for a turn.
+func (w *Warehouse) inTurn(project int64, enter func(context.Context) (leave func(), err error)) func(context.Context) (done func(), err error) {
+	return func(ctx context.Context) (done func(), err error) {
 		release, err := w.alone(ctx, project)
+		if err != nil || enter == nil {
+			return release, err
+		}
+		leave, err := enter(ctx)
 		if err != nil {
-			place.Leave()
+			release()
 			return nil, err
 		}
-		return func() { release(); place.Leave() }, nil
+		return func() { leave(); release() }, nil
 	}
 }
 
 // Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.
 func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records []record.Record) (ingest.Report, error) {
-	options.Turn = func(ctx context.Context) (done func(), err error) { return w.alone(ctx, options.Project) }
+	options.Turn = w.inTurn(options.Project, nil)
 	return w.ingest.Deliver(ctx, options, records)
 }
 
 // alone takes the lock of a project's people, and forgets what is known about them if another holder had it: what one server reads of
-// people must stay as it is until it has written. It waits while Hold has the writers wait, and must not be called by who has it already.
+// people must stay as it is until it has written. It waits while Hold has the writers wait. It must not be called by who has it already, nor by who has a place.
 func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))

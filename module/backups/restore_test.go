@@ -1,0 +1,113 @@
+package backups_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var engine *embedded.Engine
+
+func TestMain(m *testing.M) {
+	clickhousetest.Main(m, func(e *embedded.Engine, _ *clickhouse.Client) { engine = e })
+}
+
+// start gives what makes backups of a new server. All servers use the tables of one ClickHouse.
+func start(t *testing.T) *backups.Backups {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := journal.Open(filepath.Join(dir, "journal"), journal.Options{MaxBytes: 1 << 20, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(log.Close(), house.Close(), reg.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return backups.New(backups.Config{
+		Registry: reg, Warehouse: house, Journal: log, DataDir: dir, Program: "test", Logger: zap.NewNop(),
+		Restored: func(context.Context) error { return nil },
+	})
+}
+
+func create(t *testing.T, b *backups.Backups, name string) {
+	t.Helper()
+	if _, err := b.Registry.CreateProject(t.Context(), registry.NewProject{Name: name}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func quiet(string, int64, int64) {}
+
+// TestProjectsDuringARestore: while a backup is being read, the server creates no projects. One that another server of the registry creates
+// is kept, and the restore is refused.
+func TestProjectsDuringARestore(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := start(t)
+	create(t, from, "backed up")
+	if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	to := start(t)
+	made := false
+	_, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, func(doing string, _, _ int64) {
+		if made || !strings.HasPrefix(doing, "verifying ") {
+			return
+		}
+		made = true
+		if _, err := to.Creating(); err == nil || !strings.Contains(err.Error(), "a backup is being restored") {
+			t.Errorf("projects may be created: %v", err)
+		}
+		create(t, to, "another server's")
+	})
+	if _, ok := errors.AsType[*backups.RefusedError](err); !made || !ok || !strings.Contains(err.Error(), "this server has 1 project") {
+		t.Errorf("the restore gives %v", err)
+	}
+	if projects := to.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "another server's" {
+		t.Errorf("the projects are %+v", projects)
+	}
+	done, err := to.Creating()
+	if err != nil {
+		t.Fatalf("no projects may be created after it: %v", err)
+	}
+	done()
+	if broken, err := backups.BrokenOff(to.DataDir); broken != nil || err != nil {
+		t.Errorf("a restore that was refused is noted: %v, %v", broken, err)
+	}
+
+	fresh := start(t)
+	if _, err := fresh.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if projects := fresh.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
+		t.Errorf("the projects restored are %+v", projects)
+	}
+}

@@ -1,0 +1,63 @@
+package upkeep
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestRoundGoesOn: a deleted project leaves the disk, although old events of another one can't be removed.
+func TestRoundGoesOn(t *testing.T) {
+	k := still(t, connect(t, engine.DSN()))
+	create(t, k, "keeps events for 30 days", 30)
+	gone := create(t, k, "gone", 0)
+	if err := k.Registry.Keep(t.Context(), doneName, []byte("not JSON")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Registry.DeleteProject(t.Context(), gone.ID, gone.Name, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.round(); err == nil {
+		t.Error("the round does not tell that old events stay")
+	}
+	if r := k.Registry.Snapshot().Removal(gone.ID); r == nil || r.ErasedAt.IsZero() {
+		t.Errorf("the removal is %+v", r)
+	}
+}
+
+// TestCohortsAreRecalculatedOnce: while old events can't be removed, the cohorts of their project are not computed again and again.
+func TestCohortsAreRecalculatedOnce(t *testing.T) {
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	house := warehouse.With(client, schema.NativeLayout())
+	defer func() { _ = house.Close() }()
+	k := still(t, house)
+	p := create(t, k, "keeps events for 30 days", 30)
+	c, err := k.Registry.CreateCohort(t.Context(), registry.NewCohort{
+		Project: p.ID, CohortFields: registry.CohortFields{Filters: registry.To(json.RawMessage(`{"properties":{}}`))},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for try, awaited := range []bool{true, false} {
+		now := k.Registry.Snapshot().Cohort(p.ID, c.ID)
+		if _, err := k.Registry.SwapCohort(t.Context(), p.ID, c.ID, now.PendingVersion, 0, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.dropOutdated(t.Context()); err == nil {
+			t.Fatal("events are removed without ClickHouse")
+		}
+		if now = k.Registry.Snapshot().Cohort(p.ID, c.ID); (now.PendingVersion != 0) != awaited {
+			t.Errorf("after try %d the pending version is %d", try+1, now.PendingVersion)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package upkeep
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var engine *embedded.Engine
+
+func TestMain(m *testing.M) {
+	clickhousetest.Main(m, func(e *embedded.Engine, _ *clickhouse.Client) { engine = e })
+}
+
+// still returns a keeper that does nothing by itself, on a new registry.
+func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := reg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Keeper{
+		Config: Config{
+			Registry: reg, Warehouse: house, Logger: zap.NewNop(), Forget: func(int64, *registry.Snapshot) {},
+			EraseCaptured: func(context.Context) error { return nil },
+		},
+		holder: "test", woken: make(chan struct{}, 1), open: t.Context(), recalculated: map[int64]int64{},
+	}
+}
+
+// connect opens a warehouse.
+func connect(t *testing.T, dsn string) *warehouse.Warehouse {
+	t.Helper()
+	house, err := warehouse.Open(clickhouse.Config{DSN: dsn}, nil, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := house.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return house
+}
+
+func create(t *testing.T, k *Keeper, name string, days int) *registry.Project {
+	t.Helper()
+	p, err := k.Registry.CreateProject(t.Context(), registry.NewProject{Name: name, Retention: days}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
