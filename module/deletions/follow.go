@@ -74,11 +74,13 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 		}
 		return nil
 	}
-	hide := func(ctx context.Context, _ []ingest.Gone) error {
+	var cohorts []int64
+	hide := func(ctx context.Context, _ []ingest.Gone) (err error) {
 		if current == nil {
 			return nil
 		}
-		return d.hide(ctx, one.Project, []*registry.Deletion{current})
+		cohorts, err = d.hide(ctx, one.Project, []*registry.Deletion{current})
+		return err
 	}
 	if pending(d.Registry.Snapshot(), one) == nil {
 		return nil // whoever asked for it has done it
@@ -87,6 +89,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 		return refusal(err)
 	}
 	d.Forget(one.Project, time.Now())
+	d.recount(ctx, one.Project, cohorts)
 	return nil
 }
 
