@@ -120,6 +120,10 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 	if err := found(ctx, list); err != nil {
 		return err
 	}
+	if s.options.Deletions != nil { // with this one, so that the rows are none that an earlier one wrote
+		s.deletions = s.options.Deletions()
+		s.store.epoch = s.deletions.Epoch
+	}
 	if gone && len(persons) > 0 {
 		if err := s.bury(ctx, persons, list); err != nil {
 			return err
