@@ -158,3 +158,16 @@ func TestDeleteRefuses(t *testing.T) {
 		t.Errorf("CanDelete() = %q, %v", reason, err)
 	}
 }
+
+// TestGranted: it is known before a deletion whether our name may delete.
+func TestGranted(t *testing.T) {
+	c := client(t)
+	for right, want := range map[string]bool{"ALTER DELETE ON events": true, "CREATE USER ON *.*": false} {
+		if got, err := c.Granted(t.Context(), right); got != want || err != nil {
+			t.Errorf("%s: %t, %v", right, got, err)
+		}
+	}
+	if got, err := c.Granted(t.Context(), "ALTER DELETE ON events", "CREATE USER ON *.*"); got || err != nil {
+		t.Errorf("with one right of two: %t, %v", got, err)
+	}
+}

@@ -131,11 +131,19 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 		if len(asked) == 0 {
 			return nil
 		}
-		records, err = d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+		added, err := d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+		if err != nil {
+			return err
+		}
+		// Nobody writes meanwhile: all events that are there arrived before. They come first, so that a refusal leaves the persons.
+		records, err = d.hideEvents(ctx, r.Project, added, farFuture)
+		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Refused() {
+			return errors.Join(err, d.Registry.RemoveDeletions(ctx, r.Project, added))
+		}
 		return err
 	}
 	hide := func(ctx context.Context, _ []ingest.Gone) (err error) {
-		cohorts, err = d.hide(ctx, r.Project, records)
+		cohorts, err = d.hideRest(ctx, r.Project, records)
 		return err
 	}
 	if err := d.Warehouse.DeletePeople(ctx, d.Options(r.Project), r.Who, !r.Keep, found, hide); err != nil {
@@ -156,6 +164,9 @@ func (d *Deleter) recount(ctx context.Context, project int64, cohorts []int64) {
 		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
 	}
 }
+
+// farFuture is after any event.
+var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // through is a context that lasts until a deletion is through, even if nobody waits for it any more.
 func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -209,43 +220,47 @@ func recordsOf(r *Request, persons []ingest.Gone) []registry.Deletion {
 	return all
 }
 
-// hide hides what records say but the persons themselves, which are hidden already, and notes that. It returns the cohorts in which they
-// were.
-func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.Deletion) (cohorts []int64, err error) {
-	if len(records) == 0 {
-		return nil, nil
-	}
-	var gone, withEvents, names []string
-	for _, r := range records {
-		if r.Gone {
-			gone = append(gone, r.Person)
-		}
+// hideEvents hides the events of records that arrived until a time, and returns the records with how many they were.
+func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*registry.Deletion, until time.Time) ([]*registry.Deletion, error) {
+	var persons, names []string
+	counted := make([]*registry.Deletion, len(records))
+	for n, r := range records {
+		copied := *r
+		counted[n] = &copied
 		if r.Events {
-			withEvents = append(withEvents, r.Person)
+			persons = append(persons, r.Person)
 			for _, n := range r.Names {
 				names = append(names, n.Name)
 			}
 		}
 	}
-	hidden := make([]*registry.Deletion, len(records))
-	for n, r := range records {
-		copied := *r
-		hidden[n] = &copied
+	if len(persons) == 0 {
+		return counted, nil
 	}
-	if len(withEvents) > 0 {
-		counts, err := d.Warehouse.CountEvents(ctx, project, names)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range hidden {
-			for _, n := range r.Names {
-				if r.Events {
-					r.EventCount += counts[n.Name]
-				}
+	counts, err := d.Warehouse.CountEvents(ctx, project, names, until)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range counted {
+		for _, n := range r.Names {
+			if r.Events {
+				r.EventCount += counts[n.Name]
 			}
 		}
-		if err := d.Warehouse.DeleteEvents(ctx, project, withEvents, names); err != nil {
-			return nil, err
+	}
+	return counted, d.Warehouse.DeleteEvents(ctx, project, persons, names, until)
+}
+
+// hideRest hides what is left of records, whose persons and events are hidden already, and notes that. It returns the cohorts in which
+// the persons were.
+func (d *Deleter) hideRest(ctx context.Context, project int64, records []*registry.Deletion) (cohorts []int64, err error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	var gone []string
+	for _, r := range records {
+		if r.Gone {
+			gone = append(gone, r.Person)
 		}
 	}
 	if len(gone) > 0 {
@@ -254,13 +269,12 @@ func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.D
 		}
 	}
 	now := time.Now()
-	if err := d.Registry.HideDeletions(ctx, project, hidden, now); err != nil {
+	if err := d.Registry.HideDeletions(ctx, project, records, now); err != nil {
 		return nil, err
 	}
-	for _, r := range hidden {
+	for _, r := range records {
 		r.HiddenAt = now.UTC()
 	}
-	copy(records, hidden)
 	d.metrics.hidden.Add(float64(len(records)))
 	return cohorts, nil
 }

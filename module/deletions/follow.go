@@ -2,6 +2,7 @@ package deletions
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,7 +65,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 			return err
 		}
 		if current = pending(d.Registry.Snapshot(), one); current == nil {
-			return nil
+			return errDone
 		}
 		copied := *current
 		current = &copied
@@ -72,20 +73,23 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 			current.Version = p.Version
 			current.Names = newer(current.Names, p.Names)
 		}
-		return nil
+		counted, err := d.hideEvents(ctx, one.Project, []*registry.Deletion{current}, one.RequestedAt)
+		if err == nil {
+			current = counted[0]
+		}
+		return err
 	}
 	var cohorts []int64
 	hide := func(ctx context.Context, _ []ingest.Gone) (err error) {
-		if current == nil {
-			return nil
-		}
-		cohorts, err = d.hide(ctx, one.Project, []*registry.Deletion{current})
+		cohorts, err = d.hideRest(ctx, one.Project, []*registry.Deletion{current})
 		return err
 	}
 	if pending(d.Registry.Snapshot(), one) == nil {
 		return nil // whoever asked for it has done it
 	}
-	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}}, one.Gone, found, hide); err != nil {
+	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}, Still: still(one)}, one.Gone, found, hide); errors.Is(err, errDone) {
+		return nil
+	} else if err != nil {
 		return refusal(err)
 	}
 	d.Forget(one.Project, time.Now())
@@ -101,6 +105,29 @@ func pending(snap *registry.Snapshot, one *registry.Deletion) *registry.Deletion
 		}
 	}
 	return nil
+}
+
+// errDone breaks off what another server has done meanwhile.
+var errDone = errors.New("the deletion is complete")
+
+// still reports whether a person is the one that is to be deleted. Of one that came back after it was deleted, all distinct ids have later
+// versions; of one that was never deleted, some have not, whatever has changed of it.
+func still(one *registry.Deletion) func(ingest.Gone) bool {
+	versions := map[string]int64{}
+	for _, n := range one.Names {
+		versions[n.Name] = n.Version
+	}
+	return func(g ingest.Gone) bool {
+		if g.Version <= one.Version {
+			return true
+		}
+		for _, n := range g.Names {
+			if v, known := versions[n.Name]; known && n.Version <= v {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // newer adds distinct ids to those that a deletion has.

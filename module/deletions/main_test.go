@@ -2,11 +2,13 @@ package deletions_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -39,8 +41,8 @@ type server struct {
 
 var projects atomic.Int64
 
-// start starts a server.
-func start(t *testing.T, change func(*deletions.Config)) *server {
+// start prepares a server, whose deleter does not run yet.
+func start(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
@@ -64,17 +66,8 @@ func start(t *testing.T, change func(*deletions.Config)) *server {
 			t.Fatal(err)
 		}
 	}
-	config := deletions.Config{
-		Registry: reg, Warehouse: house, Logger: zap.NewNop(), Options: s.options,
-		Forget:  func(int64, time.Time) {},
-		Recount: func(context.Context, int64, []int64) error { return nil },
-	}
-	if change != nil {
-		change(&config)
-	}
-	s.Deleter = deletions.New(config)
 	t.Cleanup(func() {
-		for _, closeIt := range []func() error{s.Close, house.Close, reg.Close} {
+		for _, closeIt := range []func() error{house.Close, reg.Close} {
 			if err := closeIt(); err != nil {
 				t.Error(err)
 			}
@@ -82,6 +75,21 @@ func start(t *testing.T, change func(*deletions.Config)) *server {
 	})
 	return s
 }
+
+// run starts the deleter of a server.
+func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64) error) {
+	t.Helper()
+	s.Deleter = deletions.New(deletions.Config{
+		Registry: s.registry, Warehouse: s.warehouse, Logger: zap.NewNop(), Options: s.options, Forget: func(int64, time.Time) {}, Recount: recount,
+	})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func noRecount(context.Context, int64, []int64) error { return nil }
 
 func (s *server) options(project int64) ingest.Options {
 	return ingest.Options{Project: project, Now: time.Now(), Deletions: func() ingest.Deletions {
@@ -93,7 +101,7 @@ func (s *server) options(project int64) ingest.Options {
 func (s *server) capture(t *testing.T, arrived time.Time) {
 	t.Helper()
 	var parser record.Parser
-	r, err := parser.Parse([]byte(`{"event":"a","distinct_id":"ann","timestamp":"2024-03-04T10:00:00Z"}`))
+	r, err := parser.Parse(fmt.Appendf(nil, `{"event":"a","distinct_id":"ann","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, uuid.NewString()))
 	if err != nil {
 		t.Fatal(err)
 	}

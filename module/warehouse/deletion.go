@@ -29,13 +29,20 @@ func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
 // namesAtOnce is how many distinct ids one statement has.
 const namesAtOnce = 5000
 
-// CountEvents returns how many events each distinct id has.
-func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string) (map[string]int64, error) {
+// arrived is a condition on events: that they arrived until a time.
+const arrived = " AND created_at <= {until:DateTime64(6, 'UTC')}"
+
+func untilParam(until time.Time) clickhouse.Param {
+	return clickhouse.Param{Name: "until", Type: "DateTime64(6, 'UTC')", Value: until.UTC().Format("2006-01-02 15:04:05.000000")}
+}
+
+// CountEvents returns how many events each distinct id has that arrived until a time.
+func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string, until time.Time) (map[string]int64, error) {
 	counts := map[string]int64{}
 	for names := range slices.Chunk(names, namesAtOnce) {
 		err := w.client.Collect(ctx, clickhouse.Query{
-			SQL:     "SELECT distinct_id, count() FROM " + physical.Events + " WHERE distinct_id IN {names:Array(String)} GROUP BY distinct_id",
-			Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("names", "String", names)}, Unbounded: true,
+			SQL:     "SELECT distinct_id, count() FROM " + physical.Events + " WHERE distinct_id IN {names:Array(String)}" + arrived + " GROUP BY distinct_id",
+			Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("names", "String", names), untilParam(until)}, Unbounded: true,
 		}, func(cells []clickhouse.Cell) error {
 			n, err := cells[1].Int()
 			counts[cells[0].Text()] = n
@@ -48,11 +55,12 @@ func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []stri
 	return counts, nil
 }
 
-// DeleteEvents hides the events of persons: those of their distinct ids, and those of other distinct ids that were theirs once and are
+// DeleteEvents hides the events of persons that arrived until a time: those of their distinct ids, and those of other distinct ids that were theirs once and are
 // nobody's now.
-func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string) error {
+func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string, until time.Time) error {
 	for names := range slices.Chunk(names, namesAtOnce) {
-		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}", clickhouse.ArrayParam("names", "String", names)); err != nil {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}"+arrived,
+			clickhouse.ArrayParam("names", "String", names), untilParam(until)); err != nil {
 			return err
 		}
 	}
@@ -61,8 +69,8 @@ func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, na
 		return err
 	}
 	for names := range slices.Chunk(former, namesAtOnce) {
-		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}",
-			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons)); err != nil {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}"+arrived,
+			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons), untilParam(until)); err != nil {
 			return err
 		}
 	}
