@@ -69,6 +69,7 @@ func New(config Config) *Deleter {
 	d := &Deleter{Config: config, holder: uuid.NewString(), metrics: newMetrics()}
 	d.open, d.end = context.WithCancel(context.Background())
 	d.done.Go(d.follow)
+	d.done.Go(d.completeDue)
 	d.done.Go(d.eraseDue)
 	return d
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
@@ -110,6 +112,38 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("buried before: %t: people and events are %v, want %v", buried, got, want)
 		}
 	}
+}
+
+// TestForgetsMeanwhile: what other servers have deleted is forgotten while a deletion is completed that takes long.
+func TestForgetsMeanwhile(t *testing.T) {
+	s := start(t)
+	s.capture(t, time.Now())
+	asked := []registry.Deletion{{Person: uuid.NewString(), Gone: true, Version: 1}}
+	if _, err := s.registry.AddDeletions(t.Context(), s.project, asked, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	completing, other := make(chan struct{}), make(chan struct{})
+	s.run(t, func(context.Context, int64, []int64) error { // a part of the completion
+		close(completing)
+		<-other
+		return nil
+	})
+	<-completing
+	before := s.forgotten.Load()
+	added, err := s.registry.AddDeletions(t.Context(), s.project, asked, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.registry.HideDeletions(t.Context(), s.project, added, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); s.forgotten.Load() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Error("nothing is forgotten while a deletion is completed")
+			break
+		}
+	}
+	close(other)
 }
 
 var errBroken = errors.New("broken off")

@@ -13,24 +13,37 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow forgets what other servers have deleted, and completes deletions that broke off.
+// follow forgets what other servers have deleted.
 func (d *Deleter) follow() {
+	seen := map[int64]time.Time{} // by project, until when deletions were hidden that are known here
+	d.each(func(one *registry.Deletion) {
+		if one.HiddenAt.After(seen[one.Project]) {
+			seen[one.Project] = one.HiddenAt
+			d.Forget(one.Project, time.Now())
+		}
+	})
+}
+
+// completeDue completes deletions that broke off. Each may take long, and what others have deleted is to be forgotten meanwhile.
+func (d *Deleter) completeDue() {
+	retried := map[string]time.Time{} // by deletion
+	d.each(func(one *registry.Deletion) {
+		if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
+			d.complete(one)
+			retried[one.ID] = time.Now()
+		}
+	})
+}
+
+// each looks at the deletions that are not erased yet, again and again.
+func (d *Deleter) each(look func(*registry.Deletion)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	seen := map[int64]time.Time{}     // by project, until when deletions were hidden that are known here
-	retried := map[string]time.Time{} // by deletion
 	for {
 		snap := d.Registry.Snapshot()
 		for _, p := range snap.Projects() {
 			for _, one := range snap.PendingDeletions(p.ID) {
-				if one.HiddenAt.After(seen[p.ID]) {
-					seen[p.ID] = one.HiddenAt
-					d.Forget(p.ID, time.Now())
-				}
-				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
-					retried[one.ID] = now
-					d.complete(one)
-				}
+				look(one)
 			}
 		}
 		select {

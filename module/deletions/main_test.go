@@ -37,6 +37,7 @@ type server struct {
 	registry  *registry.Registry
 	warehouse *warehouse.Warehouse
 	project   int64
+	forgotten atomic.Int64 // how often its answers were
 }
 
 var projects atomic.Int64
@@ -80,7 +81,8 @@ func start(t *testing.T) *server {
 func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64) error) {
 	t.Helper()
 	s.Deleter = deletions.New(deletions.Config{
-		Registry: s.registry, Warehouse: s.warehouse, Logger: zap.NewNop(), Options: s.options, Forget: func(int64, time.Time) {}, Recount: recount,
+		Registry: s.registry, Warehouse: s.warehouse, Logger: zap.NewNop(), Options: s.options, Recount: recount,
+		Forget: func(int64, time.Time) { s.forgotten.Add(1) },
 	})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
