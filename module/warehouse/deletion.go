@@ -168,14 +168,54 @@ var Erasable = []string{
 	physical.Events, "person", "person_distinct_id2", "person_distinct_id_overrides", physical.ComputedMembers, physical.StaticMembers,
 }
 
-// Erase is clickhouse.Client.Erase.
-func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) {
-	return w.client.Erase(ctx, table)
+// goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
+const goneEvery = 2 * time.Second
+
+// EraseTables erases the deleted rows of tables, and waits until nothing of them is on the disk.
+func (w *Warehouse) EraseTables(ctx context.Context, tables []string) error {
+	return eraseTables(ctx, w.client, tables, goneEvery)
 }
 
-// Unerased is clickhouse.Client.Unerased.
-func (w *Warehouse) Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error) {
-	return w.client.Unerased(ctx, table, before)
+// eraser is a clickhouse.Client.
+type eraser interface {
+	Erase(ctx context.Context, table string) (time.Time, error)
+	Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error)
+}
+
+func eraseTables(ctx context.Context, in eraser, tables []string, every time.Duration) error {
+	began := map[string]time.Time{}
+	for _, table := range tables {
+		at, err := in.Erase(ctx, table)
+		if err != nil {
+			return err
+		}
+		began[table] = at
+	}
+	for _, table := range tables {
+		if err := awaitErased(ctx, in, table, began[table], every); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitErased waits until nothing is on the disk of the rows of a table that were deleted before a time. Rows that were deleted during the
+// erasure may not be erased, nor the statement that did it, until the table is erased once more.
+func awaitErased(ctx context.Context, in eraser, table string, before time.Time, every time.Duration) error {
+	for {
+		left, err := in.Unerased(ctx, table, before)
+		if err != nil || left.None() {
+			return err
+		}
+		if left.Masked > 0 || left.Statements > 0 {
+			if _, err := in.Erase(ctx, table); err != nil {
+				return err
+			}
+		}
+		if err := wait(ctx, every); err != nil {
+			return err
+		}
+	}
 }
 
 // EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
