@@ -182,6 +182,7 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	if err = unlessForbidden(err); err != nil {
 		return "", err
 	}
+	var deletions []string
 	for _, name := range physical.Names() {
 		switch engine := engines[name]; {
 		case engine == "": // it is missing, or we may not see what it is: the deletion will tell
@@ -189,9 +190,27 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 			return fmt.Sprintf("Rows of the table %s can't be deleted, because it is of the engine %s.", name, engine), nil
 		case len(c.hosts) > 1 && !strings.HasPrefix(engine, "Replicated"):
 			return fmt.Sprintf("Rows of the table %s would be deleted on only one of the ClickHouse servers that this server uses.", name), nil
+		default:
+			deletions = append(deletions, "ALTER DELETE ON "+identifier(name))
 		}
 	}
-	return "", nil
+	if len(deletions) == 0 {
+		return "", nil
+	}
+	may, err := c.granted(ctx, deletions...)
+	if err != nil || may {
+		return "", err
+	}
+	return "The ClickHouse user of this server may not delete rows of these tables.", nil
+}
+
+// granted reports whether our name has all of some rights, such as ALTER DELETE ON a table.
+func (c *Client) granted(ctx context.Context, rights ...string) (all bool, err error) {
+	err = c.Collect(ctx, Query{SQL: "CHECK GRANT " + strings.Join(rights, ", "), system: true, rights: true}, func(cells []Cell) error {
+		all = cells[0].Text() == "1"
+		return nil
+	})
+	return all, err
 }
 
 // EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off

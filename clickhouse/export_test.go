@@ -68,3 +68,8 @@ func JSONSettings() (list []string) {
 	}
 	return list
 }
+
+// Granted is granted.
+func (c *Client) Granted(ctx context.Context, rights ...string) (bool, error) {
+	return c.granted(ctx, rights...)
+}

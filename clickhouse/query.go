@@ -48,6 +48,7 @@ type Query struct {
 
 	system   bool          // reads system tables, without the project filter
 	projects []int64       // instead of Project: see CollectOf
+	rights   bool          // asks what our name may do, which is less in a query that may only read
 	inOrder  bool          // groups by the order of the table, without holding all groups in memory
 	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
 }

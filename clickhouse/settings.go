@@ -137,9 +137,12 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	}
 	// With readonly=1, no SETTINGS clause in a query's text can change these settings. A user whose profile has
 	// readonly=2 may not lower it.
-	set("readonly", 1)
-	if s.readonly == "2" {
+	switch {
+	case q.rights:
+	case s.readonly == "2":
 		set("readonly", 2)
+	default:
+		set("readonly", 1)
 	}
 	if q.Comment != "" {
 		set("log_comment", q.Comment)

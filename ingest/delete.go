@@ -17,6 +17,8 @@ import (
 type Named struct {
 	Persons     []uuid.UUID
 	DistinctIDs []string
+	// Still reports whether a person is the one that is meant, and not one that came since with the same id; nil: all are.
+	Still func(Gone) bool
 }
 
 // Gone is a person that is deleted, or whose events are.
@@ -115,12 +117,21 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 	if err != nil {
 		return err
 	}
-	list := make([]Gone, len(persons))
-	for n, one := range persons {
-		list[n] = one.gone(gone)
-	}
+	var list []Gone
+	persons = slices.DeleteFunc(persons, func(one *person) bool {
+		g := one.gone(gone)
+		if who.Still != nil && !who.Still(g) {
+			return true
+		}
+		list = append(list, g)
+		return false
+	})
 	if err := found(ctx, list); err != nil {
 		return err
+	}
+	if s.options.Deletions != nil { // with this one, so that the rows are none that an earlier one wrote
+		s.deletions = s.options.Deletions()
+		s.store.epoch = s.deletions.Epoch
 	}
 	if gone && len(persons) > 0 {
 		if err := s.bury(ctx, persons, list); err != nil {

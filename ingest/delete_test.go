@@ -176,3 +176,31 @@ func TestBrokenOffAfterDeletion(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// TestDeleteAgain: who comes back after everything of them was erased can be deleted again.
+func TestDeleteAgain(t *testing.T) {
+	c := client(t)
+	epoch := int64(0)
+	options := ingest.Options{Project: project(), Now: now, Deletions: func() ingest.Deletions { return ingest.Deletions{Epoch: epoch} }}
+	for range 2 {
+		deliver(t, ingest.New(c), options, captured(t, `{"event":"a","distinct_id":"ann"}`))
+		if got := peopleOf(t, c, options.Project); len(got) != 1 {
+			t.Errorf("people are %v, want Ann", got)
+		}
+		err := ingest.New(c).Delete(t.Context(), options, ingest.Named{DistinctIDs: []string{"ann"}}, true, func(context.Context, []ingest.Gone) error {
+			epoch++
+			return nil
+		}, func(context.Context, []ingest.Gone) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := peopleOf(t, c, options.Project); len(got) != 0 {
+			t.Errorf("people after the deletion: %v", got)
+		}
+		for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides"} {
+			if err := c.Delete(t.Context(), clickhouse.Deletion{Table: table, Project: options.Project}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -112,6 +112,26 @@ func (r *Registry) HideDeletions(ctx context.Context, project int64, hidden []*D
 	return nil
 }
 
+// RemoveDeletions removes the records of deletions that are not to be: nothing of them is hidden yet.
+func (r *Registry) RemoveDeletions(ctx context.Context, project int64, refused []*Deletion) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		for _, d := range refused {
+			if known := p.deletions.get(d.ID); known != nil {
+				t.remove(known)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("removing the record of a deletion that was refused: %w", err)
+	}
+	return nil
+}
+
 // EraseDeletions records that deletions are no longer on the disk, and forgets whom they were of. Deletions that are unknown are passed
 // over.
 func (r *Registry) EraseDeletions(ctx context.Context, project int64, erased []*Deletion, now time.Time) error {

@@ -71,6 +71,7 @@ func New(config Config) *Deleter {
 	d := &Deleter{Config: config, holder: uuid.NewString(), metrics: newMetrics()}
 	d.open, d.end = context.WithCancel(context.Background())
 	d.done.Go(d.follow)
+	d.done.Go(d.completeDue)
 	d.done.Go(d.eraseDue)
 	return d
 }
@@ -94,6 +95,8 @@ type Request struct {
 	Events  bool   // their events
 	Keep    bool   // the persons stay
 	By      string // id of a key
+	// Enter waits until the project may ask ClickHouse one thing more, and leave ends that; nil if there is nothing to wait for.
+	Enter func(context.Context) (leave func(), err error)
 }
 
 // Delete deletes persons, their events, or both, and returns a record for each person that is there; of a person with very many distinct
@@ -104,30 +107,69 @@ func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, 
 	if r.Keep && !r.Events {
 		return nil, nil
 	}
-	if err := d.check(ctx); err != nil {
+	records, cohorts, err := d.delete(ctx, &r)
+	if err != nil || len(records) == 0 {
 		return nil, err
+	}
+	d.recount(ctx, r.Project, cohorts)
+	return records, nil
+}
+
+// delete is Delete, and returns the cohorts that lost members: to count them anew needs what others may hold who wait for this deletion.
+func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.Deletion, cohorts []int64, err error) {
+	if r.Enter != nil {
+		leave, err := r.Enter(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer leave()
+	}
+	if err := d.check(ctx); err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := d.through(ctx)
 	defer cancel()
-	var records []*registry.Deletion
 	found := func(ctx context.Context, persons []ingest.Gone) (err error) {
-		asked := recordsOf(&r, persons)
+		asked := recordsOf(r, persons)
 		if len(asked) == 0 {
 			return nil
 		}
-		records, err = d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+		added, err := d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+		if err != nil {
+			return err
+		}
+		// Nobody writes meanwhile: all events that are there arrived before. They come first, so that a refusal leaves the persons.
+		records, err = d.hideEvents(ctx, r.Project, added, farFuture)
+		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Refused() {
+			return errors.Join(err, d.Registry.RemoveDeletions(ctx, r.Project, added))
+		}
 		return err
 	}
-	hide := func(ctx context.Context, _ []ingest.Gone) error { return d.hide(ctx, r.Project, records) }
+	hide := func(ctx context.Context, _ []ingest.Gone) (err error) {
+		cohorts, err = d.hideRest(ctx, r.Project, records)
+		return err
+	}
 	if err := d.Warehouse.DeletePeople(ctx, d.Options(r.Project), r.Who, !r.Keep, found, hide); err != nil {
 		d.metrics.failures.Inc()
-		return nil, refusal(err)
+		return nil, nil, refusal(err)
 	}
 	if len(records) > 0 {
 		d.Forget(r.Project, time.Now())
 	}
-	return records, nil
+	return records, cohorts, nil
 }
+
+// recount counts the members of cohorts anew that lost some.
+func (d *Deleter) recount(ctx context.Context, project int64, cohorts []int64) {
+	ctx, cancel := d.through(ctx)
+	defer cancel()
+	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are gone already
+		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
+	}
+}
+
+// farFuture is after any event.
+var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // through is a context that lasts until a deletion is through, even if nobody waits for it any more.
 func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -181,64 +223,63 @@ func recordsOf(r *Request, persons []ingest.Gone) []registry.Deletion {
 	return all
 }
 
-// hide hides what records say but the persons themselves, which are hidden already, and notes that.
-func (d *Deleter) hide(ctx context.Context, project int64, records []*registry.Deletion) error {
-	if len(records) == 0 {
-		return nil
-	}
-	var gone, withEvents, names []string
-	for _, r := range records {
-		if r.Gone {
-			gone = append(gone, r.Person)
-		}
+// hideEvents hides the events of records that arrived until a time, and returns the records with how many they were.
+func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*registry.Deletion, until time.Time) ([]*registry.Deletion, error) {
+	var persons, names []string
+	counted := make([]*registry.Deletion, len(records))
+	for n, r := range records {
+		copied := *r
+		counted[n] = &copied
 		if r.Events {
-			withEvents = append(withEvents, r.Person)
+			persons = append(persons, r.Person)
 			for _, n := range r.Names {
 				names = append(names, n.Name)
 			}
 		}
 	}
-	hidden := make([]*registry.Deletion, len(records))
-	for n, r := range records {
-		copied := *r
-		hidden[n] = &copied
+	if len(persons) == 0 {
+		return counted, nil
 	}
-	if len(withEvents) > 0 {
-		counts, err := d.Warehouse.CountEvents(ctx, project, names)
-		if err != nil {
-			return err
-		}
-		for _, r := range hidden {
-			for _, n := range r.Names {
-				if r.Events {
-					r.EventCount += counts[n.Name]
-				}
+	counts, err := d.Warehouse.CountEvents(ctx, project, names, until)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range counted {
+		for _, n := range r.Names {
+			if r.Events {
+				r.EventCount += counts[n.Name]
 			}
 		}
-		if err := d.Warehouse.DeleteEvents(ctx, project, withEvents, names); err != nil {
-			return err
+	}
+	return counted, d.Warehouse.DeleteEvents(ctx, project, persons, names, until)
+}
+
+// hideRest hides what is left of records, whose persons and events are hidden already, and notes that. It returns the cohorts in which
+// the persons were.
+func (d *Deleter) hideRest(ctx context.Context, project int64, records []*registry.Deletion) (cohorts []int64, err error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	var gone []string
+	for _, r := range records {
+		if r.Gone {
+			gone = append(gone, r.Person)
 		}
 	}
-	var cohorts []int64
 	if len(gone) > 0 {
-		var err error
 		if cohorts, err = d.Warehouse.DeleteMembers(ctx, project, gone); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	now := time.Now()
-	if err := d.Registry.HideDeletions(ctx, project, hidden, now); err != nil {
-		return err
+	if err := d.Registry.HideDeletions(ctx, project, records, now); err != nil {
+		return nil, err
 	}
-	for _, r := range hidden {
+	for _, r := range records {
 		r.HiddenAt = now.UTC()
 	}
-	copy(records, hidden)
 	d.metrics.hidden.Add(float64(len(records)))
-	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are gone already
-		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
-	}
-	return nil
+	return cohorts, nil
 }
 
 // DeletionsOf is what was deleted of a project, for those who write what comes in.

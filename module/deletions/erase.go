@@ -112,7 +112,10 @@ func (e *erasure) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.tables(ctx); err != nil {
+	if err := e.Warehouse.EraseTables(ctx, warehouse.Erasable); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errOverdue
+		}
 		return err
 	}
 	if err := e.endpoints(ctx); err != nil {
@@ -168,33 +171,6 @@ func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Dele
 		}
 		if err := e.Warehouse.DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// tables erases hidden rows, and waits until nothing of them is on the disk.
-func (e *erasure) tables(ctx context.Context) error {
-	done := map[string]time.Time{}
-	for _, table := range warehouse.Erasable {
-		at, err := e.Warehouse.Erase(ctx, table)
-		if err != nil {
-			return err
-		}
-		done[table] = at
-	}
-	for table, at := range done {
-		for {
-			left, err := e.Warehouse.Unerased(ctx, table, at)
-			if err != nil {
-				return err
-			}
-			if left.None() {
-				break
-			}
-			if err := pause(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

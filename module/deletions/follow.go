@@ -2,6 +2,7 @@ package deletions
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,24 +13,37 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow forgets what other servers have deleted, and completes deletions that broke off.
+// follow forgets what other servers have deleted.
 func (d *Deleter) follow() {
+	seen := map[int64]time.Time{} // by project, until when deletions were hidden that are known here
+	d.each(func(one *registry.Deletion) {
+		if one.HiddenAt.After(seen[one.Project]) {
+			seen[one.Project] = one.HiddenAt
+			d.Forget(one.Project, time.Now())
+		}
+	})
+}
+
+// completeDue completes deletions that broke off. Each may take long, and what others have deleted is to be forgotten meanwhile.
+func (d *Deleter) completeDue() {
+	retried := map[string]time.Time{} // by deletion
+	d.each(func(one *registry.Deletion) {
+		if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
+			d.complete(one)
+			retried[one.ID] = time.Now()
+		}
+	})
+}
+
+// each looks at the deletions that are not erased yet, again and again.
+func (d *Deleter) each(look func(*registry.Deletion)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	seen := map[int64]time.Time{}     // by project, until when deletions were hidden that are known here
-	retried := map[string]time.Time{} // by deletion
 	for {
 		snap := d.Registry.Snapshot()
 		for _, p := range snap.Projects() {
 			for _, one := range snap.PendingDeletions(p.ID) {
-				if one.HiddenAt.After(seen[p.ID]) {
-					seen[p.ID] = one.HiddenAt
-					d.Forget(p.ID, time.Now())
-				}
-				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
-					retried[one.ID] = now
-					d.complete(one)
-				}
+				look(one)
 			}
 		}
 		select {
@@ -64,7 +78,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 			return err
 		}
 		if current = pending(d.Registry.Snapshot(), one); current == nil {
-			return nil
+			return errDone
 		}
 		copied := *current
 		current = &copied
@@ -72,21 +86,27 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 			current.Version = p.Version
 			current.Names = newer(current.Names, p.Names)
 		}
-		return nil
-	}
-	hide := func(ctx context.Context, _ []ingest.Gone) error {
-		if current == nil {
-			return nil
+		counted, err := d.hideEvents(ctx, one.Project, []*registry.Deletion{current}, one.RequestedAt)
+		if err == nil {
+			current = counted[0]
 		}
-		return d.hide(ctx, one.Project, []*registry.Deletion{current})
+		return err
+	}
+	var cohorts []int64
+	hide := func(ctx context.Context, _ []ingest.Gone) (err error) {
+		cohorts, err = d.hideRest(ctx, one.Project, []*registry.Deletion{current})
+		return err
 	}
 	if pending(d.Registry.Snapshot(), one) == nil {
 		return nil // whoever asked for it has done it
 	}
-	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}}, one.Gone, found, hide); err != nil {
+	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}, Still: still(one)}, one.Gone, found, hide); errors.Is(err, errDone) {
+		return nil
+	} else if err != nil {
 		return refusal(err)
 	}
 	d.Forget(one.Project, time.Now())
+	d.recount(ctx, one.Project, cohorts)
 	return nil
 }
 
@@ -98,6 +118,29 @@ func pending(snap *registry.Snapshot, one *registry.Deletion) *registry.Deletion
 		}
 	}
 	return nil
+}
+
+// errDone breaks off what another server has done meanwhile.
+var errDone = errors.New("the deletion is complete")
+
+// still reports whether a person is the one that is to be deleted. Of one that came back after it was deleted, all distinct ids have later
+// versions; of one that was never deleted, some have not, whatever has changed of it.
+func still(one *registry.Deletion) func(ingest.Gone) bool {
+	versions := map[string]int64{}
+	for _, n := range one.Names {
+		versions[n.Name] = n.Version
+	}
+	return func(g ingest.Gone) bool {
+		if g.Version <= one.Version {
+			return true
+		}
+		for _, n := range g.Names {
+			if v, known := versions[n.Name]; known && n.Version <= v {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // newer adds distinct ids to those that a deletion has.

@@ -29,13 +29,20 @@ func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
 // namesAtOnce is how many distinct ids one statement has.
 const namesAtOnce = 5000
 
-// CountEvents returns how many events each distinct id has.
-func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string) (map[string]int64, error) {
+// arrived is a condition on events: that they arrived until a time.
+const arrived = " AND created_at <= {until:DateTime64(6, 'UTC')}"
+
+func untilParam(until time.Time) clickhouse.Param {
+	return clickhouse.Param{Name: "until", Type: "DateTime64(6, 'UTC')", Value: until.UTC().Format("2006-01-02 15:04:05.000000")}
+}
+
+// CountEvents returns how many events each distinct id has that arrived until a time.
+func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string, until time.Time) (map[string]int64, error) {
 	counts := map[string]int64{}
 	for names := range slices.Chunk(names, namesAtOnce) {
 		err := w.client.Collect(ctx, clickhouse.Query{
-			SQL:     "SELECT distinct_id, count() FROM " + physical.Events + " WHERE distinct_id IN {names:Array(String)} GROUP BY distinct_id",
-			Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("names", "String", names)}, Unbounded: true,
+			SQL:     "SELECT distinct_id, count() FROM " + physical.Events + " WHERE distinct_id IN {names:Array(String)}" + arrived + " GROUP BY distinct_id",
+			Project: project, Params: []clickhouse.Param{clickhouse.ArrayParam("names", "String", names), untilParam(until)}, Unbounded: true,
 		}, func(cells []clickhouse.Cell) error {
 			n, err := cells[1].Int()
 			counts[cells[0].Text()] = n
@@ -48,11 +55,12 @@ func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []stri
 	return counts, nil
 }
 
-// DeleteEvents hides the events of persons: those of their distinct ids, and those of other distinct ids that were theirs once and are
+// DeleteEvents hides the events of persons that arrived until a time: those of their distinct ids, and those of other distinct ids that were theirs once and are
 // nobody's now.
-func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string) error {
+func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string, until time.Time) error {
 	for names := range slices.Chunk(names, namesAtOnce) {
-		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}", clickhouse.ArrayParam("names", "String", names)); err != nil {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}"+arrived,
+			clickhouse.ArrayParam("names", "String", names), untilParam(until)); err != nil {
 			return err
 		}
 	}
@@ -61,8 +69,8 @@ func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, na
 		return err
 	}
 	for names := range slices.Chunk(former, namesAtOnce) {
-		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}",
-			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons)); err != nil {
+		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}"+arrived,
+			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons), untilParam(until)); err != nil {
 			return err
 		}
 	}
@@ -160,14 +168,54 @@ var Erasable = []string{
 	physical.Events, "person", "person_distinct_id2", "person_distinct_id_overrides", physical.ComputedMembers, physical.StaticMembers,
 }
 
-// Erase is clickhouse.Client.Erase.
-func (w *Warehouse) Erase(ctx context.Context, table string) (time.Time, error) {
-	return w.client.Erase(ctx, table)
+// goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
+const goneEvery = 2 * time.Second
+
+// EraseTables erases the deleted rows of tables, and waits until nothing of them is on the disk.
+func (w *Warehouse) EraseTables(ctx context.Context, tables []string) error {
+	return eraseTables(ctx, w.client, tables, goneEvery)
 }
 
-// Unerased is clickhouse.Client.Unerased.
-func (w *Warehouse) Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error) {
-	return w.client.Unerased(ctx, table, before)
+// eraser is a clickhouse.Client.
+type eraser interface {
+	Erase(ctx context.Context, table string) (time.Time, error)
+	Unerased(ctx context.Context, table string, before time.Time) (clickhouse.Remains, error)
+}
+
+func eraseTables(ctx context.Context, in eraser, tables []string, every time.Duration) error {
+	began := map[string]time.Time{}
+	for _, table := range tables {
+		at, err := in.Erase(ctx, table)
+		if err != nil {
+			return err
+		}
+		began[table] = at
+	}
+	for _, table := range tables {
+		if err := awaitErased(ctx, in, table, began[table], every); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitErased waits until nothing is on the disk of the rows of a table that were deleted before a time. Rows that were deleted during the
+// erasure may not be erased, nor the statement that did it, until the table is erased once more.
+func awaitErased(ctx context.Context, in eraser, table string, before time.Time, every time.Duration) error {
+	for {
+		left, err := in.Unerased(ctx, table, before)
+		if err != nil || left.None() {
+			return err
+		}
+		if left.Masked > 0 || left.Statements > 0 {
+			if _, err := in.Erase(ctx, table); err != nil {
+				return err
+			}
+		}
+		if err := wait(ctx, every); err != nil {
+			return err
+		}
+	}
 }
 
 // EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off

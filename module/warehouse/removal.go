@@ -57,8 +57,6 @@ const (
 	// writtenEvery is how often to look whether ClickHouse still writes to a project, and writtenFor is for how long.
 	writtenEvery = 100 * time.Millisecond
 	writtenFor   = time.Minute
-	// goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
-	goneEvery = 2 * time.Second
 )
 
 // RemoveProject removes the rows of a project that was deleted: no query finds them any more. It waits for its turn among those that write
@@ -160,27 +158,7 @@ func (w *Warehouse) EraseRemoved(ctx context.Context) error {
 	if err != nil || foreign {
 		return err
 	}
-	began := map[string]time.Time{}
-	for _, table := range physical.Names() {
-		if began[table], err = w.client.Erase(ctx, table); err != nil {
-			return err
-		}
-	}
-	for _, table := range physical.Names() {
-		for {
-			left, err := w.client.Unerased(ctx, table, began[table])
-			if err != nil {
-				return err
-			}
-			if left.None() {
-				break
-			}
-			if err := wait(ctx, goneEvery); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return w.EraseTables(ctx, physical.Names())
 }
 
 // Contents counts what a project has in ClickHouse.

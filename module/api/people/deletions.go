@@ -163,11 +163,13 @@ func (s *People) delete(ctx context.Context, c *api.Caller, r deletions.Request)
 	if c.Key != nil {
 		r.By = c.Key.ID
 	}
-	place, err := s.Executor.Places.Enter(ctx, admission.Request{Project: r.Project, Awaited: admission.Awaited, Uncounted: true})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for a place: %w", err)
+	r.Enter = func(ctx context.Context) (leave func(), err error) {
+		place, err := s.Executor.Places.Enter(ctx, admission.Request{Project: r.Project, Awaited: admission.Awaited, Uncounted: true})
+		if err != nil {
+			return nil, fmt.Errorf("waiting for a place: %w", err)
+		}
+		return place.Leave, nil
 	}
-	defer place.Leave()
 	done, err := s.Deleter.Delete(ctx, r)
 	if refused, ok := errors.AsType[*deletions.RefusedError](err); ok {
 		return nil, api.Conflict("cannot_delete", refused.Reason, err)

@@ -1,0 +1,149 @@
+package deletions_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+var ann = ingest.Named{DistinctIDs: []string{"ann"}}
+
+const (
+	people = "SELECT count() FROM (SELECT id FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0)"
+	events = "SELECT count() FROM events"
+)
+
+// TestRecountAfterwards: cohorts are counted anew when the deletion has given its place and the project's people back.
+func TestRecountAfterwards(t *testing.T) {
+	s := start(t)
+	placed, recounted := false, 0
+	s.run(t, func(ctx context.Context, project int64, _ []int64) error {
+		recounted++
+		if placed {
+			t.Error("the deletion still has its place")
+			return nil
+		}
+		nobody := func(context.Context, []ingest.Gone) error { return nil }
+		return s.warehouse.DeletePeople(ctx, s.options(project), ingest.Named{}, false, nobody, nobody) // waits for who writes
+	})
+	s.capture(t, time.Now())
+	enter := func(context.Context) (func(), error) {
+		placed = true
+		return func() { placed = false }, nil
+	}
+	done, err := s.Delete(t.Context(), deletions.Request{Project: s.project, Who: ann, Enter: enter})
+	if err != nil || len(done) != 1 || recounted != 1 {
+		t.Errorf("%d deletions, counted %d times, %v", len(done), recounted, err)
+	}
+}
+
+// TestRefused: a deletion that ClickHouse refuses leaves everything as it is.
+func TestRefused(t *testing.T) {
+	s := start(t)
+	s.run(t, noRecount)
+	s.capture(t, time.Now())
+	conn := embeddedtest.Connect(t, engine.DSN())
+	exec := func(sql string) {
+		if err := conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Error(err)
+		}
+	}
+	// Rows of a table with a projection can't be deleted.
+	exec("ALTER TABLE events MODIFY SETTING deduplicate_merge_projection_mode = 'drop'")
+	exec("ALTER TABLE events ADD PROJECTION other (SELECT event ORDER BY event)")
+	defer exec("ALTER TABLE events RESET SETTING deduplicate_merge_projection_mode")
+	defer exec("ALTER TABLE events DROP PROJECTION other")
+	_, err := s.Delete(t.Context(), deletions.Request{Project: s.project, Who: ann, Events: true})
+	if _, refused := errors.AsType[*deletions.RefusedError](err); !refused {
+		t.Errorf("the deletion gave %v", err)
+	}
+	if got := slices.Concat(s.ask(t, people), s.ask(t, events)); !slices.Equal(got, []string{"[1]", "[1]"}) {
+		t.Errorf("people and events are %v, want one of each", got)
+	}
+	if all := s.registry.Snapshot().Deletions(s.project); len(all) != 0 {
+		t.Errorf("%d deletions are recorded", len(all))
+	}
+}
+
+// TestCompletion: a deletion that broke off is completed for who was there when it was asked for. Who came back since stays.
+func TestCompletion(t *testing.T) {
+	for _, buried := range []bool{false, true} {
+		s := start(t)
+		asked := time.Now().Add(-time.Hour)
+		s.capture(t, asked.Add(-time.Minute))
+		record := func(ctx context.Context, list []ingest.Gone) error {
+			d := registry.Deletion{Person: list[0].ID.String(), Gone: true, Events: true, Version: list[0].Version}
+			for _, n := range list[0].Names {
+				d.Names = append(d.Names, registry.DeletedName(n))
+			}
+			_, err := s.registry.AddDeletions(ctx, s.project, []registry.Deletion{d}, asked)
+			if err == nil && !buried {
+				err = errBroken
+			}
+			return err
+		}
+		broken := func(context.Context, []ingest.Gone) error { return errBroken }
+		if err := s.warehouse.DeletePeople(t.Context(), s.options(s.project), ann, true, record, broken); !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		s.capture(t, time.Now())
+		s.run(t, noRecount)
+		for s.registry.Snapshot().Deletions(s.project)[0].HiddenAt.IsZero() {
+			select {
+			case <-t.Context().Done():
+				t.Fatal("the test ends")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		want := []string{"[0]", "[1]"}
+		if buried {
+			want[0] = "[1]"
+		}
+		if got := slices.Concat(s.ask(t, people), s.ask(t, events)); !slices.Equal(got, want) {
+			t.Errorf("buried before: %t: people and events are %v, want %v", buried, got, want)
+		}
+	}
+}
+
+// TestForgetsMeanwhile: what other servers have deleted is forgotten while a deletion is completed that takes long.
+func TestForgetsMeanwhile(t *testing.T) {
+	s := start(t)
+	s.capture(t, time.Now())
+	asked := []registry.Deletion{{Person: uuid.NewString(), Gone: true, Version: 1}}
+	if _, err := s.registry.AddDeletions(t.Context(), s.project, asked, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	completing, other := make(chan struct{}), make(chan struct{})
+	s.run(t, func(context.Context, int64, []int64) error { // a part of the completion
+		close(completing)
+		<-other
+		return nil
+	})
+	<-completing
+	before := s.forgotten.Load()
+	added, err := s.registry.AddDeletions(t.Context(), s.project, asked, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.registry.HideDeletions(t.Context(), s.project, added, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); s.forgotten.Load() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Error("nothing is forgotten while a deletion is completed")
+			break
+		}
+	}
+	close(other)
+}
+
+var errBroken = errors.New("broken off")

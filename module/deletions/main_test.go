@@ -1,0 +1,120 @@
+package deletions_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var (
+	engine *embedded.Engine
+	client *clickhouse.Client
+)
+
+func TestMain(m *testing.M) {
+	clickhousetest.Main(m, func(e *embedded.Engine, c *clickhouse.Client) { engine, client = e, c })
+}
+
+// server is a server with a project of its own: a registry, and a deleter.
+type server struct {
+	*deletions.Deleter
+	registry  *registry.Registry
+	warehouse *warehouse.Warehouse
+	project   int64
+	forgotten atomic.Int64 // how often its answers were
+}
+
+var projects atomic.Int64
+
+// start prepares a server, whose deleter does not run yet.
+func start(t *testing.T) *server {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := house.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{registry: reg, warehouse: house}
+	for last := projects.Add(1); s.project < last; s.project++ { // each test has a project of another number
+		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, closeIt := range []func() error{house.Close, reg.Close} {
+			if err := closeIt(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return s
+}
+
+// run starts the deleter of a server.
+func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64) error) {
+	t.Helper()
+	s.Deleter = deletions.New(deletions.Config{
+		Registry: s.registry, Warehouse: s.warehouse, Logger: zap.NewNop(), Options: s.options, Recount: recount,
+		Forget: func(int64, time.Time) { s.forgotten.Add(1) },
+	})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func noRecount(context.Context, int64, []int64) error { return nil }
+
+func (s *server) options(project int64) ingest.Options {
+	return ingest.Options{Project: project, Now: time.Now(), Deletions: func() ingest.Deletions {
+		return deletions.DeletionsOf(s.registry.Snapshot(), project)
+	}}
+}
+
+// capture delivers an event of Ann.
+func (s *server) capture(t *testing.T, arrived time.Time) {
+	t.Helper()
+	var parser record.Parser
+	r, err := parser.Parse(fmt.Appendf(nil, `{"event":"a","distinct_id":"ann","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, uuid.NewString()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Arrived = arrived
+	if _, err := s.warehouse.Deliver(t.Context(), s.options(s.project), []record.Record{r}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask is what a query gives.
+func (s *server) ask(t *testing.T, sql string) []string {
+	t.Helper()
+	return clickhousetest.Ask(t, client, s.project, sql)
+}
