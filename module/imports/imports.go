@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,7 @@ type Import struct {
 	FinishedAt *time.Time       `json:"finished_at"`
 	Error      string           `json:"error"`
 	Report     *adminapi.Import `json:"report"`
+	Starts     int              `json:"starts"` // that did not end with the server
 }
 
 // ended reports whether nothing more will become of the import.
@@ -90,6 +92,7 @@ const (
 	roomFactor = 4                  // files of the largest size that may wait together
 	ownFactor  = 2                  // of those, how many may be of one project
 	maxTries   = 4
+	maxStarts  = 3 // after which an import that the server did not survive is given up
 	atOnce     = 3 // projects whose files are imported at the same time
 )
 
@@ -536,6 +539,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 		err = s.ended(running, one, err)
 	default:
 		one.Status = Waiting
+		one.Starts--
 		err = s.save(one)
 	}
 	if err != nil {
@@ -554,8 +558,16 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
 		return false
 	}
+	if one.Starts >= maxStarts {
+		err := s.finish(one, Failed, fmt.Sprintf("The server ended %d times while it imported the file.", one.Starts))
+		if err != nil {
+			s.config.Logger.Error("giving up an import", zap.String("import", one.ID), zap.Error(err))
+		}
+		return false
+	}
 	now := time.Now().UTC()
 	one.Status, one.StartedAt = Running, &now
+	one.Starts++
 	s.running[one.ID] = cancel
 	return true
 }
@@ -587,7 +599,16 @@ func (s *Service) try(ctx context.Context, one *Import) error {
 	}
 }
 
-func (s *Service) once(ctx context.Context, one *Import) error {
+// errPanic is a defect of the server.
+var errPanic = errors.New("BUG: the import panicked")
+
+func (s *Service) once(ctx context.Context, one *Import) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Logger.Error("an import panicked", zap.String("import", one.ID), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
 	if err := s.save(one); err != nil {
 		return diskError(err)
 	}

@@ -42,6 +42,8 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
 	case "broken":
 		return nil, errors.New("a secret of the server")
+	case "panic":
+		panic("a defect")
 	case "away":
 		if r.away--; r.away >= 0 {
 			return nil, errAway
@@ -113,6 +115,7 @@ func TestOutcomes(t *testing.T) {
 		{"good", imports.Completed, ""},
 		{"bad", imports.Failed, "the file is bad"},
 		{"broken", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
+		{"panic", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
 		{"away", imports.Completed, ""},
 	}
 	for _, tt := range tests {
@@ -206,6 +209,51 @@ func TestRestart(t *testing.T) {
 	}
 	if err := s.Delete(1, one.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCrashes: an import that was running when the server crashed is given up after three such starts; one that a server stopped is not.
+func TestCrashes(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, folder, r)
+	one := add(t, s, 1, "wait")
+	<-r.began
+	record := filepath.Join(folder, "1", one.ID+".json")
+	running, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, folder, r)
+		<-r.began
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// The server crashes: it does not note that the import waits again.
+		if err := os.WriteFile(record, running, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, folder, r)
+		<-r.began
+		if running, err = os.ReadFile(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, running, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, folder, r)
+	if got := until(t, s, one, imports.Failed); got.Error != "The server ended 3 times while it imported the file." {
+		t.Errorf("%+v", got)
 	}
 }
 
