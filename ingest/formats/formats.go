@@ -56,7 +56,7 @@ type Options struct {
 	// Opens a file to keep what has to be read from its end: Parquet and ZIP. The reader closes and removes it. Default: such files can
 	// only be read if the input is an *os.File.
 	Spool func() (*os.File, error)
-	// How many bytes such a file may have. Default: any number.
+	// How many bytes such files may have that are open together. Default: any number.
 	MaxSpool int64
 }
 
@@ -67,6 +67,7 @@ type Reader struct {
 	source  source // nil before the first record
 	err     error  // the end
 	closers []func() error
+	spooled int64 // bytes of files that are kept now
 	summary Summary
 	unknown unknownFields
 	parser  record.Parser

@@ -168,17 +168,21 @@ func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
 	}
-	r.closers = append(r.closers, func() error { return errors.Join(file.Close(), os.Remove(file.Name())) })
-	most := r.options.MaxSpool
-	limited := in
+	var size int64
+	r.closers = append(r.closers, func() error {
+		r.spooled -= size
+		return errors.Join(file.Close(), os.Remove(file.Name()))
+	})
+	limited, most := in, r.options.MaxSpool
 	if most > 0 {
-		limited = io.LimitReader(in, most+1)
+		limited = io.LimitReader(in, most-r.spooled+1)
 	}
-	size, err := io.Copy(file, limited)
+	size, err = io.Copy(file, limited)
+	r.spooled += size
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
-	case most > 0 && size > most:
+	case most > 0 && r.spooled > most:
 		return nil, 0, fmt.Errorf("the file is larger than %d MiB, which is the most that is kept of one that is read from its end", most>>20)
 	}
 	return file, size, nil

@@ -3,6 +3,7 @@
 package imports
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
@@ -115,6 +117,8 @@ type Service struct {
 	end    context.CancelFunc
 	done   chan struct{}
 
+	damaged sync.Map // names of records that the log tells of
+
 	mu        sync.Mutex
 	uploading map[int64]int   // by project
 	expected  map[int64]int64 // bytes that these may bring
@@ -161,6 +165,9 @@ const (
 	partialFile = ".partial"
 )
 
+// SpoolPattern is how files in the folder of the service are called that are kept while an import reads them.
+const SpoolPattern = "spool-*"
+
 // Add keeps a file, and has it imported. It is expected to have so many bytes, and has that many at most.
 func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*Import, error) {
 	leave, err := s.enter(request.Project, expected, most)
@@ -201,7 +208,7 @@ func (s *Service) enter(project, expected, most int64) (leave func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	waiting, size, own := 0, expected, expected
+	waiting, size, own := 0, expected+s.spooled(), expected
 	for _, one := range all {
 		if one.ended() {
 			continue
@@ -234,6 +241,20 @@ func (s *Service) enter(project, expected, most int64) (leave func(), err error)
 			delete(s.expected, project)
 		}
 	}, nil
+}
+
+// spooled is how many bytes are kept of files that are being read.
+func (s *Service) spooled() (size int64) {
+	names, err := filepath.Glob(filepath.Join(s.config.Folder, SpoolPattern))
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
 }
 
 // receive writes a body to a file.
@@ -298,11 +319,7 @@ func (s *Service) save(one *Import) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encoding an import: %w", err)
 	}
-	name := s.file(one.Project, one.ID, recordFile)
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		return err //nolint:wrapcheck // the caller says what it was doing
-	}
-	return os.Rename(name+".new", name) //nolint:wrapcheck // the caller says what it was doing
+	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller says what it was doing
 }
 
 // Get returns an import of a project, or ErrNotFound.
@@ -325,15 +342,19 @@ func read(name string) (*Import, error) {
 	if err := json.Unmarshal(text, one); err != nil {
 		return nil, fmt.Errorf("reading an import: %w", err)
 	}
+	if one.ID+recordFile != filepath.Base(name) || strconv.FormatInt(one.Project, 10) != filepath.Base(filepath.Dir(name)) {
+		return nil, errors.New("reading an import: the file is of another one")
+	}
 	return one, nil
 }
 
 // List returns the imports of a project, newest first.
 func (s *Service) List(project int64) ([]*Import, error) {
-	return listed(s.folder(project))
+	return s.listed(s.folder(project))
 }
 
-func listed(folder string) ([]*Import, error) {
+// listed returns the imports in a folder. One that cannot be read is left out, and the log says so once.
+func (s *Service) listed(folder string) ([]*Import, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -346,12 +367,16 @@ func listed(folder string) ([]*Import, error) {
 		if !strings.HasSuffix(e.Name(), recordFile) {
 			continue
 		}
-		one, err := read(filepath.Join(folder, e.Name()))
+		name := filepath.Join(folder, e.Name())
+		one, err := read(name)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			if _, said := s.damaged.LoadOrStore(name, true); !said {
+				s.config.Logger.Error("an import is left out: its record is damaged", zap.String("file", name), zap.Error(err))
+			}
+			continue
 		}
 		all = append(all, one)
 	}
@@ -370,7 +395,7 @@ func (s *Service) all() ([]*Import, error) {
 		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
 			continue
 		}
-		some, err := listed(filepath.Join(s.config.Folder, f.Name()))
+		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -443,7 +468,7 @@ func (s *Service) work(ctx context.Context) {
 
 // clean removes what is left of uploads that broke off when another process ended.
 func (s *Service) clean() {
-	for _, pattern := range []string{"*/*" + partialFile, "*/*.new", "spool-*"} {
+	for _, pattern := range []string{"*/*" + partialFile, "*/*" + wholefile.Suffix, SpoolPattern} {
 		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
 		if err != nil {
 			continue

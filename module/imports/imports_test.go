@@ -257,6 +257,26 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestDamagedRecords: records that cannot be read, as after a power cut, are left out, and hold up nobody.
+func TestDamagedRecords(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"a": "", "b": "{", "c": "{}", "d": `{"id":"d","project":2,"status":"waiting"}`} {
+		if err := os.WriteFile(filepath.Join(folder, "1", name+".json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, folder, &runner{})
+	for project := range int64(2) {
+		until(t, s, add(t, s, project+1, "good"), imports.Completed)
+	}
+	if all, err := s.List(1); err != nil || len(all) != 1 {
+		t.Errorf("%d imports, %v", len(all), err)
+	}
+}
+
 type brokenBody struct{}
 
 var errGone = errors.New("gone")
@@ -280,6 +300,19 @@ func TestLimits(t *testing.T) {
 	_, room := s.Add(imports.Request{Project: 2}, strings.NewReader("x"), 3<<20, 1<<20)
 	if !errors.Is(room, imports.ErrRoom) {
 		t.Errorf("room: %v", room)
+	}
+	spool := filepath.Join(folder, "spool-1")
+	if err := os.WriteFile(spool, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(spool, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, room := s.Add(imports.Request{Project: 2}, strings.NewReader("x"), 1, 1<<20); !errors.Is(room, imports.ErrRoom) {
+		t.Errorf("room beside a file that is being read: %v", room)
+	}
+	if err := os.Remove(spool); err != nil {
+		t.Fatal(err)
 	}
 	var taken []error
 	for range 11 {
