@@ -92,7 +92,7 @@ func (i *importer) runWithin(
 	options.LearnTypes, options.DryRun = request.LearnTypes, request.DryRun
 	options.Progress = func(r ingest.Report) { progress(r.Line, r.Events) }
 	reader := formats.New(in, formats.Options{
-		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: most,
+		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: most, Stopped: ctx.Err,
 		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, imports.SpoolPattern) },
 	})
 	defer func() { _ = reader.Close() }()

@@ -3,12 +3,14 @@ package formats
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -99,7 +101,29 @@ func (r *Reader) openZIP(file io.ReaderAt, size int64) (source, error) {
 		}
 		z.left = append(z.left, f)
 	}
+	if overlap(z.left) {
+		return nil, errors.New("the ZIP file is damaged, or made to harm: files in it overlap")
+	}
 	return z, nil
+}
+
+// overlap reports whether files share bytes of the ZIP file: a small one could contain any amount. Those that are not where the list
+// says have an error when they are read.
+func overlap(files []*zip.File) bool {
+	type part struct{ from, to int64 }
+	parts := make([]part, 0, len(files))
+	for _, f := range files {
+		if from, err := f.DataOffset(); err == nil {
+			parts = append(parts, part{from, from + int64(f.CompressedSize64)}) //nolint:gosec // below
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })
+	for i, p := range parts {
+		if p.to < p.from || i > 0 && p.from < parts[i-1].to {
+			return true
+		}
+	}
+	return false
 }
 
 func (z *zipFiles) next() (record.Record, error) {
@@ -133,15 +157,12 @@ func (z *zipFiles) next() (record.Record, error) {
 func (z *zipFiles) open() error {
 	f := z.left[0]
 	z.left, z.name, z.closers = z.left[1:], f.Name, len(z.r.closers)
-	if f.UncompressedSize64 > freeBytes && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
-		return fmt.Errorf("it unfolds to more than %d times its size", maxRatio)
-	}
 	in, err := f.Open()
 	if err != nil {
 		return err //nolint:wrapcheck // said adds the file
 	}
 	z.close = in.Close
-	z.current, err = z.r.openStream(in, f.Name, 1)
+	z.current, err = z.r.openStream(&unfolding{in, z.r}, f.Name, 1)
 	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return z.done()
 	}

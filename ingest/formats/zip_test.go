@@ -1,8 +1,11 @@
 package formats_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -50,5 +53,60 @@ func TestManyFilesInZIP(t *testing.T) {
 	}
 	if got, _ := read(t, strings.NewReader(zipOf(3, 3)), formats.Options{}); len(got) > 0 {
 		t.Errorf("a list of three files without names: %q", got)
+	}
+}
+
+// TestOverlap: files in a ZIP file that share their bytes.
+func TestOverlap(t *testing.T) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for range 2 {
+		f, err := w.Create("a.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(f, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in := b.Bytes()
+	// The second in the list is where the first is, and they have the same name and text.
+	second := bytes.LastIndex(in, []byte("PK\x01\x02"))
+	binary.LittleEndian.PutUint32(in[second+42:], 0)
+	got, _ := read(t, bytes.NewReader(in), formats.Options{})
+	if len(got) != 1 || !strings.Contains(got[0], "files in it overlap") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFilesTogether: each file in a ZIP file is in proportion, all together are not.
+func TestFilesTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("unfolds 300 MiB")
+	}
+	blank := strings.Repeat(strings.Repeat(" ", 1<<20-1)+"\n", 100)
+	inner := zipped(t, "a.json", line+blank, "b.json", line+blank, "c.json", line+blank)
+	got, _ := read(t, strings.NewReader(gzipped(t, inner)), formats.Options{Format: formats.NDJSON})
+	if len(got) == 0 || !strings.Contains(got[len(got)-1], "c.json in the ZIP file: reading line") ||
+		!strings.Contains(got[len(got)-1], "unfolds to more than 500 times its size") {
+		t.Errorf("%.500q", got)
+	}
+}
+
+// TestStopped: a file without records can be stopped.
+func TestStopped(t *testing.T) {
+	asked, stopped := 0, errors.New("stopped")
+	options := formats.Options{Format: formats.NDJSON, Stopped: func() error {
+		if asked++; asked > 3 {
+			return stopped
+		}
+		return nil
+	}}
+	got, _ := read(t, strings.NewReader(gzipped(t, strings.Repeat(" \n", 1<<20))), options)
+	if len(got) != 1 || !strings.Contains(got[0], "stopped") {
+		t.Errorf("%.500q", got)
 	}
 }

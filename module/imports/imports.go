@@ -108,6 +108,8 @@ type Config struct {
 	Transient func(error) bool
 	// Pause is how long the service waits before it looks for work again. Default: a second.
 	Pause time.Duration
+	// MaxTime is how long an import may take. Default: 12 hours.
+	MaxTime time.Duration
 }
 
 // Service imports files. Several may be open on one folder: one of them is at work.
@@ -133,6 +135,9 @@ func New(config Config) (*Service, error) {
 	}
 	if config.Pause == 0 {
 		config.Pause = time.Second
+	}
+	if config.MaxTime == 0 {
+		config.MaxTime = 12 * time.Hour
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
@@ -423,7 +428,10 @@ func (s *Service) Delete(project int64, id string) error {
 	return s.finish(one, Cancelled, "")
 }
 
-var errCancelled = errors.New("the import was cancelled")
+var (
+	errCancelled = errors.New("the import was cancelled")
+	errTooLong   = errors.New("the import took too long")
+)
 
 // finish notes how an import ended, and removes its data.
 func (s *Service) finish(one *Import, status Status, reason string) error {
@@ -548,6 +556,8 @@ func (s *Service) leave(project int64) {
 func (s *Service) run(ctx context.Context, one *Import) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	running, stop := context.WithTimeoutCause(running, s.config.MaxTime, errTooLong)
+	defer stop()
 	if !s.begin(one, cancel) {
 		return
 	}
@@ -601,6 +611,9 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
+	}
+	if errors.Is(context.Cause(running), errTooLong) {
+		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what is in already is passed over.", s.config.MaxTime))
 	}
 	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())

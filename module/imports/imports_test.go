@@ -277,6 +277,24 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
+// TestTooLong: an import that goes on for too long fails, and others go on.
+func TestTooLong(t *testing.T) {
+	s, err := imports.New(imports.Config{
+		Folder: t.TempDir(), Logger: zap.NewNop(), Run: (&runner{}).run, Pause: 2 * time.Millisecond, MaxTime: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := until(t, s, add(t, s, 1, "wait"), imports.Failed)
+	if want := "The import took longer than 1s. Split the file into smaller ones: what is in already is passed over."; got.Error != want {
+		t.Errorf("%q", got.Error)
+	}
+	until(t, s, add(t, s, 1, "good"), imports.Completed)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 type brokenBody struct{}
 
 var errGone = errors.New("gone")
