@@ -122,8 +122,7 @@ type Service struct {
 	damaged sync.Map // names of records that the log tells of
 
 	mu        sync.Mutex
-	uploading map[int64]int   // by project
-	expected  map[int64]int64 // bytes that these may bring
+	uploading map[*upload]bool
 	running   map[string]context.CancelCauseFunc
 	busy      map[int64]bool // projects that have an import at work
 }
@@ -141,8 +140,8 @@ func New(config Config) (*Service, error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
-		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[int64]int{},
-		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{}, expected: map[int64]int64{},
+		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[*upload]bool{},
+		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{},
 	}
 	go s.work(ctx)
 	return s, nil
@@ -173,19 +172,19 @@ const (
 // SpoolPattern is how files in the folder of the service are called that are kept while an import reads them.
 const SpoolPattern = "spool-*"
 
-// Add keeps a file, and has it imported. It is expected to have so many bytes, and has that many at most.
+// Add keeps a file, and has it imported. It is expected to have so many bytes, 0 if that is not known, and has that many at most.
 func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*Import, error) {
-	leave, err := s.enter(request.Project, expected, most)
+	up, err := s.enter(request.Project, expected, most)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer s.exit(up)
 	one := &Import{Request: request, ID: uuid.NewString(), Status: Waiting, CreatedAt: time.Now().UTC()}
 	if err := os.MkdirAll(s.folder(request.Project), 0o700); err != nil {
 		return nil, diskError(err)
 	}
 	partial := s.file(one.Project, one.ID, partialFile)
-	if one.Size, err = receive(partial, body, most); err != nil {
+	if one.Size, err = receive(partial, &uploading{in: body, s: s, up: up}, most); err != nil {
 		return nil, errors.Join(err, remove(partial))
 	}
 	data := s.file(one.Project, one.ID, dataFile)
@@ -207,45 +206,87 @@ func (s *Service) look() {
 	}
 }
 
-// enter takes a place for an upload, if there is one.
-func (s *Service) enter(project, expected, most int64) (leave func(), err error) {
-	all, err := s.all()
-	if err != nil {
+// upload is a file that is coming in.
+type upload struct {
+	project  int64
+	most     int64 // of a file
+	reserved int64 // bytes of the room that it takes: what came, and a step more at most
+}
+
+// step is how many bytes an upload reserves together.
+const step = 16 << 20
+
+// enter takes a place for an upload, if there is one for all that it is expected to bring. It reserves room for the first step.
+func (s *Service) enter(project, expected, most int64) (*upload, error) {
+	up := &upload{project: project, most: most}
+	if err := s.reserve(up, max(expected, min(step, most)), min(step, most)); err != nil {
 		return nil, err
 	}
-	waiting, size, own := 0, expected+s.spooled(), expected
+	return up, nil
+}
+
+// exit gives back the place of an upload.
+func (s *Service) exit(up *upload) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.uploading, up)
+}
+
+// reserve reserves more bytes for an upload, if there is room for those that are needed.
+func (s *Service) reserve(up *upload, needed, more int64) error {
+	all, err := s.all()
+	if err != nil {
+		return err
+	}
+	places, size, own := 0, needed+s.spooled(), needed
 	for _, one := range all {
 		if one.ended() {
 			continue
 		}
 		size += one.Size
-		if one.Project == project {
-			waiting++
+		if one.Project == up.project {
+			places++
 			own += one.Size
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, more := range s.expected {
-		size += more
+	for other := range s.uploading {
+		size += other.reserved
+		if other.project == up.project {
+			own += other.reserved
+			if other != up {
+				places++
+			}
+		}
 	}
 	switch {
-	case waiting+s.uploading[project] >= maxWaiting:
-		return nil, ErrQueue
-	case size > roomFactor*most, own+s.expected[project] > ownFactor*most:
-		return nil, ErrRoom
+	case places >= maxWaiting && !s.uploading[up]:
+		return ErrQueue
+	case size > roomFactor*up.most, own > ownFactor*up.most:
+		return ErrRoom
 	}
-	s.uploading[project]++
-	s.expected[project] += expected
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.expected[project] -= expected
-		if s.uploading[project]--; s.uploading[project] == 0 {
-			delete(s.uploading, project)
-			delete(s.expected, project)
+	s.uploading[up] = true
+	up.reserved += more
+	return nil
+}
+
+// uploading reads a body as long as there is room for it.
+type uploading struct {
+	in io.Reader
+	s  *Service
+	up *upload
+	n  int64
+}
+
+func (u *uploading) Read(into []byte) (int, error) {
+	n, err := u.in.Read(into)
+	if u.n += int64(n); u.n > u.up.reserved && u.n <= u.up.most {
+		if err := u.s.reserve(u.up, step, step); err != nil {
+			return n, err
 		}
-	}, nil
+	}
+	return n, err //nolint:wrapcheck // readers compare it
 }
 
 // spooled is how many bytes are kept of files that are being read.

@@ -1,12 +1,14 @@
 package imports_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,10 +96,10 @@ func until(t *testing.T, s *imports.Service, one *imports.Import, status imports
 	return nil
 }
 
-// files lists what is in a folder of a project.
-func files(t *testing.T, folder, project, kind string) (n int) {
+// files counts the files of a kind in the folder of the project 1.
+func files(t *testing.T, folder, kind string) (n int) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(folder, project, "*"+kind))
+	names, err := filepath.Glob(filepath.Join(folder, "1", "*"+kind))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 		t.Errorf("%d imports, %v", len(all), err)
 	}
 	for range 1000 {
-		if files(t, folder, "1", ".data") == 0 {
+		if files(t, folder, ".data") == 0 {
 			return
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -204,7 +206,7 @@ func TestRestart(t *testing.T) {
 	if got := <-r.began; got != "wait" {
 		t.Errorf("%q runs", got)
 	}
-	if n := files(t, folder, "1", ".partial"); n > 0 {
+	if n := files(t, folder, ".partial"); n > 0 {
 		t.Errorf("%d partial files are left", n)
 	}
 	if err := s.Delete(1, one.ID); err != nil {
@@ -312,7 +314,7 @@ func TestLimits(t *testing.T) {
 	if !errors.Is(large, imports.ErrSize) || !errors.Is(gone, errGone) {
 		t.Errorf("too large: %v; gone: %v", large, gone)
 	}
-	if n := files(t, folder, "1", ".partial"); n > 0 {
+	if n := files(t, folder, ".partial"); n > 0 {
 		t.Errorf("%d partial files are left", n)
 	}
 	_, room := s.Add(imports.Request{Project: 2}, strings.NewReader("x"), 3<<20, 1<<20)
@@ -347,6 +349,41 @@ func TestLimits(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	add(t, s, 2, "good") // another project has a queue of its own
+}
+
+// TestOpenUploads: uploads that bring nothing leave the room to others, whatever they say that they will bring. One that brings more than
+// there is room for is refused meanwhile.
+func TestOpenUploads(t *testing.T) {
+	const most = 100 << 20
+	folder := t.TempDir()
+	s := open(t, folder, &runner{})
+	var uploads sync.WaitGroup
+	defer uploads.Wait()
+	for project := range int64(6) {
+		body, end := io.Pipe()
+		defer func() { _ = end.Close() }()
+		uploads.Go(func() { _, _ = s.Add(imports.Request{Project: project + 1}, body, most, most) })
+		if _, err := end.Write([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Add(imports.Request{Project: 1}, strings.NewReader("good"), most, most); err != nil {
+		t.Errorf("beside open uploads: %v", err)
+	}
+	spool := filepath.Join(folder, "spool-1")
+	if err := os.WriteFile(spool, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(spool, 250<<20); err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.NewReader(make([]byte, 90<<20))
+	if _, err := s.Add(imports.Request{Project: 1}, body, 0, most); !errors.Is(err, imports.ErrRoom) {
+		t.Errorf("an upload that brings more than there is room for: %v", err)
+	}
+	if n := files(t, folder, ".partial"); n != 1 {
+		t.Errorf("%d partial files are there, want that of the open upload", n)
+	}
 }
 
 // TestOthersGoOn: an import that takes long holds up its own project alone.
