@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -19,7 +20,7 @@ type ahead struct {
 	full    chan *batch // closed after the last one
 	empty   chan *batch
 	stopped atomic.Bool
-	failed  any // what the reader panicked with
+	failed  string // what the reader panicked with, and where; empty if it did not
 }
 
 // readAhead begins to read. The caller takes batches from full and gives them back to empty, until full is closed.
@@ -35,7 +36,11 @@ func readAhead(project int64, in Reader, most int) *ahead {
 
 func (a *ahead) read() {
 	defer close(a.full)
-	defer func() { a.failed = recover() }()
+	defer func() {
+		if p := recover(); p != nil {
+			a.failed = fmt.Sprintf("%v\n%s", p, debug.Stack())
+		}
+	}()
 	for !a.stopped.Load() {
 		b := <-a.empty
 		b.reset()
@@ -83,7 +88,7 @@ func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
 			return err
 		}
 	}
-	if a.failed != nil {
+	if a.failed != "" {
 		panic(a.failed)
 	}
 	return nil

@@ -98,6 +98,7 @@ func newWorld(tb testing.TB) *world {
 func (w *world) newImports(tb testing.TB) *importing {
 	tb.Helper()
 	one := &importer{rt: w.rt, folder: tb.TempDir()}
+	one.spool.Store(1 << 20)
 	service, err := imports.New(imports.Config{Folder: one.folder, Logger: zap.NewNop(), Run: one.file, Pause: 10 * time.Millisecond})
 	if err != nil {
 		tb.Fatal(err)

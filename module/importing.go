@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
@@ -30,9 +31,11 @@ type importer struct {
 	rt     *runtime // with what an import needs, and no more
 	folder string   // where files are kept that have to be read from their end
 	runs   importRuns
+	// How large a file over HTTP may be that is compressed and has to be read from its end.
+	spool atomic.Int64
 }
 
-// maxSpool is how large a file may be that comes as a stream, or compressed, and has to be read from its end.
+// maxSpool is how large a file of a command may be that comes as a stream, or compressed, and has to be read from its end.
 const maxSpool = 16 << 30
 
 // openImports takes a share of what imports files.
@@ -47,6 +50,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	}
 	found, err := keep(a, "imports "+cacheKey, func() (kept, func() error, error) {
 		one := &importer{rt: small, folder: folder}
+		one.spool.Store(int64(a.Limits.ImportSize)) // imports begin at once
 		service, err := imports.New(imports.Config{
 			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.IsOutage,
 			Gone: func(project int64) bool { return small.registry.Snapshot().Removal(project) != nil },
@@ -59,6 +63,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	if err != nil {
 		return nil, err
 	}
+	found.spool.Store(int64(a.Limits.ImportSize))
 	return &importing{found.importer, found.Service, int64(a.Limits.ImportSize)}, nil
 }
 
@@ -69,12 +74,19 @@ func (i *importer) file(ctx context.Context, request imports.Request, in *os.Fil
 	if i.rt.registry.Snapshot().Project(request.Project) == nil {
 		return nil, &imports.FileError{Err: errNoProject}
 	}
-	return i.run(ctx, request, in, progress)
+	return i.runWithin(ctx, request, in, progress, i.spool.Load())
 }
 
-// run imports a file. What it learns of properties is recorded even when the import breaks off: those lines are in. With an error it
-// returns what was done before, if anything was. It ends when the project is deleted.
+// run imports a file of a command.
 func (i *importer) run(ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int)) (*adminapi.Import, error) {
+	return i.runWithin(ctx, request, in, progress, maxSpool)
+}
+
+// runWithin imports a file, and keeps at most so many bytes of it on disk. What it learns of properties is recorded even when the import
+// breaks off: those lines are in. With an error it returns what was done before, if anything was. It ends when the project is deleted.
+func (i *importer) runWithin(
+	ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int), most int64,
+) (*adminapi.Import, error) {
 	rt, start := i.rt, time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -90,8 +102,8 @@ func (i *importer) run(ctx context.Context, request imports.Request, in io.Reade
 		progress(r.Line, r.Events)
 	}
 	reader := formats.New(in, formats.Options{
-		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: maxSpool,
-		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, "spool-*") },
+		Format: formats.Format(request.Format), Name: request.Name, Map: request.Map, MaxSpool: most, Stopped: ctx.Err,
+		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, imports.SpoolPattern) },
 	})
 	defer func() { _ = reader.Close() }()
 	report, err := rt.Warehouse.Import(ctx, rt.Places, options, reader)

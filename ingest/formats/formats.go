@@ -56,8 +56,10 @@ type Options struct {
 	// Opens a file to keep what has to be read from its end: Parquet and ZIP. The reader closes and removes it. Default: such files can
 	// only be read if the input is an *os.File.
 	Spool func() (*os.File, error)
-	// How many bytes such a file may have. Default: any number.
+	// How many bytes such files may have that are open together. Default: any number.
 	MaxSpool int64
+	// Is asked while compressed data is read, which can take long without a record. An error ends the reading. Default: goes on.
+	Stopped func() error
 }
 
 // Reader reads records from a file. A line or row that cannot be used is a *record.Error; there is more to read after it.
@@ -67,9 +69,13 @@ type Reader struct {
 	source  source // nil before the first record
 	err     error  // the end
 	closers []func() error
-	summary Summary
-	unknown unknownFields
-	parser  record.Parser
+	spooled int64 // bytes of files that are kept now
+	sent    func() int64
+	// Bytes that compressed files unfolded to, the files in a ZIP file and what they unfold to included.
+	unfolded int64
+	summary  Summary
+	unknown  unknownFields
+	parser   record.Parser
 }
 
 // source yields records of one file in one format. Errors other than *record.Error are its end.
@@ -155,6 +161,7 @@ func wrapped(err error, doing string) error {
 // open looks at the start of the input and returns what reads it.
 func (r *Reader) open() (source, error) {
 	if file, size, ok := regular(r.in); ok {
+		r.sent = func() int64 { return size }
 		kind, err := kindOf(file)
 		if err != nil {
 			return nil, err
@@ -167,12 +174,28 @@ func (r *Reader) open() (source, error) {
 		case other:
 		}
 	}
-	return r.openStream(r.in, r.options.Name, 0)
+	in := r.in
+	if r.sent == nil {
+		counted := &counter{in: in}
+		in, r.sent = counted, func() int64 { return counted.n }
+	}
+	return r.openStream(in, r.options.Name, 0)
+}
+
+// unfold counts bytes that something unfolded to. All together are in proportion to what was sent.
+func (r *Reader) unfold(n int64) error {
+	if r.unfolded += n; r.unfolded > freeBytes && r.unfolded > maxRatio*r.sent() {
+		return fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
+	}
+	if r.options.Stopped != nil {
+		return r.options.Stopped()
+	}
+	return nil
 }
 
 // openStream opens what a stream contains: compressed data, or text. Parquet and ZIP are spooled.
 func (r *Reader) openStream(in io.Reader, name string, depth int) (source, error) {
-	text, err := uncompressed(in, name)
+	text, err := r.uncompressed(in, name)
 	if err != nil {
 		return nil, err
 	}

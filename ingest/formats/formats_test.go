@@ -442,6 +442,15 @@ func TestFile(t *testing.T) {
 	if got, _ := read(t, strings.NewReader(zipped(t, "a.json", line)), options); len(got) != 1 || !strings.Contains(got[0], "larger than") {
 		t.Errorf("%q", got)
 	}
+	inner := parquetFile(t, exportedRows(3))
+	options.MaxSpool = int64(len(inner)) + 10
+	if got, _ := read(t, strings.NewReader(zipped(t, "a.parquet", inner)), options); len(got) != 1 || !strings.Contains(got[0], "larger than") {
+		t.Errorf("a file and one in it: %q", got)
+	}
+	options.MaxSpool *= 3
+	if got, _ := read(t, strings.NewReader(zipped(t, "a.parquet", inner, "b.parquet", inner, "c.parquet", inner)), options); len(got) != 9 {
+		t.Errorf("files one after the other: %q", got)
+	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("%v left, %v", left, err)
 	}

@@ -32,7 +32,6 @@ type parquetRows struct {
 	buffer  []parquet.Row
 	left    []parquet.Row
 	line    int
-	out     int64 // bytes of all rows so far
 }
 
 // rowsAtOnce is how many rows are taken from the file together.
@@ -133,8 +132,8 @@ func (p *parquetRows) next() (_ record.Record, err error) {
 			size += len(v.ByteArray())
 		}
 	}
-	if p.out += int64(size); p.out > freeBytes && p.out > maxRatio*p.size {
-		return record.Record{}, fmt.Errorf("reading row %d of the import: the file unfolds to more than %d times its size", p.line, maxRatio)
+	if err := p.r.unfold(int64(size)); err != nil {
+		return record.Record{}, fmt.Errorf("reading row %d of the import: %w", p.line, err)
 	}
 	if size > maxLine {
 		return record.Record{}, &record.Error{Line: p.line, Reason: fmt.Errorf("the row is longer than %d MiB", maxLine>>20)}

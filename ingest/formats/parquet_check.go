@@ -6,59 +6,18 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
 // The library takes the memory that a file asks for. These are checks of what it asks for, before the library sees it.
 
 const (
-	maxFooter    = 32 << 20
-	maxList      = 1 << 16 // row groups, columns, or what else there are many of
+	maxFooter    = 16 << 20
 	maxPage      = 256 << 20
 	maxPageCells = 16 << 20
 	maxOpenPages = 1 << 30 // bytes of the largest page of each column, which are in memory together
 	maxHeader    = 1 << 20 // bytes of the header of a page
 )
-
-// guarded reads thrift, and refuses lists that are longer than they can be.
-type guarded struct {
-	thrift.BytesReader
-}
-
-var errList = errors.New("the Parquet file is damaged, or made to harm: it has a list that is too long")
-
-func (g guarded) ReadList() (thrift.List, error) {
-	l, err := g.BytesReader.ReadList()
-	if err == nil && (l.Size < 0 || l.Size > maxList) {
-		err = errList
-	}
-	return l, err //nolint:wrapcheck // the decoder adds the place
-}
-
-func (g guarded) ReadSet() (thrift.Set, error) {
-	s, err := g.BytesReader.ReadSet()
-	if err == nil && (s.Size < 0 || s.Size > maxList) {
-		err = errList
-	}
-	return s, err //nolint:wrapcheck // the decoder adds the place
-}
-
-func (g guarded) ReadMap() (thrift.Map, error) {
-	m, err := g.BytesReader.ReadMap()
-	if err == nil && (m.Size < 0 || m.Size > maxList) {
-		err = errList
-	}
-	return m, err //nolint:wrapcheck // the decoder adds the place
-}
-
-// decode reads a thrift structure, and returns how many bytes it takes.
-func decode(text []byte, into any) (int, error) {
-	var compact thrift.CompactProtocol
-	in := guarded{compact.NewReaderFromBytes(text)}
-	err := thrift.NewDecoder(in).Decode(into)
-	return in.BytesRead(), err //nolint:wrapcheck // the caller says what it was
-}
 
 // checkFooter checks the footer of a file.
 func checkFooter(in io.ReaderAt, size int64) error {

@@ -115,6 +115,11 @@ func TestParquetTypes(t *testing.T) {
 	}
 }
 
+// withFooter is a Parquet file with a footer and nothing else.
+func withFooter(footer string) string {
+	return "PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"
+}
+
 // TestDamagedParquet cuts, and lies.
 func TestDamagedParquet(t *testing.T) {
 	good := parquetFile(t, exportedRows(100))
@@ -122,14 +127,21 @@ func TestDamagedParquet(t *testing.T) {
 		return good[:len(good)-8] + string(binary.LittleEndian.AppendUint32(nil, length)) + "PAR1"
 	}
 	// A list of two billion schema elements.
-	lying := "PAR1" + "\x15\x02\x19\xfc\xff\xff\xff\xff\x07"
-	lying += string(binary.LittleEndian.AppendUint32(nil, uint32(len(lying)-4))) + "PAR1"
+	lying := withFooter("\x15\x02\x19\xfc\xff\xff\xff\xff\x07")
+	columns := "\x19\xfc\xe0\xd4\x03" + strings.Repeat("\x3c\x00\x00", 60_000) + "\x00"
 	tests := []struct{ name, in, want string }{
 		{"cut off", good[:len(good)-100], "the Parquet file is cut off: it does not end with PAR1"},
 		{"only a start", "PAR1", "the Parquet file is cut off: it is too short"},
 		{"a footer that is too long", footer(1 << 31), "its footer of 2147483648 bytes does not fit"},
 		{"a footer that is too short", footer(10), "the footer of the Parquet file is damaged"},
-		{"a list that is too long", lying, "a list that is too long"},
+		{"a list that is too long", lying, "lists that are too long"},
+		{"a footer that is too large", withFooter(strings.Repeat("x", 17<<20)), "its footer of 17825792 bytes does not fit"},
+		// The field 15 is a list of one list of one list, and so on: the library would skip it by recursion.
+		{"lists in lists", withFooter("\xf9" + strings.Repeat("\x19", 8<<20)), "nested too deeply"},
+		{"structures in structures", withFooter(strings.Repeat("\xfc", 1<<20)), "nested too deeply"},
+		{"maps in maps", withFooter("\xfb" + strings.Repeat("\x01\xbb", 1<<20)), "nested too deeply"},
+		// A row group of 60,000 columns, which are a structure with one empty one each, and so on: no list is long, all together are.
+		{"many lists", withFooter("\x49\x9c" + strings.Repeat(columns, 9)), "lists that are too long"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -41,9 +41,8 @@ func (t *textReader) skipBOM(start []byte) ([]byte, error) {
 }
 
 // uncompressed knows gzip and zstd by their first bytes, and Brotli by the name of the file.
-func uncompressed(in io.Reader, name string) (*textReader, error) {
-	counted := &counter{in: in}
-	packed := bufio.NewReaderSize(counted, 64<<10)
+func (r *Reader) uncompressed(in io.Reader, name string) (*textReader, error) {
+	packed := bufio.NewReaderSize(in, 64<<10)
 	magic, err := packed.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err //nolint:wrapcheck // the reader of the import says what it was doing
@@ -68,7 +67,7 @@ func uncompressed(in io.Reader, name string) (*textReader, error) {
 	if err != nil {
 		return nil, cutOff(err)
 	}
-	text.Reader = bufio.NewReaderSize(&unfolding{in: plain, packed: counted}, 256<<10)
+	text.Reader = bufio.NewReaderSize(&unfolding{in: plain, r: r}, 256<<10)
 	return text, nil
 }
 
@@ -86,15 +85,14 @@ func (c *counter) Read(into []byte) (int, error) {
 
 // unfolding reads what compressed data unfolds to, as long as that is in proportion.
 type unfolding struct {
-	in     io.Reader
-	packed *counter
-	n      int64
+	in io.Reader
+	r  *Reader
 }
 
 func (u *unfolding) Read(into []byte) (int, error) {
 	n, err := u.in.Read(into)
-	if u.n += int64(n); u.n > freeBytes && u.n > maxRatio*u.packed.n {
-		return n, fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
+	if err := u.r.unfold(int64(n)); err != nil {
+		return n, err
 	}
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = cutOff(err)
@@ -168,17 +166,21 @@ func (r *Reader) spool(in io.Reader) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
 	}
-	r.closers = append(r.closers, func() error { return errors.Join(file.Close(), os.Remove(file.Name())) })
-	most := r.options.MaxSpool
-	limited := in
+	var size int64
+	r.closers = append(r.closers, func() error {
+		r.spooled -= size
+		return errors.Join(file.Close(), os.Remove(file.Name()))
+	})
+	limited, most := in, r.options.MaxSpool
 	if most > 0 {
-		limited = io.LimitReader(in, most+1)
+		limited = io.LimitReader(in, most-r.spooled+1)
 	}
-	size, err := io.Copy(file, limited)
+	size, err = io.Copy(file, limited)
+	r.spooled += size
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("keeping the file: %w", withoutPath(err))
-	case most > 0 && size > most:
+	case most > 0 && r.spooled > most:
 		return nil, 0, fmt.Errorf("the file is larger than %d MiB, which is the most that is kept of one that is read from its end", most>>20)
 	}
 	return file, size, nil

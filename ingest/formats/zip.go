@@ -2,10 +2,15 @@ package formats
 
 import (
 	"archive/zip"
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -24,13 +29,66 @@ type zipFiles struct {
 	closers int // how many the reader had before this file
 }
 
+// maxDirectory is how many bytes are read to get the list of files: each file in it takes several times its bytes in memory.
+const maxDirectory = 8 << 20
+
+var errDirectory = fmt.Errorf("the ZIP file has too many files; it can have %d, with a list of %d MiB", maxZipFiles, maxDirectory>>20)
+
+// directory is a ZIP file whose list of files is being read.
+type directory struct {
+	io.ReaderAt
+
+	left int64 // bytes that may still be read
+}
+
+func (d *directory) ReadAt(into []byte, at int64) (int, error) {
+	if d.left -= int64(len(into)); d.left < 0 {
+		return 0, errDirectory
+	}
+	return d.ReaderAt.ReadAt(into, at) //nolint:wrapcheck // readers compare it
+}
+
+// checkDirectory refuses a ZIP file that says that it has too many files: the library makes room for as many. Only the record of the
+// end that is for large files can say so.
+func checkDirectory(file io.ReaderAt, size int64) error {
+	const (
+		endSize, locatorSize, largeSize = 22, 20, 56
+		end, locator                    = "PK\x05\x06", "PK\x06\x07"
+		most                            = 65 << 10
+	)
+	tail := make([]byte, min(size, most+locatorSize))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err //nolint:wrapcheck // the reader of the import says what it was doing
+	}
+	at := bytes.LastIndex(tail[:max(len(tail)-endSize+len(end), 0)], []byte(end)) - locatorSize
+	if at < 0 || !bytes.HasPrefix(tail[at:], []byte(locator)) {
+		return nil
+	}
+	large := make([]byte, largeSize)
+	if _, err := file.ReadAt(large, int64(binary.LittleEndian.Uint64(tail[at+8:]))); err != nil { //nolint:gosec // a negative one is refused
+		return fmt.Errorf("the ZIP file is damaged or cut off: %w", err)
+	}
+	if binary.LittleEndian.Uint64(large[32:]) > maxZipFiles {
+		return errDirectory
+	}
+	return nil
+}
+
 func (r *Reader) openZIP(file io.ReaderAt, size int64) (source, error) {
-	archive, err := zip.NewReader(file, size)
+	if err := checkDirectory(file, size); err != nil {
+		return nil, err
+	}
+	limited := &directory{file, maxDirectory}
+	archive, err := zip.NewReader(limited, size)
+	limited.left = math.MaxInt64
+	if errors.Is(err, errDirectory) {
+		return nil, err //nolint:wrapcheck // it says what is wrong
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the ZIP file is damaged or cut off: %w", err)
 	}
 	if len(archive.File) > maxZipFiles {
-		return nil, fmt.Errorf("the ZIP file has %d files; it can have %d", len(archive.File), maxZipFiles)
+		return nil, errDirectory
 	}
 	z := &zipFiles{r: r}
 	for _, f := range archive.File {
@@ -43,7 +101,29 @@ func (r *Reader) openZIP(file io.ReaderAt, size int64) (source, error) {
 		}
 		z.left = append(z.left, f)
 	}
+	if overlap(z.left) {
+		return nil, errors.New("the ZIP file is damaged, or made to harm: files in it overlap")
+	}
 	return z, nil
+}
+
+// overlap reports whether files share bytes of the ZIP file: a small one could contain any amount. Those that are not where the list
+// says have an error when they are read.
+func overlap(files []*zip.File) bool {
+	type part struct{ from, to int64 }
+	parts := make([]part, 0, len(files))
+	for _, f := range files {
+		if from, err := f.DataOffset(); err == nil {
+			parts = append(parts, part{from, from + int64(f.CompressedSize64)}) //nolint:gosec // below
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })
+	for i, p := range parts {
+		if p.to < p.from || i > 0 && p.from < parts[i-1].to {
+			return true
+		}
+	}
+	return false
 }
 
 func (z *zipFiles) next() (record.Record, error) {
@@ -77,15 +157,12 @@ func (z *zipFiles) next() (record.Record, error) {
 func (z *zipFiles) open() error {
 	f := z.left[0]
 	z.left, z.name, z.closers = z.left[1:], f.Name, len(z.r.closers)
-	if f.UncompressedSize64 > freeBytes && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
-		return fmt.Errorf("it unfolds to more than %d times its size", maxRatio)
-	}
 	in, err := f.Open()
 	if err != nil {
 		return err //nolint:wrapcheck // said adds the file
 	}
 	z.close = in.Close
-	z.current, err = z.r.openStream(in, f.Name, 1)
+	z.current, err = z.r.openStream(&unfolding{in, z.r}, f.Name, 1)
 	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return z.done()
 	}

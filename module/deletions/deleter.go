@@ -95,7 +95,8 @@ type Request struct {
 	Events  bool   // their events
 	Keep    bool   // the persons stay
 	By      string // id of a key
-	// Enter waits until the project may ask ClickHouse one thing more, and leave ends that; nil if there is nothing to wait for.
+	// Enter waits until the project may ask ClickHouse one thing more, and leave ends that; nil if there is nothing to wait for. It is
+	// called in the project's turn.
 	Enter func(context.Context) (leave func(), err error)
 }
 
@@ -117,13 +118,6 @@ func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, 
 
 // delete is Delete, and returns the cohorts that lost members: to count them anew needs what others may hold who wait for this deletion.
 func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.Deletion, cohorts []int64, err error) {
-	if r.Enter != nil {
-		leave, err := r.Enter(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer leave()
-	}
 	if err := d.check(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +143,9 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 		cohorts, err = d.hideRest(ctx, r.Project, records)
 		return err
 	}
-	if err := d.Warehouse.DeletePeople(ctx, d.Options(r.Project), r.Who, !r.Keep, found, hide); err != nil {
+	options := d.Options(r.Project)
+	options.Turn = r.Enter
+	if err := d.Warehouse.DeletePeople(ctx, options, r.Who, !r.Keep, found, hide); err != nil {
 		d.metrics.failures.Inc()
 		return nil, nil, refusal(err)
 	}

@@ -3,6 +3,7 @@
 package imports
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
@@ -61,6 +64,7 @@ type Import struct {
 	FinishedAt *time.Time       `json:"finished_at"`
 	Error      string           `json:"error"`
 	Report     *adminapi.Import `json:"report"`
+	Starts     int              `json:"starts"` // that did not end with the server
 }
 
 // ended reports whether nothing more will become of the import.
@@ -90,6 +94,7 @@ const (
 	roomFactor = 4                  // files of the largest size that may wait together
 	ownFactor  = 2                  // of those, how many may be of one project
 	maxTries   = 4
+	maxStarts  = 3 // after which an import that the server did not survive is given up
 	atOnce     = 3 // projects whose files are imported at the same time
 )
 
@@ -105,6 +110,8 @@ type Config struct {
 	Gone func(project int64) bool
 	// Pause is how long the service waits before it looks for work again. Default: a second.
 	Pause time.Duration
+	// MaxTime is how long an import may take. Default: 12 hours.
+	MaxTime time.Duration
 }
 
 // Service imports files. Several may be open on one folder: one of them is at work.
@@ -114,9 +121,10 @@ type Service struct {
 	end    context.CancelFunc
 	done   chan struct{}
 
+	damaged sync.Map // names of records that the log tells of
+
 	mu        sync.Mutex
-	uploading map[int64]int   // by project
-	expected  map[int64]int64 // bytes that these may bring
+	uploading map[*upload]bool
 	running   map[string]context.CancelCauseFunc
 	busy      map[int64]bool // projects that have an import at work
 }
@@ -129,10 +137,13 @@ func New(config Config) (*Service, error) {
 	if config.Pause == 0 {
 		config.Pause = time.Second
 	}
+	if config.MaxTime == 0 {
+		config.MaxTime = 12 * time.Hour
+	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
-		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[int64]int{},
-		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{}, expected: map[int64]int64{},
+		config: config, wake: make(chan struct{}, 1), end: end, done: make(chan struct{}), uploading: map[*upload]bool{},
+		running: map[string]context.CancelCauseFunc{}, busy: map[int64]bool{},
 	}
 	go s.work(ctx)
 	return s, nil
@@ -160,19 +171,22 @@ const (
 	partialFile = ".partial"
 )
 
-// Add keeps a file, and has it imported. It is expected to have so many bytes, and has that many at most.
+// SpoolPattern is how files in the folder of the service are called that are kept while an import reads them.
+const SpoolPattern = "spool-*"
+
+// Add keeps a file, and has it imported. It is expected to have so many bytes, 0 if that is not known, and has that many at most.
 func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*Import, error) {
-	leave, err := s.enter(request.Project, expected, most)
+	up, err := s.enter(request.Project, expected, most)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer s.exit(up)
 	one := &Import{Request: request, ID: uuid.NewString(), Status: Waiting, CreatedAt: time.Now().UTC()}
 	if err := os.MkdirAll(s.folder(request.Project), 0o700); err != nil {
 		return nil, diskError(err)
 	}
 	partial := s.file(one.Project, one.ID, partialFile)
-	if one.Size, err = receive(partial, body, most); err != nil {
+	if one.Size, err = receive(partial, &uploading{in: body, s: s, up: up}, most); err != nil {
 		return nil, errors.Join(err, remove(partial))
 	}
 	data := s.file(one.Project, one.ID, dataFile)
@@ -194,45 +208,101 @@ func (s *Service) look() {
 	}
 }
 
-// enter takes a place for an upload, if there is one.
-func (s *Service) enter(project, expected, most int64) (leave func(), err error) {
-	all, err := s.all()
-	if err != nil {
+// upload is a file that is coming in.
+type upload struct {
+	project  int64
+	most     int64 // of a file
+	reserved int64 // bytes of the room that it takes: what came, and a step more at most
+}
+
+// step is how many bytes an upload reserves together.
+const step = 16 << 20
+
+// enter takes a place for an upload, if there is one for all that it is expected to bring. It reserves room for the first step.
+func (s *Service) enter(project, expected, most int64) (*upload, error) {
+	up := &upload{project: project, most: most}
+	if err := s.reserve(up, max(expected, min(step, most)), min(step, most)); err != nil {
 		return nil, err
 	}
-	waiting, size, own := 0, expected, expected
+	return up, nil
+}
+
+// exit gives back the place of an upload.
+func (s *Service) exit(up *upload) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.uploading, up)
+}
+
+// reserve reserves more bytes for an upload, if there is room for those that are needed.
+func (s *Service) reserve(up *upload, needed, more int64) error {
+	all, err := s.all()
+	if err != nil {
+		return err
+	}
+	places, size, own := 0, needed+s.spooled(), needed
 	for _, one := range all {
 		if one.ended() {
 			continue
 		}
 		size += one.Size
-		if one.Project == project {
-			waiting++
+		if one.Project == up.project {
+			places++
 			own += one.Size
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, more := range s.expected {
-		size += more
+	for other := range s.uploading {
+		size += other.reserved
+		if other.project == up.project {
+			own += other.reserved
+			if other != up {
+				places++
+			}
+		}
 	}
 	switch {
-	case waiting+s.uploading[project] >= maxWaiting:
-		return nil, ErrQueue
-	case size > roomFactor*most, own+s.expected[project] > ownFactor*most:
-		return nil, ErrRoom
+	case places >= maxWaiting && !s.uploading[up]:
+		return ErrQueue
+	case size > roomFactor*up.most, own > ownFactor*up.most:
+		return ErrRoom
 	}
-	s.uploading[project]++
-	s.expected[project] += expected
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.expected[project] -= expected
-		if s.uploading[project]--; s.uploading[project] == 0 {
-			delete(s.uploading, project)
-			delete(s.expected, project)
+	s.uploading[up] = true
+	up.reserved += more
+	return nil
+}
+
+// uploading reads a body as long as there is room for it.
+type uploading struct {
+	in io.Reader
+	s  *Service
+	up *upload
+	n  int64
+}
+
+func (u *uploading) Read(into []byte) (int, error) {
+	n, err := u.in.Read(into)
+	if u.n += int64(n); u.n > u.up.reserved && u.n <= u.up.most {
+		if err := u.s.reserve(u.up, step, step); err != nil {
+			return n, err
 		}
-	}, nil
+	}
+	return n, err //nolint:wrapcheck // readers compare it
+}
+
+// spooled is how many bytes are kept of files that are being read.
+func (s *Service) spooled() (size int64) {
+	names, err := filepath.Glob(filepath.Join(s.config.Folder, SpoolPattern))
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
 }
 
 // receive writes a body to a file.
@@ -297,11 +367,7 @@ func (s *Service) save(one *Import) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encoding an import: %w", err)
 	}
-	name := s.file(one.Project, one.ID, recordFile)
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		return err //nolint:wrapcheck // the caller says what it was doing
-	}
-	return os.Rename(name+".new", name) //nolint:wrapcheck // the caller says what it was doing
+	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller says what it was doing
 }
 
 // Get returns an import of a project, or ErrNotFound.
@@ -324,15 +390,19 @@ func read(name string) (*Import, error) {
 	if err := json.Unmarshal(text, one); err != nil {
 		return nil, fmt.Errorf("reading an import: %w", err)
 	}
+	if one.ID+recordFile != filepath.Base(name) || strconv.FormatInt(one.Project, 10) != filepath.Base(filepath.Dir(name)) {
+		return nil, errors.New("reading an import: the file is of another one")
+	}
 	return one, nil
 }
 
 // List returns the imports of a project, newest first.
 func (s *Service) List(project int64) ([]*Import, error) {
-	return listed(s.folder(project))
+	return s.listed(s.folder(project))
 }
 
-func listed(folder string) ([]*Import, error) {
+// listed returns the imports in a folder. One that cannot be read is left out, and the log says so once.
+func (s *Service) listed(folder string) ([]*Import, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -345,12 +415,16 @@ func listed(folder string) ([]*Import, error) {
 		if !strings.HasSuffix(e.Name(), recordFile) {
 			continue
 		}
-		one, err := read(filepath.Join(folder, e.Name()))
+		name := filepath.Join(folder, e.Name())
+		one, err := read(name)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			if _, said := s.damaged.LoadOrStore(name, true); !said {
+				s.config.Logger.Error("an import is left out: its record is damaged", zap.String("file", name), zap.Error(err))
+			}
+			continue
 		}
 		all = append(all, one)
 	}
@@ -369,7 +443,7 @@ func (s *Service) all() ([]*Import, error) {
 		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
 			continue
 		}
-		some, err := listed(filepath.Join(s.config.Folder, f.Name()))
+		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -397,7 +471,10 @@ func (s *Service) Delete(project int64, id string) error {
 	return s.finish(one, Cancelled, "")
 }
 
-var errCancelled = errors.New("the import was cancelled")
+var (
+	errCancelled = errors.New("the import was cancelled")
+	errTooLong   = errors.New("the import took too long")
+)
 
 // finish notes how an import ended, and removes its data.
 func (s *Service) finish(one *Import, status Status, reason string) error {
@@ -443,7 +520,7 @@ func (s *Service) work(ctx context.Context) {
 
 // clean removes what is left of uploads that broke off when another process ended.
 func (s *Service) clean() {
-	for _, pattern := range []string{"*/*" + partialFile, "*/*.new", "spool-*"} {
+	for _, pattern := range []string{"*/*" + partialFile, "*/*" + wholefile.Suffix, SpoolPattern} {
 		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
 		if err != nil {
 			continue
@@ -523,6 +600,8 @@ func (s *Service) leave(project int64) {
 func (s *Service) run(ctx context.Context, one *Import) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	running, stop := context.WithTimeoutCause(running, s.config.MaxTime, errTooLong)
+	defer stop()
 	if !s.begin(one, cancel) {
 		return
 	}
@@ -539,6 +618,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 		err = s.ended(running, one, err)
 	default:
 		one.Status = Waiting
+		one.Starts--
 		err = s.save(one)
 	}
 	if err != nil {
@@ -557,8 +637,16 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
 		return false
 	}
+	if one.Starts >= maxStarts {
+		err := s.finish(one, Failed, fmt.Sprintf("The server ended %d times while it imported the file.", one.Starts))
+		if err != nil {
+			s.config.Logger.Error("giving up an import", zap.String("import", one.ID), zap.Error(err))
+		}
+		return false
+	}
 	now := time.Now().UTC()
 	one.Status, one.StartedAt = Running, &now
+	one.Starts++
 	s.running[one.ID] = cancel
 	return true
 }
@@ -567,6 +655,9 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
+	}
+	if errors.Is(context.Cause(running), errTooLong) {
+		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what is in already is passed over.", s.config.MaxTime))
 	}
 	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())
@@ -590,7 +681,16 @@ func (s *Service) try(ctx context.Context, one *Import) error {
 	}
 }
 
-func (s *Service) once(ctx context.Context, one *Import) error {
+// errPanic is a defect of the server.
+var errPanic = errors.New("BUG: the import panicked")
+
+func (s *Service) once(ctx context.Context, one *Import) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Logger.Error("an import panicked", zap.String("import", one.ID), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
 	if err := s.save(one); err != nil {
 		return diskError(err)
 	}

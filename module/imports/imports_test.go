@@ -1,12 +1,14 @@
 package imports_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +46,8 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 		return &adminapi.Import{Events: 1, Bad: 1, BadLines: []adminapi.BadLine{{Line: 2, Reason: "the file is bad"}}}, nil
 	case "broken":
 		return nil, errors.New("a secret of the server")
+	case "panic":
+		panic("a defect")
 	case "away":
 		if r.away--; r.away >= 0 {
 			return nil, errAway
@@ -94,7 +98,7 @@ func until(t *testing.T, s *imports.Service, one *imports.Import, status imports
 	return nil
 }
 
-// files lists what is in a folder of a project.
+// files counts the files of a kind in the folder of the project 1.
 func files(t *testing.T, folder, project, kind string) (n int) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, project, "*"+kind))
@@ -115,6 +119,7 @@ func TestOutcomes(t *testing.T) {
 		{"good", imports.Completed, ""},
 		{"bad", imports.Failed, "the file is bad"},
 		{"broken", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
+		{"panic", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
 		{"away", imports.Completed, ""},
 	}
 	for _, tt := range tests {
@@ -211,6 +216,89 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestCrashes: an import that was running when the server crashed is given up after three such starts; one that a server stopped is not.
+func TestCrashes(t *testing.T) {
+	folder := t.TempDir()
+	r := &runner{began: make(chan string, 10)}
+	s := open(t, folder, r)
+	one := add(t, s, 1, "wait")
+	<-r.began
+	record := filepath.Join(folder, "1", one.ID+".json")
+	running, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, folder, r)
+		<-r.began
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// The server crashes: it does not note that the import waits again.
+		if err := os.WriteFile(record, running, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, folder, r)
+		<-r.began
+		if running, err = os.ReadFile(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, running, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, folder, r)
+	if got := until(t, s, one, imports.Failed); got.Error != "The server ended 3 times while it imported the file." {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDamagedRecords: records that cannot be read, as after a power cut, are left out, and hold up nobody.
+func TestDamagedRecords(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"a": "", "b": "{", "c": "{}", "d": `{"id":"d","project":2,"status":"waiting"}`} {
+		if err := os.WriteFile(filepath.Join(folder, "1", name+".json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, folder, &runner{})
+	for project := range int64(2) {
+		until(t, s, add(t, s, project+1, "good"), imports.Completed)
+	}
+	if all, err := s.List(1); err != nil || len(all) != 1 {
+		t.Errorf("%d imports, %v", len(all), err)
+	}
+}
+
+// TestTooLong: an import that goes on for too long fails, and others go on.
+func TestTooLong(t *testing.T) {
+	s, err := imports.New(imports.Config{
+		Folder: t.TempDir(), Logger: zap.NewNop(), Run: (&runner{}).run, Pause: 2 * time.Millisecond, MaxTime: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := until(t, s, add(t, s, 1, "wait"), imports.Failed)
+	if want := "The import took longer than 1s. Split the file into smaller ones: what is in already is passed over."; got.Error != want {
+		t.Errorf("%q", got.Error)
+	}
+	until(t, s, add(t, s, 1, "good"), imports.Completed)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 type brokenBody struct{}
 
 var errGone = errors.New("gone")
@@ -235,6 +323,19 @@ func TestLimits(t *testing.T) {
 	if !errors.Is(room, imports.ErrRoom) {
 		t.Errorf("room: %v", room)
 	}
+	spool := filepath.Join(folder, "spool-1")
+	if err := os.WriteFile(spool, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(spool, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, room := s.Add(imports.Request{Project: 2}, strings.NewReader("x"), 1, 1<<20); !errors.Is(room, imports.ErrRoom) {
+		t.Errorf("room beside a file that is being read: %v", room)
+	}
+	if err := os.Remove(spool); err != nil {
+		t.Fatal(err)
+	}
 	var taken []error
 	for range 11 {
 		_, err := s.Add(imports.Request{Project: 1}, strings.NewReader("good"), 4, 1<<20)
@@ -250,6 +351,41 @@ func TestLimits(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	add(t, s, 2, "good") // another project has a queue of its own
+}
+
+// TestOpenUploads: uploads that bring nothing leave the room to others, whatever they say that they will bring. One that brings more than
+// there is room for is refused meanwhile.
+func TestOpenUploads(t *testing.T) {
+	const most = 100 << 20
+	folder := t.TempDir()
+	s := open(t, folder, &runner{})
+	var uploads sync.WaitGroup
+	defer uploads.Wait()
+	for project := range int64(6) {
+		body, end := io.Pipe()
+		defer func() { _ = end.Close() }()
+		uploads.Go(func() { _, _ = s.Add(imports.Request{Project: project + 1}, body, most, most) })
+		if _, err := end.Write([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Add(imports.Request{Project: 1}, strings.NewReader("good"), most, most); err != nil {
+		t.Errorf("beside open uploads: %v", err)
+	}
+	spool := filepath.Join(folder, "spool-1")
+	if err := os.WriteFile(spool, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(spool, 250<<20); err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.NewReader(make([]byte, 90<<20))
+	if _, err := s.Add(imports.Request{Project: 1}, body, 0, most); !errors.Is(err, imports.ErrRoom) {
+		t.Errorf("an upload that brings more than there is room for: %v", err)
+	}
+	if n := files(t, folder, "1", ".partial"); n != 1 {
+		t.Errorf("%d partial files are there, want that of the open upload", n)
+	}
 }
 
 // TestOthersGoOn: an import that takes long holds up its own project alone.

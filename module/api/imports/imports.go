@@ -65,11 +65,7 @@ func (s *Imports) create(_ context.Context, c api.Caller, in api.Input) (api.Res
 		return api.Response{}, mistake(imports.ErrSize, s.MaxSize)
 	}
 	request.Project, request.CreatedBy = c.Project.ID, c.Key.ID
-	expected := s.MaxSize
-	if in.ContentLength >= 0 {
-		expected = in.ContentLength
-	}
-	one, err := s.Service.Add(request, in.Body, expected, s.MaxSize)
+	one, err := s.Service.Add(request, in.Body, max(in.ContentLength, 0), s.MaxSize)
 	if err != nil {
 		return api.Response{}, mistake(err, s.MaxSize)
 	}
