@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,8 +56,9 @@ func (c *Client) DropOutdated(ctx context.Context, kept []Kept) (dropped int64, 
 		return 0, nil, err
 	}
 	places := map[Outdated]int{}
-	for part, all := range found {
+	for _, part := range slices.Sorted(maps.Keys(found)) {
 		var old int64
+		all := found[part]
 		for _, o := range all {
 			old += o.Events
 		}
