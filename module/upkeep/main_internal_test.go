@@ -43,6 +43,7 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 		Config: Config{
 			Registry: reg, Warehouse: house, Logger: zap.NewNop(), Forget: func(int64, *registry.Snapshot) {},
 			EraseCaptured: func(context.Context) error { return nil },
+			EraseImports:  func(context.Context, int64) error { return nil },
 		},
 		holder: "test", woken: make(chan struct{}, 1), open: t.Context(), recalculated: map[int64]int64{},
 	}
