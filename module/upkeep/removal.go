@@ -97,7 +97,7 @@ func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 	if err := k.remove(ctx, r.Project); err != nil {
 		return err
 	}
-	if err := k.Warehouse.EraseRemoved(ctx); err != nil {
+	if err := k.Warehouse.EraseRemoved(ctx, r.Project); err != nil {
 		return err
 	}
 	switch gone, err := k.Warehouse.Removed(ctx, r.Project); {

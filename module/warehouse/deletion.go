@@ -171,6 +171,9 @@ var Erasable = []string{
 // goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
 const goneEvery = 2 * time.Second
 
+// eraseAgain is how many times to look before a table is erased once more: ClickHouse forgets finished statements within a minute.
+const eraseAgain = 30
+
 // EraseTables erases the deleted rows of tables, and waits until nothing of them is on the disk.
 func (w *Warehouse) EraseTables(ctx context.Context, tables []string) error {
 	return eraseTables(ctx, w.client, tables, goneEvery)
@@ -202,12 +205,12 @@ func eraseTables(ctx context.Context, in eraser, tables []string, every time.Dur
 // awaitErased waits until nothing is on the disk of the rows of a table that were deleted before a time. Rows that were deleted during the
 // erasure may not be erased, nor the statement that did it, until the table is erased once more.
 func awaitErased(ctx context.Context, in eraser, table string, before time.Time, every time.Duration) error {
-	for {
+	for look := 1; ; look++ {
 		left, err := in.Unerased(ctx, table, before)
 		if err != nil || left.None() {
 			return err
 		}
-		if left.Masked > 0 || left.Statements > 0 {
+		if look%eraseAgain == 0 && (left.Masked > 0 || left.Statements > 0) {
 			if _, err := in.Erase(ctx, table); err != nil {
 				return err
 			}

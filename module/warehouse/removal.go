@@ -88,19 +88,12 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 			}
 		}
 	}
-	tables, err := w.client.MaterializedTables(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range tables {
-		if t.Project == project {
-			if err := w.client.DropMaterialized(ctx, t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	_, err = w.client.EraseMaterialized(ctx, project, anyFill)
+	return err
 }
+
+// anyFill is after any fill of the table of a materialized endpoint.
+var anyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // written waits until ClickHouse has ended the inserts into a project.
 func (w *Warehouse) written(ctx context.Context, project int64) error {
@@ -152,13 +145,27 @@ func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
 	return true, nil
 }
 
-// EraseRemoved has the rows that were removed leave the disk, and waits for it. In the tables of another product there are none.
-func (w *Warehouse) EraseRemoved(ctx context.Context) error {
+// EraseRemoved has the rows and the tables of a project that were removed leave the disk, and waits for it. In the tables of another
+// product there are no such rows.
+func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 	foreign, err := w.mayRemove(ctx)
-	if err != nil || foreign {
+	if err != nil {
 		return err
 	}
-	return w.EraseTables(ctx, physical.Names())
+	if !foreign {
+		if err := w.EraseTables(ctx, physical.Names()); err != nil {
+			return err
+		}
+	}
+	for {
+		none, err := w.client.EraseMaterialized(ctx, project, anyFill)
+		if err != nil || none {
+			return err
+		}
+		if err := wait(ctx, goneEvery); err != nil {
+			return err
+		}
+	}
 }
 
 // Contents counts what a project has in ClickHouse.

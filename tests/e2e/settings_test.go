@@ -91,7 +91,7 @@ func TestProjectSet(t *testing.T) {
 	delete(got, "api_token")
 	want := map[string]any{
 		"id": float64(id), "name": "after", "timezone": "Asia/Tokyo", "week_start": 1.0, "test_account_filters": []any{},
-		"path_cleaning_filters": []any{map[string]any{"regex": `/\d+`, "alias": "/:id"}},
+		"path_cleaning_filters": []any{map[string]any{"regex": `/\d+`, "alias": "/:id"}}, "retention_days": 0.0, "events_from": nil,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the project (-want +got):\n%s", diff)

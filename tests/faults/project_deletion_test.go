@@ -1,0 +1,152 @@
+package faults_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// TestDeletedProject deletes projects and kills the server at several moments meanwhile. A project is there with all it has, or its keys and
+// tokens are worth nothing and it is gone for good: nothing of it is on the disk in the end.
+func TestDeletedProject(t *testing.T) {
+	tr, token := newTrace(t)
+	server := tr.Server
+	upload(t, tr)
+	keeps, key := server.Project(t, "stays")
+	other := server.Client(keeps, key)
+	if _, _, err := server.Command(strings.NewReader(`{"event":"kept","distinct_id":"a","timestamp":"2026-01-01T00:00:00Z"}`+"\n"), "import", "--project", strconv.FormatInt(keeps, 10), "-"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := server.Command(nil, "project", "delete", strconv.FormatInt(tr.Project, 10), "--confirm", "Deletion"); err == nil {
+		t.Fatal("a project is deleted by another name")
+	}
+	if _, without := tr.found(t); len(without) > 0 {
+		t.Fatalf("after a deletion that was refused, the project is not in the answers of %q", without)
+	}
+	first := tr.Project
+	victims := []*harness.Client{tr.Client}
+	for _, kill := range []struct {
+		gone  bool // after the project is gone from the registry
+		after time.Duration
+	}{{false, 20 * time.Millisecond}, {true, 0}, {true, 100 * time.Millisecond}, {true, 400 * time.Millisecond}} {
+		if tr.Project != first {
+			project, key := server.Project(t, "deletion")
+			tr.Client = server.Client(project, key)
+			token = captureToken(t, server, project)
+			tr.capture(t, token, event("bought", "user-"+tr.mark, map[string]any{"secret": tr.mark, "$set": map[string]any{"email": tr.mark}}))
+			victims = append(victims, tr.Client)
+		}
+		ended := make(chan struct{})
+		go func() { // it fails when the server is killed
+			defer close(ended)
+			_, _, _ = server.Command(nil, "project", "delete", strconv.FormatInt(tr.Project, 10), "--confirm", "deletion")
+		}()
+		if kill.gone {
+			harness.Eventually(t, time.Minute, func() error {
+				if answer := tr.Do(t, http.MethodGet, "status/", nil); answer.Status != http.StatusUnauthorized {
+					return fmt.Errorf("status %d", answer.Status)
+				}
+				return nil
+			})
+		}
+		time.Sleep(kill.after)
+		restart(t, server)
+		<-ended
+		count := map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": "select count() > 0 from events where properties.secret = '" + tr.mark + "'"}}
+		answer := tr.Do(t, http.MethodPost, "query/", count)
+		if kill.gone && answer.Status != http.StatusUnauthorized {
+			t.Fatalf("the project is there again: %d %s", answer.Status, answer.Raw)
+		}
+		if answer.Status != http.StatusUnauthorized {
+			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Raw), `"results":[[1]]`) {
+				t.Fatalf("half of the project is gone: %d %s", answer.Status, answer.Raw)
+			}
+			if _, stderr, err := server.Command(nil, "project", "delete", strconv.FormatInt(tr.Project, 10), "--confirm", "deletion"); err != nil {
+				t.Fatalf("deleting again: %v\n%s", err, stderr)
+			}
+		}
+		body := fmt.Sprintf(`{"api_key": %q, "event": "late", "distinct_id": %q}`, token, tr.mark)
+		if answer := tr.Do(t, http.MethodPost, "/capture/", body); answer.Status == http.StatusOK {
+			t.Errorf("the token still captures: %s", answer.Raw)
+		}
+		tr.Client = server.Client(0, "") // another one
+	}
+	harness.Eventually(t, 5*time.Minute, func() error {
+		time.Sleep(time.Second)
+		var list struct {
+			Projects []struct{ ID int64 }
+			Deleted  []struct {
+				ID       int64
+				ErasedAt *time.Time `json:"erased_at"`
+			}
+		}
+		server.MustCommand(t, &list, nil, "project", "list")
+		if len(list.Projects) != 1 || len(list.Deleted) != len(victims) {
+			t.Fatalf("there are %+v", list)
+		}
+		for _, d := range list.Deleted {
+			if d.ErasedAt == nil {
+				return fmt.Errorf("project %d is not erased", d.ID)
+			}
+		}
+		return nil
+	})
+	if files := tr.onDisk(t); len(files) > 0 {
+		t.Errorf("after the erasure, on the disk: %q", files)
+	}
+	for _, c := range victims {
+		if answer := c.Do(t, http.MethodGet, "events/", nil); answer.Status != http.StatusUnauthorized {
+			t.Errorf("project %d answers %d %s", c.Project, answer.Status, answer.Raw)
+		}
+	}
+	other.Shows(t, "select event from events", []any{"kept"})
+	if next, _ := server.Project(t, "next"); next <= victims[len(victims)-1].Project {
+		t.Errorf("a new project has the number %d of one that was deleted", next)
+	}
+}
+
+// forgetParts has ClickHouse remove parts from the disk within seconds that others took the place of, instead of minutes.
+func forgetParts(t *testing.T, server *harness.Server) {
+	t.Helper()
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := embeddedtest.Start(t.Context(), filepath.Join(server.Folder, "data", "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := embeddedtest.Connect(t, engine.DSN())
+	for _, table := range physical.Names() {
+		if err := conn.Exec(t.Context(), "ALTER TABLE "+table+" MODIFY SETTING old_parts_lifetime = 2, cleanup_delay_period = 1, max_cleanup_delay_period = 2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(engine.Close(), server.Run()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upload sends a file to import over HTTP, of whose report a bad line has the mark.
+func upload(t *testing.T, tr *trace) {
+	t.Helper()
+	lines := fmt.Sprintf(`{"event": "e", "distinct_id": "bob", "timestamp": %q}`, tr.mark) + "\n"
+	answer := tr.Do(t, http.MethodPost, "imports/?filename="+tr.mark+".jsonl", lines)
+	if answer.Status != http.StatusCreated && answer.Status != http.StatusAccepted {
+		t.Fatalf("uploading: %d %s", answer.Status, answer.Raw)
+	}
+	for _, file := range tr.onDisk(t) {
+		if strings.HasPrefix(file, filepath.Join("data", "imports")+string(filepath.Separator)) {
+			return
+		}
+	}
+	t.Fatal("no file of an import has the mark")
+}
