@@ -30,21 +30,11 @@ var (
 //
 // After another error than those above, the change may be written.
 func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Report, error) {
-	options.Captured = true
-	if err := options.check(); err != nil {
-		return Report{}, err
-	}
-	room := i.room(options.Project)
-	unlock, err := room.writing.lock(ctx)
-	if err != nil {
-		return Report{}, fmt.Errorf("waiting for another batch of the project: %w", err)
-	}
-	defer unlock()
-	s, err := i.delivery(ctx, room, options)
+	room, s, done, err := i.captured(ctx, options)
 	if err != nil {
 		return Report{}, err
 	}
-	defer room.measure(s)
+	defer done()
 	var refused error // before anything was written
 	err = room.inTurn(ctx, s, func(ctx context.Context) error {
 		err := s.change(ctx, c)

@@ -131,24 +131,14 @@ func (i *Ingester) Forget(project int64) { i.room(project).changed.Store(true) }
 // After an error some of the records may be written. To deliver the same records again, in batches of any size, completes them: each
 // event is there once, and changed its person once. This needs Ingester.Intents.
 func (i *Ingester) Deliver(ctx context.Context, options Options, records []record.Record) (Report, error) {
-	options.Captured = true
-	if err := options.check(); err != nil {
-		return Report{}, err
-	}
-	room := i.room(options.Project)
-	unlock, err := room.writing.lock(ctx)
-	if err != nil {
-		return Report{}, fmt.Errorf("waiting for another batch of the project: %w", err)
-	}
-	defer unlock()
-	s, err := i.delivery(ctx, room, options)
+	room, s, done, err := i.captured(ctx, options)
 	if err != nil {
 		return Report{}, err
 	}
+	defer done()
 	for n := range records {
 		records[n].Line = n + 1
 	}
-	defer room.measure(s)
 	for batch := range slices.Chunk(records, deliveredRecords) {
 		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
 			room.delivery = nil
@@ -157,6 +147,24 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 		}
 	}
 	return s.result(), nil
+}
+
+// captured takes the turn of a project's deliveries, until done is called.
+func (i *Ingester) captured(ctx context.Context, options Options) (r *room, s *session, done func(), err error) {
+	options.Captured = true
+	if err := options.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	r = i.room(options.Project)
+	unlock, err := r.writing.lock(ctx)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("waiting for another batch of the project: %w", err)
+	}
+	if s, err = i.delivery(ctx, r, options); err != nil {
+		unlock()
+		return nil, nil, nil, err
+	}
+	return r, s, func() { r.measure(s); unlock() }, nil
 }
 
 // delivery is the session of a project's deliveries.

@@ -67,7 +67,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	return &importing{found.importer, found.Service, int64(a.Limits.ImportSize)}, nil
 }
 
-var errNoProject = errors.New("there is no such project any more")
+var errNoProject = errors.New("the project was deleted")
 
 // file imports a file that came over HTTP.
 func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {

@@ -233,7 +233,7 @@ func appendText(b, text []byte) []byte {
 	return jsontext.AppendString(b, string(text))
 }
 
-// appendFloat writes nothing of what is no number.
+// appendFloat appends a number; nothing for NaN and infinities.
 func appendFloat(b []byte, f float64, bits int) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return b

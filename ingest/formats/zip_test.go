@@ -84,9 +84,6 @@ func TestOverlap(t *testing.T) {
 
 // TestFilesTogether: each file in a ZIP file is in proportion, all together are not.
 func TestFilesTogether(t *testing.T) {
-	if testing.Short() {
-		t.Skip("unfolds 300 MiB")
-	}
 	blank := strings.Repeat(strings.Repeat(" ", 1<<20-1)+"\n", 100)
 	inner := zipped(t, "a.json", line+blank, "b.json", line+blank, "c.json", line+blank)
 	got, _ := read(t, strings.NewReader(gzipped(t, inner)), formats.Options{Format: formats.NDJSON})

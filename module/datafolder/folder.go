@@ -120,7 +120,7 @@ func older(version, than string) bool {
 	return have[0] < want[0] || have[0] == want[0] && have[1] < want[1]
 }
 
-// release returns the year and the month of a version; zeros for what is no number.
+// release returns the year and the month of a version; what can't be read as a number is 0.
 func release(version string) (numbers [2]int) {
 	for i, text := range strings.SplitN(version, ".", 3) {
 		if i < len(numbers) {
