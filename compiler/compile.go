@@ -85,8 +85,8 @@ type Compiled struct {
 	Params []sql.Param
 	// HogQL is the query printed back, with its placeholders filled in and its limit.
 	HogQL string
-	// Cohorts are the ids of the cohorts whose members are read, in order. The tables of members of all cohorts count for none.
-	Cohorts []int64
+	// Reads is what the rows are made of. The tables of members of all cohorts count for no cohort.
+	Reads resolve.Reads
 	// EventsFrom is the time of the earliest events that the query reads; zero for all.
 	EventsFrom time.Time
 	// Columns are the names of the result's columns.
@@ -100,6 +100,8 @@ type Compiled struct {
 	DefaultLimit bool
 	// SetQuery reports whether the outermost level is a set operation, which has no pages.
 	SetQuery bool
+	// Pieces has the query in pieces of time; nil where the rows of one piece depend on those of another.
+	Pieces *Pieces
 	// Shape turns the rows into the answer of an insight; nil for queries whose rows are the answer. Its error is a *diag.Error
 	// or a bug.
 	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
@@ -172,7 +174,7 @@ func (found *analysis) types() []hogql.Type {
 func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
-	out.Cohorts, out.EventsFrom = found.cohorts, env.Database.EventsFrom
+	out.Reads, out.EventsFrom = found.reads, env.Database.EventsFrom
 	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, env.spend)
 	if t.text != nil {
 		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set

@@ -74,7 +74,7 @@ func TestCompiledCohorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, compiled.Cohorts); diff != "" {
+		if diff := cmp.Diff(tt.want, compiled.Reads.Cohorts); diff != "" {
 			t.Errorf("%s: cohorts (-want +got):\n%s", tt.body, diff)
 		}
 	}

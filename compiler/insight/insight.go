@@ -52,6 +52,8 @@ type Built struct {
 	// Shape makes the answer of the query's rows, each a JSON array. It can be called again. Its error is a *diag.Error
 	// when only the rows show a mistake of the author, such as a range with too many buckets.
 	Shape func(rows iter.Seq[[]byte]) (*Answer, error)
+	// Pieces are the same in pieces of time; nil where these depend on each other.
+	Pieces *Pieces
 }
 
 // Answer is what an insight answers (contract: api.md, section 1.5).

@@ -45,6 +45,7 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 		s.aggregate = f.Name
 		defer func() { s.aggregate = outer }()
 	}
+	s.r.reads.Volatile = s.r.reads.Volatile || f.Volatile
 	return s.rewrite(&calling{Call: c, f: f, args: args})
 }
 

@@ -24,7 +24,7 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	if !ok {
 		return truthOf(false, n.Pos)
 	}
-	s.r.cohorts = append(s.r.cohorts, id)
+	s.r.reads.Cohorts = append(s.r.reads.Cohorts, id)
 	members := s.r.query(membersOf(id, s.r.db.Cohorts.Members(id), n.Right.At()), nil)
 	return native(boolType, n.Pos, name, person, &resolved.Subquery{Pos: n.Right.At(), Query: members.tree})
 }

@@ -70,12 +70,24 @@ func (w World) resolver() *resolver {
 // q as it is. The error is a diag.Errors that holds every mistake, not only the first.
 func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
 
-// WithCohorts is Query that also returns the ids of the cohorts whose members the query reads, in order.
-func WithCohorts(q hogql.Query, w World) (out resolved.Query, columns []Output, cohorts []int64, err error) {
+// Reads says what the rows of a query are made of.
+type Reads struct {
+	// Cohorts are the ids of the cohorts whose members are read, in order.
+	Cohorts []int64
+	// Tables are the physical tables that are read, in order.
+	Tables []string
+	// Volatile reports whether the rows may differ though no table changes, since a function such as now or rand is called.
+	Volatile bool
+}
+
+// WithReads is Query that also returns what the query reads.
+func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, reads Reads, err error) {
 	r := w.resolver()
 	out, columns, err = run(q, r)
-	slices.Sort(r.cohorts)
-	return out, columns, slices.Compact(r.cohorts), err
+	slices.Sort(r.reads.Cohorts)
+	slices.Sort(r.reads.Tables)
+	r.reads.Cohorts, r.reads.Tables = slices.Compact(r.reads.Cohorts), slices.Compact(r.reads.Tables)
+	return out, columns, r.reads, err
 }
 
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
@@ -111,7 +123,7 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	cohorts  []int64 // whose members are read
+	reads    Reads // not yet in order
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.

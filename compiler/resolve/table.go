@@ -95,6 +95,7 @@ func (t *tableSource) scan() *resolved.Scan {
 	name := t.scanned()
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
 	guard := native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project))
+	t.r.reads.Tables = append(t.r.reads.Tables, t.table.Physical)
 	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
 }
 

@@ -282,10 +282,10 @@ func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Com
 
 // withMembers returns the query once the cohorts that it reads have members: compiled again if they had none.
 func (x *Computation) withMembers(ctx context.Context, compiled *compiler.Compiled, now time.Time) (*compiler.Compiled, error) {
-	if len(compiled.Cohorts) == 0 || x.exec.Cohorts == nil {
+	if len(compiled.Reads.Cohorts) == 0 || x.exec.Cohorts == nil {
 		return compiled, nil
 	}
-	later, err := x.exec.Cohorts.Used(ctx, x.Project.ID, compiled.Cohorts)
+	later, err := x.exec.Cohorts.Used(ctx, x.Project.ID, compiled.Reads.Cohorts)
 	switch {
 	case len(compiler.Mistakes(err)) > 0:
 		return nil, &QueryError{Text: x.query.Text, Err: err}

@@ -192,10 +192,10 @@ func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Mate
 		return nil, err
 	}
 	plan, err := r.Executor.PlanTable(ctx, snap, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
-	if err != nil || len(plan.Fill.Cohorts) == 0 || r.Executor.Cohorts == nil {
+	if err != nil || len(plan.Fill.Reads.Cohorts) == 0 || r.Executor.Cohorts == nil {
 		return plan, err
 	}
-	later, err := r.Executor.Cohorts.Used(ctx, r.project, plan.Fill.Cohorts)
+	later, err := r.Executor.Cohorts.Used(ctx, r.project, plan.Fill.Reads.Cohorts)
 	if err != nil || later == nil {
 		return plan, err
 	}
