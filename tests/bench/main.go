@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, cohorts, capture, import, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, cohorts, capture, import, scale, idle, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -62,6 +62,8 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},
+		{"scale", func() ([]goal, error) { return scale(ctx, folder) }},
+		{"idle", func() ([]goal, error) { return idle(folder) }},
 		{"compile", compileBenchmark},
 		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
 	}
