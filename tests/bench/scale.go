@@ -184,8 +184,8 @@ func (a amounts) fill(ctx context.Context, path string, measured int64) (err err
 		w.put(of(n), registry.KindVersion, id+"/1", `{"id": "v%d", "number": 1, "query": {"kind": "HogQLQuery", "query": "select 1"}, "freshness_seconds": 86400, "active": true, "created_at": %q, "updated_at": %q}`, n, at, at)
 	}
 	for n := range a.keys {
-		w.put(of(n), registry.KindKey, fmt.Sprintf("k%d", n), `{"id": "k%d", "user": %d, "kind": "personal", "hash": "%064x", "label": "key %d", "mask": "phx_...abcd", "scopes": ["*"], "created_at": %q}`,
-			n, 1000+n, n+1, n, at)
+		w.put(of(n), registry.KindKey, fmt.Sprintf("k%d", n), `{"id": "k%d", "user": %d, "kind": "personal", "hash": "%x", "label": "key %d", "mask": "phx_...abcd", "scopes": ["*"], "created_at": %q}`,
+			n, 1000+n, registry.HashKey(strconv.Itoa(n)), n, at)
 	}
 	return w.flush()
 }
