@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/startpages"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -210,6 +211,7 @@ func (a *App) Start() error {
 	a.leases = append(a.leases, a.deliver(rt)) // the first to be given back, while what it uses is there
 	a.runtime.Store(rt)
 	close(a.started)
+	startpages.TrimLater()
 	return nil
 }
 

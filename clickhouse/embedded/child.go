@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/startpages"
 )
 
 // File descriptors that the child inherits.
@@ -62,6 +64,9 @@ func ChildMain(args []string) error {
 		return err
 	}
 	tell := func(s status) {
+		if s.Ready {
+			startpages.TrimLater()
+		}
 		_ = json.NewEncoder(report).Encode(s) // the parent may have exited
 		_ = report.Close()
 	}

@@ -74,8 +74,18 @@ func generatedPlain() string {
 	return strings.Join(parts, ", ")
 }
 
+// history is how many events are generated, of how many people, and whether they have the properties that no measured query reads.
+type history struct {
+	events, people int
+	narrow         bool
+}
+
 // generate inserts the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
-func generate(ctx context.Context, dsn string, events int) (err error) {
+func generate(ctx context.Context, dsn string, events int) error {
+	return history{events: events, people: generatedPeople}.generate(ctx, dsn)
+}
+
+func (h history) generate(ctx context.Context, dsn string) (err error) {
 	client, err := clickhouse.Open(clickhouse.Config{DSN: dsn}, zap.NewNop())
 	if err != nil {
 		return err
@@ -99,15 +109,15 @@ func generate(ctx context.Context, dsn string, events int) (err error) {
 		return fmt.Errorf("counting the existing events: %w", err)
 	}
 	switch {
-	case there == uint64(events):
+	case there == uint64(h.events):
 		return settled(ctx, conn)
 	case there > 0:
-		return fmt.Errorf("the folder has %d events, want %d: use another folder", there, events)
+		return fmt.Errorf("the folder has %d events, want %d: use another folder", there, h.events)
 	}
-	fmt.Fprintf(os.Stderr, "writing %d events …\n", events)
+	fmt.Fprintf(os.Stderr, "writing %d events …\n", h.events)
 	group, writing := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
-	for _, sql := range generation(events) {
+	for _, sql := range h.statements() {
 		group.Go(func() error {
 			if err := conn.Exec(writing, sql); err != nil {
 				return fmt.Errorf("%w\n%s", err, sql)
@@ -121,21 +131,25 @@ func generate(ctx context.Context, dsn string, events int) (err error) {
 	return settled(ctx, conn)
 }
 
-// generation returns the statements that insert the events.
-func generation(events int) []string {
+// statements are those that insert the events.
+func (h history) statements() []string {
 	const seconds = generatedHistory * 24 * 60 * 60
+	plain := generatedPlain()
+	if h.narrow {
+		plain = `'"last":1'`
+	}
 	fill := func(from, count int) string {
 		return strings.NewReplacer(
-			"{visit}", fmt.Sprint(generatedVisit), "{people}", fmt.Sprint(generatedPeople), "{names}", fmt.Sprint(generatedNames),
+			"{visit}", fmt.Sprint(generatedVisit), "{people}", fmt.Sprint(h.people), "{names}", fmt.Sprint(generatedNames),
 			"{start}", fmt.Sprint(generatedNow.Unix()-seconds), "{seconds}", fmt.Sprint(seconds-generatedVisit*40),
-			"{plain}", generatedPlain(), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(count),
+			"{plain}", plain, "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(count),
 		).Replace(generatedColumns)
 	}
 	var out []string
-	for from := 0; from < events; from += benchBatch {
+	for from := 0; from < h.events; from += benchBatch {
 		out = append(out, "INSERT INTO "+embedded.Database+".events "+
 			"(uuid, event, timestamp, team_id, `$session_id`, distinct_id, person_id, person_properties, properties) "+
-			fill(from, min(benchBatch, events-from)))
+			fill(from, min(benchBatch, h.events-from)))
 	}
 	return append(out, fmt.Sprintf("INSERT INTO %s.person_distinct_id_overrides (team_id, distinct_id, person_id, is_deleted, version) "+
 		"SELECT 1, concat('user-', toString(number * 3)), reinterpretAsUUID(sipHash128(toUInt64(number * 3 + 1), 'person')), 0, 1 FROM numbers(%d)",

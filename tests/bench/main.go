@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, cohorts, capture, import, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -39,14 +40,16 @@ func main() {
 	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
 	flag.IntVar(&imports.events, "import-events", 500_000, "number of events that are imported")
+	growth := flag.Int("growth-events", 10_000_000, "number of events of the largest history of the figure growth; the others have a tenth and a hundredth")
+	document := flag.String("record", "", "`file` of Markdown whose figures are replaced by those of this run")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), &insights, &capture, &imports); err != nil {
+	if err := run(context.Background(), flag.Args(), &insights, &capture, &imports, *growth, *document); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, chosen []string, insights *insightBench, capture *captureBench, imports *importBench) error {
+func run(ctx context.Context, chosen []string, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int, document string) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("creating a folder: %w", err)
@@ -62,6 +65,9 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},
+		{"growth", func() ([]goal, error) { return growth(ctx, folder, growthEvents) }},
+		{"scale", func() ([]goal, error) { return scale(ctx, folder) }},
+		{"idle", func() ([]goal, error) { return idle(folder) }},
 		{"compile", compileBenchmark},
 		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
 	}
@@ -75,9 +81,14 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		if len(chosen) == 0 && f.name == profileFigure || len(chosen) > 0 && !slices.Contains(chosen, f.name) {
 			continue
 		}
-		reached, err := f.measure()
+		text, reached, err := printed(f.measure)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", f.name, err)
+		}
+		if document != "" && f.name != profileFigure {
+			if err := record(document, f.name, text, reached, time.Now()); err != nil {
+				return err
+			}
 		}
 		goals = append(goals, reached...)
 	}

@@ -75,7 +75,7 @@ func (d *Demo) wait(state string) error {
 			return fmt.Errorf("the demo ended:\n%s", d.Log())
 		case <-limit:
 			return fmt.Errorf("the demo is not ready in time:\n%s", d.Log())
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	raw, err := os.ReadFile(filepath.Join(state, "demo.json"))

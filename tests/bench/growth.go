@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// eventsPerPerson is how many events a person of the compared histories has on average.
+const eventsPerPerson = 50
+
+// mostBend is how much more than ten times as long a query may take over ten times as many events.
+const mostBend = 1.25
+
+// grown are the insights whose time is compared, by their names among the contests.
+var grown = []string{
+	"trend of one event, 90 days", "the same, unique people", "the same, by a property, 25 values and others",
+	"retention over 12 weeks", "funnel of 3 steps, 90 days",
+}
+
+// growth measures how long insights take over histories of three sizes. Events have ten properties.
+func growth(ctx context.Context, folder string, events int) (goals []goal, err error) {
+	names := []int{events / 100, events / 10, events}
+	took := make(map[string][]float64)
+	for _, n := range names {
+		if err := measureGrowth(ctx, filepath.Join(folder, "growth"+strconv.Itoa(n)), n, took); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Printf("Insights over histories of three sizes, seconds, medians of %d rounds, and nanoseconds per event of the largest\n\n", growthRounds)
+	fmt.Printf("%-48s %10d %10d %10d %10s\n", "events", names[0], names[1], names[2], "ns/event")
+	for _, name := range grown {
+		t := took[name]
+		fmt.Printf("%-48s %10.3f %10.3f %10.3f %10.2f\n", name, t[0], t[1], t[2], t[2]/float64(names[2])*1e9)
+		goals = append(goals, atMost(name+", ten times the events", "ten times the time", mostBend, t[2]/t[1]/10))
+	}
+	fmt.Println()
+	return goals, nil
+}
+
+// growthRounds is how often each insight is asked for.
+const growthRounds = 3
+
+func measureGrowth(ctx context.Context, folder string, events int, took map[string][]float64) (err error) {
+	engine, err := startEngine(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	began := time.Now()
+	if err := (history{events: events, people: events / eventsPerPerson, narrow: true}).generate(ctx, engine.DSN()); err != nil {
+		return err
+	}
+	size, err := folderSize(folder)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d events: written in %.0f s, %.1f bytes per event on the disk\n", events, time.Since(began).Seconds(), float64(size)/float64(events))
+	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	known := append(contests(), funnelContests()...)
+	var all []*contest
+	for _, name := range grown {
+		i := slices.IndexFunc(known, func(c *contest) bool { return c.name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no insight %q", name)
+		}
+		all = append(all, known[i])
+	}
+	for range growthRounds {
+		for _, c := range all {
+			if err := c.measure(ctx, client); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+	}
+	for _, c := range all {
+		took[c.name] = append(took[c.name], median(c.ours))
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// printed runs a measurement, and returns what it printed to the standard output, which gets it too.
+func printed(measure func() ([]goal, error)) (text string, goals []goal, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", nil, fmt.Errorf("reading what is printed: %w", err)
+	}
+	terminal := os.Stdout
+	var kept bytes.Buffer
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.MultiWriter(terminal, &kept), read)
+		copied <- err
+	}()
+	os.Stdout = write
+	goals, err = measure()
+	os.Stdout = terminal
+	err = errors.Join(err, write.Close(), <-copied, read.Close())
+	return kept.String(), goals, err
+}
+
+// record puts what a figure printed, and its goals, into a Markdown document, in place of what an earlier run left there. The place is between
+// two comments with the name of the figure; a document without them is left as it is, which is an error.
+func record(path, name, text string, goals []goal, when time.Time) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the document of figures: %w", err)
+	}
+	written, err := recorded(string(document), name, text, goals, when)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(written), 0o644); err != nil { //nolint:gosec // a document for everybody
+		return fmt.Errorf("writing the document of figures: %w", err)
+	}
+	return nil
+}
+
+// recorded is the document with the figure in its place.
+func recorded(document, name, text string, goals []goal, when time.Time) (string, error) {
+	begin, end := "<!-- figure "+name+" -->\n", "<!-- end of "+name+" -->\n"
+	before, rest, found := strings.Cut(document, begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", fmt.Errorf("the document of figures has no place for %s", name)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s%s\nMeasured on %s by `go run ./tests/bench %s`.\n\n", before, begin, when.Format(time.DateOnly), name)
+	if text = strings.TrimSpace(text); text != "" {
+		fmt.Fprintf(&out, "```text\n%s\n```\n\n", text)
+	}
+	if len(goals) > 0 {
+		out.WriteString("| what | against | goal | measured |\n| --- | --- | --- | --- |\n")
+		for _, g := range goals {
+			measured := g.measured
+			if g.missed {
+				measured += ": missed"
+			}
+			fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", cell(g.what), cell(g.against), cell(g.goal), cell(measured))
+		}
+		out.WriteString("\n")
+	}
+	return out.String() + end + after, nil
+}
+
+// cell is a text that may stand in a cell of a table.
+func cell(text string) string {
+	text = strings.NewReplacer("|", `\|`, "<=", "≤", ">=", "≥", "\n", " ").Replace(text)
+	if text == "" {
+		return "-"
+	}
+	return text
+}
