@@ -213,7 +213,7 @@ func TestTrendsInPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 1)) // the same every time
 	importEvents(t, piecesProject, pieceEvents(random))
 	var tally piecesTally
-	count := 100
+	count := 80
 	if testing.Short() {
 		count = 40
 	}
@@ -238,6 +238,7 @@ func TestTrendsInPieces(t *testing.T) {
 			q.from += fmt.Sprintf("T%02d:%02d:00", random.IntN(24), random.IntN(60))
 			q.to += fmt.Sprintf("T%02d:%02d:59", random.IntN(24), random.IntN(60))
 		}
+		formula, hide := random.IntN(4) == 0, random.IntN(4) == 0
 		if minutes {
 			q.interval = "minute"
 		}
@@ -250,6 +251,13 @@ func TestTrendsInPieces(t *testing.T) {
 				dates["explicitDate"] = explicit
 				if days && q.smoothing < 2 {
 					dates["daysOfWeek"] = []int{1, 2, 3, 6}
+				}
+				filter := node["trendsFilter"].(map[string]any)
+				if formula {
+					filter["formulas"] = []string{"A * 2 + 1", "A / (A + 3)"}
+				}
+				if hide && len(q.breakdown) > 0 {
+					node["breakdownFilter"].(map[string]any)["breakdown_hide_other_aggregation"] = true
 				}
 				raw, err := json.Marshal(node)
 				if err != nil {

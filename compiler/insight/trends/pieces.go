@@ -16,6 +16,12 @@ import (
 //
 //	place, number…                   of the only source
 //	place, source, [number…]         of several
+//
+// and with a breakdown
+//
+//	place, source, [value…], [number…], [events…]
+//
+// with all values that a piece has, where [events…] is how many events a number is made of, if that is counted.
 type pieces struct {
 	b       *builder // of the whole trend
 	parts   *insight.Parts
@@ -25,7 +31,7 @@ type pieces struct {
 // inPieces gives the trend in pieces; nil where the numbers of one depend on others: on first events and running totals of people, on whole
 // sessions, on the ends of a histogram, on the beginning of all time.
 func (b *builder) inPieces() *insight.Pieces {
-	if b.total() || b.bins() || b.split() || len(b.sources) == 0 {
+	if b.total() || b.bins() || len(b.sources) == 0 {
 		return nil
 	}
 	b = b.unbounded()
@@ -33,6 +39,9 @@ func (b *builder) inPieces() *insight.Pieces {
 		if m := must(b.measureOf(&b.q.Series[i])); m.way != direct && m.way != alone && m.way != perActor || windowed(m.of) {
 			return nil
 		}
+	}
+	if slices.ContainsFunc(b.whole, windowed) {
+		return nil
 	}
 	parts, ok := b.w.CutUp(b.periods)
 	if !ok {
@@ -118,14 +127,13 @@ func (p *pieces) union(sources []*source, place func(key hogql.Expr) hogql.Expr)
 		if _, fixed := at.(*hogql.Const); !fixed {
 			out.Where = insight.Compare(insight.Field("place"), hogql.GreaterOrEquals, insight.Const(int64(0)))
 		}
-		if numbers := numberFields(src); len(sources) == 1 {
+		switch numbers := numberFields(src); {
+		case p.b.split():
+			p.split(out, i, src)
+		case len(sources) == 1:
 			out.Columns = append(out.Columns, numbers...)
-		} else {
-			points := &hogql.Array{}
-			for _, number := range numbers {
-				points.Items = append(points.Items, float(number))
-			}
-			out.Columns = append(out.Columns, insight.As(insight.Const(int64(i)), "source"), insight.As(points, "points"))
+		default:
+			out.Columns = append(out.Columns, insight.As(insight.Const(int64(i)), "source"), insight.As(floats(numbers), "points"))
 		}
 		members[i] = out
 	}
@@ -143,8 +151,19 @@ func numberFields(src *source) []hogql.Expr {
 	return out
 }
 
+func floats(numbers []hogql.Expr) hogql.Expr {
+	out := &hogql.Array{}
+	for _, number := range numbers {
+		out.Items = append(out.Items, float(number))
+	}
+	return out
+}
+
 // rows makes the rows of the whole trend of those of its pieces.
 func (p *pieces) rows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
+	if p.b.split() {
+		return p.splitRows(found)
+	}
 	numbers := make([][]json.RawMessage, len(found)) // by piece and series
 	for place, rows := range found {
 		numbers[place] = make([]json.RawMessage, len(p.b.q.Series))
