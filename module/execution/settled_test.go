@@ -381,3 +381,29 @@ func TestSettledPast(t *testing.T) {
 		t.Errorf("only %d buckets were kept, and %d computed", w.kept, w.computed)
 	}
 }
+
+// TestPiecesAreFenced: the pieces of one project are never those of another, nor those of a key with other fixed values, whose queries look the same.
+func TestPiecesAreFenced(t *testing.T) {
+	w := newSettledWorld(t)
+	const raw = `{"kind":"TrendsQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-05"},"series":[{"kind":"EventsNode","event":"a"}]}`
+	key := func(fixed string) *registry.Key { return &registry.Key{ID: "key " + fixed, Fixed: fixed} }
+	ours, theirs := w.caller(1), w.caller(2)
+	fixed, otherwise := ours, ours
+	ours.Key, theirs.Key, fixed.Key, otherwise.Key = key(""), key(""), key(`{"customer":1}`), key(`{"customer":2}`)
+	for _, tt := range []struct {
+		name   string
+		caller execution.Caller
+		want   execution.Buckets
+	}{
+		{"the first", ours, execution.Buckets{Computed: 5, All: 5}},
+		{"the same again", ours, execution.Buckets{All: 5}},
+		{"another project", theirs, execution.Buckets{Computed: 5, All: 5}},
+		{"a key with fixed values", fixed, execution.Buckets{Computed: 5, All: 5}},
+		{"a key with others", otherwise, execution.Buckets{Computed: 5, All: 5}},
+		{"the fixed values again", fixed, execution.Buckets{All: 5}},
+	} {
+		if _, done := w.ask(w.stitches, tt.caller, raw); done.Buckets != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, done.Buckets, tt.want)
+		}
+	}
+}
